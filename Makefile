@@ -1,0 +1,86 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Both are safe to repeat.
+# They need Python 3.10 or newer with venv. Where there is no Java 17, one is installed from PyPI.
+
+PYTHON ?= python3
+# Spark 4.3 needs Python 3.11; Python 3.10 gets the newest Spark that runs on it.
+SPARK ?= $(shell $(PYTHON) -c 'import sys; print("4.3" if sys.version_info >= (3, 11) else "4.2")')
+SF ?= 0.1
+N ?= 10000
+
+VENV := .venv
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+METADATA := setup.cfg setup.py pyproject.toml
+
+# $(call with_spark,VENV): what a command needs in its environment to start Spark with that venv's Python and a Java.
+with_spark = export PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(1)/bin/python" && \
+  unset SPARK_HOME && JAVA_HOME="$$($(1)/bin/python -m pyjoinopt java)" && export JAVA_HOME &&
+
+# $(call install,VENV,EXTRAS,REQUIREMENTS): a venv with this checkout in it, and a Java if the machine has none.
+define install
+	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	@echo "Installing into $(1) (the first time this takes some minutes) ..."
+	@$(1)/bin/python -m pip install -qq --disable-pip-version-check --upgrade 'pip>=23'
+	@$(1)/bin/python -m pip install -qq --disable-pip-version-check -e '.[$(2)]' $(3)
+	@$(1)/bin/python -m pyjoinopt java >/dev/null 2>&1 || \
+	  { echo "No Java found: installing one from PyPI ..."; \
+	    $(1)/bin/python -m pip install -qq --disable-pip-version-check -e '.[$(2),java]' $(3); }
+	@touch $(1)/.ready
+endef
+
+.PHONY: help demo test lint check fuzz bench test-versions dist shim clean setup
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: shim  ## TPC-H in bad join orders, before and after (SF=1 for more data)
+	@$(call with_spark,$(VENV)) $(PY) -m demo.run --scale $(SF)
+
+test: check  ## ruff, mypy and the default tests
+	@$(call with_spark,$(VENV)) $(PY) -m pytest
+
+lint: $(READY)  ## ruff
+	@$(PY) -m ruff check .
+
+check: lint shim  ## ruff and mypy
+	@$(PY) -m mypy
+
+fuzz: shim  ## N random queries against plain Spark and DuckDB
+	@$(call with_spark,$(VENV)) $(PY) -m pytest tests/fuzz --fuzz-n $(N) --timeout=0
+
+bench: shim  ## every benchmark in benchmarks/
+	@$(call with_spark,$(VENV)) for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(PY) $$file || exit 1; done
+
+setup: shim  ## only the set-up: the virtual environment and the jar
+
+shim: $(READY)
+	@$(PY) jvm_shim/build.py --if-stale
+
+$(READY): $(METADATA)
+	$(call install,$(VENV),spark$(comma)demo$(comma)dev,'pyspark==$(SPARK).*')
+
+test-versions: test-spark40 test-spark35  ## the tests that run on every Spark, on 4.0 and on 3.5
+
+test-spark%: .venv-spark%/.ready
+	@.venv-spark$*/bin/python jvm_shim/build.py --if-stale
+	@echo "== Spark $$(.venv-spark$*/bin/python -c 'import importlib.metadata as m; print(m.version("pyspark"))')"
+	@$(call with_spark,.venv-spark$*) .venv-spark$*/bin/python -m pytest tests/versions
+
+.venv-spark40/.ready: $(METADATA)
+	$(call install,.venv-spark40,spark$(comma)dev,'pyspark==4.0.*')
+
+# Spark 3.5 imports distutils, which newer Pythons have only inside setuptools, and no newer setuptools.
+.venv-spark35/.ready: $(METADATA)
+	$(call install,.venv-spark35,spark$(comma)dev,'pyspark==3.5.*' 'setuptools<80')
+
+dist: shim .venv-spark35/.ready  ## sdist and wheel in dist/, with the jars for both versions of Scala
+	@.venv-spark35/bin/python jvm_shim/build.py --if-stale
+	@rm -rf dist build
+	@$(PY) -m build
+
+clean:  ## remove what was built and generated, and the virtual environments
+	rm -rf $(VENV) .venv-spark40 .venv-spark35 build dist *.egg-info pyjoinopt/jars data \
+	  .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+comma := ,

@@ -1,0 +1,126 @@
+"""TPC-H as Parquet, made once per scale factor: ``python -m demo.data --scale 0.1``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Rows of each table at scale factor 1.
+ROWS = {
+    "region": 5,
+    "nation": 25,
+    "supplier": 10_000,
+    "customer": 150_000,
+    "part": 200_000,
+    "partsupp": 800_000,
+    "orders": 1_500_000,
+    "lineitem": 6_001_215,
+}
+_FIXED = ("region", "nation")
+_DATA = Path(__file__).resolve().parent.parent / "data"
+_MARKER = "complete.json"
+# One call of the generator per step and file: each costs a second before its first row, but lets the bar move.
+_STEPS = (("region", "nation", "supplier", "customer", "part", "partsupp"), ("orders",), ("lineitem",))
+_ROWS_A_FILE = 1_000_000
+
+
+def generate(scale: float = 0.1, root: Path | None = None, progress: bool = True) -> Path:
+    """Make the eight tables, unless they are there already, and return their folder.
+
+    The folder gets its name only when it is complete, so an interrupted run leaves nothing that looks finished.
+
+    Args:
+        scale: TPC-H's scale factor; 1 is about 350 MB of Parquet.
+        root: Where the folders of all scales lie; by default ``data/`` in the checkout.
+        progress: Show a progress bar.
+    Raises:
+        ValueError: The scale is not positive.
+        RuntimeError: The generator failed; the message holds what it said.
+    """
+    if not scale > 0:
+        raise ValueError(f"scale must be more than 0, not {scale!r}")
+    root = root or _DATA
+    folder = root / f"tpch-sf{scale:g}"
+    if (folder / _MARKER).is_file():
+        return folder
+    root.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".tpch-", dir=root))
+    try:
+        _fill(draft, scale, progress)
+        (draft / _MARKER).write_text(json.dumps({"scale": scale, "tables": list(ROWS)}) + "\n")
+        draft.chmod(0o755)
+        shutil.rmtree(folder, ignore_errors=True)
+        draft.rename(folder)
+    except OSError:
+        # Somebody else made the same data in the meantime; theirs is as good.
+        if not (folder / _MARKER).is_file():
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+def register(spark: SparkSession, folder: Path) -> dict[str, int]:
+    """Make the tables temporary views; the result says how many rows each has."""
+    counts = {}
+    for table in ROWS:
+        frame = spark.read.parquet(str(folder / table))
+        frame.createOrReplaceTempView(table)
+        counts[table] = frame.count()
+    return counts
+
+
+def _fill(folder: Path, scale: float, progress: bool) -> None:
+    rows = {table: count if table in _FIXED else max(1, round(count * scale)) for table, count in ROWS.items()}
+    shown: dict[str, Any] = {"disable": not progress, "unit": " rows", "unit_scale": True, "mininterval": 0.2}
+    with tqdm(total=sum(rows.values()), desc=f"TPC-H, scale {scale:g}", **shown) as bar:
+        for tables in _STEPS:
+            bar.set_postfix_str(", ".join(tables) if len(tables) == 1 else f"{len(tables)} small tables")
+            count, done = sum(rows[table] for table in tables), 0
+            files = max(1, round(count / _ROWS_A_FILE)) if len(tables) == 1 else 1
+            for number in range(1, files + 1):
+                _generate_files(folder, tables, scale, files, number)
+                bar.update(count * number // files - done)
+                done = count * number // files
+        bar.set_postfix_str("done")
+
+
+def _generate_files(folder: Path, tables: tuple[str, ...], scale: float, files: int, number: int) -> None:
+    command = [_generator(), "parquet", "--scale-factor", f"{scale:g}", "--tables", ",".join(tables)]
+    command += ["--parts", str(files), "--part", str(number), "--output-dir", str(folder), "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        said = done.stderr.strip() or done.stdout.strip()
+        raise RuntimeError(f"tpchgen-cli could not generate {', '.join(tables)}:\n{said}")
+
+
+def _generator() -> str:
+    """The generator's executable: beside this Python, where pip puts it, or on the PATH."""
+    beside = shutil.which("tpchgen-cli", path=sysconfig.get_path("scripts"))
+    found = beside or shutil.which("tpchgen-cli")
+    if found is None:
+        raise RuntimeError("tpchgen-cli is not installed: pip install 'pyjoinopt[demo]'")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=0.1, help="TPC-H's scale factor (default: %(default)s)")
+    print(generate(parser.parse_args().scale))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+package org.apache.spark.sql.pyjoinopt
+
+import scala.collection.mutable
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+
+/**
+ * Makes the few expressions that an optimizer writes itself; all others come back by number, untouched.
+ *
+ * Law: an alias keeps its id and name, an attribute is the one that the export met first, a subquery keeps the columns
+ * that its surroundings know.
+ */
+private[pyjoinopt] final class ExpressionBuilder(
+    handle: Handle,
+    expression: JsonNode => Expression,
+    plan: JsonNode => LogicalPlan) {
+
+  def build(entry: JsonNode): Expression = {
+    def at(i: Int): Expression = expression(entry.get(i))
+    def all(i: Int): List[Expression] = ExpressionBuilder.elements(entry.get(i)).map(expression)
+    entry.path(0).asText match {
+      case "And" => And(at(1), at(2))
+      case "Or" => Or(at(1), at(2))
+      case "Not" => Not(at(1))
+      case "EqualTo" => EqualTo(at(1), at(2))
+      case "EqualNullSafe" => EqualNullSafe(at(1), at(2))
+      case "LessThan" => LessThan(at(1), at(2))
+      case "LessThanOrEqual" => LessThanOrEqual(at(1), at(2))
+      case "GreaterThan" => GreaterThan(at(1), at(2))
+      case "GreaterThanOrEqual" => GreaterThanOrEqual(at(1), at(2))
+      case "IsNotNull" => IsNotNull(at(1))
+      case "IsNull" => IsNull(at(1))
+      case "Coalesce" => Coalesce(if (entry.path(1).isArray) all(1) else (1 until entry.size).map(at).toList)
+      case "True" => Literal.TrueLiteral
+      case "False" => Literal.FalseLiteral
+      case "Attr" => attribute(entry.path(1).asInt(-1))
+      case "Copy" => ExpressionBuilder.withChildren(at(1), all(2))
+      case "Alias" =>
+        at(2) match {
+          case alias: Alias => ExpressionBuilder.withChildren(alias, List(at(1)))
+          case other => Support.fail(s"${other.nodeName} is no alias")
+        }
+      case "Plan" =>
+        at(1) match {
+          case subquery: SubqueryExpression =>
+            val changed = withPlan(subquery, plan(entry.get(2)))
+            if (entry.path(3).isArray) ExpressionBuilder.withChildren(changed, all(3)) else changed
+          case other => Support.fail(s"${other.nodeName} holds no plan")
+        }
+      case other => Support.fail(s"There is no kind of expression $other")
+    }
+  }
+
+  private def attribute(number: Int): Attribute =
+    handle.attributes.applyOrElse(number, (n: Int) => Support.fail(s"There is no attribute $n"))
+
+  /** Outside an EXISTS somebody may refer to what the plan of a subquery puts out. */
+  private def withPlan(subquery: SubqueryExpression, plan: LogicalPlan): SubqueryExpression = {
+    val same = plan.output.map(_.exprId) == subquery.plan.output.map(_.exprId)
+    if (!same && !subquery.isInstanceOf[Exists]) Support.fail("The plan of a subquery puts out other columns than before")
+    subquery.withNewPlan(plan)
+  }
+}
+
+private[pyjoinopt] object ExpressionBuilder {
+
+  def elements(list: JsonNode): List[JsonNode] = {
+    val found = new mutable.ListBuffer[JsonNode]
+    if (list != null) list.forEach(found += _)
+    found.toList
+  }
+
+  def withChildren(expression: Expression, children: List[Expression]): Expression =
+    if (children.length == expression.children.length) expression.withNewChildren(children)
+    else Support.fail(s"${expression.nodeName} has ${expression.children.length} children, not ${children.length}")
+}

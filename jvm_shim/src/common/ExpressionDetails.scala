@@ -1,0 +1,148 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.IdentityHashMap
+
+import com.fasterxml.jackson.core.JsonGenerator
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * What is worth telling about some kinds of expressions beyond class and flags: which attribute, which value, which
+ * sub-plan.
+ *
+ * Law: a value is told only where a number or a short string is exactly that value on the other side; of the rest
+ * there is only SQL text, for people.
+ */
+private[pyjoinopt] final class ExpressionDetails(
+    types: TypeTable,
+    attributes: AttributeTable,
+    number: Expression => Int,
+    subqueryPlans: IdentityHashMap[Expression, Integer],
+    out: JsonGenerator) {
+
+  import ExpressionDetails._
+
+  def write(expression: Expression, typeNumber: Int): Unit = expression match {
+    case attribute: Attribute => record(writeAttribute(attribute))
+    case alias: Alias =>
+      record {
+        writeAttribute(alias.toAttribute)
+        out.writeStringField("n", alias.name)
+      }
+    case outer: NamedExpression if ExpressionExporter.isOuter(outer) =>
+      record(ExpressionExporter.outerAttribute(outer).foreach(writeAttribute))
+    case literal: Literal => record(writeLiteral(literal))
+    case set: InSet => record(writeSet(set))
+    case subquery: SubqueryExpression =>
+      record {
+        out.writeNumberField("plan", subqueryPlans.get(subquery).intValue)
+        if (subquery.isCorrelated) {
+          out.writeArrayFieldStart("outer")
+          outerAttributes(subquery).foreach(e => out.writeNumber(number(e)))
+          out.writeEndArray()
+        }
+      }
+    case _: Cast => record(out.writeNumberField("to", typeNumber))
+    case aggregate: AggregateExpression =>
+      record {
+        out.writeBooleanField("distinct", aggregate.isDistinct)
+        out.writeStringField("fn", Support.className(aggregate.aggregateFunction))
+      }
+    case order: SortOrder => record(out.writeBooleanField("asc", order.direction == Ascending))
+    case udf: UserDefinedExpression =>
+      record(out.writeStringField("name", Support.cut(Support.attempt("?")(String.valueOf(udf.name)))))
+    case _ => out.writeNull()
+  }
+
+  /** Nothing for an attribute that was never resolved: it has no id. */
+  private def writeAttribute(attribute: Attribute): Unit = {
+    val known = attributes.number(attribute)
+    if (known >= 0) out.writeNumberField("a", known)
+  }
+
+  private def record(fields: => Unit): Unit = {
+    out.writeStartObject()
+    fields
+    out.writeEndObject()
+  }
+
+  private def writeLiteral(literal: Literal): Unit = {
+    if (isPlain(literal.value, literal.dataType)) {
+      out.writeFieldName("v")
+      writeValue(literal.value, literal.dataType)
+    }
+    out.writeStringField("s", Support.cut(sqlText(literal)))
+  }
+
+  private def writeSet(set: InSet): Unit = {
+    out.writeNumberField("hset", set.hset.size)
+    val dataType = Support.attempt[DataType](NullType)(set.child.dataType)
+    if (set.hset.size <= LongestSet && set.hset.forall(isPlain(_, dataType))) {
+      out.writeArrayFieldStart("values")
+      set.hset.foreach(writeValue(_, dataType))
+      out.writeEndArray()
+    }
+  }
+
+  private def writeValue(value: Any, dataType: DataType): Unit = (value, dataType) match {
+    case (null, _) => out.writeNull()
+    case (days: Int, DateType) => writeTagged("date", days.toLong)
+    case (micros: Long, TimestampType | TimestampNTZType) => writeTagged("ts", micros)
+    case (flag: Boolean, _) => out.writeBoolean(flag)
+    case (n: Byte, _) => out.writeNumber(n.toInt)
+    case (n: Short, _) => out.writeNumber(n.toInt)
+    case (n: Int, _) => out.writeNumber(n)
+    case (n: Long, _) => out.writeNumber(n)
+    case (n: Float, _) => out.writeNumber(n)
+    case (n: Double, _) => out.writeNumber(n)
+    case (n: Decimal, _) =>
+      out.writeStartObject()
+      out.writeStringField("d", n.toJavaBigDecimal.toPlainString)
+      out.writeEndObject()
+    case (other, _) => out.writeString(other.toString)
+  }
+
+  private def writeTagged(tag: String, value: Long): Unit = {
+    out.writeStartObject()
+    out.writeNumberField(tag, value)
+    out.writeEndObject()
+  }
+}
+
+private[pyjoinopt] object ExpressionDetails {
+  private val LongestSet = 200
+  private val LongestText = 200
+
+  private def isPlain(value: Any, dataType: DataType): Boolean = (value, dataType) match {
+    case (null, _) => true
+    case (_: Byte | _: Short | _: Boolean | _: Decimal, _) => true
+    case (_: Int, IntegerType | DateType) => true
+    case (_: Long, LongType | TimestampType | TimestampNTZType) => true
+    case (n: Float, _) => !n.isNaN && !n.isInfinite
+    case (n: Double, _) => !n.isNaN && !n.isInfinite
+    case (text: UTF8String, _: StringType) => text.numBytes <= 4 * LongestText && text.numChars <= LongestText
+    case _ => false
+  }
+
+  /** SQL text, without spelling out values of any size. */
+  private def sqlText(literal: Literal): String = literal.value match {
+    case bytes: Array[Byte] if bytes.length > LongestText => s"${bytes.length} bytes"
+    case text: UTF8String if text.numBytes > 8 * LongestText => text.substring(0, LongestText).toString
+    case _ =>
+      literal.dataType match {
+        case _: AtomicType | _: CalendarIntervalType | NullType => Support.attempt("?")(literal.sql)
+        case nested => nested.typeName
+      }
+  }
+
+  def outerAttributes(subquery: SubqueryExpression): Seq[Expression] = subquery match {
+    case s: ScalarSubquery => s.outerAttrs.toList
+    case s: Exists => s.outerAttrs.toList
+    case s: ListQuery => s.outerAttrs.toList
+    case s: LateralSubquery => s.outerAttrs.toList
+    case other => other.children.toList
+  }
+}

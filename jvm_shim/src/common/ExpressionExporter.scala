@@ -1,0 +1,156 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.lang.reflect.Method
+import java.util.IdentityHashMap
+
+import scala.collection.mutable
+
+import com.fasterxml.jackson.core.JsonGenerator
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+
+/**
+ * Numbers expressions and tells about each what an optimizer has to know: is it deterministic, can it fail, does it
+ * reject nulls, which others mean the same. What it computes stays in the JVM; the number brings it back.
+ *
+ * Laws: an expression nobody ever saw before is told by its class name and flags, and nothing throws. Two expressions
+ * have the same meaning number only if their canonical forms are equal and deterministic. The links inside a chain of
+ * ANDs (or ORs) get a meaning number of their own, because each canonical form would gather the whole chain again:
+ * a thousand conjuncts would cost a million steps.
+ */
+private[pyjoinopt] final class ExpressionExporter(
+    types: TypeTable,
+    attributes: AttributeTable,
+    planNumber: LogicalPlan => Int) {
+
+  val numbering = new Numbering[Expression]
+  private val subqueryPlans = new IdentityHashMap[Expression, Integer]
+  private val innerLinks = new IdentityHashMap[Expression, Expression]
+
+  def number(root: Expression): Int = {
+    Support.postOrder(root)(_.children, numbering.contains)(add)
+    numbering(root)
+  }
+
+  private def add(expression: Expression): Unit = {
+    expression match {
+      case attribute: Attribute => attributes.number(attribute)
+      case alias: Alias => attributes.number(alias.toAttribute)
+      case subquery: SubqueryExpression => subqueryPlans.put(subquery, planNumber(subquery.plan))
+      case _: And | _: Or =>
+        expression.children.foreach(c => if (c.getClass eq expression.getClass) innerLinks.put(c, c))
+      case _ => ExpressionExporter.outerAttribute(expression).foreach(attributes.number)
+    }
+    numbering.add(expression)
+  }
+
+  /** All expressions numbered so far, each as `[class, type, flags, meaning, children, details]`. */
+  def write(out: JsonGenerator): Unit = {
+    val meanings = new mutable.HashMap[Expression, Int]
+    var fresh = 0
+    def meaning(expression: Expression, deterministic: Boolean): Int = {
+      val canonical =
+        if (!deterministic || innerLinks.containsKey(expression)) None
+        else Support.attempt(Option.empty[Expression])(Some(expression.canonicalized))
+      def next = { fresh += 1; fresh - 1 }
+      canonical.fold(next)(c => Support.attempt(next)(meanings.getOrElseUpdate(c, next)))
+    }
+    val details = new ExpressionDetails(types, attributes, number, subqueryPlans, out)
+    out.writeStartArray()
+    numbering.items.foreach { expression =>
+      val typeNumber = types.number(expression.dataType)
+      val flags = ExpressionExporter.flags(expression)
+      out.writeStartArray()
+      out.writeString(Support.className(expression))
+      out.writeNumber(typeNumber)
+      out.writeNumber(flags)
+      out.writeNumber(meaning(expression, (flags & ExpressionExporter.Deterministic) != 0))
+      out.writeStartArray()
+      expression.children.foreach(child => out.writeNumber(numbering(child)))
+      out.writeEndArray()
+      details.write(expression, typeNumber)
+      out.writeEndArray()
+    }
+    out.writeEndArray()
+  }
+}
+
+private[pyjoinopt] object ExpressionExporter {
+  val Deterministic = 1
+  private val NullIntolerant = 2
+  private val Foldable = 4
+  private val Throwable = 8
+  private val Python = 16
+  private val NotEvaluable = 32
+  private val Outer = 64
+  private val Subquery = 128
+  private val Aggregating = 256
+  private val Ansi = 512
+  private val Nullable = 1024
+  private val Correlated = 2048
+
+  /** A column of an enclosing query. By name, because the kind that skips a level exists in new versions only. */
+  def isOuter(expression: Expression): Boolean = {
+    val name = Support.className(expression)
+    name == "OuterReference" || name == "OuterScopeReference"
+  }
+
+  /** The column of an enclosing query that this expression stands for. */
+  def outerAttribute(expression: Expression): Option[Attribute] = expression match {
+    case named: NamedExpression if isOuter(named) => Support.attempt(Option.empty[Attribute])(Some(named.toAttribute))
+    case _ => None
+  }
+
+  def flags(e: Expression): Int =
+    flag(Deterministic, e.deterministic) |
+      flag(NullIntolerant, Compat.nullIntolerant(e)) |
+      flag(Foldable, isFoldable(e)) |
+      flag(Throwable, Compat.throwable(e)) |
+      flag(Python, e.isInstanceOf[PythonFuncExpression] || Support.className(e).startsWith("Python")) |
+      flag(NotEvaluable, e.isInstanceOf[Unevaluable]) |
+      flag(Outer, isOuter(e)) |
+      flag(Subquery, e.isInstanceOf[PlanExpression[_]]) |
+      flag(Aggregating, isAggregating(e)) |
+      flag(Ansi, failsOnError(e)) |
+      flag(Nullable, e.nullable) |
+      flag(Correlated, e match {
+        case subquery: SubqueryExpression => subquery.isCorrelated
+        case _ => false
+      })
+
+  private def flag(bit: Int, holds: => Boolean): Int = if (Support.attempt(false)(holds)) bit else 0
+
+  /** A chain of ANDs grows on its left and asks down to the far end of it: ask the short side first. */
+  private def isFoldable(e: Expression): Boolean = e match {
+    case chain: BinaryOperator with Predicate => chain.right.foldable && chain.left.foldable
+    case other => other.foldable
+  }
+
+  private def isAggregating(e: Expression): Boolean = e match {
+    case _: AggregateExpression | _: AggregateFunction | _: WindowExpression | _: WindowFunction | _: Generator => true
+    case _ => false
+  }
+
+  /** Does this node raise an error where it would otherwise give null? A cast that always fits never does. */
+  private def failsOnError(e: Expression): Boolean = e match {
+    case cast: Cast => cast.ansiEnabled && !Cast.canUpCast(cast.child.dataType, cast.dataType)
+    case _ => errorModes.get(e.getClass).exists(mode => isAnsi(mode.invoke(e)))
+  }
+
+  private def isAnsi(mode: Any): Boolean = mode match {
+    case on: java.lang.Boolean => on
+    case EvalMode.ANSI => true
+    case context: Product => context.productIterator.contains(EvalMode.ANSI)
+    case _ => false
+  }
+
+  private val modeNames = Set("failOnError", "ansiEnabled", "evalMode", "evalContext")
+
+  /** The accessors by which a class of expressions tells its error mode; looked up once per class. */
+  private val errorModes = new ClassValue[Array[Method]] {
+    override def computeValue(of: Class[_]): Array[Method] =
+      of.getMethods.filter(m => modeNames(m.getName) && m.getParameterCount == 0)
+  }
+}

@@ -1,0 +1,88 @@
+package org.apache.spark.sql.pyjoinopt
+
+import com.fasterxml.jackson.core.JsonGenerator
+
+import org.apache.spark.sql.catalyst.analysis.NamedRelation
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.LogicalRDD
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.sources.DataSourceRegister
+
+/**
+ * What a leaf of a plan reads: kind, format, name, size.
+ *
+ * Law: telling it costs nothing. No file is listed that Spark has not listed already, no catalog is asked, no
+ * statistics are computed.
+ */
+private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: JsonGenerator) {
+
+  def write(leaf: LogicalPlan): Unit = leaf match {
+    case range: Range => out.writeNumberField("rows", range.numElements.bigInteger.doubleValue)
+    case local: LocalRelation => out.writeNumberField("rows", local.data.length)
+    case _: OneRowRelation | _: CTERelationRef =>
+    case relation: LogicalRelation =>
+      relation.relation match {
+        case files: HadoopFsRelation => writeFiles(relation, files)
+        case other =>
+          val source = Support.className(other)
+          writeKind(if (source.toUpperCase.contains("JDBC")) "jdbc" else "other", tableName(relation).getOrElse(source))
+      }
+    case hive: HiveTableRelation =>
+      writeKind("hive", hive.tableMeta.identifier.unquotedString)
+    case memory: InMemoryRelation =>
+      writeKind("memory", memory.cacheBuilder.tableName.getOrElse("cached"), LeafDetails.materializedRows(memory))
+    case named: NamedRelation => writeKind("v2", Support.attempt("?")(named.name))
+    case _: LogicalRDD => writeKind("rdd", "rdd")
+    case other =>
+      val name = Support.className(other)
+      writeKind(if (name.startsWith("DataSourceV2")) "v2" else "other", name)
+  }
+
+  private def writeKind(kind: String, name: String, rows: Option[BigInt] = None): Unit = {
+    out.writeObjectFieldStart("rel")
+    out.writeStringField("kind", kind)
+    out.writeStringField("name", name)
+    rows.foreach(n => out.writeNumberField("rows", n.toDouble))
+    out.writeEndObject()
+  }
+
+  private def writeFiles(relation: LogicalRelation, files: HadoopFsRelation): Unit = {
+    val output = relation.output
+    val partitionColumns = files.partitionSchema.fieldNames.flatMap(name => output.find(_.name == name))
+    out.writeObjectFieldStart("rel")
+    out.writeStringField("kind", "file")
+    out.writeStringField("format", LeafDetails.format(files.fileFormat))
+    out.writeStringField("name", LeafDetails.fileName(relation, files))
+    Support.attempt(())(out.writeNumberField("bytes", files.sizeInBytes.toDouble))
+    out.writeBooleanField("catalog", relation.catalogTable.exists(_.stats.isDefined))
+    out.writeArrayFieldStart("partitionCols")
+    partitionColumns.foreach(a => out.writeNumber(attributes.number(a)))
+    out.writeEndArray()
+    out.writeEndObject()
+  }
+
+  private def tableName(relation: LogicalRelation): Option[String] =
+    relation.catalogTable.map(_.identifier.unquotedString)
+}
+
+private[pyjoinopt] object LeafDetails {
+
+  def format(format: FileFormat): String = format match {
+    case registered: DataSourceRegister => Support.attempt(Support.className(format))(registered.shortName())
+    case other => Support.className(other).stripSuffix("FileFormat").toLowerCase
+  }
+
+  private def fileName(relation: LogicalRelation, files: HadoopFsRelation): String =
+    relation.catalogTable
+      .map(_.identifier.unquotedString)
+      .orElse(Support.attempt(Option.empty[String])(files.location.rootPaths.headOption.map(_.getName)))
+      .getOrElse("files")
+
+  /** The number of rows of cached data, if it was computed already. */
+  def materializedRows(memory: InMemoryRelation): Option[BigInt] =
+    Support.attempt(Option.empty[BigInt]) {
+      if (memory.cacheBuilder.isCachedColumnBuffersLoaded) memory.computeStats().rowCount else None
+    }
+}

@@ -1,0 +1,39 @@
+package org.apache.spark.sql.pyjoinopt
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+import org.apache.spark.sql.types.{AtomicType, BinaryType}
+
+/**
+ * The statistics of rows that are part of the plan itself: they are simply counted.
+ *
+ * Law: at most `MostValues` values are looked at, so that a large local table costs no more than a small one; beyond
+ * that only the rows are counted.
+ */
+private[pyjoinopt] object LocalStatistics {
+  private val MostValues = 100000L
+
+  def of(relation: LocalRelation): NodeFacts = {
+    val rows = relation.data.length
+    val columns =
+      if (rows.toLong * relation.output.length > MostValues) Nil
+      else relation.output.zipWithIndex.toList.collect {
+        case (attribute, i) if attribute.dataType.isInstanceOf[AtomicType] && attribute.dataType != BinaryType =>
+          attribute -> column(relation, attribute, i)
+      }
+    NodeFacts(Some(rows.toDouble), Some(relation.computeStats().sizeInBytes.toDouble), "local", exact = true, columns)
+  }
+
+  private def column(relation: LocalRelation, attribute: Attribute, position: Int): ColumnFacts = {
+    val distinct = new mutable.HashSet[Any]
+    var nulls = 0L
+    relation.data.foreach { row =>
+      if (row.isNullAt(position)) nulls += 1 else distinct += row.get(position, attribute.dataType)
+    }
+    val bounds = distinct.toList.map(NodeFacts.bound)
+    def extreme(upper: Boolean) = if (bounds.isEmpty) None else bounds.reduce(NodeFacts.extreme(_, _, upper))
+    ColumnFacts(Some(distinct.size.toDouble), extreme(upper = false), extreme(upper = true), Some(nulls.toDouble))
+  }
+}

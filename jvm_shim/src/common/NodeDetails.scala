@@ -1,0 +1,101 @@
+package org.apache.spark.sql.pyjoinopt
+
+import com.fasterxml.jackson.core.JsonGenerator
+
+import org.apache.spark.sql.catalyst.expressions.{Expression, IntegerLiteral}
+import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
+import org.apache.spark.sql.catalyst.plans.logical._
+
+/**
+ * What is worth telling about some kinds of plan nodes beyond children, output and expressions.
+ *
+ * Law: nodes are matched by type and read by accessor, never by constructor pattern: the constructors of many nodes
+ * gain an argument with each version of Spark, the accessors stay.
+ */
+private[pyjoinopt] final class NodeDetails(
+    attributes: AttributeTable,
+    expressionNumber: Expression => Int,
+    out: JsonGenerator) {
+
+  def write(node: LogicalPlan): Unit = node match {
+    case join: Join => writeJoin(join)
+    case filter: Filter => out.writeNumberField("cond", expressionNumber(filter.condition))
+    case project: Project => numbers("list", project.projectList)
+    case aggregate: Aggregate =>
+      numbers("group", aggregate.groupingExpressions)
+      numbers("agg", aggregate.aggregateExpressions)
+    case alias: SubqueryAlias => out.writeStringField("name", alias.alias)
+    case view: View =>
+      out.writeStringField("name", view.desc.identifier.unquotedString)
+      out.writeBooleanField("temp", view.isTempView)
+    case hint: ResolvedHint => out.writeStringField("hint", NodeDetails.strategyName(Some(hint.hints)))
+    case hint: UnresolvedHint => out.writeStringField("name", hint.name)
+    case limit: GlobalLimit => writeLimit(limit.limitExpr)
+    case limit: LocalLimit => writeLimit(limit.limitExpr)
+    case sample: Sample => out.writeNumberField("fraction", sample.upperBound - sample.lowerBound)
+    case union: Union => out.writeBooleanField("byName", union.byName)
+    case deduplicate: Deduplicate =>
+      out.writeArrayFieldStart("keys")
+      deduplicate.keys.foreach(key => out.writeNumber(attributes.number(key)))
+      out.writeEndArray()
+    case operation: Intersect => out.writeBooleanField("all", operation.isAll)
+    case operation: Except => out.writeBooleanField("all", operation.isAll)
+    case definition: CTERelationDef => out.writeNumberField("cte", definition.id)
+    case reference: CTERelationRef => out.writeNumberField("cte", reference.cteId)
+    case _ =>
+  }
+
+  private def writeJoin(join: Join): Unit = {
+    out.writeStringField("t", Support.className(join.joinType))
+    out.writeFieldName("cond")
+    join.condition.fold(out.writeNull())(c => out.writeNumber(expressionNumber(c)))
+    out.writeArrayFieldStart("hint")
+    Seq(join.hint.leftHint, join.hint.rightHint).foreach(hint => out.writeString(NodeDetails.strategyName(hint)))
+    out.writeEndArray()
+    join.joinType match {
+      case existence: ExistenceJoin => out.writeNumberField("exists", attributes.number(existence.exists))
+      case _ =>
+    }
+  }
+
+  private def writeLimit(limit: Expression): Unit = {
+    out.writeFieldName("limit")
+    limit match {
+      case IntegerLiteral(rows) => out.writeNumber(rows)
+      case _ => out.writeNull()
+    }
+  }
+
+  private def numbers(field: String, expressions: Iterable[Expression]): Unit = {
+    out.writeArrayFieldStart(field)
+    expressions.foreach(e => out.writeNumber(expressionNumber(e)))
+    out.writeEndArray()
+  }
+}
+
+private[pyjoinopt] object NodeDetails {
+
+  /** The name of a hint's strategy, or null. */
+  def strategyName(hint: Option[HintInfo]): String = hint.flatMap(_.strategy).map(Support.className).orNull
+
+  private val strategies: Map[String, JoinStrategyHint] =
+    (JoinStrategyHint.strategies + NO_BROADCAST_HASH).map(s => Support.className(s) -> s).toMap
+
+  def strategy(name: String): HintInfo =
+    HintInfo(Some(strategies.getOrElse(name, Support.fail(
+      s"There is no join strategy $name; there are ${strategies.keys.toSeq.sorted.mkString(", ")}."))))
+
+  def joinType(name: String): JoinType = {
+    import org.apache.spark.sql.catalyst.plans._
+    name match {
+      case "Inner" => Inner
+      case "Cross" => Cross
+      case "LeftOuter" => LeftOuter
+      case "RightOuter" => RightOuter
+      case "FullOuter" => FullOuter
+      case "LeftSemi" => LeftSemi
+      case "LeftAnti" => LeftAnti
+      case other => Support.fail(s"A join of type $other cannot be made, only copied.")
+    }
+  }
+}

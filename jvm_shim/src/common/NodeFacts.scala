@@ -1,0 +1,109 @@
+package org.apache.spark.sql.pyjoinopt
+
+import com.fasterxml.jackson.core.JsonGenerator
+
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Statistics}
+import org.apache.spark.sql.types.Decimal
+
+/**
+ * What is known of a column. Bounds are numbers: Long for integers, dates (days) and timestamps (microseconds), Double
+ * for fractions and decimals, Boolean; text has none.
+ */
+private[pyjoinopt] final case class ColumnFacts(
+    ndv: Option[Double] = None,
+    min: Option[Any] = None,
+    max: Option[Any] = None,
+    nulls: Option[Double] = None,
+    avgLen: Option[Long] = None,
+    maxLen: Option[Long] = None,
+    histogram: Boolean = false)
+
+/**
+ * What is known of the rows a node puts out, and who says so.
+ *
+ * Law: a number that nobody counted or estimated is absent, never a default; `exact` means counted, all of it.
+ */
+private[pyjoinopt] final case class NodeFacts(
+    rows: Option[Double],
+    bytes: Option[Double],
+    source: String,
+    exact: Boolean = false,
+    columns: Seq[(Attribute, ColumnFacts)] = Nil) {
+
+  def write(out: JsonGenerator, number: Attribute => Option[Int]): Unit = {
+    out.writeStartObject()
+    NodeFacts.writeOption(out, "rows", rows)
+    NodeFacts.writeOption(out, "bytes", bytes)
+    out.writeStringField("source", source)
+    out.writeBooleanField("exact", exact)
+    out.writeObjectFieldStart("columns")
+    for ((attribute, facts) <- columns; n <- number(attribute)) {
+      out.writeObjectFieldStart(n.toString)
+      facts.ndv.foreach(out.writeNumberField("ndv", _))
+      facts.min.foreach(NodeFacts.writeBound(out, "min", _))
+      facts.max.foreach(NodeFacts.writeBound(out, "max", _))
+      facts.nulls.foreach(out.writeNumberField("nulls", _))
+      facts.avgLen.foreach(out.writeNumberField("avgLen", _))
+      facts.maxLen.foreach(out.writeNumberField("maxLen", _))
+      if (facts.histogram) out.writeBooleanField("hist", true)
+      out.writeEndObject()
+    }
+    out.writeEndObject()
+    out.writeEndObject()
+  }
+}
+
+private[pyjoinopt] object NodeFacts {
+
+  def of(statistics: Statistics, source: String, exact: Boolean = false): NodeFacts =
+    NodeFacts(
+      statistics.rowCount.map(_.toDouble),
+      Some(statistics.sizeInBytes.toDouble),
+      source,
+      exact,
+      statistics.attributeStats.toList.map { case (attribute, stat) => attribute -> column(stat) })
+
+  private def column(stat: ColumnStat): ColumnFacts =
+    ColumnFacts(
+      stat.distinctCount.map(_.toDouble),
+      stat.min.flatMap(bound),
+      stat.max.flatMap(bound),
+      stat.nullCount.map(_.toDouble),
+      stat.avgLen,
+      stat.maxLen,
+      stat.histogram.isDefined)
+
+  /** A value as Catalyst holds it, as a bound. */
+  def bound(value: Any): Option[Any] = value match {
+    case n: Byte => Some(n.toLong)
+    case n: Short => Some(n.toLong)
+    case n: Int => Some(n.toLong)
+    case n: Long => Some(n)
+    case n: Float if !n.isNaN && !n.isInfinite => Some(n.toDouble)
+    case n: Double if !n.isNaN && !n.isInfinite => Some(n)
+    case n: Decimal => Some(n.toDouble)
+    case flag: Boolean => Some(flag)
+    case _ => None
+  }
+
+  /** The lower (or, with `upper`, the higher) of two bounds; none if they are of different kinds. */
+  def extreme(a: Option[Any], b: Option[Any], upper: Boolean): Option[Any] = (a, b) match {
+    case (Some(x: Long), Some(y: Long)) => Some(if (upper) math.max(x, y) else math.min(x, y))
+    case (Some(x: Double), Some(y: Double)) => Some(if (upper) math.max(x, y) else math.min(x, y))
+    case (Some(x: Boolean), Some(y: Boolean)) => Some(if (upper) x || y else x && y)
+    case _ => None
+  }
+
+  private def writeOption(out: JsonGenerator, field: String, value: Option[Double]): Unit = {
+    out.writeFieldName(field)
+    value.fold(out.writeNull())(out.writeNumber(_: Double))
+  }
+
+  private def writeBound(out: JsonGenerator, field: String, value: Any): Unit = value match {
+    case n: Long => out.writeNumberField(field, n)
+    case n: Double => out.writeNumberField(field, n)
+    case flag: Boolean => out.writeBooleanField(field, flag)
+    case _ =>
+  }
+}

@@ -1,0 +1,124 @@
+package org.apache.spark.sql.pyjoinopt
+
+import com.fasterxml.jackson.core.JsonGenerator
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.catalyst.analysis.{EliminateSubqueryAliases, EliminateView, UpdateAttributeNullability}
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
+import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * How many rows, how many bytes, which values: what can be known of a node without running anything.
+ *
+ * The ladder for a leaf: the catalog's counts (ANALYZE), then file footers, then what lies in memory, then only the
+ * size. Asked for "catalyst", Catalyst's own estimate of any plan, also of one that exists only as edits.
+ *
+ * Laws: no Spark job is started. One node that cannot be read is told as its error and spoils no other. Nothing is
+ * left behind in the plan: estimates are computed on clones, because nodes cache theirs under whatever settings held.
+ */
+private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode) {
+  private val source = request.path("source").asText("auto")
+  private val conf = SessionConf.changed(handle.session, Map(SQLConf.CBO_ENABLED.key -> request.path("cbo").asBoolean(true).toString))
+  private val numbers: Map[ExprId, Int] = handle.attributes.zipWithIndex.map { case (a, i) => a.exprId -> i }.toMap
+
+  def run(): String = SQLConf.withExistingConf(conf)(Support.json { out =>
+    out.writeStartObject()
+    out.writeObjectFieldStart("nodes")
+    ExpressionBuilder.elements(request.get("nodes")).map(_.asInt).foreach { n =>
+      out.writeFieldName(n.toString)
+      writeOne(out)(facts(handle.nodes.applyOrElse(n, (_: Int) => Support.fail(s"There is no node $n."))))
+    }
+    out.writeEndObject()
+    if (request.has("plans")) writePlans(out)
+    out.writeEndObject()
+  })
+
+  /** Catalyst's estimates of plans that the edits describe. */
+  private def writePlans(out: JsonGenerator): Unit = {
+    val edits = Support.mapper.createObjectNode()
+    edits.set[JsonNode]("exprs", request.get("exprs"))
+    edits.set[JsonNode]("nodes", request.get("edits"))
+    val rebuilder = new PlanRebuilder(handle, edits)
+    out.writeArrayFieldStart("plans")
+    ExpressionBuilder.elements(request.get("plans")).foreach { reference =>
+      writeOne(out)(catalyst(UpdateAttributeNullability(rebuilder.plan(reference))))
+    }
+    out.writeEndArray()
+  }
+
+  private def writeOne(out: JsonGenerator)(facts: => NodeFacts): Unit = {
+    var problem = "not readable"
+    val found = Support.attempt(Option.empty[NodeFacts]) {
+      try Some(facts)
+      catch { case error: Throwable => problem = String.valueOf(error.getMessage); throw error }
+    }
+    found match {
+      case Some(known) => known.write(out, (a: Attribute) => numbers.get(a.exprId))
+      case None =>
+        out.writeStartObject()
+        out.writeStringField("error", Support.cut(problem))
+        out.writeEndObject()
+    }
+  }
+
+  private def facts(node: LogicalPlan): NodeFacts =
+    if (source == "catalyst") catalyst(node) else cached(node).getOrElse(read(node))
+
+  private def cached(node: LogicalPlan): Option[NodeFacts] =
+    if (source != "auto" || handle.session.sharedState.cacheManager.isEmpty) None
+    else Compat.cachedData(handle.session, node).filter(LeafDetails.materializedRows(_).isDefined).map(memory)
+
+  private def read(node: LogicalPlan): NodeFacts = node match {
+    case relation: LogicalRelation if relation.catalogTable.flatMap(_.stats).exists(_.rowCount.isDefined) && wants("catalog") =>
+      catalog(relation, relation.catalogTable.get.stats.get.sizeInBytes)
+    case hive: HiveTableRelation if hive.tableMeta.stats.exists(_.rowCount.isDefined) && wants("catalog") =>
+      catalog(hive, hive.tableMeta.stats.get.sizeInBytes)
+    case relation: LogicalRelation if wants("footers") && relation.relation.isInstanceOf[HadoopFsRelation] =>
+      FileStatistics.read(handle.session, relation, limits).getOrElse(size(relation))
+    case local: LocalRelation => LocalStatistics.of(local)
+    case _: OneRowRelation => NodeFacts(Some(1), Some(1), "local", exact = true)
+    case result: CommandResult => NodeFacts(Some(result.rows.length.toDouble), None, "local", exact = true)
+    case range: Range => NodeFacts.of(range.computeStats(), "local", exact = true)
+    case relation: InMemoryRelation if LeafDetails.materializedRows(relation).isDefined => memory(relation)
+    case other => size(other)
+  }
+
+  private def wants(what: String): Boolean = source == "auto" || source == what
+
+  private def limits =
+    FileStatistics.Limits(request.path("maxFiles").asInt(64), request.path("deadlineMs").asLong(2000))
+
+  /** The catalog's statistics, with the stored size instead of Spark's rows times width. */
+  private def catalog(leaf: LeafNode, stored: BigInt): NodeFacts =
+    NodeFacts.of(leaf.computeStats(), "catalog").copy(bytes = Some(stored.toDouble))
+
+  private def memory(relation: InMemoryRelation): NodeFacts = {
+    val statistics = relation.computeStats()
+    NodeFacts.of(statistics, "memory", exact = true).copy(columns = Nil)
+  }
+
+  private def size(node: LogicalPlan): NodeFacts = node match {
+    case leaf: LeafNode => NodeFacts.of(leaf.computeStats(), "size")
+    case other => catalyst(other)
+  }
+
+  /** What Catalyst would estimate after its first optimizer batch. */
+  private def catalyst(plan: LogicalPlan): NodeFacts = {
+    val bare = EliminateView(EliminateSubqueryAliases(plan.clone()))
+    bare.invalidateStatsCache()
+    NodeFacts.of(bare.stats, "catalyst")
+  }
+}
+
+/** The settings of a session with a few changed, for one computation. */
+private[pyjoinopt] object SessionConf {
+  def changed(session: Compat.Session, settings: Map[String, String]): SQLConf = {
+    val conf = session.sessionState.conf.clone()
+    settings.foreach { case (key, value) => conf.setConfString(key, value) }
+    conf
+  }
+}

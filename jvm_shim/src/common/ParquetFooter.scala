@@ -1,0 +1,74 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.math.{BigDecimal => JavaDecimal, BigInteger}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileStatus
+import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData}
+import org.apache.parquet.hadoop.util.HadoopInputFile
+import org.apache.parquet.io.api.Binary
+import org.apache.parquet.schema.LogicalTypeAnnotation
+import org.apache.parquet.schema.LogicalTypeAnnotation._
+
+/**
+ * The footer of a Parquet file.
+ *
+ * Law: a bound is told only where the file's own type fixes its order and unit. Unsigned integers, text (whose stored
+ * bounds may be cut short) and the old 96-bit timestamps have none.
+ */
+private[pyjoinopt] object ParquetFooter {
+
+  val read: (FileStatus, Configuration) => FileFooter = (file, conf) => {
+    val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, conf))
+    try merge(reader.getFooter.getBlocks.toArray(Array.empty[BlockMetaData]).toList)
+    finally reader.close()
+  }
+
+  private def merge(blocks: List[BlockMetaData]): FileFooter = {
+    val columns = for {
+      block <- blocks if block.getRowCount > 0
+      chunk <- block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).toList
+      if chunk.getPath.size == 1
+    } yield chunk.getPath.toDotString -> column(chunk)
+    FileFooter(
+      blocks.map(_.getRowCount).sum,
+      columns.groupBy(_._1).map { case (name, chunks) => name -> chunks.map(_._2).reduce(FileFooter.merge) })
+  }
+
+  private def column(chunk: ColumnChunkMetaData): FooterColumn = {
+    val statistics = chunk.getStatistics
+    if (statistics == null) FooterColumn(None, None, None, allNull = false)
+    else {
+      val annotation = chunk.getPrimitiveType.getLogicalTypeAnnotation
+      val nulls = if (statistics.isNumNullsSet) Some(statistics.getNumNulls) else None
+      def bounded(value: => Any) = if (statistics.hasNonNullValue) bound(value, annotation) else None
+      FooterColumn(
+        bounded(statistics.genericGetMin),
+        bounded(statistics.genericGetMax),
+        nulls.map(_.toDouble),
+        allNull = nulls.contains(chunk.getValueCount))
+    }
+  }
+
+  private def bound(value: Any, annotation: LogicalTypeAnnotation): Option[Any] = (value, annotation) match {
+    case (n: Number, decimal: DecimalLogicalTypeAnnotation) =>
+      Some(JavaDecimal.valueOf(n.longValue, decimal.getScale).doubleValue)
+    case (bytes: Binary, decimal: DecimalLogicalTypeAnnotation) =>
+      Some(new JavaDecimal(new BigInteger(bytes.getBytes), decimal.getScale).doubleValue)
+    case (_, int: IntLogicalTypeAnnotation) if !int.isSigned => None
+    case (n: java.lang.Long, timestamp: TimestampLogicalTypeAnnotation) => Some(micros(n, timestamp.getUnit))
+    case (n: Integer, null | _: IntLogicalTypeAnnotation | _: DateLogicalTypeAnnotation) => Some(n.toLong)
+    case (n: java.lang.Long, null | _: IntLogicalTypeAnnotation) => Some(n.longValue)
+    case (n: java.lang.Float, _) => NodeFacts.bound(n.floatValue)
+    case (n: java.lang.Double, _) => NodeFacts.bound(n.doubleValue)
+    case (flag: java.lang.Boolean, _) => Some(flag.booleanValue)
+    case _ => None
+  }
+
+  private def micros(value: Long, unit: TimeUnit): Long = unit match {
+    case TimeUnit.MILLIS => value * 1000
+    case TimeUnit.MICROS => value
+    case TimeUnit.NANOS => Math.floorDiv(value, 1000L)
+  }
+}

@@ -1,0 +1,111 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.IdentityHashMap
+
+import scala.collection.mutable
+
+import com.fasterxml.jackson.core.JsonGenerator
+
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.catalyst.plans.{FullOuter, LeftOuter, RightOuter}
+import org.apache.spark.sql.catalyst.plans.logical._
+
+/**
+ * Tells a plan as one JSON text and keeps the plan's objects under the numbers used in it.
+ *
+ * Laws: one walk, children first, in time linear in the size of the plan; an object met twice is told once. Unknown
+ * nodes are told by name, children, output and expressions; export never fails on a plan that Spark accepted.
+ */
+private[pyjoinopt] final class PlanExporter(session: Compat.Session, root: LogicalPlan) {
+  private val types = new TypeTable
+  private val attributes = new AttributeTable(types)
+  private val nodes = new Numbering[LogicalPlan]
+  private val outputs = new mutable.ArrayBuffer[Array[Int]]
+  private val expressions = new ExpressionExporter(types, attributes, number)
+  private val nodeExpressions = new IdentityHashMap[LogicalPlan, Seq[Expression]]
+  private val isCached = CachedPlans.find(session, root)
+
+  def run(): String = {
+    number(root)
+    val handle = Handles.register(
+      Handle(session, root, nodes.items.toVector, outputs.toVector, expressions.numbering.items.toVector,
+        attributes.items.toVector))
+    Support.json { out =>
+      out.writeStartObject()
+      out.writeNumberField("protocol", PyJoinOptBridge.Protocol)
+      out.writeNumberField("handle", handle)
+      out.writeStringField("spark", SPARK_VERSION)
+      out.writeBooleanField("streaming", Support.attempt(true)(root.isStreaming))
+      out.writeBooleanField("resolved", Support.attempt(false)(root.resolved))
+      out.writeBooleanField("command", nodes.items.exists(_.isInstanceOf[Command]))
+      out.writeFieldName("conf")
+      SessionSettings.write(session, out)
+      out.writeFieldName("expressions")
+      expressions.write(out)
+      writeNodes(out)
+      out.writeNumberField("root", nodes(root))
+      writeNullRejecting(out)
+      out.writeFieldName("attributes")
+      attributes.write(out)
+      out.writeFieldName("types")
+      types.write(out)
+      out.writeEndObject()
+    }
+  }
+
+  /** The number of a plan, be it the whole or the plan of a subquery; what is below it gets numbers first. */
+  private def number(plan: LogicalPlan): Int = {
+    Support.postOrder(plan)(_.children, nodes.contains)(add)
+    nodes(plan)
+  }
+
+  private def add(node: LogicalPlan): Unit = {
+    val found = Support.attempt(Seq.empty[Expression])(node.expressions.toList)
+    // A leaf lists its own columns among its expressions; they are told as output already.
+    val told = if (node.children.isEmpty) found.filterNot(_.isInstanceOf[Attribute]) else found
+    told.foreach(expressions.number)
+    nodeExpressions.put(node, told)
+    outputs += NodeOutputs.of(node, child => outputs(nodes(child)), attributes.number)
+    nodes.add(node)
+  }
+
+  private def writeNodes(out: JsonGenerator): Unit = {
+    val details = new NodeDetails(attributes, expressions.number, out)
+    val leaves = new LeafDetails(attributes, out)
+    out.writeArrayFieldStart("nodes")
+    nodes.items.foreach { node =>
+      out.writeStartObject()
+      out.writeStringField("c", Support.className(node))
+      writeNumbers(out, "k", node.children.map(nodes(_)))
+      writeNumbers(out, "o", outputs(nodes(node)))
+      writeNumbers(out, "x", nodeExpressions.get(node).map(expressions.number))
+      details.write(node)
+      if (node.children.isEmpty) leaves.write(node)
+      if (isCached(node)) out.writeBooleanField("cached", true)
+      out.writeEndObject()
+    }
+    out.writeEndArray()
+  }
+
+  private def writeNumbers(out: JsonGenerator, field: String, numbers: Iterable[Int]): Unit = {
+    out.writeArrayFieldStart(field)
+    numbers.foreach(out.writeNumber(_: Int))
+    out.writeEndArray()
+  }
+
+  /** The conjuncts that reject nulls; asked only where the answer can matter. */
+  private def writeNullRejecting(out: JsonGenerator): Unit = {
+    val hasOuterJoin = nodes.items.exists {
+      case join: Join => join.joinType == LeftOuter || join.joinType == RightOuter || join.joinType == FullOuter
+      case _ => false
+    }
+    val conditions = if (!hasOuterJoin) Nil else nodes.items.toList.flatMap {
+      case filter: Filter => Seq(filter.condition)
+      case join: Join => join.condition.toList
+      case _ => Nil
+    }
+    val found = conditions.flatMap(NullRejection.conjuncts).map(c => expressions.number(c) -> c).toMap
+    writeNumbers(out, "filtersNull", found.filter(c => NullRejection.rejectsNulls(c._2)).keys.toSeq.sorted)
+  }
+}

@@ -1,0 +1,124 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.IdentityHashMap
+
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.catalyst.expressions.{Expression, NamedExpression}
+import org.apache.spark.sql.catalyst.plans.logical._
+
+/**
+ * Builds the plan that a list of edits describes, over the numbered nodes of an export.
+ *
+ * Laws: nodes that no edit touches are the very same objects, so Spark's analyser, cache and statistics know them.
+ * A copied node keeps its tags; only the tag by which `df["a"]` finds columns by position goes where the columns are
+ * no longer in that position. Nothing becomes a DataFrame before PlanChecks has agreed.
+ */
+private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
+
+  private val expressions: EditList[Expression] =
+    new EditList[Expression]("expression", edits.get("exprs"), handle.expressions)(expressionBuilder.build(_))
+  private val nodes: EditList[LogicalPlan] = new EditList[LogicalPlan]("node", edits.get("nodes"), handle.nodes)(build)
+  private lazy val expressionBuilder = new ExpressionBuilder(handle, expressions(_), nodes(_))
+
+  /** The plan of `root`, not yet analysed. */
+  def plan(root: JsonNode = edits.get("root")): LogicalPlan = {
+    EditList.buildAll(expressions, nodes)
+    nodes(root)
+  }
+
+  def dataset(): Compat.Rows = {
+    val rebuilt = plan()
+    val checks = new PlanChecks(handle)
+    checks.before(rebuilt)
+    val dataset =
+      try Compat.ofRows(handle.session, rebuilt)
+      catch { case NonFatal(error) => throw new PyJoinOptShimException(s"Spark refuses the plan: ${error.getMessage}", error) }
+    checks.after(dataset.queryExecution.analyzed)
+    dataset
+  }
+
+  private def build(entry: JsonNode): LogicalPlan = {
+    def node(i: Int): LogicalPlan = nodes(entry.get(i))
+    def expression(i: Int): Expression = expressions(entry.get(i))
+    def optional(i: Int): Option[Expression] = if (absent(entry.path(i))) None else Some(expression(i))
+    entry.path(0).asText match {
+      case "Join" =>
+        val Seq(left, right) = Seq(0, 1).map(i => hint(entry.path(5).path(i)))
+        Join(node(1), node(2), NodeDetails.joinType(entry.path(3).asText), optional(4), JoinHint(left, right))
+      case "JoinLike" =>
+        node(1) match {
+          case join: Join =>
+            val joinType = if (absent(entry.path(4))) join.joinType else NodeDetails.joinType(entry.path(4).asText)
+            tagged(join, join.copy(left = node(2), right = node(3), joinType = joinType, condition = optional(5)))
+          case other => Support.fail(s"${other.nodeName} is no join")
+        }
+      case "Filter" => Filter(expression(2), node(1))
+      case "Project" => Project(named(entry.get(2)), node(1))
+      case "Output" => output(node(1), node(2))
+      case "Aggregate" => copy(node(2), List(node(1)))
+      case "Copy" => copy(node(1), ExpressionBuilder.elements(entry.get(2)).map(nodes(_)))
+      case "Exprs" =>
+        val children = ExpressionBuilder.elements(entry.get(2)).map(nodes(_))
+        val pairs = ExpressionBuilder.elements(entry.get(3)).map(p => expressions(p.get(0)) -> expressions(p.get(1)))
+        val original = node(1)
+        tagged(original, replace(copy(original, children), pairs))
+      case other => Support.fail(s"There is no kind of node $other")
+    }
+  }
+
+  private def absent(value: JsonNode): Boolean = value.isMissingNode || value.isNull
+
+  private def hint(name: JsonNode): Option[HintInfo] =
+    if (absent(name)) None else Some(NodeDetails.strategy(name.asText))
+
+  private def named(list: JsonNode): List[NamedExpression] = ExpressionBuilder.elements(list).map(expressions(_)).map {
+    case named: NamedExpression => named
+    case other => Support.fail(s"${other.nodeName} has no name, so it cannot be a column")
+  }
+
+  /** `child` under a projection that puts out what `original` did, unless it does so already. */
+  private def output(child: LogicalPlan, original: LogicalPlan): LogicalPlan = {
+    val columns = original.output
+    if (child.output.map(_.exprId) == columns.map(_.exprId)) child
+    else {
+      val project = Project(columns, child)
+      original.getTagValue(Compat.datasetIdTag).foreach(project.setTagValue(Compat.datasetIdTag, _))
+      project
+    }
+  }
+
+  private def copy(node: LogicalPlan, children: List[LogicalPlan]): LogicalPlan =
+    if (children.length != node.children.length)
+      Support.fail(s"${node.nodeName} has ${node.children.length} children, not ${children.length}")
+    else tagged(node, node.withNewChildren(children))
+
+  private def replace(node: LogicalPlan, pairs: Seq[(Expression, Expression)]): LogicalPlan = {
+    val replacements = new IdentityHashMap[Expression, Expression]
+    pairs.foreach { case (old, changed) => replacements.put(old, changed) }
+    val used = new IdentityHashMap[Expression, Expression]
+    val changed = node.mapExpressions { e =>
+      val replacement = replacements.get(e)
+      if (replacement == null) e
+      else {
+        used.put(e, e)
+        replacement
+      }
+    }
+    if (used.size != replacements.size) Support.fail(s"${node.nodeName} does not hold all of these expressions")
+    changed
+  }
+
+  private def tagged(original: LogicalPlan, changed: LogicalPlan): LogicalPlan = {
+    if (changed ne original) {
+      changed.copyTagsFrom(original)
+      if (changed.getTagValue(Compat.datasetIdTag).isDefined &&
+          changed.output.map(_.exprId) != original.output.map(_.exprId)) {
+        changed.unsetTagValue(Compat.datasetIdTag)
+      }
+    }
+    changed
+  }
+}

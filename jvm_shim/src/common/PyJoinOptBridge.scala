@@ -1,0 +1,60 @@
+package org.apache.spark.sql.pyjoinopt
+
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * The door between Python and Catalyst: plans go out as JSON, edits come in as JSON.
+ *
+ * Laws: the JVM decides nothing about join orders. What it gives out keeps its objects under numbers until they are
+ * released; what it takes in is checked before it becomes a DataFrame.
+ */
+object PyJoinOptBridge {
+  private[pyjoinopt] val Protocol = 1
+
+  /** The analysed plan of a DataFrame as JSON. Opens a handle. */
+  def export(dataset: Compat.AnyDataset, options: String): String =
+    exporting(dataset.sparkSession)(dataset.queryExecution.analyzed)
+
+  /** What is known of the rows of some nodes, as JSON. */
+  def statistics(handle: Long, request: String): String = {
+    val exported = Handles(handle)
+    exported.session.withActive(new NodeStatistics(exported, Support.parse(request)).run())
+  }
+
+  /** The DataFrame that the edits describe. The handle stays open. */
+  def rebuild(handle: Long, edits: String): Compat.Rows = {
+    val exported = Handles(handle)
+    exported.session.withActive(new PlanRebuilder(exported, Support.parse(edits)).dataset())
+  }
+
+  def release(handle: Long): Unit = Handles.release(handle)
+
+  def openHandles(): Int = Handles.count
+
+  /** Which protocol, Scala and Spark this is. */
+  def version(): String = Support.json { out =>
+    out.writeStartObject()
+    out.writeNumberField("protocol", Protocol)
+    out.writeStringField("scala", Compat.scalaVersion)
+    out.writeStringField("spark", SPARK_VERSION)
+    out.writeEndObject()
+  }
+
+  /** The plan of a DataFrame at another stage: "analyzed", "finish" (without aliases and views) or "optimized". */
+  def exportStage(dataset: Compat.AnyDataset, options: String): String =
+    exporting(dataset.sparkSession)(RuleOracle.stage(dataset, Support.parse(options)))
+
+  /** What Catalyst's own rules make of an exported plan, as a new export. */
+  def applyRule(handle: Long, request: String): String = {
+    val exported = Handles(handle)
+    val asked = Support.parse(request)
+    exported.session.withActive(SQLConf.withExistingConf(RuleOracle.settings(exported, asked)) {
+      new PlanExporter(exported.session, RuleOracle.run(exported, asked)).run()
+    })
+  }
+
+  private def exporting(session: Compat.Session)(plan: => LogicalPlan): String =
+    session.withActive(new PlanExporter(session, plan).run())
+}

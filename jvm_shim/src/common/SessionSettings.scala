@@ -1,0 +1,56 @@
+package org.apache.spark.sql.pyjoinopt
+
+import com.fasterxml.jackson.core.JsonGenerator
+
+import org.apache.spark.internal.config.ConfigEntry
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * The settings of a session that decide what Spark will do with a plan.
+ *
+ * Law: values are told as Spark understands them ("10MB" is told as 10485760), keys that this Spark does not know are
+ * left out.
+ */
+private[pyjoinopt] object SessionSettings {
+  private val keys = Seq(
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.adaptive.enabled",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold",
+    "spark.sql.join.preferSortMergeJoin",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.cbo.enabled",
+    "spark.sql.cbo.planStats.enabled",
+    "spark.sql.cbo.joinReorder.enabled",
+    "spark.sql.cbo.joinReorder.dp.threshold",
+    "spark.sql.cbo.joinReorder.card.weight",
+    "spark.sql.cbo.joinReorder.dp.star.filter",
+    "spark.sql.cbo.starSchemaDetection",
+    "spark.sql.statistics.ndv.maxError",
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.constraintPropagation.enabled",
+    "spark.sql.optimizer.avoidDoubleFilterEval",
+    "spark.sql.defaultSizeInBytes")
+  private val ours = "spark.pyjoinopt."
+
+  def write(session: Compat.Session, out: JsonGenerator): Unit = {
+    val conf = session.sessionState.conf
+    out.writeStartObject()
+    for (key <- keys; value <- typed(conf, key)) out.writeStringField(key, value)
+    val atStart = session.sparkContext.getConf.getAllWithPrefix(ours).map { case (key, value) => (ours + key, value) }
+    (atStart.toMap ++ conf.getAllConfs.filter(_._1.startsWith(ours))).foreach {
+      case (key, value) => out.writeStringField(key, value)
+    }
+    out.writeEndObject()
+  }
+
+  private def typed(conf: SQLConf, key: String): Option[String] = Support.attempt(Option.empty[String]) {
+    Option(ConfigEntry.findEntry(key)).flatMap { entry =>
+      conf.getConf(entry) match {
+        case null | None => None
+        case Some(value) => Some(value.toString)
+        case value => Some(value.toString)
+      }
+    }
+  }
+}

@@ -1,0 +1,39 @@
+package org.apache.spark.sql.pyjoinopt
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.{Dataset, Row, SparkSession}
+import org.apache.spark.sql.catalyst.expressions.{Expression, NullIntolerant}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+
+/**
+ * What differs between Spark 3.5 and Spark 4, seen from Spark 3.5 (Scala 2.12).
+ *
+ * Every other file of the shim compiles unchanged against both. Law: no version test anywhere else.
+ */
+private[pyjoinopt] object Compat {
+  type Session = SparkSession
+  type AnyDataset = Dataset[_]
+  type Rows = Dataset[Row]
+
+  val scalaVersion = "2.12"
+
+  /** The tag by which `df["a"]` finds the plan of the DataFrame it was taken from. */
+  val datasetIdTag: TreeNodeTag[mutable.HashSet[Long]] = Dataset.DATASET_ID_TAG
+
+  def ofRows(session: Session, plan: LogicalPlan): Rows = Dataset.ofRows(session, plan)
+
+  /** The in-memory relation that Spark puts in the place of this very plan, if it is cached. */
+  def cachedData(session: Session, plan: LogicalPlan): Option[InMemoryRelation] = {
+    val normalized = session.sessionState.planNormalizationRules.foldLeft(plan)((p, rule) => rule(p))
+    session.sharedState.cacheManager.lookupCachedData(normalized).map(_.cachedRepresentation)
+  }
+
+  /** Is the result null whenever a child's is? Of this node alone. */
+  def nullIntolerant(expression: Expression): Boolean = expression.isInstanceOf[NullIntolerant]
+
+  /** Spark 3.5 moves every predicate, whatever it may raise. */
+  def throwable(expression: Expression): Boolean = false
+}

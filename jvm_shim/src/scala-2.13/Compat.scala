@@ -1,0 +1,39 @@
+package org.apache.spark.sql.pyjoinopt
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.Row
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+
+/**
+ * What differs between Spark 3.5 and Spark 4, seen from Spark 4 (Scala 2.13).
+ *
+ * Every other file of the shim compiles unchanged against both. Law: no version test anywhere else, and only members
+ * whose signature is the same over 4.0 to 4.3, because one jar serves them all.
+ */
+private[pyjoinopt] object Compat {
+  type Session = classic.SparkSession
+  type AnyDataset = classic.Dataset[_]
+  type Rows = classic.Dataset[Row]
+
+  val scalaVersion = "2.13"
+
+  /** The tag by which `df["a"]` finds the plan of the DataFrame it was taken from. */
+  val datasetIdTag: TreeNodeTag[mutable.HashSet[Long]] = classic.Dataset.DATASET_ID_TAG
+
+  def ofRows(session: Session, plan: LogicalPlan): Rows = classic.Dataset.ofRows(session, plan)
+
+  /** The in-memory relation that Spark puts in the place of this very plan, if it is cached. */
+  def cachedData(session: Session, plan: LogicalPlan): Option[InMemoryRelation] =
+    session.sharedState.cacheManager.lookupCachedData(session, plan).map(_.cachedRepresentation)
+
+  /** Is the result null whenever a child's is? Of this node alone. */
+  def nullIntolerant(expression: Expression): Boolean = expression.nullIntolerant
+
+  /** May evaluation raise an error that Spark promises not to move? Children included. */
+  def throwable(expression: Expression): Boolean = expression.throwable
+}

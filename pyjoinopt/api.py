@@ -1,0 +1,139 @@
+"""The public functions: they check arguments, cross the bridge and keep the promise that a query never fails.
+
+Every failure of the optimizer itself ends here: it is logged once, put into the report, and the original DataFrame
+is returned. Two kinds of error do reach the caller: bad arguments, always, and everything if `strict=True`.
+"""
+
+from __future__ import annotations
+
+import logging
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from pyjoinopt import optimizer
+from pyjoinopt.bridge.gateway import Py4jGateway
+from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.config import Options, check_keywords, resolve
+from pyjoinopt.errors import RefusedError
+from pyjoinopt.report.record import JoinReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_log = logging.getLogger("pyjoinopt")
+_logged: set[str] = set()
+
+
+def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
+    """The same rows and columns by a better join order, with fewer outer joins and safe hints.
+
+    The result has the same schema, column order and column identities, so `df["a"]`, `col("t.a")` and later joins
+    with the originals still resolve. If nothing can be gained, `df` itself is returned. Planning starts no Spark job.
+
+    Args:
+        df: a classic (not Connect) DataFrame.
+        **options: `strategy`, `hints`, `cost`, `statistics`, `strict`, `pair_budget`; see `pyjoinopt.config.OPTIONS`.
+            Each is also a session key `spark.pyjoinopt.*`; the keyword wins.
+
+    Returns:
+        A DataFrame; its attribute `_pyjoinopt_report` is the `JoinReport` of this call.
+
+    Raises:
+        ValueError, TypeError: an unknown option, or a value that is not allowed.
+        PyJoinOptError: no JVM behind the DataFrame, a stopped session, a shim that cannot be loaded; with
+            `strict=True` also every refusal of the whole query and every internal error.
+
+    Example:
+        >>> fast = slow.optimize_joins()                       # doctest: +SKIP
+        >>> fast = slow.transform(pyjoinopt.optimize_joins)    # doctest: +SKIP
+    """
+    result, report = _run(df, options)
+    result._pyjoinopt_report = report  # type: ignore[attr-defined]
+    return result
+
+
+def join_report(df: DataFrame, **options: Any) -> JoinReport:
+    """What `optimize_joins(df, **options)` would do, and why not more; runs nothing.
+
+    Example:
+        >>> report = pyjoinopt.join_report(df)     # doctest: +SKIP
+        >>> report.changed, report.groups[0].order_after, report.refusals    # doctest: +SKIP
+    """
+    return _run(df, options)[1]
+
+
+def explain_joins(df: DataFrame, **options: Any) -> None:
+    """Print `join_report(df, **options)`, as `df.explain()` prints the plan."""
+    print(join_report(df, **options).to_text())
+
+
+def _run(df: Any, keywords: dict[str, Any]) -> tuple[Any, JoinReport]:
+    started = perf_counter()
+    strict = bool(check_keywords(keywords).get("strict", False))
+    report = JoinReport()
+    shim = bridge_for(df)
+    result = df
+    try:
+        with Py4jGateway(shim, df._jdf) as gateway:
+            options = _options(keywords, gateway.export.conf)
+            strict = options.strict
+            plan = optimizer.optimize(gateway.export, gateway, options, report)
+            if plan is not gateway.export.root:
+                result = type(df)(gateway.rebuild(plan), df.sparkSession)
+                report.changed = True
+            elif strict and (reason := optimizer.why_not_at_all(gateway.export)):
+                raise RefusedError(f"the query cannot be optimised: {reason}")
+    except _BadSetting as error:
+        raise error.cause from None
+    except Exception as error:
+        if strict:
+            raise
+        _give_up(report, error)
+        result = df
+    report.seconds = perf_counter() - started
+    return result, report
+
+
+class _BadSetting(Exception):
+    """Carries a wrong session key past the net that catches internal errors."""
+
+    def __init__(self, cause: Exception) -> None:
+        self.cause = cause
+
+
+def _options(keywords: dict[str, Any], conf: dict[str, str]) -> Options:
+    try:
+        return resolve(keywords, conf)
+    except (ValueError, TypeError) as error:
+        raise _BadSetting(error) from error
+
+
+def _give_up(report: JoinReport, error: Exception) -> None:
+    """Note an internal error; the same one is logged once a process."""
+    text = f"{type(error).__name__}: {error}"
+    report.error = text
+    report.changed = False
+    if text not in _logged:
+        if len(_logged) < 1000:
+            _logged.add(text)
+        _log.warning("the original plan is used, the optimizer failed: %s", text, exc_info=error)
+
+
+def attach() -> None:
+    """Give `pyspark.sql.DataFrame` the methods `optimize_joins` and `explain_joins`, if pyspark is there."""
+    try:
+        import pyspark
+        from pyspark.sql import DataFrame
+    except ImportError:
+        return
+    classes: list[Any] = [DataFrame]
+    if pyspark.__version__.startswith("3."):  # Connect's DataFrame is a class of its own there, and needs grpc
+        try:
+            from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
+
+            classes.append(ConnectDataFrame)
+        except Exception as error:
+            _log.debug("no Spark Connect here: %s", error)
+    for cls in classes:
+        cls.optimize_joins = optimize_joins
+        cls.explain_joins = explain_joins

@@ -1,0 +1,137 @@
+"""From the mirror back to the JVM: the edits that turn the exported plan into the wanted one.
+
+What is still the JVM's own is sent as its number, with all below it; what differs in children or expressions is sent
+as a copy of its origin; only what was made here is spelled out. An edit message is therefore as long as the changed
+part of the plan, not as the plan.
+
+A reference is an int: `n >= 0` is number n of the export, `-1 - k` is entry k of the message.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyjoinopt.errors import BridgeError
+from pyjoinopt.plan import nodes as n
+from pyjoinopt.plan.expressions import STRUCTURAL, Expression
+from pyjoinopt.plan.nodes import LogicalPlan
+
+_SPELLED = STRUCTURAL | {"Coalesce"}
+
+
+class Edits:
+    """Collects one message. Add plans with `plan`, then send `message`."""
+
+    def __init__(self) -> None:
+        self.expressions: list[list[Any]] = []
+        self.nodes: list[list[Any]] = []
+        self._known: dict[int, int] = {}
+        self._kept: list[object] = []  # ids in `_known` must stay unique while this object lives
+
+    def message(self, root: int, restore: int | None = None) -> dict[str, Any]:
+        """The rebuild request.
+
+        Args:
+            root: reference of the plan that is wanted.
+            restore: number of a node whose output attributes, with their qualifiers, the root must have.
+        """
+        if restore is not None and root != restore:
+            self.nodes.append(["Output", root, restore])
+            root = -len(self.nodes)
+        return {"exprs": self.expressions, "nodes": self.nodes, "root": root}
+
+    # -- plans -------------------------------------------------------------------------------------------------
+
+    def plan(self, root: LogicalPlan) -> int:
+        """The reference of a plan, whatever had to be built for it added to the message."""
+        stack: list[tuple[LogicalPlan, bool]] = [(root, False)]
+        while stack:
+            node, expanded = stack.pop()
+            if id(node) in self._known:
+                continue
+            if node.number is not None:
+                self._remember(node, node.number)
+            elif not expanded:
+                stack.append((node, True))
+                stack.extend((child, False) for child in reversed(node.children))
+                for plan in _subquery_plans(node):
+                    stack.append((plan, False))
+            else:
+                self.nodes.append(self._entry(node))
+                self._remember(node, -len(self.nodes))
+        return self._known[id(root)]
+
+    def _entry(self, node: LogicalPlan) -> list[Any]:
+        children = [self._known[id(child)] for child in node.children]
+        same_shape = len(node.info.get("x", ())) == len(node.expressions)
+        if node.origin is not None and (same_shape or not isinstance(node, n.Join)):
+            return self._copy(node, children)
+        if isinstance(node, n.Join):
+            condition = None if node.condition is None else self.expression(node.condition)
+            return ["Join", children[0], children[1], node.join_type, condition, list(node.hint)]
+        if isinstance(node, n.Filter):
+            return ["Filter", children[0], self.expression(node.condition)]
+        if isinstance(node, n.Project):
+            return ["Project", children[0], [self.expression(e) for e in node.projections]]
+        raise BridgeError(f"cannot build a {node.kind} node by name")
+
+    def _copy(self, node: LogicalPlan, children: list[int]) -> list[Any]:
+        old: list[int] = node.info.get("x", [])
+        if len(old) != len(node.expressions):
+            raise BridgeError(f"a {node.kind} node has {len(node.expressions)} expressions, it was exported with {len(old)}")
+        changed = []
+        for number, e in zip(old, node.expressions, strict=True):
+            if e.number != number:
+                changed.append([number, self.expression(e)])
+        return ["Exprs", node.origin, children, changed] if changed else ["Copy", node.origin, children]
+
+    # -- expressions -------------------------------------------------------------------------------------------
+
+    def expression(self, root: Expression) -> int:
+        """The reference of an expression; the plans of its subqueries must be known already."""
+        stack: list[tuple[Expression, bool]] = [(root, False)]
+        while stack:
+            e, expanded = stack.pop()
+            if id(e) in self._known:
+                continue
+            if e.number is not None:
+                self._remember(e, e.number)
+            elif not expanded:
+                stack.append((e, True))
+                stack.extend((child, False) for child in reversed(e.children))
+            else:
+                self.expressions.append(self._spell(e))
+                self._remember(e, -len(self.expressions))
+        return self._known[id(root)]
+
+    def _spell(self, e: Expression) -> list[Any]:
+        children = [self._known[id(child)] for child in e.children]
+        if e.plan is not None and e.origin is not None:
+            return ["Plan", e.origin, self._known[id(e.plan)], children]
+        if e.origin is not None:
+            return ["Copy", e.origin, children]
+        if e.kind == "AttributeReference" and e.attribute is not None:
+            return ["Attr", e.attribute.bit]
+        if e.kind == "Literal" and isinstance(e.value, bool):
+            return ["True" if e.value else "False"]
+        if e.kind in _SPELLED:
+            return [e.kind, *children]
+        raise BridgeError(f"cannot build a {e.kind} expression by name")
+
+    def _remember(self, thing: LogicalPlan | Expression, reference: int) -> None:
+        self._known[id(thing)] = reference
+        self._kept.append(thing)
+
+
+def _subquery_plans(node: LogicalPlan) -> list[LogicalPlan]:
+    """Plans of changed subquery expressions of a node."""
+    found = []
+    for root in node.expressions:
+        stack = [root] if root.number is None else []
+        while stack:
+            e = stack.pop()
+            if e.number is None:
+                if e.plan is not None:
+                    found.append(e.plan)
+                stack.extend(e.children)
+    return found

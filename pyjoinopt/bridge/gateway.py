@@ -1,0 +1,85 @@
+"""What the optimizer may ask of the JVM, as a small protocol, and its py4j implementation.
+
+The optimizer never sees py4j: it is handed a `Gateway` for one plan. A worker process that serves a JVM over pipes
+implements the same protocol.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+from pyjoinopt.bridge.decode import Export, decode
+from pyjoinopt.bridge.encode import Edits
+from pyjoinopt.errors import BridgeError
+from pyjoinopt.plan.nodes import LogicalPlan
+
+
+class Gateway(Protocol):
+    """Questions about one exported plan."""
+
+    def statistics(self, leaves: list[LogicalPlan], source: str) -> dict[int, dict[str, Any]]:
+        """What is known of the leaves, by node number, in the protocol's JSON form."""
+        ...
+
+    def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
+        """Catalyst's own statistics (cost-based mode on) of plans that need not exist in the JVM yet."""
+        ...
+
+
+class Py4jGateway:
+    """One exported plan in a live driver; use it as a context manager so that the JVM lets go of the plan."""
+
+    def __init__(self, shim: Any, jdf: Any) -> None:
+        self._shim = shim
+        try:
+            self.export: Export = decode(shim.export(jdf, "{}"))
+        except Exception as error:
+            raise _readable(error, "exporting the plan") from error
+
+    def __enter__(self) -> Py4jGateway:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._shim.release(self.export.handle)
+        except Exception:  # the session may have stopped meanwhile; nothing is left to release then
+            pass
+
+    def statistics(self, leaves: list[LogicalPlan], source: str) -> dict[int, dict[str, Any]]:
+        numbers = [leaf.number for leaf in leaves if leaf.number is not None]
+        answer = self._ask({"nodes": numbers, "source": source})
+        return {int(number): entry for number, entry in answer["nodes"].items()}
+
+    def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
+        edits = Edits()
+        references = [edits.plan(plan) for plan in plans]
+        request = {"nodes": [], "source": "catalyst", "plans": references}
+        answer = self._ask({**request, "exprs": edits.expressions, "edits": edits.nodes})
+        return list(answer["plans"])
+
+    def rebuild(self, plan: LogicalPlan) -> Any:
+        """The JVM Dataset of a plan; checked there against the original's output."""
+        edits = Edits()
+        root = edits.plan(plan)
+        original = self.export.root
+        message = edits.message(root, restore=original.number)
+        try:
+            return self._shim.rebuild(self.export.handle, json.dumps(message))
+        except Exception as error:
+            raise _readable(error, "rebuilding the plan") from error
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return dict(json.loads(self._shim.statistics(self.export.handle, json.dumps(request))))
+        except Exception as error:
+            raise _readable(error, "reading statistics") from error
+
+
+def _readable(error: Exception, doing: str) -> BridgeError:
+    """The first line of a JVM error, without its Java stack."""
+    if isinstance(error, BridgeError):
+        return error
+    java = getattr(error, "java_exception", None)
+    text = str(java.toString()) if java is not None else f"{type(error).__name__}: {error}"
+    return BridgeError(f"the JVM failed while {doing}: {text.splitlines()[0] if text else 'no message'}")

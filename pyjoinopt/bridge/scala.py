@@ -1,0 +1,80 @@
+"""Compile the shim with the Scala compiler that every Spark carries among its own jars, and pack the classes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import zipfile
+from pathlib import Path
+
+from pyjoinopt.errors import ShimError
+
+SOURCE_HASH_ENTRY = "META-INF/pyjoinopt-source-hash"
+COMPILE_SECONDS = 600
+
+_COMPILER = "scala.tools.nsc.Main"
+# Zip files cannot say "no date"; a fixed one makes equal classes give equal jars.
+_ZIP_DATE = (2020, 1, 1, 0, 0, 0)
+
+
+def compile_shim(
+    spark_jars_dir: Path, java: str | Path, sources: list[Path], out_jar: Path, source_hash: str | None = None
+) -> None:
+    """Compile Scala sources against a Spark and pack the classes into a jar, which appears only when complete.
+
+    Args:
+        spark_jars_dir: Spark's own jars; the Scala compiler is one of them.
+        java: The Java executable to run it with.
+        sources: The files to compile.
+        out_jar: Where the jar goes; its folder is made if need be.
+        source_hash: Recorded in the jar, so that a stale one is noticed.
+    Raises:
+        ShimError: The compiler is missing, or it found errors (which the message then holds).
+    """
+    if not any(spark_jars_dir.glob("scala-compiler-*.jar")):
+        raise ShimError(
+            f"{spark_jars_dir} holds no scala-compiler-*.jar, so the shim cannot be compiled there. "
+            "Install a wheel of pyjoinopt, which carries the finished jar, or build one with `make dist`."
+        )
+    out_jar.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="pyjoinopt-classes-") as scratch:
+        classes = Path(scratch)
+        _run_compiler(spark_jars_dir, java, sources, classes)
+        handle, draft = tempfile.mkstemp(prefix=f".{out_jar.name}-", dir=out_jar.parent)
+        os.close(handle)
+        try:
+            _pack(classes, Path(draft), source_hash)
+            os.chmod(draft, 0o644)
+            os.replace(draft, out_jar)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+
+
+def _run_compiler(spark_jars_dir: Path, java: str | Path, sources: list[Path], classes: Path) -> None:
+    command = [str(java), "-Xss8m", "-cp", str(spark_jars_dir / "*"), _COMPILER]
+    command += ["-usejavacp", "-nowarn", "-d", str(classes), *map(str, sources)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
+    except OSError as error:
+        raise ShimError(f"The Scala compiler could not be started with {java}: {error}.") from error
+    except subprocess.TimeoutExpired:
+        raise ShimError(f"The Scala compiler was stopped after {COMPILE_SECONDS} seconds.") from None
+    if done.returncode != 0 or not any(classes.rglob("*.class")):
+        said = (done.stdout + done.stderr).strip()
+        raise ShimError(f"The Scala compiler could not compile the shim against {spark_jars_dir}:\n{said}")
+
+
+def _pack(classes: Path, jar: Path, source_hash: str | None) -> None:
+    entries = {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\nCreated-By: pyjoinopt\r\n\r\n"}
+    if source_hash:
+        entries[SOURCE_HASH_ENTRY] = f"{source_hash}\n".encode()
+    for file in sorted(classes.rglob("*.class")):
+        entries[file.relative_to(classes).as_posix()] = file.read_bytes()
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            entry = zipfile.ZipInfo(name, _ZIP_DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content)

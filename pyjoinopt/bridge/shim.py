@@ -1,0 +1,92 @@
+"""Loading the shim into a running driver: no configuration, no restart.
+
+Spark's driver keeps a class loader that can be extended while it runs (`MutableURLClassLoader`, what `ADD JAR`
+uses). The shim's jar is added to it once a JVM, and its one public object is then reachable through py4j.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from pyjoinopt.bridge.jars import find_jar
+from pyjoinopt.errors import SessionError, ShimError, UnsupportedDataFrameError
+
+_BRIDGE = "org.apache.spark.sql.pyjoinopt.PyJoinOptBridge"
+_lock = Lock()
+_loaded: tuple[Any, Any] | None = None  # (the py4j gateway it belongs to, the bridge object)
+
+
+def bridge_for(df: Any) -> Any:
+    """The shim in the JVM that holds this DataFrame.
+
+    Raises:
+        UnsupportedDataFrameError: a Spark Connect DataFrame, or no DataFrame at all.
+        SessionError: its session was stopped.
+        ShimError: the shim cannot be loaded.
+    """
+    global _loaded
+    session = _classic_session(df)
+    context = session.sparkContext
+    gateway = context._gateway
+    if context._jsc is None or gateway is None or context._jsc.sc().isStopped():
+        raise SessionError("the Spark session of this DataFrame was stopped; start one and build the DataFrame again")
+    with _lock:
+        if _loaded is None or _loaded[0] is not gateway:
+            _loaded = (gateway, _load(session, gateway.jvm))
+        return _loaded[1]
+
+
+def forget() -> None:
+    """Drop what is remembered of the last JVM."""
+    global _loaded
+    _loaded = None
+
+
+def _classic_session(df: Any) -> Any:
+    module = type(df).__module__
+    if module.startswith("pyspark.sql.connect"):
+        raise UnsupportedDataFrameError(
+            "this is a Spark Connect DataFrame: its plan is on the server, out of reach of this process; "
+            "use a classic session (SparkSession.builder.master(...) without .remote(...))"
+        )
+    if not hasattr(df, "_jdf") or not hasattr(df, "sparkSession"):
+        raise TypeError(f"expected a pyspark.sql.DataFrame, got {type(df).__module__}.{type(df).__qualname__}")
+    return df.sparkSession
+
+
+def _load(session: Any, jvm: Any) -> Any:
+    version = session.version
+    scala = str(jvm.scala.util.Properties.versionNumberString())
+    jar = find_jar(version, scala, _spark_jars(jvm), _java(jvm))
+    try:
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+        shim = getattr(jvm, _BRIDGE)
+        told = json.loads(shim.version())
+    except Exception as error:
+        raise ShimError(
+            f"{jar} could not be loaded into this JVM ({error}). "
+            f"Start Spark with it instead: --jars {jar}, or spark.jars={jar}"
+        ) from error
+    if told["scala"] != ".".join(scala.split(".")[:2]):
+        raise ShimError(f"the JVM runs Scala {scala} but holds a shim for Scala {told['scala']}; restart it without it")
+    return shim
+
+
+def _spark_jars(jvm: Any) -> Path | None:
+    """The folder that the running Spark's own jars are in."""
+    try:
+        source = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.plans.logical.LogicalPlan")
+        location = source.getProtectionDomain().getCodeSource().getLocation().toURI()
+        return Path(str(jvm.java.io.File(location).getParent()))
+    except Exception:
+        return None
+
+
+def _java(jvm: Any) -> Path | None:
+    """The java executable that runs the driver."""
+    java = Path(str(jvm.java.lang.System.getProperty("java.home"))) / "bin" / "java"
+    return java if java.exists() else None

@@ -1,0 +1,134 @@
+"""Options: one table for keywords, `spark.pyjoinopt.*` keys, defaults, allowed values and help.
+
+A keyword wins over the session's key, the key over the default. What is not allowed raises at once and says what is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+PREFIX = "spark.pyjoinopt."
+
+
+@dataclass(frozen=True)
+class Option:
+    """One row of the table."""
+
+    name: str
+    key: str
+    default: Any
+    allowed: tuple[str, ...] | None
+    help: str
+
+    def parse(self, given: Any, named: str) -> Any:
+        """The value of a keyword, or of a key's text.
+
+        Raises:
+            TypeError: the value is of another type than the option.
+            ValueError: it is not among the allowed ones.
+        """
+        expected = type(self.default)
+        value = given
+        if isinstance(given, str) and expected is bool and named.startswith(PREFIX):
+            value = {"true": True, "false": False}.get(given.strip().lower(), given)
+        elif isinstance(given, str) and expected is int and named.startswith(PREFIX):
+            value = int(given) if given.strip().lstrip("-").isdigit() else given
+        if type(value) is not expected:
+            allowed = "true or false" if expected is bool else _listed(self.allowed) or f"a value of type {expected.__name__}"
+            raise TypeError(f"{named} is {given!r} ({type(given).__name__}), but must be {allowed}")
+        if self.allowed is not None and value not in self.allowed:
+            close = get_close_matches(str(value), self.allowed, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"{named} is {given!r}, but must be {_listed(self.allowed)}{hint}")
+        if expected is int and value < 1:
+            raise ValueError(f"{named} is {given!r}, but must be at least 1")
+        return value
+
+
+def _listed(allowed: tuple[str, ...] | None) -> str:
+    return "one of " + ", ".join(repr(a) for a in allowed) if allowed else ""
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "strategy", PREFIX + "strategy", "auto", ("auto", "spark", "heuristic", "none"),
+        "How joins are ordered: 'auto' searches all orders with our own estimates; 'spark' is a twin of Spark's "
+        "CostBasedJoinReorder (needs ANALYZEd tables); 'heuristic' is a twin of Spark's ReorderJoin; "
+        "'none' changes nothing and only reports.",
+    ),
+    Option("hints", PREFIX + "hints", True, None, "Give broadcast hints where trusted row counts prove that they are safe."),
+    Option(
+        "cost", PREFIX + "cost", "spark", ("spark", "c_out"),
+        "What is minimised: 'spark' counts rows, shuffled and broadcast bytes; 'c_out' the rows of all join results.",
+    ),
+    Option(
+        "statistics", PREFIX + "statistics", "auto", ("auto", "catalog", "footers", "none"),
+        "Where row counts come from: 'auto' takes the catalog's, else Parquet footers, else file sizes; 'catalog' and "
+        "'footers' use that source only; 'none' uses sizes only.",
+    ),
+    Option(
+        "strict", PREFIX + "strict", False, None,
+        "Raise instead of returning the input untouched after an internal error, or for a DataFrame that cannot be "
+        "optimised at all (streaming, a command). Meant for tests.",
+    ),
+    Option(
+        "pair_budget", PREFIX + "pairBudget", 20_000, None,
+        "How many pairs of sub-plans the exact search may look at before the greedy one takes over.",
+    ),
+)  # fmt: skip
+
+_BY_NAME = {option.name: option for option in OPTIONS}
+_BY_KEY = {option.key: option for option in OPTIONS}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of one call; see `OPTIONS` for what each means."""
+
+    strategy: str = "auto"
+    hints: bool = True
+    cost: str = "spark"
+    statistics: str = "auto"
+    strict: bool = False
+    pair_budget: int = 20_000
+
+
+def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords, checked.
+
+    Raises:
+        ValueError: an unknown option or a value that is not allowed.
+        TypeError: a value of the wrong type.
+
+    >>> check_keywords({"strategy": "auto"})
+    {'strategy': 'auto'}
+    >>> check_keywords({"stratgy": "auto"})
+    Traceback (most recent call last):
+    ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, cost, statistics, \
+strict, pair_budget
+    """
+    checked = {}
+    for name, value in keywords.items():
+        option = _BY_NAME.get(name)
+        if option is None:
+            close = get_close_matches(name, _BY_NAME, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else "."
+            raise ValueError(f"unknown option {name!r}{hint} Options are {', '.join(_BY_NAME)}")
+        checked[name] = option.parse(value, f"option {name!r}")
+    return checked
+
+
+def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
+    """Keywords over session keys over defaults.
+
+    >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
+    Options(strategy='auto', hints=False, cost='c_out', statistics='auto', strict=False, pair_budget=20000)
+    """
+    chosen = {}
+    for key, text in conf.items():
+        if key in _BY_KEY:
+            chosen[_BY_KEY[key].name] = _BY_KEY[key].parse(text, key)
+    return Options(**{**chosen, **check_keywords(keywords)})

@@ -1,0 +1,151 @@
+"""``python -m pyjoinopt doctor``: is everything there, and does it work together?
+
+The checks build on one another (no Spark without a Java, no session without a jar), so the first that fails
+ends the examination: what follows would only repeat its complaint.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from pyjoinopt.bridge import jars, java
+from pyjoinopt.errors import PyJoinOptError
+
+_SESSION_SECONDS = 300
+
+
+def examine(out: TextIO) -> int:
+    """Run every check, write one line each, and return the exit code: 0 if all passed, else 1."""
+    checks: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("Python", _check_python),
+        ("Spark", _check_spark),
+        ("Java", _check_java),
+        ("Scala", _check_scala),
+        ("Jar", _check_jar),
+        ("Session", _check_session),
+    )
+    for name, check in checks:
+        try:
+            finding = check()
+        except PyJoinOptError as error:
+            return _failed(out, name, str(error))
+        except Exception as error:
+            return _failed(out, name, f"{type(error).__name__}: {_first_line(error)}")
+        print(f"✓ {name:<8} {finding}", file=out, flush=True)
+    print("All is well: import pyjoinopt, then call df.optimize_joins().", file=out)
+    return 0
+
+
+def _failed(out: TextIO, name: str, problem: str) -> int:
+    print(f"✗ {name:<8} {problem}", file=out)
+    return 1
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), "no message")
+
+
+def _check_python() -> str:
+    return f"{platform.python_version()} ({sys.executable})"
+
+
+def _check_spark() -> str:
+    installed = java.installed_spark_version()
+    home = jars.spark_home()
+    if installed is None or home is None:
+        raise PyJoinOptError("pyspark is not installed here. Install it: pip install 'pyjoinopt[spark]'.")
+    jars.check_spark_version(installed)
+    if not (home / "jars").is_dir():
+        raise PyJoinOptError(
+            f"{home} holds no `jars` folder. If SPARK_HOME is set, it has to name a Spark; "
+            "unset, the one inside pyspark is used."
+        )
+    return f"{installed} ({home})"
+
+
+def _check_java() -> str:
+    executable = java.ensure_java()
+    return f"{java.java_version(executable)} ({executable})"
+
+
+def _check_scala() -> str:
+    version = jars.scala_version_of(_spark_jars())
+    return f"{version}, so the flavour for {jars.scala_binary_version(version)}"
+
+
+def _check_jar() -> str:
+    return str(jars.jar_for_version())
+
+
+def _check_session() -> str:
+    """Try it in a process of its own: what Spark logs stays out of sight, and a JVM that dies takes nothing along."""
+    # Spark's Python workers must be of the same Python as this process.
+    environment = {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ, "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, "-c", "from pyjoinopt.doctor import try_session; print(try_session())"]
+    try:
+        done = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SESSION_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise PyJoinOptError(f"A small query was not done after {_SESSION_SECONDS} seconds.") from None
+    if done.returncode != 0:
+        raise PyJoinOptError(f"A small query failed. What Python and Spark said:\n{done.stderr.strip()}")
+    return done.stdout.strip().splitlines()[-1]
+
+
+def try_session() -> str:
+    """Start a session and send one small query down the whole road, there and back; returns what became of it."""
+    import pyjoinopt
+
+    spark = _quiet_session()
+    try:
+        query = _small_query(spark)
+        report = pyjoinopt.join_report(query, strict=True)
+        optimised = pyjoinopt.optimize_joins(query, strict=True)
+        before, after = sorted(map(tuple, query.collect())), sorted(map(tuple, optimised.collect()))
+        if before != after:
+            raise PyJoinOptError("The optimised query returned other rows. Please report this as a bug of pyjoinopt.")
+        verdict = "its joins reordered" if report.changed else "its joins left as they were"
+        return f"a query over three tables went through, {verdict}, {len(after)} rows the same"
+    finally:
+        spark.stop()
+
+
+def _quiet_session() -> Any:
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder.master("local[1]").appName("pyjoinopt doctor")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _small_query(spark: Any) -> Any:
+    """Two large relations first and the small one, which keeps three rows of each, last."""
+    orders = spark.range(2000).selectExpr("id AS order_id", "id % 40 AS customer_id")
+    items = spark.range(6000).selectExpr("id % 2000 AS item_order_id", "id AS item_id")
+    customers = spark.range(3).selectExpr("id AS chosen_customer_id")
+    return (
+        orders.join(items, orders["order_id"] == items["item_order_id"])
+        .join(customers, orders["customer_id"] == customers["chosen_customer_id"])
+        .select("order_id", "item_id", "customer_id")
+    )
+
+
+def _spark_jars() -> Any:
+    home = jars.spark_home()
+    if home is None:
+        raise PyJoinOptError("pyspark is not installed here. Install it: pip install 'pyjoinopt[spark]'.")
+    return home / "jars"

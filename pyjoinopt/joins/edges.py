@@ -1,0 +1,190 @@
+"""From a region to a join graph: which predicate connects what, and from when on it may be applied.
+
+Every conjunct finds its place by the vertices it reads:
+
+* one vertex: a filter on top of that item (it is where Spark would push it);
+* two or more: an edge. If it can fail at run time its `required` set is widened to everything that stood below it as
+  written, so that it never meets a row it did not meet then;
+* none, or marked `throwable` and reading one vertex: an edge over all that stood below it.
+
+Equalities between plain columns form classes: from a.k = b.k and b.k = c.k follows a.k = c.k, and an order that joins
+a with c first should not need a cross product for it. Such an implied edge connects; `emit` writes its predicate only
+into a join that no written predicate of the same class already ties.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+from pyjoinopt.joins.graph import Edge, JoinGraph, unique_names, vertices
+from pyjoinopt.joins.group import Item, Region, Written
+from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.plan import safety
+from pyjoinopt.plan.expressions import Expression, call, conjunction, reference
+from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
+
+_MOST_IMPLIED = 200
+
+
+def written_positions(region: Region) -> list[int]:
+    """Leaf positions in the written order, left to right: position i of the list is vertex i."""
+    order: list[int] = []
+    stack: list[Written] = [region.written]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, int):
+            order.append(node)
+        else:
+            stack += (node[1], node[0])
+    return order
+
+
+def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGraph, JoinTree]:
+    """The graph of a region and the order it was written in.
+
+    Args:
+        region: a join group.
+        plans: id of an item's plan -> the plan to use for it (groups inside items are ordered first).
+    """
+    order = written_positions(region)
+    vertex_of = {position: vertex for vertex, position in enumerate(order)}
+    owner = {bit: 1 << vertex_of[position] for bit, position in region.owners.items()}
+    filters: list[list[Expression]] = [[] for _ in order]
+    edges: list[Edge] = []
+    for conjunct in region.conjuncts:
+        predicate = conjunct.predicate
+        reads = _reads(predicate, owner)
+        if reads.bit_count() == 1 and not safety.throwable(predicate):
+            filters[reads.bit_length() - 1].append(predicate)
+        else:
+            required = reads
+            if reads.bit_count() < 2 or safety.may_throw(predicate):
+                required = sum(1 << v for p, v in vertex_of.items() if conjunct.start <= p < conjunct.end)
+            edges.append(Edge(predicate, reads, required, _keys(predicate, owner)))
+    edges = _with_implied(edges, owner)
+    items = [region.items[position] for position in order]
+    relations = tuple(_vertex_plan(item, plans, filters[v]) for v, item in enumerate(items))
+    names = unique_names([relation_name(item.plan) for item in items])
+    graph = JoinGraph(relations, names, tuple(edges), tuple(map(tuple, filters)))
+    return graph, _written_tree(region.written, vertex_of)
+
+
+def relation_name(plan: LogicalPlan) -> str:
+    """What a person calls this sub-plan: its alias, its table, or the operator it ends in."""
+    node = plan
+    while True:
+        name = getattr(node, "name", None)
+        if name:
+            return str(name)
+        if "rel" in node.info:
+            return str(node.info["rel"].get("name") or node.kind)
+        if node.info.get("name"):
+            return str(node.info["name"])
+        if len(node.children) != 1 or node.kind in ("Aggregate", "Window", "Generate", "Expand"):
+            return node.kind.lower()
+        node = node.children[0]
+
+
+def _reads(predicate: Expression, owner: dict[int, int]) -> int:
+    reads, mask = 0, predicate.references
+    while mask:
+        low = mask & -mask
+        reads |= owner[low.bit_length() - 1]
+        mask ^= low
+    return reads
+
+
+def _keys(
+    predicate: Expression, owner: dict[int, int]
+) -> tuple[tuple[int, Expression], tuple[int, Expression]] | None:
+    if predicate.kind not in ("EqualTo", "EqualNullSafe"):
+        return None
+    left, right = predicate.children
+    sides = _reads(left, owner), _reads(right, owner)
+    if not sides[0] or not sides[1] or sides[0] & sides[1]:
+        return None
+    return (sides[0], left), (sides[1], right)
+
+
+def _with_implied(edges: list[Edge], owner: dict[int, int]) -> list[Edge]:
+    """Number the equality classes, and add transitive equalities between vertices that no edge connects yet."""
+    member: dict[int, list[Expression]] = {}
+    for edge in edges:
+        for left, right in _equated(edge):
+            a = member.setdefault(_bit(left), [left])
+            b = member.setdefault(_bit(right), [right])
+            if a is not b:
+                a.extend(b)
+                member.update({_bit(e): a for e in b})
+    classes = list({id(c): c for c in member.values()}.values())
+    number = {_bit(e): i for i, columns in enumerate(classes) for e in columns}
+    numbered = []
+    for edge in edges:
+        equated = _equated(edge)
+        numbered.append(replace(edge, equality_class=number[_bit(equated[0][0])]) if equated else edge)
+    connected = {edge.relations for edge in numbered if edge.relations.bit_count() == 2}
+    implied: list[Edge] = []
+    for i, columns in enumerate(classes):
+        for left, right in combinations(columns, 2):
+            a_side, b_side = _reads(left, owner), _reads(right, owner)
+            both = a_side | b_side
+            if both.bit_count() == 2 and both not in connected and len(implied) < _MOST_IMPLIED:
+                connected.add(both)
+                predicate = call("EqualTo", _plain(left), _plain(right))
+                implied.append(Edge(predicate, both, both, ((a_side, left), (b_side, right)), True, i))
+    return numbered + implied
+
+
+def _equated(edge: Edge) -> list[tuple[Expression, Expression]]:
+    """The two plain columns of one type that an edge sets equal, if it does."""
+    if edge.keys is None or edge.predicate.kind != "EqualTo" or edge.required != edge.relations:
+        return []
+    (_, left), (_, right) = edge.keys
+    plain = left.kind == right.kind == "AttributeReference" and left.type == right.type
+    return [(left, right)] if plain else []
+
+
+def _bit(column: Expression) -> int:
+    assert column.attribute is not None
+    return column.attribute.bit
+
+
+def _plain(e: Expression) -> Expression:
+    assert e.attribute is not None
+    return reference(e.attribute)
+
+
+def _vertex_plan(item: Item, plans: dict[int, LogicalPlan], filters: list[Expression]) -> LogicalPlan:
+    plan = plans.get(id(item.plan), item.plan)
+    pending = list(item.columns)
+    while pending:  # a column may read one computed before it, but not in the same projection
+        layer: list[Expression] = []
+        made = 0
+        while pending and not pending[0].references & made:
+            column = pending.pop(0)
+            layer.append(column)
+            made |= column.attribute.mask if column.attribute else 0
+        plan = Project((*(reference(a) for a in plan.output), *layer), plan)
+    condition = conjunction(sorted(filters, key=safety.may_throw))
+    return plan if condition is None else Filter(condition, plan)
+
+
+def _written_tree(written: Written, vertex_of: dict[int, int]) -> JoinTree:
+    done: list[JoinTree] = []
+    stack: list[tuple[Written, bool]] = [(written, False)]
+    while stack:
+        node, expanded = stack.pop()
+        if isinstance(node, int):
+            done.append(leaf(vertex_of[node]))
+        elif expanded:
+            right = done.pop()
+            done.append(join(done.pop(), right))
+        else:
+            stack += [(node, True), (node[1], False), (node[0], False)]
+    return done[0]
+
+
+def vertex_names(graph: JoinGraph, relations: int) -> list[str]:
+    """The names of a set of vertices."""
+    return [graph.names[v] for v in vertices(relations)]

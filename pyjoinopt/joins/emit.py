@@ -1,0 +1,49 @@
+"""From a join order back to a plan: every predicate exactly once, as early as its `required` set allows."""
+
+from __future__ import annotations
+
+from pyjoinopt.joins.graph import Edge, JoinGraph
+from pyjoinopt.joins.group import Region
+from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.plan import safety
+from pyjoinopt.plan.expressions import Expression, conjunction, reference
+from pyjoinopt.plan.nodes import CROSS, INNER, Join, LogicalPlan, Project
+
+
+def emit(graph: JoinGraph, tree: JoinTree, region: Region) -> LogicalPlan:
+    """The plan of the whole group in the order `tree`, late columns on top.
+
+    The output has all columns of the items; the caller restores order and choice where a parent cares.
+    """
+    if tree.relations != graph.everything:
+        raise ValueError(f"the order covers {tree.relations:b}, the group {graph.everything:b}")
+    plans: list[LogicalPlan] = []
+    for node in tree.post_order():
+        if node.left is None or node.right is None:
+            plans.append(graph.relations[node.vertex])
+            continue
+        right, left = plans.pop(), plans.pop()
+        predicates = join_predicates(graph, node.left.relations, node.right.relations)
+        condition = conjunction(predicates)
+        plans.append(Join(left, right, INNER if predicates else CROSS, condition))
+    plan = plans[0]
+    if region.late:
+        plan = Project((*(reference(a) for a in plan.output), *region.late.values()), plan)
+    return plan
+
+
+def join_predicates(graph: JoinGraph, left: int, right: int) -> list[Expression]:
+    """What the join of two disjoint sets tests: equalities first, what may fail last."""
+    written, implied = [], []
+    for edge in graph.applied_by(left, right):
+        (implied if edge.implied else written).append(edge)
+    tied = {edge.equality_class for edge in written}
+    for edge in implied:
+        if edge.equality_class not in tied:  # members of a class on one side are equal already
+            tied.add(edge.equality_class)
+            written.append(edge)
+    return [e.predicate for e in sorted(written, key=_rank)]
+
+
+def _rank(edge: Edge) -> tuple[bool, bool]:
+    return safety.may_throw(edge.predicate), edge.keys is None

@@ -1,0 +1,171 @@
+"""A good order for groups that are too large to search: always join the two parts whose result is smallest.
+
+Greedy operator ordering (Fegaras 1998) begins with every relation as a part of its own and joins the pair of parts
+with the fewest result rows until one part is left. It makes bushy trees, needs one look at each neighbourship and a
+heap, and is rarely far off while sets are small. Two things are added:
+
+* parts that no edge ties are joined in the end, smallest first: the only cross products in the tree. A predicate that
+  must wait for several relations may tie parts again once such a product was made, so it is asked each time;
+* the exact search then takes the tree's small sub-trees, whose relations are known by now, and orders each anew
+  (`polish`). Orders of the few large results above them were the greedy choice's strong side anyway.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from pyjoinopt.cost.model import CostModel
+from pyjoinopt.joins.exact import exact
+from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.statistics.graph import GraphEstimates, Part
+
+#: Sub-trees of at most this many relations are ordered anew.
+SMALL = 10
+_DIGITS = 9
+
+
+def greedy(graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree]) -> JoinTree:
+    """Join all parts into one tree.
+
+    Args:
+        graph: the join graph.
+        estimates: sizes of its sets of vertices.
+        parts: disjoint trees to begin with, in canonical order: single relations, or what was ordered before.
+    """
+    return _Greedy(graph, estimates, parts).run()
+
+
+class _Greedy:
+    def __init__(self, graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree]) -> None:
+        self._estimates = estimates
+        self._trees: dict[int, JoinTree] = dict(enumerate(parts))
+        self._parts: dict[int, Part] = {i: _part_of(estimates, tree) for i, tree in self._trees.items()}
+        self._next = len(parts)
+        # A part keeps the place of its first member in the canonical order, for ties.
+        self._place = {i: i for i in self._trees}
+        self._home: dict[int, int] = {v: i for i, t in self._trees.items() for v in vertices(t.relations)}
+        self._near: dict[int, set[int]] = {i: set() for i in self._trees}
+        for vertex, home in self._home.items():
+            for other in vertices(graph.adjacency[vertex]):
+                if other in self._home and self._home[other] != home:
+                    self._near[home].add(self._home[other])
+        # The parts that each wide edge still lies across.
+        self._across: list[set[int]] = []
+        self._wide_of: dict[int, set[int]] = {i: set() for i in self._trees}
+        for edge in graph.wide_edges:
+            if all(v in self._home for v in vertices(edge.required)):
+                homes = {self._home[v] for v in vertices(edge.required)}
+                for home in homes:
+                    self._wide_of[home].add(len(self._across))
+                self._across.append(homes)
+        self._heap: list[tuple[float, int, int, int, int]] = []
+
+    def run(self) -> JoinTree:
+        for homes in self._across:
+            if len(homes) == 2:
+                self._tie(*homes)
+        for one, near in self._near.items():
+            for other in near:
+                if one < other:
+                    self._push(one, other)
+        while len(self._trees) > 1:
+            if not self._heap:
+                self._merge(*self._smallest())
+                continue
+            _, _, _, one, other = heapq.heappop(self._heap)
+            if one in self._trees and other in self._trees:
+                self._merge(one, other)
+        return next(iter(self._trees.values()))
+
+    def _push(self, one: int, other: int) -> None:
+        rows = round(self._estimates.log_rows_of(self._parts[one], self._parts[other]), _DIGITS)
+        a, b = self._place[one], self._place[other]
+        heapq.heappush(self._heap, (rows, a, b, one, other) if a < b else (rows, b, a, one, other))
+
+    def _tie(self, one: int, other: int) -> None:
+        self._near[one].add(other)
+        self._near[other].add(one)
+
+    def _smallest(self) -> tuple[int, int]:
+        one, other = heapq.nsmallest(
+            2, self._trees, key=lambda i: (round(self._parts[i].log_rows, _DIGITS), self._place[i])
+        )
+        return one, other
+
+    def _merge(self, one: int, other: int) -> None:
+        made, self._next = self._next, self._next + 1
+        a, b = self._parts.pop(one), self._parts.pop(other)
+        left, right = self._trees.pop(one), self._trees.pop(other)
+        if self._place[one] > self._place[other]:
+            left, right = right, left
+        sizes = self._estimates.bytes(left.relations), self._estimates.bytes(right.relations)
+        self._trees[made] = join(right, left) if sizes[0] < sizes[1] else join(left, right)
+        self._parts[made] = self._estimates.joined(a, b)
+        self._place[made] = min(self._place[one], self._place[other])
+        near, fewer = self._near.pop(one), self._near.pop(other)
+        if len(near) < len(fewer):
+            near, fewer = fewer, near
+        near |= fewer
+        near -= {one, other}
+        self._near[made] = near
+        wide = self._wide_of.pop(one) | self._wide_of.pop(other)
+        self._wide_of[made] = wide
+        for edge in wide:
+            homes = self._across[edge]
+            homes -= {one, other}
+            homes.add(made)
+            if len(homes) == 2:
+                near |= homes - {made}
+        for neighbour in near:
+            back = self._near[neighbour]
+            back.discard(one)
+            back.discard(other)
+            back.add(made)
+            self._push(made, neighbour)
+
+
+def _part_of(estimates: GraphEstimates, tree: JoinTree) -> Part:
+    members = vertices(tree.relations)
+    part = estimates.part(next(members))
+    for vertex in members:
+        part = estimates.joined(part, estimates.part(vertex))
+    return part
+
+
+def polish(
+    graph: JoinGraph,
+    estimates: GraphEstimates,
+    cost: CostModel,
+    tree: JoinTree,
+    budget: int,
+    canonical: Sequence[int],
+) -> tuple[JoinTree, int]:
+    """Order the small sub-trees exactly, one after the other, while the budget lasts: (the tree, pairs compared)."""
+    pairs = 0
+    done: list[JoinTree] = []
+    stack: list[tuple[JoinTree, bool]] = [(tree, False)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            right = done.pop()
+            done.append(join(done.pop(), right))
+        elif node.left is None or node.right is None or node.relations.bit_count() == 2:
+            done.append(node)
+        elif node.relations.bit_count() <= SMALL:
+            better = exact(graph, estimates, cost, budget - pairs, node.relations, canonical)
+            if better is None:
+                pairs += min(budget - pairs, graph.everything.bit_count())
+                done.append(node)
+            else:
+                pairs += better.pairs
+                done.append(better.tree)
+        else:
+            stack += [(node, True), (node.right, False), (node.left, False)]
+    return done[0], pairs
+
+
+def lone_parts(order: Sequence[int]) -> list[JoinTree]:
+    """Every relation as a part of its own."""
+    return [leaf(vertex) for vertex in order]

@@ -1,0 +1,285 @@
+"""Which joins may be ordered together: the join groups of a plan.
+
+A group is a connected region of inner and cross joins, with everything between them that can be looked through:
+
+    Project [c.name, total]                       not part of the group: it sits on top
+      Join  o.key = i.key AND i.qty > o.min   \\
+        Project [o.key, o.min, upper(o.tag)]   |  the region: two joins, a filter and a projection;
+          Join o.cust = c.cust                 |  its items are c, o and i
+            Filter (o.total > 5)               |
+            ...                               /
+
+* A **filter** gives its conjuncts to the group.
+* A **projection** that renames or drops columns is dropped (attribute ids say which column is which). A computed
+  column that reads one item is computed on that item; one that reads several, or that could fail on rows a later
+  join removes, is computed once on top of the whole group, and predicates over it are rewritten to what it computes.
+* A **subquery alias or view** is only a name.
+
+Anything else ends the region and becomes an *item*: scans, aggregates, limits, outer joins, cached frames, hinted
+joins, and any operator with an expression that must not move (a Python UDF, `rand()`, an outer reference). Ending a
+region is always safe; each place where it might surprise is recorded as a refusal with its reason.
+
+Regions are found in one bottom-up walk. An item's place in the written order is an interval of leaf positions, so
+"the relations below this join" is an interval too, and merging two regions costs the size of the smaller.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Union
+
+from pyjoinopt.plan import safety
+from pyjoinopt.plan.expressions import Expression, conjuncts, describe, substitute
+from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, Filter, Join, LogicalPlan, Project, SubqueryAlias
+from pyjoinopt.plan.tree import post_order
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """A sub-plan that the group orders as a whole, and the columns to compute on top of it, innermost first."""
+
+    plan: LogicalPlan
+    columns: list[Expression] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Conjunct:
+    """A predicate of the group and the interval [start, end) of leaf positions that stood below it."""
+
+    predicate: Expression
+    start: int
+    end: int
+
+
+#: The order as written: a leaf position, or a pair of these.
+Written = Union[int, tuple["Written", "Written"]]
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """A join group in the making; `top` is its highest join or filter.
+
+    Attributes:
+        items: leaf position -> item; `written` is the tree of positions as the query has it.
+        conjuncts: all predicates.
+        start, end: interval of leaf positions that it covers.
+        attributes: every attribute visible inside it, hidden and computed ones too.
+        owners: attribute bit -> position of the item that produces it.
+        late: attribute bit -> alias computed on top of the group, already in terms of the items' columns.
+        pending: nodes above `top` that a join further up may look through.
+    """
+
+    top: LogicalPlan
+    items: dict[int, Item]
+    written: Written
+    start: int
+    end: int
+    attributes: int
+    owners: dict[int, int]
+    conjuncts: list[Conjunct] = field(default_factory=list)
+    late: dict[int, Expression] = field(default_factory=dict)
+    pending: list[LogicalPlan] = field(default_factory=list)
+
+    def copy(self) -> Region:
+        """An independent copy, for a sub-plan that stands under two parents."""
+        items = {position: Item(item.plan, list(item.columns)) for position, item in self.items.items()}
+        return replace(
+            self, items=items, owners=dict(self.owners), conjuncts=list(self.conjuncts), late=dict(self.late),
+            pending=list(self.pending),
+        )  # fmt: skip
+
+    @property
+    def visible(self) -> int:
+        """All attributes, those of pending projections included."""
+        mask = self.attributes
+        for node in self.pending:
+            mask |= node.output_set
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something that was left as written, and why."""
+
+    where: str
+    reason: str
+
+
+class GroupFinder:
+    """Finds the join groups of one plan.
+
+    After `find`, `groups` maps the id of each group's top node to its Region, and `refusals` lists what ended a
+    region although it is a join or sits between joins.
+    """
+
+    def __init__(self) -> None:
+        self.groups: dict[int, Region] = {}
+        self.refusals: list[Refusal] = []
+        self._positions = 0
+        self._hinted: dict[int, bool] = {}
+        self._regions: dict[int, Region | None] = {}
+        self._shared: set[int] = set()
+
+    def find(self, root: LogicalPlan) -> dict[int, Region]:
+        """The groups by the id of their top node; subquery plans are not entered."""
+        nodes = list(post_order(root))
+        parents = Counter(id(child) for node in nodes if not node.cached for child in set(node.children))
+        self._shared = {key for key, count in parents.items() if count > 1}
+        for node in nodes:
+            if node.cached:
+                self._regions[id(node)] = None
+                continue
+            self._hinted[id(node)] = self._carries_hint(node)
+            region = self._region(node)
+            if region is None:
+                for child in node.children:
+                    self._close(child)
+            self._regions[id(node)] = region
+        self._close(root)
+        return self.groups
+
+    def refuse(self, node: LogicalPlan, reason: str) -> None:
+        """Record that the region ends at `node`."""
+        text = f"{node.kind} {describe(node.expressions[0], 80)}" if node.expressions else node.kind
+        self.refusals.append(Refusal(text, reason))
+
+    # -- one node ----------------------------------------------------------------------------------------------
+
+    def _region(self, node: LogicalPlan) -> Region | None:
+        if isinstance(node, Join):
+            return self._join(node)
+        if len(node.children) != 1:
+            return None
+        below = self._below(node.children[0])
+        if below is None:
+            return None
+        if isinstance(node, Filter):
+            return self._filter(node, below)
+        if isinstance(node, (Project, SubqueryAlias)) or node.kind == "View":
+            below.pending.append(node)
+            return below
+        return None
+
+    def _below(self, child: LogicalPlan) -> Region | None:
+        region = self._regions[id(child)]
+        return region.copy() if region is not None and id(child) in self._shared else region
+
+    def _join(self, node: Join) -> Region | None:
+        if node.join_type not in INNER_LIKE:
+            return None
+        if node.hint != NO_HINT or any(self._hinted.get(id(c)) for c in node.children):
+            self.refuse(node, "it carries a join hint of yours, which keeps it in place")
+            return None
+        for predicate in conjuncts(node.condition):
+            if not safety.movable(predicate):
+                self.refuse(node, safety.why_not_movable(predicate))
+                return None
+        left, right = (self._below(child) for child in node.children)
+        visible = [r.visible if r else c.output_set for r, c in zip((left, right), node.children, strict=True)]
+        if visible[0] & visible[1]:
+            # A self-join whose columns a projection hides: look no further than that projection.
+            left = right = None
+        region = _merge(node, self._open(node.left, left), self._open(node.right, right))
+        return _with_conjuncts(region, node.condition)
+
+    def _filter(self, node: Filter, below: Region) -> Region | None:
+        for predicate in conjuncts(node.condition):
+            if not safety.movable(predicate):
+                if not below.pending:
+                    self.refuse(node, safety.why_not_movable(predicate))
+                return None
+        if not self._look_through(below):
+            return None
+        below.top = node
+        return _with_conjuncts(below, node.condition)
+
+    def _open(self, child: LogicalPlan, region: Region | None) -> Region:
+        """The child's region with its projections looked through, or else the child as an item of its own."""
+        if region is not None and self._look_through(region):
+            return region
+        self._close(child)
+        position, self._positions = self._positions, self._positions + 1
+        owners = {attribute.bit: position for attribute in child.output}
+        return Region(child, {position: Item(child)}, position, position, position + 1, child.output_set, owners)
+
+    def _close(self, node: LogicalPlan) -> None:
+        """The region that ends at `node`, if any, is a group."""
+        region = self._regions.get(id(node))
+        if region is not None and len(region.items) > 1:
+            self.groups[id(region.top)] = region
+
+    # -- projections in between --------------------------------------------------------------------------------
+
+    def _look_through(self, region: Region) -> bool:
+        """Absorb the pending projections; False, and nothing done, if one of them must stay."""
+        computed = 0
+        for node in region.pending:
+            for e in node.expressions:
+                if e.kind not in ("Alias", "AttributeReference") or not safety.movable(e):
+                    self.refuse(node, safety.why_not_movable(e))
+                    return False
+                if e.kind == "Alias":
+                    if e.attribute is None or e.attribute.mask & (region.attributes | computed):
+                        return False
+                    computed |= e.attribute.mask
+        for node in region.pending:
+            for e in node.expressions:
+                if e.kind == "Alias":
+                    _place(region, e)
+        region.pending.clear()
+        return True
+
+    def _carries_hint(self, node: LogicalPlan) -> bool:
+        """True if a join above would get a hint from this side (Catalyst's EliminateResolvedHint)."""
+        if node.kind in ("ResolvedHint", "UnresolvedHint"):
+            return True
+        if len(node.children) == 1 or node.kind in ("Intersect", "Except"):
+            return self._hinted.get(id(node.children[0]), False)
+        return False
+
+
+def _merge(node: Join, left: Region, right: Region) -> Region:
+    """One region out of two; the larger one's collections are extended."""
+    big, small = (left, right) if len(left.items) >= len(right.items) else (right, left)
+    big.items.update(small.items)
+    big.conjuncts.extend(small.conjuncts)
+    big.owners.update(small.owners)
+    big.late.update(small.late)
+    return replace(
+        big, top=node, written=(left.written, right.written), start=min(left.start, right.start),
+        end=max(left.end, right.end), attributes=left.attributes | right.attributes,
+    )  # fmt: skip
+
+
+def _with_conjuncts(region: Region, condition: Expression | None) -> Region:
+    late = {bit: alias.children[0] for bit, alias in region.late.items()}
+    for predicate in conjuncts(condition):
+        if any(predicate.references >> bit & 1 for bit in late):
+            predicate = substitute(predicate, late)
+        region.conjuncts.append(Conjunct(predicate, region.start, region.end))
+    return region
+
+
+def _place(region: Region, alias: Expression) -> None:
+    """Compute a column on the one item it reads, or late, on top of the group."""
+    assert alias.attribute is not None
+    region.attributes |= alias.attribute.mask
+    read = list(bits(alias.references))
+    owners = {region.owners.get(bit, -1) for bit in read}
+    if len(owners) <= 1 and -1 not in owners and not safety.may_throw(alias):
+        position = owners.pop() if owners else min(region.items)
+        region.items[position].columns.append(alias)
+        region.owners[alias.attribute.bit] = position
+        return
+    inner = {bit: region.late[bit].children[0] for bit in read if bit in region.late}
+    region.late[alias.attribute.bit] = alias.with_children((substitute(alias.children[0], inner),))
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The members of an attribute set, ascending."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

@@ -1,0 +1,117 @@
+"""The search ladder: which method finds the order of a group, decided by a budget and not by a count of tables.
+
+1. A group falls into *blocks*: what can be joined without a cross product. Most groups are one block.
+2. Each block is searched exactly while the budget of pairs lasts; a chain of eighty relations fits into the default,
+   so does a star of fourteen.
+3. A block that does not fit is ordered greedily, and the exact search improves its small sub-trees.
+4. Blocks are put together by cross products, the smallest first.
+
+A tree of the exact search never costs more than a greedy one; the greedy one is never taken where the exact search
+has finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyjoinopt.cost.model import CostModel
+from pyjoinopt.joins.canonical import canonical_order
+from pyjoinopt.joins.exact import exact
+from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.greedy import greedy, lone_parts, polish
+from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.statistics.graph import GraphEstimates
+
+#: Pairs of sets that a search compares at most; about a quarter of a second.
+BUDGET = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The order that was found.
+
+    Attributes:
+        tree: the order.
+        cost: its cost under the model that was given.
+        strategy: "exact" if every block was searched exactly, else "greedy".
+        pairs: pairs of sets whose join was considered.
+    """
+
+    tree: JoinTree
+    cost: float
+    strategy: str
+    pairs: int
+
+
+def search(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel, budget: int = BUDGET) -> SearchResult:
+    """Find a cheap order of all relations of a graph.
+
+    Args:
+        graph: the join graph, connected or not.
+        estimates: sizes of its sets of vertices.
+        cost: the cost model.
+        budget: pairs of sets to compare at most.
+    """
+    canonical = canonical_order(graph, estimates)
+    strategy, pairs = "exact", 0
+    trees: list[JoinTree] = []
+    for block in blocks(graph, canonical):
+        found = exact(graph, estimates, cost, budget - pairs, block, canonical)
+        if found is not None:
+            tree, looked_at = found.tree, found.pairs
+        else:
+            strategy = "greedy"
+            rough = greedy(graph, estimates, lone_parts([v for v in canonical if block >> v & 1]))
+            tree, looked_at = polish(graph, estimates, cost, rough, budget - pairs, canonical)
+        pairs += looked_at
+        trees.append(tree)
+    tree = greedy(graph, estimates, trees) if len(trees) > 1 else trees[0]
+    return SearchResult(tree, cost_of(tree, estimates, cost), strategy, pairs)
+
+
+def cost_of(tree: JoinTree, estimates: GraphEstimates, cost: CostModel) -> float:
+    """What an order costs under the model; it may hold cross products."""
+    total = 0.0
+    size = estimates.size
+    for node in tree.post_order():
+        if node.left is not None and node.right is not None:
+            total += cost.join(size(node.left.relations), size(node.right.relations), size(node.relations))
+    return total
+
+
+def blocks(graph: JoinGraph, canonical: Sequence[int]) -> list[int]:
+    """The largest sets that can be joined without a cross product, in canonical order of their first members.
+
+    Two-vertex edges join blocks at once. A wide edge joins two blocks if they complete it, which joining others may
+    bring about; so wide edges are looked at until none of them changes anything.
+
+    >>> graph = JoinGraph((), (), (), ())
+    >>> blocks(graph, [])
+    []
+    """
+    block_of = dict.fromkeys(canonical, 0)
+    for vertex in canonical:
+        if block_of[vertex]:
+            continue
+        block, fresh = 0, 1 << vertex
+        while fresh:
+            block |= fresh
+            fresh = graph.neighbours(fresh) & ~block
+        for member in vertices(block):
+            block_of[member] = block
+    waiting = [edge.required for edge in graph.wide_edges]
+    changed = True
+    while changed:
+        changed, still = False, []
+        for required in waiting:
+            touched = {block_of[v] for v in vertices(required)}
+            if len(touched) > 2:
+                still.append(required)
+            elif len(touched) == 2:
+                changed = True
+                merged = sum(touched)
+                for member in vertices(merged):
+                    block_of[member] = merged
+        waiting = still
+    return list(dict.fromkeys(block_of[vertex] for vertex in canonical))

@@ -1,0 +1,94 @@
+"""The road of a plan: rules, join groups, hints. It reads like section "The road a plan travels" of the docs.
+
+Nothing here knows Spark: the plan comes decoded, questions go through a `Gateway`, the result is a plan of the
+mirror. Whether that result is used is the caller's decision; this module only promises that it means the same.
+"""
+
+from __future__ import annotations
+
+from pyjoinopt.bridge.decode import Export
+from pyjoinopt.bridge.gateway import Gateway
+from pyjoinopt.config import Options
+from pyjoinopt.cost import cost_model
+from pyjoinopt.reorder import Reorderer
+from pyjoinopt.physical.annotate import HintGiver
+from pyjoinopt.plan.nodes import Join, LogicalPlan
+from pyjoinopt.plan.tree import map_subqueries, post_order
+from pyjoinopt.report.record import JoinReport
+from pyjoinopt.rules.batches import normalise
+from pyjoinopt.statistics.leaves import LeafStatistics
+from pyjoinopt.statistics.plans import PlanEstimates
+from pyjoinopt.twins import heuristic_order, spark_order
+
+
+def optimize(export: Export, gateway: Gateway, options: Options, report: JoinReport) -> LogicalPlan:
+    """The better plan; the very root of the export if nothing is to be changed.
+
+    Args:
+        export: the decoded plan.
+        gateway: answers questions about it.
+        options: of this call.
+        report: filled with what was done.
+    """
+    report.strategy = options.strategy
+    refusal = why_not_at_all(export)
+    if refusal is not None:
+        report.refuse("the whole query", refusal)
+        return export.root
+    if not any(isinstance(node, Join) for node in export.nodes):
+        return export.root
+    road = _Road(export, gateway, options, report)
+    plan = road.travel(export.root)
+    return export.root if options.strategy == "none" else plan
+
+
+def why_not_at_all(export: Export) -> str | None:
+    """The reason to leave a whole plan alone, if there is one."""
+    if export.streaming:
+        return "it is a streaming query: join order there decides what state is kept"
+    if export.command:
+        return "it is a command, not a query"
+    if not export.resolved:
+        return "it has unresolved parts"
+    if export.root.cached:
+        return "its result is cached: Spark reads the cache as long as the plan stays as it is"
+    return None
+
+
+class _Road:
+    def __init__(self, export: Export, gateway: Gateway, options: Options, report: JoinReport) -> None:
+        self.export = export
+        self.gateway = gateway
+        self.options = options
+        self.report = report
+        leaves = [node for node in export.nodes if not node.children or node.cached]
+        self.estimates = PlanEstimates(LeafStatistics(gateway.statistics, leaves, options.statistics), export.nodes)
+
+    def travel(self, root: LogicalPlan) -> LogicalPlan:
+        """One whole plan, the plans of its subqueries first, each on the same road."""
+        root = map_subqueries(root, self.travel)
+        if not any(isinstance(node, Join) for node in post_order(root)):
+            return root
+        eliminated = len(self.report.eliminated_outer_joins)
+        plan = normalise(root, self.export.filters_null, self.report.eliminated_outer_joins)
+        ordered = self.order(plan)
+        hinted = self.give_hints(ordered)
+        if hinted is plan and len(self.report.eliminated_outer_joins) == eliminated:
+            return root  # predicates were only moved where Spark moves them too
+        return hinted
+
+    def order(self, plan: LogicalPlan) -> LogicalPlan:
+        cost = cost_model(self.options.cost, self.export.conf)
+        reorderer = Reorderer(self.estimates, cost, self.options.pair_budget, self.report)
+        match self.options.strategy:
+            case "spark":
+                return spark_order(plan, self.gateway.catalyst_statistics, self.export.conf, reorderer)
+            case "heuristic":
+                return heuristic_order(plan, reorderer)
+            case _:
+                return reorderer.apply(plan)
+
+    def give_hints(self, plan: LogicalPlan) -> LogicalPlan:
+        if not self.options.hints or self.options.strategy != "auto":
+            return plan
+        return HintGiver(self.estimates, self.export.conf, self.report).apply(plan)

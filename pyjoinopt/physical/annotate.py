@@ -1,0 +1,70 @@
+"""The last step of the road: broadcast hints on the joins of a finished plan.
+
+Spark chooses a join's operator by what it believes of the sizes of its sides, and without a cost-based optimizer a
+filter or an aggregate changes that belief little. Where trusted row counts prove that a side fits the broadcast
+limit although Spark's own figure says otherwise, a hint tells it so. A hint is a promise that Spark does not check,
+so it is given on an upper bound, never on an estimate, and never where you gave one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyjoinopt.physical.hints import broadcast_hint
+from pyjoinopt.physical.spark_sizes import SparkSizes
+from pyjoinopt.plan.expressions import describe
+from pyjoinopt.plan.nodes import NO_HINT, Join, LogicalPlan
+from pyjoinopt.plan.tree import transform_up
+from pyjoinopt.report.record import HintReport, JoinReport
+from pyjoinopt.statistics.relation import RelationStatistics
+
+
+class HintGiver:
+    """Gives hints to the joins of a plan.
+
+    Args:
+        estimate: rows, bytes and bound of any sub-plan.
+        conf: Spark's settings.
+        report: gets one entry a hint.
+    """
+
+    def __init__(
+        self, estimate: Callable[[LogicalPlan], RelationStatistics], conf: Mapping[str, str], report: JoinReport
+    ) -> None:
+        self._estimate = estimate
+        self._conf = conf
+        self._sizes = SparkSizes(conf)
+        self._threshold = int(conf.get("spark.sql.autoBroadcastJoinThreshold", 10 * 1024 * 1024))
+        self._report = report
+        self._hinted: set[int] = set()
+        self._kept: list[LogicalPlan] = []
+
+    def apply(self, root: LogicalPlan) -> LogicalPlan:
+        """The plan with hints; `root` itself if none was worth giving."""
+        self._sizes = SparkSizes(self._conf, root)
+        return transform_up(root, self._at)
+
+    def _at(self, node: LogicalPlan) -> LogicalPlan:
+        if self._carries_hint(node):
+            self._hinted.add(id(node))
+            self._kept.append(node)
+        if not isinstance(node, Join) or node.cached or node.hint != NO_HINT:
+            return node
+        if any(id(child) in self._hinted for child in node.children) or node.condition is None:
+            return node
+        left, right = (self._estimate(child) for child in node.children)
+        left_hint, right_hint, reason = broadcast_hint(
+            node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._threshold
+        )
+        if left_hint is None and right_hint is None:
+            return node
+        side = "left" if left_hint else "right"
+        strategy = left_hint or right_hint or ""
+        self._report.hints.append(HintReport(describe(node.condition, 80), strategy, side, reason))
+        return Join(node.left, node.right, node.join_type, node.condition, (left_hint, right_hint))
+
+    def _carries_hint(self, node: LogicalPlan) -> bool:
+        if node.kind in ("ResolvedHint", "UnresolvedHint"):
+            return True
+        looks_through = len(node.children) == 1 or node.kind in ("Intersect", "Except")
+        return looks_through and id(node.children[0]) in self._hinted

@@ -1,0 +1,302 @@
+"""Logical plan nodes of the mirror.
+
+Five kinds have a class of their own because rules read them (`Join`, `Filter`, `Project`, `Aggregate`,
+`SubqueryAlias`); everything else is a plain `LogicalPlan`: a Catalyst class name, children, expressions and output.
+Such a node is opaque: it may get other children with the same output, and that is all that may be done to it.
+
+`number` and `origin` mean what they mean for expressions: `number` says "this is JVM node *n*, with all below it",
+`origin` says "JVM node *n* with other children or expressions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyjoinopt.plan.expressions import Attribute, Expression, describe
+
+INNER, CROSS = "Inner", "Cross"
+LEFT, RIGHT, FULL = "LeftOuter", "RightOuter", "FullOuter"
+SEMI, ANTI, EXISTENCE, SINGLE = "LeftSemi", "LeftAnti", "ExistenceJoin", "LeftSingle"
+INNER_LIKE = frozenset({INNER, CROSS})
+OUTER = frozenset({LEFT, RIGHT, FULL})
+
+#: A pair of hint strategies, left and right (Catalyst's JoinHint), e.g. `(None, "BROADCAST")`.
+Hint = tuple[str | None, str | None]
+NO_HINT: Hint = (None, None)
+
+
+def attribute_set(attributes: Sequence[Attribute]) -> int:
+    """The set of attributes as an int, bit by bit."""
+    mask = 0
+    for attribute in attributes:
+        mask |= attribute.mask
+    return mask
+
+
+class LogicalPlan:
+    """A node of the plan; an opaque one if it has no subclass."""
+
+    __slots__ = ("kind", "children", "output", "output_set", "expressions", "number", "origin", "info")
+
+    def __init__(
+        self,
+        kind: str,
+        children: tuple[LogicalPlan, ...] = (),
+        output: tuple[Attribute, ...] = (),
+        expressions: tuple[Expression, ...] = (),
+        number: int | None = None,
+        origin: int | None = None,
+        info: dict[str, Any] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.children = children
+        self.output = output
+        self.output_set = attribute_set(output)
+        self.expressions = expressions
+        self.number = number
+        self.origin = origin
+        self.info = info or {}
+
+    @property
+    def cached(self) -> bool:
+        """True if the session holds cached data for exactly this sub-plan: it must stay as it is."""
+        return bool(self.info.get("cached"))
+
+    @property
+    def references(self) -> int:
+        """Attributes that this node's own expressions read."""
+        mask = 0
+        for e in self.expressions:
+            mask |= e.references
+        return mask
+
+    def with_children(self, children: tuple[LogicalPlan, ...]) -> LogicalPlan:
+        """The same node over other children that have the same output."""
+        if all(a is b for a, b in zip(self.children, children, strict=True)):
+            return self
+        return self._copy(children, self.expressions)
+
+    def with_expressions(self, expressions: tuple[Expression, ...]) -> LogicalPlan:
+        """The same node with other expressions in the same places."""
+        if all(a is b for a, b in zip(self.expressions, expressions, strict=True)):
+            return self
+        return self._copy(self.children, expressions)
+
+    def _copy(self, children: tuple[LogicalPlan, ...], expressions: tuple[Expression, ...]) -> LogicalPlan:
+        return LogicalPlan(self.kind, children, self.output, expressions, None, self.origin, _uncached(self.info))
+
+    def __repr__(self) -> str:
+        return f"{self.kind}{list(self.output)}"
+
+
+def _uncached(info: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in info.items() if k != "cached"} if "cached" in info else info
+
+
+class Join(LogicalPlan):
+    """A join of any type. `hint` is Catalyst's JoinHint (none on analysed plans)."""
+
+    __slots__ = ("join_type", "condition", "hint")
+
+    def __init__(
+        self,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        join_type: str = INNER,
+        condition: Expression | None = None,
+        hint: Hint = NO_HINT,
+        number: int | None = None,
+        origin: int | None = None,
+        info: dict[str, Any] | None = None,
+        exists: Attribute | None = None,
+    ) -> None:
+        if join_type in (SEMI, ANTI):
+            output = left.output
+        elif join_type == EXISTENCE and exists is not None:
+            output = (*left.output, exists)
+        else:
+            output = left.output + right.output
+        expressions = () if condition is None else (condition,)
+        super().__init__("Join", (left, right), output, expressions, number, origin, info)
+        self.join_type = join_type
+        self.condition = condition
+        self.hint = hint
+
+    @property
+    def left(self) -> LogicalPlan:
+        return self.children[0]
+
+    @property
+    def right(self) -> LogicalPlan:
+        return self.children[1]
+
+    def _copy(self, children: tuple[LogicalPlan, ...], expressions: tuple[Expression, ...]) -> Join:
+        exists = self.output[-1] if self.join_type == EXISTENCE else None
+        condition = expressions[0] if expressions else None
+        return Join(
+            children[0], children[1], self.join_type, condition, self.hint, None, self.origin,
+            _uncached(self.info), exists,
+        )  # fmt: skip
+
+    def with_type(self, join_type: str) -> Join:
+        """The same join with another of the types inner, cross, left, right, full."""
+        return Join(self.left, self.right, join_type, self.condition, self.hint)
+
+
+class Filter(LogicalPlan):
+    """Keeps the rows for which the condition is true."""
+
+    __slots__ = ("condition",)
+
+    def __init__(
+        self,
+        condition: Expression,
+        child: LogicalPlan,
+        number: int | None = None,
+        origin: int | None = None,
+        info: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__("Filter", (child,), child.output, (condition,), number, origin, info)
+        self.condition = condition
+
+    @property
+    def child(self) -> LogicalPlan:
+        return self.children[0]
+
+    def _copy(self, children: tuple[LogicalPlan, ...], expressions: tuple[Expression, ...]) -> Filter:
+        return Filter(expressions[0], children[0], None, self.origin, _uncached(self.info))
+
+
+class Project(LogicalPlan):
+    """A list of attributes and aliases over the child."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        projections: tuple[Expression, ...],
+        child: LogicalPlan,
+        number: int | None = None,
+        origin: int | None = None,
+        info: dict[str, Any] | None = None,
+        output: tuple[Attribute, ...] | None = None,
+    ) -> None:
+        columns = output if output is not None else tuple(e.attribute for e in projections if e.attribute)
+        super().__init__("Project", (child,), columns, projections, number, origin, info)
+
+    @property
+    def projections(self) -> tuple[Expression, ...]:
+        return self.expressions
+
+    @property
+    def child(self) -> LogicalPlan:
+        return self.children[0]
+
+    @property
+    def only_attributes(self) -> bool:
+        """True if it just picks and orders columns."""
+        return all(e.kind == "AttributeReference" for e in self.expressions)
+
+    def columns(self) -> dict[int, Expression]:
+        """Attribute bit of each computed column -> the expression behind it."""
+        return {e.attribute.bit: e.children[0] for e in self.expressions if e.kind == "Alias" and e.attribute}
+
+    def _copy(self, children: tuple[LogicalPlan, ...], expressions: tuple[Expression, ...]) -> Project:
+        return Project(expressions, children[0], None, self.origin, _uncached(self.info), self.output)
+
+
+class Aggregate(LogicalPlan):
+    """GROUP BY `grouping`, giving `aggregates`."""
+
+    __slots__ = ("grouping",)
+
+    def __init__(
+        self,
+        grouping: tuple[Expression, ...],
+        aggregates: tuple[Expression, ...],
+        child: LogicalPlan,
+        output: tuple[Attribute, ...],
+        number: int | None = None,
+        origin: int | None = None,
+        info: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__("Aggregate", (child,), output, grouping + aggregates, number, origin, info)
+        self.grouping = grouping
+
+    @property
+    def aggregates(self) -> tuple[Expression, ...]:
+        return self.expressions[len(self.grouping) :]
+
+    @property
+    def child(self) -> LogicalPlan:
+        return self.children[0]
+
+    @property
+    def group_only(self) -> bool:
+        """Catalyst's `groupOnly`: no aggregate function, only grouping expressions in the list."""
+        groups = {g.key for g in self.grouping}
+        return all((e.children[0] if e.kind == "Alias" else e).key in groups for e in self.aggregates)
+
+    def _copy(self, children: tuple[LogicalPlan, ...], expressions: tuple[Expression, ...]) -> Aggregate:
+        n = len(self.grouping)
+        return Aggregate(
+            expressions[:n], expressions[n:], children[0], self.output, None, self.origin, _uncached(self.info)
+        )
+
+
+class SubqueryAlias(LogicalPlan):
+    """A name for a sub-plan; qualifiers only, no effect on rows."""
+
+    __slots__ = ("name",)
+
+    def __init__(
+        self,
+        name: str,
+        child: LogicalPlan,
+        number: int | None = None,
+        origin: int | None = None,
+        info: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__("SubqueryAlias", (child,), child.output, (), number, origin, info)
+        self.name = name
+
+    @property
+    def child(self) -> LogicalPlan:
+        return self.children[0]
+
+    def _copy(self, children: tuple[LogicalPlan, ...], expressions: tuple[Expression, ...]) -> SubqueryAlias:
+        return SubqueryAlias(self.name, children[0], None, self.origin, _uncached(self.info))
+
+
+def relation(name: str, output: Sequence[Attribute], **info: Any) -> LogicalPlan:
+    """A leaf for tests and examples."""
+    return LogicalPlan("LocalRelation", (), tuple(output), info={"rel": {"kind": "test", "name": name}, **info})
+
+
+def show(root: LogicalPlan, limit: int = 100_000) -> str:
+    """The tree as indented text, one node a line.
+
+    >>> a = Attribute(0, 1, "a")
+    >>> from pyjoinopt.plan.expressions import call, reference
+    >>> print(show(Filter(call("IsNotNull", reference(a)), relation("t", [a]))))
+    Filter (a IS NOT NULL)
+      LocalRelation t
+    """
+    lines: list[str] = []
+    stack = [(root, 0)]
+    while stack and len(lines) < limit:
+        node, depth = stack.pop()
+        if isinstance(node, Join):
+            text = f"Join {node.join_type} {describe(node.condition) if node.condition else ''}".rstrip()
+            if node.hint != NO_HINT:
+                text += f" hint={node.hint}"
+        elif isinstance(node, SubqueryAlias):
+            text = f"SubqueryAlias {node.name}"
+        elif not node.children and "rel" in node.info:
+            text = f"{node.kind} {node.info['rel'].get('name', '')}"
+        else:
+            text = f"{node.kind} {', '.join(describe(e) for e in node.expressions)}".rstrip()
+        lines.append("  " * depth + text)
+        stack.extend((child, depth + 1) for child in reversed(node.children))
+    return "\n".join(lines)

@@ -1,0 +1,69 @@
+"""May this predicate be evaluated somewhere else, or on more rows, than where it was written?
+
+Three answers matter. *Movable*: it reads only its row, gives the same answer everywhere, and is neither a Python UDF
+(costly, evaluated by its own operator) nor tied to an enclosing query. *Throwing*: in ANSI mode a cast or a division
+can fail on a row that a join would have removed, so such a predicate must not meet rows that it did not meet as the
+query was written. *Throwable* is Catalyst's own, stronger mark (`raise_error`, `sequence`).
+"""
+
+from __future__ import annotations
+
+from pyjoinopt.plan.expressions import (
+    AGGREGATE_OR_WINDOW, ANSI, CORRELATED, OUTER_REFERENCE, PYTHON_UDF, SUBQUERY, THROWABLE, Expression, walk,
+)  # fmt: skip
+
+#: Kinds that give a value or NULL on every input, in any mode.
+_TOTAL = frozenset(
+    """
+    And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual IsNull IsNotNull
+    IsNaN In InSet Coalesce If CaseWhen NullIf Nvl Nvl2 IfNull AttributeReference Literal Alias Like LikeAll LikeAny
+    NotLikeAll NotLikeAny StartsWith EndsWith Contains Upper Lower StringTrim StringTrimLeft StringTrimRight Length
+    Substring Concat Year Month DayOfMonth DayOfWeek Quarter WeekOfYear Hour Minute Second DateAdd DateSub DateDiff
+    Greatest Least KnownNotNull KnownNullable NormalizeNaNAndZero KnownFloatingPointNormalized UpCast Collate
+    Murmur3Hash XxHash64 ScalarSubquery Exists InSubquery ListQuery
+    """.split()
+)
+_ARITHMETIC = frozenset({"Add", "Subtract", "Multiply", "Divide", "Remainder", "UnaryMinus", "Abs"})
+_FLOATING = frozenset({"double", "float"})
+
+
+def movable(predicate: Expression) -> bool:
+    """True if a join's condition or a filter elsewhere could hold it (Catalyst's canEvaluateWithinJoin, stricter)."""
+    return predicate.deterministic and not predicate.contains & (
+        PYTHON_UDF | OUTER_REFERENCE | CORRELATED | SUBQUERY | AGGREGATE_OR_WINDOW
+    )
+
+
+def throwable(expression: Expression) -> bool:
+    """True if Catalyst itself refuses to move it because it is meant to fail."""
+    return bool(expression.contains & THROWABLE)
+
+
+def may_throw(expression: Expression) -> bool:
+    """True unless every part is known to answer on every row."""
+    return any(not _total(e) for e in walk(expression))
+
+
+def _total(e: Expression) -> bool:
+    if e.kind in _TOTAL:
+        return not e.flags & THROWABLE
+    if e.kind == "Cast":
+        return not e.flags & ANSI
+    if e.kind in _ARITHMETIC:
+        if e.kind in ("Add", "Subtract", "Multiply") and e.type in _FLOATING:
+            return True
+        return not e.flags & ANSI
+    return False
+
+
+def why_not_movable(predicate: Expression) -> str:
+    """The reason for a report, for a predicate that is not `movable`."""
+    if predicate.contains & PYTHON_UDF:
+        return "a Python UDF is not moved"
+    if predicate.contains & (OUTER_REFERENCE | CORRELATED):
+        return "it refers to an outer query"
+    if predicate.contains & SUBQUERY:
+        return "a subquery predicate stays where it was written"
+    if not predicate.deterministic:
+        return "a nondeterministic expression is not moved"
+    return "an aggregate or window function is not moved"

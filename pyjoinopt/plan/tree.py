@@ -1,0 +1,89 @@
+"""Walks over plans, without recursion: users nest `withColumn` two thousand deep, Python's stack does not.
+
+Nodes may be shared (Spark plans are DAGs now and then); each distinct node is visited once and its result reused.
+No walk goes below a cached node: Spark reads the cache only while that sub-plan stays exactly as it is, so for every
+pass it is a leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pyjoinopt.plan.expressions import SUBQUERY, Expression, rewrite
+from pyjoinopt.plan.nodes import LogicalPlan
+
+Change = Callable[[LogicalPlan], LogicalPlan]
+
+
+def post_order(root: LogicalPlan) -> Iterator[LogicalPlan]:
+    """Every distinct node, children before parents; subquery plans and cached sub-plans are not entered."""
+    seen: set[int] = set()
+    stack: list[tuple[LogicalPlan, bool]] = [(root, False)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            if not node.cached:
+                stack.extend((child, False) for child in reversed(node.children))
+
+
+def transform_up(root: LogicalPlan, change: Change) -> LogicalPlan:
+    """Children first; `change` sees a node over its changed children."""
+    done: dict[int, LogicalPlan] = {}
+    for node in post_order(root):
+        changed = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
+        done[id(node)] = change(changed)
+    return done[id(root)]
+
+
+def transform_down(root: LogicalPlan, change: Change) -> LogicalPlan:
+    """Parents first; the children of the *result* are visited next, as Catalyst's `transformDown` does.
+
+    `change` is called once a node and gives the node itself to leave it.
+    """
+    done: dict[int, LogicalPlan] = {}
+    # A frame is (original, replacement or None); a replacement waits on the stack for its children.
+    stack: list[tuple[LogicalPlan, LogicalPlan | None]] = [(root, None)]
+    keep_alive: list[LogicalPlan] = []  # ids in `done` must stay unique
+    while stack:
+        node, changed = stack.pop()
+        if changed is None:
+            if id(node) in done:
+                continue
+            changed = change(node)
+            keep_alive += (node, changed)
+            if changed.children and not changed.cached:
+                stack.append((node, changed))
+                stack.extend((child, None) for child in reversed(changed.children))
+            else:
+                done[id(node)] = changed
+        else:
+            done[id(node)] = changed.with_children(tuple(done[id(c)] for c in changed.children))
+    return done[id(root)]
+
+
+def to_fixed_point(root: LogicalPlan, change: Change, most: int = 100) -> LogicalPlan:
+    """Apply until nothing changes, at most `most` times (Catalyst's FixedPoint(optimizer.maxIterations))."""
+    for _ in range(most):
+        result = change(root)
+        if result is root:
+            break
+        root = result
+    return root
+
+
+def map_subqueries(root: LogicalPlan, change: Change) -> LogicalPlan:
+    """Apply `change` to the plan of every subquery expression in the tree (one level; recurse inside `change`)."""
+
+    def inside(e: Expression) -> Expression:
+        return e.with_plan(change(e.plan)) if e.plan is not None else e
+
+    def at(node: LogicalPlan) -> LogicalPlan:
+        if not any(e.contains & SUBQUERY for e in node.expressions):
+            return node
+        return node.with_expressions(tuple(rewrite(e, inside) if e.contains & SUBQUERY else e for e in node.expressions))
+
+    return transform_up(root, at)

@@ -1,0 +1,159 @@
+"""Orders every join group of a plan: find the groups, search, put the winners in place.
+
+Groups inside a group's items are ordered first, so that a group is searched over what its items will really be. An
+order replaces the written one only if the same cost model calls it cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+from pyjoinopt.cost import CostModel
+from pyjoinopt.joins.edges import build_graph, vertex_names
+from pyjoinopt.joins.emit import emit, join_predicates
+from pyjoinopt.joins.graph import JoinGraph
+from pyjoinopt.joins.group import GroupFinder, Region
+from pyjoinopt.joins.search import cost_of, search
+from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.plan.expressions import describe, reference
+from pyjoinopt.plan.nodes import Aggregate, Join, LogicalPlan, Project
+from pyjoinopt.plan.tree import post_order
+from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport, RelationReport
+from pyjoinopt.statistics.cardinality import GraphEstimates
+from pyjoinopt.statistics.relation import RelationStatistics
+
+#: A new order must be this much cheaper; rounding in the sums is no reason to change a plan.
+_MARGIN = 0.999
+
+Estimate = Callable[[LogicalPlan], RelationStatistics]
+
+
+@dataclass(frozen=True)
+class Reorderer:
+    """Orders the groups of plans and writes what it did into a report.
+
+    Attributes:
+        estimate: rows and bytes of any sub-plan.
+        cost: what is minimised.
+        budget: pairs that the exact search may look at, a group.
+        report: filled with one entry a group of three relations or more, and with refusals.
+    """
+
+    estimate: Estimate
+    cost: CostModel
+    budget: int
+    report: JoinReport
+
+    def apply(self, root: LogicalPlan) -> LogicalPlan:
+        """The plan with its groups in the best order found; `root` itself if none changed."""
+        finder = GroupFinder()
+        groups = finder.find(root)
+        for refusal in finder.refusals:
+            self.report.refuse(refusal.where, refusal.reason)
+        nodes = list(post_order(root))
+        ordered_for = _parents_that_read_positions(nodes, root)
+        needed = needed_columns(nodes, root)
+        done: dict[int, LogicalPlan] = {}
+        for node in nodes:
+            region = groups.get(id(node))
+            plan = None
+            if region is not None and len(region.items) > 2:
+                plan = self._order(region, done, needed[id(node)], restore=id(node) in ordered_for)
+            if plan is None:
+                plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
+            done[id(node)] = plan
+        return done[id(root)]
+
+    def _order(
+        self, region: Region, done: dict[int, LogicalPlan], needed: int, restore: bool
+    ) -> LogicalPlan | None:
+        """The group in a cheaper order; None to leave it as written."""
+        started = perf_counter()
+        plans = {id(item.plan): done[id(item.plan)] for item in region.items.values()}
+        graph, written = build_graph(region, plans)
+        statistics = [self.estimate(plan) for plan in graph.relations]
+        for alias in region.late.values():
+            needed |= alias.references
+        estimates = GraphEstimates(graph, statistics, needed)
+        before = cost_of(written, estimates, self.cost)
+        found = search(graph, estimates, self.cost, self.budget)
+        changed = found.cost < before * _MARGIN
+        tree = found.tree if changed else written
+        seconds = perf_counter() - started
+        after = found.cost if changed else before
+        self.report.groups.append(
+            group_report(
+                graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs, seconds, changed
+            )
+        )
+        if not changed:
+            return None
+        plan = emit(graph, tree, region)
+        if restore and plan.output != region.top.output:
+            plan = Project(tuple(reference(a) for a in region.top.output), plan)
+        return plan
+
+
+def _parents_that_read_positions(nodes: list[LogicalPlan], root: LogicalPlan) -> set[int]:
+    """Ids of nodes whose column order or choice matters to a parent; projections and aggregates read by id."""
+    ids = {id(root)}
+    for node in nodes:
+        if not isinstance(node, (Project, Aggregate)):
+            ids.update(id(child) for child in node.children)
+    return ids
+
+
+def needed_columns(nodes: list[LogicalPlan], root: LogicalPlan) -> dict[int, int]:
+    """For each node (by id) the columns of it that the rest of the plan reads; Spark prunes the others.
+
+    Args:
+        nodes: the nodes in post-order.
+        root: the last of them; all its columns are needed.
+    """
+    needed = {id(root): root.output_set}
+    for node in reversed(nodes):
+        passes_on = 0 if isinstance(node, (Project, Aggregate)) else needed.get(id(node), node.output_set)
+        wanted = passes_on | node.references
+        if len(node.children) > 1 and not isinstance(node, Join):
+            wanted = -1  # columns are matched by position there
+        for child in node.children:
+            needed[id(child)] = needed.get(id(child), 0) | (wanted & child.output_set)
+    return needed
+
+
+def group_report(
+    graph: JoinGraph,
+    statistics: list[RelationStatistics],
+    estimates: GraphEstimates,
+    written: JoinTree,
+    tree: JoinTree,
+    cost_before: float,
+    cost_after: float,
+    strategy: str,
+    pairs: int,
+    seconds: float,
+    changed: bool,
+) -> GroupReport:
+    """The record of one group."""
+    joins = []
+    for node in tree.post_order():
+        if node.left is not None and node.right is not None:
+            predicates = join_predicates(graph, node.left.relations, node.right.relations)
+            names = tuple(vertex_names(graph, node.relations))
+            joins.append(JoinEstimate(names, tuple(map(describe, predicates)), estimates.rows(node.relations)))
+    relations = [RelationReport(name, s.rows, s.source) for name, s in zip(graph.names, statistics, strict=True)]
+    return GroupReport(
+        relations=tuple(relations),
+        predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
+        order_before=written.show(graph.names),
+        order_after=tree.show(graph.names),
+        estimated_rows=tuple(joins),
+        cost_before=cost_before,
+        cost_after=cost_after,
+        strategy=strategy,
+        pairs=pairs,
+        seconds=seconds,
+        changed=changed,
+    )

@@ -1,0 +1,96 @@
+"""A report as text, for terminals and notebooks.
+
+    Joins: 1 group of 3 relations reordered, 1 outer join eliminated, planned in 12 ms
+
+    Group 1: 3 relations, cost 12.4M -> 1.1M (11.3x cheaper), exact search, 4 pairs
+      before  ((lineitem ⋈ orders) ⋈ customer)
+      after   ((orders ⋈ customer) ⋈ lineitem)
+      ...
+"""
+
+from __future__ import annotations
+
+from pyjoinopt.report.record import GroupReport, JoinReport
+
+_WIDEST = 110
+
+
+def render(report: JoinReport) -> str:
+    """The whole report."""
+    lines = [headline(report)]
+    for i, group in enumerate(report.groups, 1):
+        lines += ["", *_group(i, group)]
+    lines += _section("Outer joins eliminated", report.eliminated_outer_joins)
+    lines += _section("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints])
+    lines += _section("Left as written", [f"{r.where}: {r.reason}" for r in report.refusals])
+    if report.error:
+        lines += ["", f"The optimizer failed and the original plan is used: {report.error}"]
+    return "\n".join(lines)
+
+
+def headline(report: JoinReport) -> str:
+    """One line: what happened, and how long it took."""
+    done = []
+    reordered = [g for g in report.groups if g.changed]
+    if reordered:
+        relations = ", ".join(str(len(g.relations)) for g in reordered)
+        done.append(f"{_count(len(reordered), 'group')} of {relations} relations reordered")
+    if report.eliminated_outer_joins:
+        done.append(f"{_count(len(report.eliminated_outer_joins), 'outer join')} eliminated")
+    if report.hints:
+        done.append(f"{_count(len(report.hints), 'hint')} given")
+    if not done:
+        done.append("nothing changed")
+    return f"Joins: {', '.join(done)}, planned in {report.seconds * 1000:.0f} ms"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _group(number: int, group: GroupReport) -> list[str]:
+    title = f"Group {number}: {len(group.relations)} relations, cost {quantity(group.cost_before)}"
+    if group.changed:
+        title += f" -> {quantity(group.cost_after)}"
+        if group.cost_after > 0:
+            title += f" ({group.cost_before / group.cost_after:.1f}x cheaper)"
+    else:
+        title += ", kept as written: no cheaper order"
+    title += f", {group.strategy} search, {_count(group.pairs, 'pair')}"
+    lines = [title, f"  before  {group.order_before}"]
+    if group.changed:
+        lines.append(f"  after   {group.order_after}")
+    lines.append("  relation              rows  source")
+    lines += [f"    {r.name[:18]:<18}{_rows(r.rows):>8}  {r.source}" for r in group.relations]
+    lines.append("  join                                                          rows  on")
+    for join in group.estimated_rows:
+        name = " ⋈ ".join(join.relations)
+        name = name if len(name) <= 54 else name[:53] + "…"
+        predicates = " AND ".join(join.predicates) or "(cross product)"
+        predicates = predicates if len(predicates) <= _WIDEST - 72 else predicates[: _WIDEST - 73] + "…"
+        lines.append(f"    {name:<56}{_rows(join.rows):>6}  {predicates}")
+    return lines
+
+
+def _rows(rows: float) -> str:
+    return "~" + quantity(rows)
+
+
+def quantity(value: float) -> str:
+    """A number in three digits.
+
+    >>> quantity(1234567), quantity(42), quantity(9e12), quantity(0.5)
+    ('1.23M', '42', '9.00T', '0.5')
+    """
+    if value != value or value in (float("inf"), float("-inf")):
+        return str(value)
+    for size, unit in ((1e15, "e15"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            scaled = value / size
+            digits = 2 if scaled < 10 else 1 if scaled < 100 else 0
+            return f"{scaled:.{digits}f}{unit}" if scaled < 1e6 else f"{value:.1e}"
+    return f"{value:.0f}" if value == int(value) else f"{value:.3g}"
+
+
+def _section(title: str, rows: list[str]) -> list[str]:
+    return ["", f"{title}:", *(f"  {row}" for row in rows)] if rows else []

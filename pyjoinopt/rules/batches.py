@@ -1,0 +1,64 @@
+"""Which rules run on a plan, in what order, and why.
+
+Before join groups are looked for, three rules run in turn until nothing changes:
+
+1. `push_down_predicates` puts every conjunct where it belongs, so that a relation's own filters count when its rows
+   are estimated, and a join's condition holds what connects its sides.
+2. `eliminate_outer_join` turns outer joins into inner ones where a filter allows it, because inner joins can be
+   ordered freely. What it uncovers is filters that may move further, hence the loop: a filter that stopped at a left
+   join passes it once the join is inner, and may then reach the next outer join.
+3. `demote_outer_join` does the same for outer joins that an inner join or a filter further up makes needless.
+
+The other two rules order joins. They are alternatives, not steps: `reorder_join` needs no statistics,
+`cost_based_join_reorder` needs a row count of every relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.rules.demote_outer_join import demote_outer_join
+from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
+from pyjoinopt.rules.push_down_predicates import push_down_predicates
+
+Rule = Callable[[LogicalPlan], LogicalPlan]
+
+#: The rules of the default road, in order.
+NORMALISE: tuple[Callable[..., LogicalPlan], ...] = (push_down_predicates, eliminate_outer_join, demote_outer_join)
+
+#: Catalyst's `spark.sql.optimizer.maxIterations`.
+MOST_PASSES = 100
+
+
+def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MOST_PASSES) -> LogicalPlan:
+    """Run the rules in order, again and again until a whole pass changes nothing, `most` passes at most.
+
+    A rule that changes nothing gives the same object back, so the pass that confirms the fixed point costs one walk
+    per rule.
+    """
+    for _ in range(most):
+        before = plan
+        for rule in rules:
+            plan = rule(plan)
+        if plan is before:
+            break
+    return plan
+
+
+def normalise(
+    plan: LogicalPlan, filters_null: frozenset[int] = frozenset(), log: list[str] | None = None
+) -> LogicalPlan:
+    """The default road up to the join groups: predicates in place, needless outer joins gone.
+
+    Args:
+        plan: an analysed plan; plans of subquery expressions are not entered.
+        filters_null: see `eliminate_outer_join`.
+        log: gets one sentence for every outer join that changed.
+
+    Returns:
+        The plan, the very same object if nothing changed.
+    """
+    eliminate = partial(eliminate_outer_join, filters_null=filters_null, log=log)
+    return run_batch(plan, (push_down_predicates, eliminate, partial(demote_outer_join, log=log)))

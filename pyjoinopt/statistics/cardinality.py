@@ -1,0 +1,250 @@
+"""How many rows every operator of a plan gives.
+
+There is always an answer, however weak; `source` says what it rests on. Joins inside a join group are not estimated
+here but by `GraphEstimates`, which sees the whole group; the joins met here are its walls (outer, semi, hinted ones)
+and what lies below them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression
+from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.tree import post_order
+from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.statistics.joins import join_statistics
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics, from_json, row_width, unknown
+from pyjoinopt.statistics.selectivity import apply_filter
+
+__all__ = ["GraphEstimates", "default_leaf", "estimate_operator", "estimate_plan", "renamed", "weakest"]
+
+Leaf = Callable[[LogicalPlan], RelationStatistics]
+
+#: Rows that a generator (explode) makes of one.
+GENERATED = 4.0
+#: Of a grouping expression that nothing is known about: one value for this many rows.
+ROWS_PER_GROUP = 10.0
+
+#: Operators that keep every row as it is.
+_THROUGH = frozenset(
+    """
+    SubqueryAlias View ResolvedHint UnresolvedHint Sort Repartition RepartitionByExpression RebalancePartitions
+    Window WithWindowDefinition CTERelationDef EventTimeWatermark CollectMetrics Tail Offset
+    """.split()
+)
+#: From the best to the worst; of several inputs the worst names the result.
+_SOURCES = ("local", "memory", "footers", "catalog", "catalyst", "size", "default")
+
+
+def weakest(inputs: Iterable[RelationStatistics]) -> str:
+    """The least trustworthy source of several."""
+    rank = {source: i for i, source in enumerate(_SOURCES)}
+    return max((s.source for s in inputs), key=lambda source: rank.get(source, len(_SOURCES)), default="default")
+
+
+def estimate_plan(plan: LogicalPlan, leaf: Leaf) -> RelationStatistics:
+    """Statistics of what one plan gives; `pyjoinopt.statistics.plans.PlanEstimates` is for many.
+
+    Args:
+        plan: any plan of the mirror.
+        leaf: statistics of a node without children.
+    """
+    done: dict[int, RelationStatistics] = {}
+    for node in post_order(plan):
+        done[id(node)] = estimate_operator(node, [done[id(child)] for child in node.children if not node.cached], leaf)
+    return done[id(plan)]
+
+
+def estimate_operator(node: LogicalPlan, inputs: list[RelationStatistics], leaf: Leaf) -> RelationStatistics:
+    """Statistics of what one operator gives, from those of its children; a cached one is asked for like a leaf."""
+    return _operator(node, inputs) if inputs else _leaf(node, leaf)
+
+
+def estimate_operator(node: LogicalPlan, inputs: Sequence[RelationStatistics], leaf: Leaf) -> RelationStatistics:
+    """Statistics of one operator from those of its inputs; with no inputs `leaf` is asked."""
+    return _operator(node, list(inputs)) if inputs else _leaf(node, leaf)
+
+
+def _leaf(node: LogicalPlan, leaf: Leaf) -> RelationStatistics:
+    known = leaf(node)
+    if known.source == "size":
+        width = row_width(node.output, known.columns)
+        return replace(known, rows=max(1.0, known.bytes / width))
+    return _sized(known, node.output) if node.output else known
+
+
+def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+    first = inputs[0]
+    if isinstance(node, Filter):
+        return apply_filter(first, node.condition)
+    if isinstance(node, Project):
+        return _sized(replace(first, columns=_projected(node.expressions, node.output, first)), node.output)
+    if isinstance(node, Join):
+        return _sized(join_statistics(node, first, inputs[1], weakest(inputs)), node.output)
+    if isinstance(node, Aggregate):
+        return _grouped(node, first)
+    if node.kind in _THROUGH:
+        return renamed(first, node.children[0].output, node.output)
+    match node.kind:
+        case "WithCTE":
+            return inputs[-1]
+        case "Distinct":
+            return _distinct([_reference(a, first) for a in node.output], first)
+        case "Deduplicate":
+            wanted = set(node.info.get("keys") or ())
+            keys = [a for a in node.output if a.bit in wanted] or node.output
+            return _distinct([_reference(a, first) for a in keys], first)
+        case "Union":
+            return _union(node, inputs)
+        case "GlobalLimit" | "LocalLimit" | "Limit":
+            return _limited(node, first)
+        case "Sample":
+            fraction = float(node.info.get("fraction") or 1.0)
+            return first.with_rows(first.rows * fraction, math.inf)
+        case "Generate":
+            return _sized(first.with_rows(first.rows * GENERATED, math.inf), node.output)
+        case "Expand":
+            lists = max(1, len(node.expressions) // max(1, len(node.output)) - 1)
+            return _sized(first.with_rows(first.rows * lists, first.upper_bound * lists), node.output)
+        case "Intersect":
+            fewest = min(inputs, key=lambda s: s.rows)
+            bound = min(s.upper_bound for s in inputs)
+            return replace(first.with_rows(fewest.rows, bound), source=weakest(inputs))
+        case "Except":
+            return replace(first, exact=False, source=weakest(inputs))
+    largest = max(inputs, key=lambda s: s.rows)
+    return _sized(replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs)), node.output)
+
+
+# -- single operators --------------------------------------------------------------------------------------------
+
+
+def _projected(
+    expressions: Sequence[Expression], output: Sequence[Attribute], child: RelationStatistics
+) -> dict[int, ColumnStatistics]:
+    columns: dict[int, ColumnStatistics] = {}
+    for e, attribute in zip(expressions, output):
+        known = _expression(e, child)
+        if known is not None:
+            columns[attribute.bit] = known
+    return columns
+
+
+def _expression(e: Expression, child: RelationStatistics) -> ColumnStatistics | None:
+    """What is known of a computed column: a function of one column has no more values than that column."""
+    while e.kind == "Alias" and e.children:
+        e = e.children[0]
+    if e.kind == "AttributeReference" and e.attribute is not None:
+        return child.columns.get(e.attribute.bit)
+    if not e.deterministic or e.contains & SUBQUERY:
+        return None
+    if not e.references:
+        return ColumnStatistics(ndv=1.0, ndv_bound=1.0)
+    if e.references.bit_count() == 1:
+        known = child.columns.get(e.references.bit_length() - 1)
+        if known is not None and known.ndv is not None:
+            return ColumnStatistics(ndv=known.ndv, guessed=True, key=known.key, ndv_bound=known.ndv_bound + 1)
+    return None
+
+
+def _grouped(node: Aggregate, child: RelationStatistics) -> RelationStatistics:
+    keys = [(e, _expression(e, child)) for e in node.grouping]
+    result = _distinct(keys, child)
+    by_key = {e.key: known for e, known in keys}
+    alone = len(keys) == 1
+    columns: dict[int, ColumnStatistics] = {}
+    for e, attribute in zip(node.aggregates, node.output):
+        inner = e.children[0] if e.kind == "Alias" and e.children else e
+        if inner.key in by_key:
+            known = by_key[inner.key] or ColumnStatistics()
+            ndv = result.rows if alone or known.ndv is None else min(known.ndv, result.rows)
+            columns[attribute.bit] = replace(known, ndv=ndv, guessed=not alone, key=alone)
+    return _sized(replace(result, columns=columns, unfiltered=result.rows), node.output)
+
+
+def _reference(attribute: Attribute, child: RelationStatistics) -> tuple[Expression, ColumnStatistics | None]:
+    e = Expression("AttributeReference", type=attribute.type, attribute=attribute)
+    return e, child.columns.get(attribute.bit)
+
+
+def _distinct(
+    keys: Sequence[tuple[Expression, ColumnStatistics | None]], child: RelationStatistics
+) -> RelationStatistics:
+    """One row for each combination of the keys; with no keys one row in all."""
+    groups, bound = 1.0, 1.0
+    for _, known in keys:
+        if known is None or known.ndv is None:
+            groups *= max(1.0, child.rows / ROWS_PER_GROUP)
+        else:
+            groups *= max(1.0, min(known.ndv, child.rows)) + (1.0 if known.nulls else 0.0)
+        bound *= math.inf if known is None else known.ndv_bound + 1.0  # and NULL
+        groups = min(groups, max(1.0, child.rows))
+    exact = not keys
+    # GROUP BY over no rows gives no row; without GROUP BY it gives one.
+    result = child.with_rows(min(groups, child.rows) if keys else 1.0, min(bound, child.upper_bound) if keys else 1.0)
+    return replace(result, exact=exact, unfiltered=result.rows)
+
+
+def _limited(node: LogicalPlan, child: RelationStatistics) -> RelationStatistics:
+    limit = node.info.get("limit")
+    if limit is None or limit < 0:
+        return replace(child, exact=False)
+    # A LocalLimit lets that many rows of every partition pass: good for a guess, no bound.
+    bound = min(child.upper_bound, float(limit)) if node.kind != "LocalLimit" else child.upper_bound
+    return child.with_rows(min(child.rows, float(limit)), bound)
+
+
+def _union(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+    rows = sum(s.rows for s in inputs)
+    columns: dict[int, ColumnStatistics] = {}
+    if all(len(child.output) == len(node.output) for child in node.children):
+        for position, attribute in enumerate(node.output):
+            parts = [s.column(c.output[position].bit) for s, c in zip(inputs, node.children)]
+            if any(part.ndv is not None for part in parts):
+                columns[attribute.bit] = _merged(parts)
+    bound = sum(s.upper_bound for s in inputs)
+    exact = all(s.exact for s in inputs)
+    return _sized(
+        RelationStatistics(rows, 0.0, weakest(inputs), exact, columns, bound, sum(s.base_rows for s in inputs)),
+        node.output,
+    )
+
+
+def _merged(parts: list[ColumnStatistics]) -> ColumnStatistics:
+    lows, highs = [p.min for p in parts if p.min is not None], [p.max for p in parts if p.max is not None]
+    ranged = len(lows) == len(highs) == len(parts)
+    return ColumnStatistics(
+        max((p.ndv for p in parts if p.ndv is not None), default=None),
+        min(lows) if ranged else None,
+        max(highs) if ranged else None,
+        guessed=True,
+        ndv_bound=sum(p.ndv_bound for p in parts),
+    )
+
+
+def renamed(child: RelationStatistics, before: Sequence[Attribute], after: Sequence[Attribute]) -> RelationStatistics:
+    """Column statistics by position, where a view or a CTE gives its columns new identities."""
+    if len(before) != len(after) or all(a.bit == b.bit for a, b in zip(before, after)):
+        return child if len(before) == len(after) else _sized(child, after)
+    columns = {b.bit: child.columns[a.bit] for a, b in zip(before, after) if a.bit in child.columns}
+    return replace(child, columns=columns)
+
+
+def _sized(known: RelationStatistics, output: Sequence[Attribute]) -> RelationStatistics:
+    return replace(known, bytes=max(1.0, known.rows) * row_width(output, known.columns))
+
+
+def default_leaf(node: LogicalPlan) -> RelationStatistics:
+    """Statistics of a leaf from the export alone: rows that it states, or its bytes."""
+    rows, relation = node.info.get("rows"), node.info.get("rel") or {}
+    if node.kind == "OneRowRelation":
+        rows = 1
+    if rows is None:
+        rows = relation.get("rows")
+    if rows is None:
+        return unknown(node.output, relation.get("bytes"))
+    source = "memory" if relation.get("kind") == "memory" else "local"
+    return from_json({"rows": rows, "source": source, "exact": True}, node.output)

@@ -1,0 +1,42 @@
+"""How many values two or more columns share, where they are compared with `=`.
+
+Usually one of them is a key and the others refer to it. Exact distinct counts are rare; what file footers give is a
+range, and a range only bounds the count. So the columns that may be keys (no two rows are known to share a value)
+are found first, and the smallest of them is taken for *the* key: every column of which only a bound is known has at
+most as many values. An order line's key column spans as many numbers as there are lines, yet it has only as many
+values as there are orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One column of a class of equal columns: `ndv` (None: unknown), whether it is guessed, may be a key; base rows."""
+
+    ndv: float | None
+    guessed: bool
+    key: bool
+    rows: float
+
+
+def shared_domains(members: Sequence[Member]) -> list[float]:
+    """Distinct values of each member, at least 1.
+
+    >>> orders, lines = Member(1500.0, True, True, 1500.0), Member(6000.0, True, True, 6000.0)
+    >>> shared_domains([orders, lines])
+    [1500.0, 1500.0]
+    >>> shared_domains([Member(None, True, True, 1e6), Member(25.0, False, True, 25.0)])
+    [25.0, 25.0]
+    """
+    sure = [m.ndv for m in members if m.key and not m.guessed and m.ndv is not None]
+    maybe = [m.rows if m.ndv is None else m.ndv for m in members if m.key or m.ndv is None]
+    largest = min(sure or maybe, default=float("inf"))
+    domains = []
+    for m in members:
+        ndv = m.rows if m.ndv is None else m.ndv
+        domains.append(max(1.0, min(ndv, largest) if m.guessed or m.ndv is None else ndv))
+    return domains

@@ -1,0 +1,265 @@
+"""Rows of any set of relations of a join group.
+
+A search that compares plans for one set of relations must see one row count for it, whichever join was last. So the
+estimate is a function of the *set*: the product of the relations' rows, over what the predicates inside the set
+take away.
+
+**Equality classes.** a.k = b.k and b.k = c.k make one class {a.k, b.k, c.k}. Inside a set, a class that touches m of
+its relations divides the product by the m - 1 largest of their distinct counts (each join after the first finds its
+partners among the larger domain). It does so whether or not each pair was written: Spark infers the missing ones.
+
+**Composite keys.** Two classes that tie the same pair of relations (l.part = p.part and l.supp = p.supp) are columns
+of one key, and the product of their distinct counts may exceed the number of keys a thousandfold. A *bundle* of such
+classes is capped by the rows of its smallest relation, taken for the one whose key it is.
+
+**Everything else** (ranges, functions, what must wait for other relations) is a factor, once its `required` set is
+complete.
+
+"Product of all but the smallest" is the sum of all logarithms minus the smallest. So each relation has one constant,
+each class adds one minimum, and two disjoint sets can be put together from their minima alone: that is what
+`Part` is for, and what makes the greedy search on a thousand relations affordable. Logarithms also cannot overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.statistics.classes import DisjointSets, Term, bundle_terms
+from pyjoinopt.statistics.constants import column_of
+from pyjoinopt.statistics.domains import shared_domains
+from pyjoinopt.statistics.joins import member, residual_selectivity
+from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
+
+_HIGHEST = 690.0  # e ** 690 is still a float
+_DIGITS = 9  # beyond these, sums in another order differ, and would break ties differently
+
+
+class GraphEdge(Protocol):
+    """What is read of an edge of a join graph."""
+
+    @property
+    def predicate(self) -> Expression: ...
+    @property
+    def relations(self) -> int: ...
+    @property
+    def required(self) -> int: ...
+    @property
+    def keys(self) -> tuple[tuple[int, Expression], tuple[int, Expression]] | None: ...
+    @property
+    def implied(self) -> bool: ...
+
+
+class Graph(Protocol):
+    """What is read of a join graph."""
+
+    @property
+    def relations(self) -> tuple[LogicalPlan, ...]: ...
+    @property
+    def edges(self) -> Sequence[GraphEdge]: ...
+
+
+@dataclass(slots=True)
+class Part:
+    """A set of relations with what is needed to join it to another: logarithm of its rows, minima of its terms."""
+
+    relations: int
+    log_rows: float
+    minima: dict[int, float]
+    waiting: frozenset[int]
+
+
+class GraphEstimates:
+    """Rows, width and bytes of sets of vertices.
+
+    Args:
+        graph: the join graph.
+        statistics: of each vertex, its filters included.
+        needed: attributes that the query still reads above the group; None for all. Only for widths.
+    """
+
+    def __init__(self, graph: Graph, statistics: Sequence[RelationStatistics], needed: int | None = None) -> None:
+        self.relations = tuple(statistics)
+        self._sizes: dict[int, Size] = {}
+        self._terms: list[Term] = []
+        self._factors: list[tuple[int, float]] = []  # (required vertices, logarithm of the selectivity)
+        base = [math.log(max(1.0, s.rows)) for s in statistics]
+        self._collect(graph, base)
+        for term in self._terms:
+            for vertex, value in term.values.items():
+                base[vertex] -= term.sign * value
+        self._base = base
+        self._terms_of: list[dict[int, float]] = [{} for _ in base]
+        for t, term in enumerate(self._terms):
+            for vertex, value in term.values.items():
+                self._terms_of[vertex][t] = value
+        self._signs = [term.sign for term in self._terms]
+        self._sorted = [
+            (term.sign, sum(1 << v for v in term.values), sorted((x, 1 << v) for v, x in term.values.items()))
+            for term in self._terms
+        ]
+        self._widths = _widths(graph, statistics, needed)
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    def rows(self, relations: int) -> float:
+        """Estimated rows of the join of a set, at least 1."""
+        return self.size(relations).rows
+
+    def bytes(self, relations: int) -> float:
+        """Estimated bytes of the join of a set."""
+        return self.size(relations).bytes
+
+    def width(self, relations: int) -> float:
+        """Bytes of a row of the join of a set."""
+        width = 8.0
+        while relations:
+            low = relations & -relations
+            width += self._widths[low.bit_length() - 1]
+            relations ^= low
+        return width
+
+    def size(self, relations: int) -> Size:
+        """Rows and bytes of a set, remembered."""
+        size = self._sizes.get(relations)
+        if size is None:
+            rows = math.exp(min(_HIGHEST, round(max(0.0, self._log_rows(relations)), _DIGITS)))
+            size = self._sizes[relations] = Size(rows, rows * round(self.width(relations), _DIGITS))
+        return size
+
+    def upper_bound(self, relations: int) -> float:
+        """Rows that the join of a set is proved not to exceed; infinite if nothing is proved."""
+        bounds = [s.upper_bound for v, s in enumerate(self.relations) if relations >> v & 1]
+        return 0.0 if 0.0 in bounds else math.prod(bounds)
+
+    def statistics(self, relations: int) -> RelationStatistics:
+        """What is known of the join of a set, in the form that is used for plans."""
+        parts = [s for v, s in enumerate(self.relations) if relations >> v & 1]
+        rows, size = self.size(relations)
+        exact = len(parts) == 1 and parts[0].exact
+        columns = {bit: column for part in parts for bit, column in part.columns.items()}
+        source = parts[0].source if len({p.source for p in parts}) == 1 else "mixed"
+        return RelationStatistics(rows, size, source, exact, columns, self.upper_bound(relations))
+
+    def part(self, vertex: int) -> Part:
+        """A single vertex as a part."""
+        relations = 1 << vertex
+        minima = dict(self._terms_of[vertex])
+        waiting = frozenset(f for f, (required, _) in enumerate(self._factors) if required & relations)
+        return Part(relations, self._log_rows(relations), minima, waiting)
+
+    def log_rows_of(self, a: Part, b: Part) -> float:
+        """Logarithm of the rows of the join of two disjoint parts, not limited to 1 row and more."""
+        total = a.log_rows + b.log_rows
+        few, many, signs = a.minima, b.minima, self._signs
+        if len(few) > len(many):
+            few, many = many, few
+        for t, value in few.items():
+            other = many.get(t)
+            if other is not None:  # the smaller of the two minima stays, the larger one divides
+                total -= signs[t] * (value if value > other else other)
+        if a.waiting and b.waiting:
+            both = a.relations | b.relations
+            for f in a.waiting & b.waiting:
+                if not self._factors[f][0] & ~both:
+                    total += self._factors[f][1]
+        return total
+
+    def joined(self, a: Part, b: Part) -> Part:
+        """Two disjoint parts as one."""
+        minima, fewer = (a.minima, b.minima) if len(a.minima) >= len(b.minima) else (b.minima, a.minima)
+        minima = dict(minima)
+        for t, value in fewer.items():
+            other = minima.get(t)
+            if other is None or value < other:
+                minima[t] = value
+        both = a.relations | b.relations
+        waiting = frozenset(f for f in a.waiting | b.waiting if self._factors[f][0] & ~both)
+        return Part(both, self.log_rows_of(a, b), minima, waiting)
+
+    # -- arithmetic --------------------------------------------------------------------------------------------
+
+    def _log_rows(self, relations: int) -> float:
+        total, base, rest = 0.0, self._base, relations
+        while rest:
+            low = rest & -rest
+            total += base[low.bit_length() - 1]
+            rest ^= low
+        for sign, touched, ascending in self._sorted:
+            if touched & relations:
+                for value, bit in ascending:
+                    if bit & relations:
+                        total += sign * value
+                        break
+        for required, factor in self._factors:
+            if not required & ~relations:
+                total += factor
+        return total
+
+    def _collect(self, graph: Graph, base: list[float]) -> None:
+        """Sort the edges into classes, bundles and factors."""
+        columns: dict[object, tuple[int, Expression]] = {}
+        linked = DisjointSets()
+        for edge in graph.edges:
+            if edge.keys is None or edge.required != edge.relations or edge.required.bit_count() != 2:
+                if not edge.implied and edge.required:
+                    self._factors.append((edge.required, math.log(self._other(edge))))
+                continue
+            (left, a), (right, b) = edge.keys
+            one, two = (_column_key(a), left), (_column_key(b), right)
+            columns[one], columns[two] = (left.bit_length() - 1, a), (right.bit_length() - 1, b)
+            linked.union(one, two)
+            if edge.predicate.kind == "EqualTo":
+                self._drop_nulls(columns[one], base)
+                self._drop_nulls(columns[two], base)
+        classes = [self._class([columns[key] for key in keys]) for keys in linked.groups()]
+        self._terms = [Term(1.0, values) for values in classes]
+        self._terms += bundle_terms(classes, [s.base_rows for s in self.relations])
+
+    def _drop_nulls(self, column: tuple[int, Expression], base: list[float]) -> None:
+        """Spark filters NULLs out below an inner equi-join."""
+        vertex, e = column
+        attribute = column_of(e)
+        known = self.relations[vertex]
+        nulls = known.column(attribute.bit).nulls if attribute is not None else None
+        if nulls:
+            base[vertex] = min(base[vertex], math.log(max(1.0, known.rows * (1.0 - nulls))))
+
+    def _class(self, columns: list[tuple[int, Expression]]) -> dict[int, float]:
+        domains = shared_domains([member(e, self.relations[vertex]) for vertex, e in columns])
+        values: dict[int, float] = {}
+        for (vertex, _), domain in zip(columns, domains):
+            values[vertex] = min(values.get(vertex, math.inf), math.log(domain))
+        return values
+
+    def _other(self, edge: GraphEdge) -> float:
+        """Selectivity of an edge that belongs to no class."""
+        if edge.keys is None:
+            return residual_selectivity(edge.predicate)
+        known = [(e, self.relations[side.bit_length() - 1]) for side, e in edge.keys if side.bit_count() == 1]
+        if not known:
+            return residual_selectivity(edge.predicate)
+        return 1.0 / max(shared_domains([member(e, relation) for e, relation in known]))
+
+
+def _column_key(e: Expression) -> object:
+    attribute = column_of(e)
+    return attribute.bit if attribute is not None else e.key
+
+
+def _widths(graph: Graph, statistics: Sequence[RelationStatistics], needed: int | None) -> list[float]:
+    if needed is not None:
+        for edge in graph.edges:
+            needed |= edge.predicate.references
+    widths = []
+    for plan, known in zip(graph.relations, statistics):
+        if plan.output:
+            output = [a for a in plan.output if needed is None or needed >> a.bit & 1]
+            widths.append(row_width(output, known.columns) - 8.0)
+        else:
+            widths.append(max(0.0, known.width - 8.0))
+    return widths

@@ -1,0 +1,112 @@
+"""Rows of a single join of any type, from what is known of its two sides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyjoinopt.plan.expressions import Expression, conjuncts
+from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, RIGHT, SEMI, SINGLE, Join
+from pyjoinopt.statistics.constants import column_of
+from pyjoinopt.statistics.domains import Member, shared_domains
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
+from pyjoinopt.statistics.selectivity import CONTAINS, OTHER, RANGE, selectivity
+
+#: Rows that an anti join keeps at least, of what it gets.
+ANTI_LEAST = 0.05
+
+_ORDERINGS = frozenset({"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"})
+
+
+def member(e: Expression, relation: RelationStatistics) -> Member:
+    """What a side of an equality may hold."""
+    attribute = column_of(e)
+    known = relation.column(attribute.bit) if attribute is not None else ColumnStatistics()
+    return Member(known.ndv, known.guessed, known.key, relation.base_rows)
+
+
+def residual_selectivity(predicate: Expression) -> float:
+    """Share of the pairs of rows that a join predicate keeps which is no equality of columns."""
+    factor = 1.0
+    for e in conjuncts(predicate):
+        if e.kind in ("EqualTo", "EqualNullSafe"):
+            factor *= CONTAINS
+        elif e.kind in _ORDERINGS:
+            factor *= RANGE
+        elif e.kind == "Not" and e.children[0].kind in ("EqualTo", "EqualNullSafe", "In", "Like"):
+            continue
+        else:
+            factor *= OTHER
+    return factor
+
+
+def join_statistics(node: Join, left: RelationStatistics, right: RelationStatistics, source: str) -> RelationStatistics:
+    """Statistics of a join's result; `bytes` is left for the caller, who knows the output's types."""
+    inner, matched = _inner(node, left, right)
+    l_rows, r_rows = left.rows, right.rows
+    l_most, r_most = left.upper_bound, right.upper_bound
+    rows, bound, kind = inner, _times(l_most, r_most), node.join_type
+    if kind == LEFT:
+        rows, bound = max(l_rows, inner), _times(l_most, max(1.0, r_most))
+    elif kind == RIGHT:
+        rows, bound = max(r_rows, inner), _times(r_most, max(1.0, l_most))
+    elif kind == FULL:
+        rows, bound = max(l_rows, inner) + max(r_rows, inner) - inner, bound + l_most + r_most
+    elif kind == SEMI:
+        rows, bound = l_rows * matched, l_most
+    elif kind == ANTI:
+        rows, bound = l_rows * max(ANTI_LEAST, 1.0 - matched), l_most
+    elif kind in (EXISTENCE, SINGLE):
+        rows, bound = l_rows, l_most
+    columns = dict(left.columns)
+    one_sided = kind in (SEMI, ANTI, EXISTENCE)
+    if not one_sided:
+        columns.update(right.columns)
+        # A key of one side repeats as soon as the join gives more rows than it has values.
+        columns = {b: replace(c, key=c.key and c.ndv is not None and rows <= c.ndv) for b, c in columns.items()}
+    unfiltered = left.base_rows if one_sided or kind == SINGLE else max(left.base_rows, right.base_rows, rows)
+    rows = min(max(rows, 0.0 if one_sided else min(1.0, l_rows * r_rows)), bound)
+    return RelationStatistics(rows, 0.0, source, False, columns, bound, unfiltered)
+
+
+def _inner(node: Join, left: RelationStatistics, right: RelationStatistics) -> tuple[float, float]:
+    """(rows of the inner join, share of the left rows that find a partner)."""
+    product, keys, matched, rest = 1.0, 0, 1.0, 1.0
+    for e in conjuncts(node.condition):
+        sides = _sides(e, node)
+        if sides is None:
+            rest *= _one_sided(e, node, left, right)
+            continue
+        keys += 1
+        of_left, of_right = shared_domains([member(sides[0], left), member(sides[1], right)])
+        product *= max(of_left, of_right)
+        matched *= min(1.0, min(of_right, max(1.0, right.rows)) / of_left)
+    if keys > 1:  # columns of one key do not multiply
+        product = min(product, min(left.base_rows, right.base_rows))
+    rows = left.rows * right.rows / product * rest
+    partners = right.rows / product * rest
+    return rows, matched if keys else min(1.0, partners)
+
+
+def _one_sided(e: Expression, node: Join, left: RelationStatistics, right: RelationStatistics) -> float:
+    for side, known in ((node.left, left), (node.right, right)):
+        if not e.references & ~side.output_set:
+            return selectivity(e, known)
+    return residual_selectivity(e)
+
+
+def _sides(e: Expression, node: Join) -> tuple[Expression, Expression] | None:
+    """The two sides of an equality between the inputs, left input first."""
+    if e.kind not in ("EqualTo", "EqualNullSafe"):
+        return None
+    a, b = e.children
+    left, right = node.left.output_set, node.right.output_set
+    if a.references and b.references:
+        if not a.references & ~left and not b.references & ~right:
+            return a, b
+        if not a.references & ~right and not b.references & ~left:
+            return b, a
+    return None
+
+
+def _times(a: float, b: float) -> float:
+    return 0.0 if a == 0 or b == 0 else a * b

@@ -1,0 +1,241 @@
+"""What is known about a relation: how many rows, how wide, and what its columns hold.
+
+Two numbers are kept apart. `rows` is the best guess, for costs. `upper_bound` is what can be *proved*, for promises
+(a broadcast hint is one); it is infinite where nothing is proved. Columns are found by attribute number.
+
+A column's `ndv` counts the distinct values that its rows are drawn from. A filter on the column itself makes it
+smaller, a filter on another column does not; `RelationStatistics.distinct` is the count in the rows that are left.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pyjoinopt.plan.expressions import Attribute
+
+#: Rows of a relation about which nothing is known at all.
+DEFAULT_ROWS = 1e6
+#: File bytes to bytes in memory, for columns whose length nobody recorded: columnar files are compressed.
+INFLATION = 3.0
+#: Spark says Long.MaxValue where it does not know a size.
+_UNKNOWN_BYTES = float(1 << 62)
+_MAY_BE_UNIQUE = 0.9
+_INTEGRAL = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "date", "byte", "short", "long"})
+_SIZES = {
+    "boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "integer": 4, "bigint": 8, "float": 4, "double": 8,
+    "date": 4, "timestamp": 8, "timestamp_ntz": 8, "string": 20, "binary": 100, "void": 1, "variant": 2048,
+    "interval": 16,
+}  # fmt: skip
+_TYPE_WORD = re.compile(r"(?:^|[<:,])\s*([a-z_]+)(?:\((\d+))?")
+_MOST_VALUES = {"boolean": 2.0, "tinyint": 256.0, "smallint": 65536.0}
+
+
+class Size(NamedTuple):
+    """How much a join reads or makes; all that a cost model sees."""
+
+    rows: float
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """What a column holds.
+
+    Attributes:
+        ndv: number of distinct values; see the module's text.
+        min, max: as numbers: dates in days, timestamps in microseconds since the epoch.
+        nulls: fraction of rows that are NULL.
+        avg_len: bytes of a value.
+        guessed: True if `ndv` is only bounded by min, max and the row count, not counted.
+        key: True if no two rows are known to share a value; such a column may be a primary key.
+        ndv_bound: proved upper bound of distinct values, NULL not counted.
+    """
+
+    ndv: float | None = None
+    min: float | None = None
+    max: float | None = None
+    nulls: float | None = None
+    avg_len: float | None = None
+    guessed: bool = False
+    key: bool = False
+    ndv_bound: float = math.inf
+
+
+_NOTHING = ColumnStatistics()
+
+
+@dataclass(frozen=True, slots=True)
+class RelationStatistics:
+    """What is known about the rows of a relation or of any sub-plan.
+
+    Attributes:
+        rows: estimate, at least 0.
+        bytes: estimated size in memory.
+        source: where the row count came from ("footers", "catalog", "local", "memory", "size", "default", ...);
+            of several inputs the weakest.
+        exact: True if `rows` was counted, not estimated.
+        columns: attribute number -> what is known of that column.
+        upper_bound: rows that are proved not to be exceeded.
+        unfiltered: rows before filters; the number of values that a primary key would have.
+    """
+
+    rows: float
+    bytes: float
+    source: str = "default"
+    exact: bool = False
+    columns: Mapping[int, ColumnStatistics] = field(default_factory=dict)
+    upper_bound: float = math.inf
+    unfiltered: float | None = None
+
+    @property
+    def base_rows(self) -> float:
+        """Rows before filters, at least 1."""
+        return max(1.0, self.rows if self.unfiltered is None else self.unfiltered)
+
+    @property
+    def width(self) -> float:
+        """Bytes of a row."""
+        return self.bytes / self.rows if self.rows >= 1 else self.bytes
+
+    @property
+    def bytes_bound(self) -> float:
+        """Bytes that the proved number of rows would take."""
+        return max(self.upper_bound * self.width, self.width)
+
+    def column(self, bit: int) -> ColumnStatistics:
+        """What is known of a column, possibly nothing."""
+        return self.columns.get(bit, _NOTHING)
+
+    def distinct(self, bit: int) -> float | None:
+        """Distinct values among the rows that are left, None if unknown."""
+        ndv = self.column(bit).ndv
+        return None if ndv is None else max(1.0, min(ndv, self.rows))
+
+    def with_rows(self, rows: float, upper_bound: float | None = None) -> RelationStatistics:
+        """The same rows, more or fewer of them; no longer counted."""
+        bound = self.upper_bound if upper_bound is None else upper_bound
+        rows = min(rows, bound)
+        return replace(self, rows=rows, bytes=rows * self.width, exact=False, upper_bound=bound)
+
+
+@lru_cache(maxsize=1024)
+def type_size(type: str) -> float:
+    """Bytes that Spark assumes for a value of a type (`DataType.defaultSize`); parts of nested types are added up.
+
+    >>> type_size("bigint"), type_size("string"), type_size("decimal(12,2)"), type_size("map<int,string>")
+    (8.0, 20.0, 8.0, 24.0)
+    """
+    total = 0.0
+    for word, argument in _TYPE_WORD.findall(type.lower()):
+        if word == "decimal":
+            total += 8 if int(argument or 10) <= 18 else 16
+        elif word in ("char", "varchar"):
+            total += int(argument or 20)
+        else:
+            total += _SIZES.get(word, 0)
+    return total or 16.0
+
+
+def row_width(output: Iterable[Attribute], columns: Mapping[int, ColumnStatistics] | None = None) -> float:
+    """Bytes of a row as Spark counts them (`EstimationUtils.getSizePerRow`): 8, and per column its length."""
+    width = 8.0
+    for attribute in output:
+        known = columns.get(attribute.bit) if columns else None
+        if known is not None and known.avg_len is not None:
+            width += known.avg_len + (12 if attribute.type == "string" else 0)
+        else:
+            width += type_size(attribute.type)
+    return width
+
+
+def unknown(output: Sequence[Attribute] = (), bytes: float | None = None) -> RelationStatistics:
+    """A relation that was never counted: its bytes over the width of a row, or else a default.
+
+    >>> unknown().source, unknown(bytes=2400.0).rows
+    ('default', 100.0)
+    """
+    width = row_width(output) if output else 24.0
+    if bytes is None or not 0 <= bytes < _UNKNOWN_BYTES:
+        return RelationStatistics(DEFAULT_ROWS, DEFAULT_ROWS * width)
+    rows = max(1.0, bytes / width)
+    return RelationStatistics(rows, rows * width, "size")
+
+
+def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ()) -> RelationStatistics:
+    """Statistics of a relation as the shim reports them.
+
+    Args:
+        entry: `{"rows", "bytes", "source", "exact", "columns": {attribute number: {...}}}`, any part missing.
+        output: the columns of the relation; their types give widths and say which are whole numbers.
+
+    >>> t = from_json({"rows": 100, "exact": True, "columns": {"0": {"min": 1, "max": 10}}})
+    >>> t.rows, t.upper_bound, t.column(0).ndv, t.column(0).guessed
+    (100.0, 100.0, 10.0, True)
+    """
+    entry = entry or {}
+    rows, size = _number(entry.get("rows")), _number(entry.get("bytes"))
+    if rows is None:
+        return unknown(output, size)
+    exact = bool(entry.get("exact"))
+    source = str(entry.get("source") or "default")
+    # The catalog's counts are what the owner of the table vouches for; Spark plans by them too.
+    trusted = exact or source == "catalog"
+    types = {attribute.bit: attribute.type for attribute in output}
+    columns: dict[int, ColumnStatistics] = {}
+    for key, known in (entry.get("columns") or {}).items():
+        columns[int(key)] = _column(known, rows, types.get(int(key)), trusted)
+    for attribute in output:
+        if attribute.type in _MOST_VALUES and attribute.bit not in columns:
+            columns[attribute.bit] = _column({}, rows, attribute.type, trusted)
+    _fill_lengths(columns, output, rows, size)
+    width = row_width(output, columns) if output else (size / rows if size and rows >= 1 else 24.0)
+    bound = rows if trusted else math.inf
+    return RelationStatistics(rows, rows * width, source, exact, columns, bound, rows)
+
+
+def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bool) -> ColumnStatistics:
+    low, high = _number(known.get("min")), _number(known.get("max"))
+    ndv, nulls = _number(known.get("ndv")), _number(known.get("nulls"))
+    whole = type in _INTEGRAL if type else all(isinstance(known.get(k), int) for k in ("min", "max"))
+    bound = _MOST_VALUES.get(type or "", math.inf)
+    span = bound
+    if whole and low is not None and high is not None:
+        span = min(span, max(0.0, high - low) + 1)
+        if trusted:
+            bound = min(bound, span)
+    filled = rows - (nulls or 0.0)
+    guessed = ndv is None
+    if ndv is None and span < math.inf:
+        ndv = max(1.0, min(filled, span))
+    return ColumnStatistics(
+        ndv, low, high, nulls / rows if nulls is not None and rows else None, _number(known.get("avgLen")),
+        guessed, ndv is not None and ndv >= _MAY_BE_UNIQUE * filled, bound,
+    )  # fmt: skip
+
+
+def _fill_lengths(
+    columns: dict[int, ColumnStatistics], output: Sequence[Attribute], rows: float, size: float | None
+) -> None:
+    """Columns without a length and of no fixed size share the relation's bytes: never less than Spark assumes."""
+    if not size or rows < 1 or size >= _UNKNOWN_BYTES:
+        return
+    vague = [a for a in output if not _fixed(a.type) and columns.get(a.bit, _NOTHING).avg_len is None]
+    for attribute in vague:
+        length = max(type_size(attribute.type), INFLATION * size / rows / len(vague))
+        columns[attribute.bit] = replace(columns.get(attribute.bit, _NOTHING), avg_len=length)
+
+
+def _fixed(type: str) -> bool:
+    return type.startswith("decimal") or (type in _SIZES and type not in ("string", "binary", "variant"))
+
+
+def _number(value: Any) -> float | None:
+    if value is None or isinstance(value, (str, bool)):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None

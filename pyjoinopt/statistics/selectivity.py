@@ -1,0 +1,282 @@
+"""Which fraction of a relation's rows a predicate keeps.
+
+Distinct counts, ranges and NULL counts are used where they are known. Where they are not, the fractions below are:
+round numbers, only meant to put predicates in a sensible order (an equality keeps less than a range, a range less
+than an inequality). Predicates on different columns count as independent; both ends of a range on one column do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, operands
+from pyjoinopt.statistics.constants import column_of, constant_value, is_constant
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
+
+EQUAL = 0.05
+RANGE = 1 / 3
+BETWEEN = 1 / 9
+NULL = 0.02
+PREFIX = 0.05
+CONTAINS = 0.1
+SUBQUERY_TEST = 0.5
+BOOLEAN = 0.5
+OTHER = 0.25
+
+_FLIPPED = {
+    "LessThan": "GreaterThan", "LessThanOrEqual": "GreaterThanOrEqual",
+    "GreaterThan": "LessThan", "GreaterThanOrEqual": "LessThanOrEqual",
+}  # fmt: skip
+_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
+_INF = math.inf
+
+Interval = tuple[float, float]
+
+
+def selectivity(predicate: Expression, relation: RelationStatistics) -> float:
+    """Fraction of the relation's rows for which the predicate is true, within [0, 1].
+
+    >>> from pyjoinopt.plan.expressions import Attribute, call, literal, reference
+    >>> a = reference(Attribute(0, 1, "a"))
+    >>> t = RelationStatistics(100.0, 800.0, columns={0: ColumnStatistics(ndv=10, min=1, max=10)})
+    >>> selectivity(call("EqualTo", a, literal(3, "int")), t)
+    0.1
+    """
+    done: list[float] = []
+    # A step is (what to do, its expression, number of results to combine, factor); "" means "look at it".
+    stack: list[tuple[str, Expression, int, float]] = [("", predicate, 0, 1.0)]
+    while stack:
+        step, e, count, factor = stack.pop()
+        if step:
+            parts = done[len(done) - count :]
+            del done[len(done) - count :]
+            done.append(_combine(step, e, parts, factor, relation))
+        elif e.kind == "And" or _wraps_and(e):
+            others, factor = _ranges(_and_operands(e), relation)
+            stack.append(("And", e, len(others), factor))
+            stack.extend(("", other, 0, 1.0) for other in others)
+        elif e.kind in ("Or", "Not"):
+            others = operands(e, "Or") if e.kind == "Or" else list(e.children)
+            stack.append((e.kind, e, len(others), 1.0))
+            stack.extend(("", other, 0, 1.0) for other in others)
+        else:
+            done.append(_leaf(e, relation))
+    return min(1.0, max(0.0, done[0]))
+
+
+def apply_filter(relation: RelationStatistics, condition: Expression) -> RelationStatistics:
+    """The relation after `Filter condition`: fewer rows, and narrower columns where the condition narrows one."""
+    rows = relation.rows * selectivity(condition, relation)
+    columns = dict(relation.columns)
+    narrowed: dict[int, Interval] = {}
+    for e in _and_operands(condition):
+        simple = _comparison(e)
+        if simple is not None:
+            attribute, kind, constant = simple
+            value = constant_value(constant)
+            known = columns.get(attribute.bit, ColumnStatistics())
+            if kind in _EQUALITIES:
+                known = replace(known, ndv=1.0, guessed=False, key=False, ndv_bound=1.0, nulls=0.0)
+                columns[attribute.bit] = known if value is None else replace(known, min=value, max=value)
+            elif value is not None:
+                low, high = narrowed.get(attribute.bit, (-_INF, _INF))
+                narrowed[attribute.bit] = _narrow(low, high, kind, value)
+        elif e.kind in ("In", "InSet") and (listed := column_of(e.children[0])) is not None:
+            known = columns.get(listed.bit, ColumnStatistics())
+            count = float(_list_length(e))
+            ndv = count if known.ndv is None else min(known.ndv, count)
+            bound = min(known.ndv_bound, count)
+            columns[listed.bit] = replace(known, ndv=max(1.0, ndv), key=False, ndv_bound=bound, nulls=0.0)
+        elif e.kind == "IsNotNull" and (tested := column_of(e.children[0])) is not None and tested.bit in columns:
+            columns[tested.bit] = replace(columns[tested.bit], nulls=0.0)
+    for bit, interval in narrowed.items():
+        if bit in columns:
+            columns[bit] = _narrowed(columns[bit], interval)
+    return replace(relation.with_rows(rows), columns=columns, unfiltered=relation.base_rows)
+
+
+# -- predicates --------------------------------------------------------------------------------------------------
+
+
+def _comparison(e: Expression) -> tuple[Attribute, str, Expression] | None:
+    """(column, kind, constant) of a comparison of a column with a constant, the column on the left."""
+    if e.kind not in _FLIPPED and e.kind not in _EQUALITIES:
+        return None
+    left, right = e.children
+    if is_constant(right) and (attribute := column_of(left)) is not None:
+        return attribute, e.kind, right
+    if is_constant(left) and (attribute := column_of(right)) is not None:
+        return attribute, _FLIPPED.get(e.kind, e.kind), left
+    return None
+
+
+def _leaf(e: Expression, relation: RelationStatistics) -> float:
+    """A predicate that is no AND, OR or NOT."""
+    if e.kind == "Literal":
+        return 1.0 if e.value is True else 0.0 if e.value is None or e.value is False else OTHER
+    if e.kind == "AttributeReference":
+        return BOOLEAN
+    if e.kind in ("IsNull", "IsNotNull"):
+        nulls = _null_fraction(e.children[0], relation)
+        return nulls if e.kind == "IsNull" else 1.0 - nulls
+    simple = _comparison(e)
+    if simple is not None:
+        return _against_constant(*simple, relation)
+    if e.kind in _EQUALITIES or e.kind in _FLIPPED:
+        return _between_columns(e, relation)
+    if e.kind in ("In", "InSet"):
+        return _in_list(e, relation)
+    if e.kind in ("StartsWith", "EndsWith", "Contains", "Like", "ILike", "RLike"):
+        return _pattern(e, relation)
+    return SUBQUERY_TEST if e.flags & SUBQUERY else OTHER
+
+
+def _against_constant(attribute: Attribute, kind: str, constant: Expression, relation: RelationStatistics) -> float:
+    known = relation.column(attribute.bit)
+    filled = 1.0 - (known.nulls or 0.0)
+    if constant.kind == "Literal" and constant.value is None:
+        return 0.0 if kind != "EqualNullSafe" else _null_fraction_of(attribute, relation)
+    value = constant_value(constant)
+    if kind in _EQUALITIES:
+        if value is not None and known.min is not None and known.max is not None:
+            if not known.min <= value <= known.max:
+                return 0.0
+        ndv = relation.distinct(attribute.bit)
+        return EQUAL if ndv is None else filled / ndv
+    fraction = _fraction(known, _narrow(-_INF, _INF, kind, value)) if value is not None else None
+    return RANGE if fraction is None else filled * fraction
+
+
+def _between_columns(e: Expression, relation: RelationStatistics) -> float:
+    if e.kind in _FLIPPED:
+        return RANGE
+    counts = [relation.distinct(a.bit) for a in map(column_of, e.children) if a is not None]
+    known = [ndv for ndv in counts if ndv is not None]
+    return 1.0 / max(known) if known else EQUAL
+
+
+def _in_list(e: Expression, relation: RelationStatistics) -> float:
+    count = _list_length(e)
+    attribute = column_of(e.children[0])
+    ndv = relation.distinct(attribute.bit) if attribute else None
+    if attribute is None or ndv is None:
+        return min(BOOLEAN, count * EQUAL)
+    known = relation.column(attribute.bit)
+    if known.min is not None and known.max is not None and e.kind == "In":
+        values = [constant_value(v) for v in e.children[1:]]
+        count = sum(1 for v in values if v is None or known.min <= v <= known.max)
+    return (1.0 - (known.nulls or 0.0)) * min(1.0, count / ndv)
+
+
+def _list_length(e: Expression) -> int:
+    return int(e.info.get("hset") or 1) if e.kind == "InSet" else max(1, len(e.children) - 1)
+
+
+def _pattern(e: Expression, relation: RelationStatistics) -> float:
+    if e.kind == "StartsWith":
+        return PREFIX
+    pattern = e.children[1].value if len(e.children) > 1 else None
+    if e.kind in ("Like", "ILike") and isinstance(pattern, str) and pattern:
+        if "%" not in pattern and "_" not in pattern:
+            attribute = column_of(e.children[0])
+            ndv = relation.distinct(attribute.bit) if attribute else None
+            return EQUAL if ndv is None else 1.0 / ndv
+        return 1.0 if not pattern.strip("%") else PREFIX if pattern[0] not in "%_" else CONTAINS
+    return CONTAINS
+
+
+def _null_fraction(e: Expression, relation: RelationStatistics) -> float:
+    attribute = column_of(e)
+    return NULL if attribute is None else _null_fraction_of(attribute, relation)
+
+
+def _null_fraction_of(attribute: Attribute, relation: RelationStatistics) -> float:
+    nulls = relation.column(attribute.bit).nulls
+    if nulls is not None:
+        return nulls
+    return NULL if attribute.nullable else 0.0
+
+
+# -- AND, and ranges on one column -------------------------------------------------------------------------------
+
+
+def _and_operands(e: Expression) -> list[Expression]:
+    """The operands of an AND chain; BETWEEN is one more AND, which Spark 4 wraps."""
+    found: list[Expression] = []
+    stack = [e]
+    while stack:
+        part = stack.pop()
+        if part.kind == "And" or _wraps_and(part):
+            stack.extend(reversed(part.children))
+        else:
+            found.append(part)
+    return found
+
+
+def _wraps_and(e: Expression) -> bool:
+    return e.kind == "Between" and len(e.children) == 1
+
+
+def _ranges(parts: Iterable[Expression], relation: RelationStatistics) -> tuple[list[Expression], float]:
+    """Ranges on one column are one interval: (the other operands, the fraction that the intervals keep)."""
+    others: list[Expression] = []
+    intervals: dict[int, list[tuple[str, float]]] = {}
+    vague: dict[int, set[bool]] = {}  # ends of ranges on columns without minimum and maximum
+    for e in parts:
+        simple = _comparison(e)
+        if simple is None or simple[1] in _EQUALITIES:
+            others.append(e)
+            continue
+        attribute, kind, constant = simple
+        value, known = constant_value(constant), relation.column(attribute.bit)
+        if value is not None and known.min is not None and known.max is not None:
+            intervals.setdefault(attribute.bit, []).append((kind, value))
+        else:
+            vague.setdefault(attribute.bit, set()).add(kind.startswith("Less"))
+    factor = 1.0
+    for bit, ends in intervals.items():
+        low, high = -_INF, _INF
+        for kind, value in ends:
+            low, high = _narrow(low, high, kind, value)
+        known = relation.column(bit)
+        factor *= (_fraction(known, (low, high)) or 0.0) * (1.0 - (known.nulls or 0.0))
+    for sides in vague.values():
+        factor *= BETWEEN if len(sides) == 2 else RANGE
+    return others, factor
+
+
+def _narrow(low: float, high: float, kind: str, value: float) -> Interval:
+    return (low, min(high, value)) if kind.startswith("Less") else (max(low, value), high)
+
+
+def _fraction(known: ColumnStatistics, interval: Interval) -> float | None:
+    """Share of the column's range that the interval covers, None if the range is unknown."""
+    if known.min is None or known.max is None:
+        return None
+    low, high = max(known.min, interval[0]), min(known.max, interval[1])
+    if low > high:
+        return 0.0
+    span = known.max - known.min
+    least = 1.0 / known.ndv if known.ndv else 0.0
+    return max(least, (high - low) / span) if span > 0 else 1.0
+
+
+def _narrowed(known: ColumnStatistics, interval: Interval) -> ColumnStatistics:
+    fraction = _fraction(known, interval)
+    if fraction is None or known.min is None or known.max is None:
+        return known
+    ndv = None if known.ndv is None else max(1.0, known.ndv * fraction)
+    low, high = max(known.min, interval[0]), min(known.max, interval[1])
+    return replace(known, ndv=ndv, min=low, max=max(low, high), nulls=0.0)
+
+
+def _combine(step: str, e: Expression, parts: list[float], factor: float, relation: RelationStatistics) -> float:
+    if step == "And":
+        return math.prod(parts, start=factor)
+    if step == "Or":
+        return 1.0 - math.prod(1.0 - part for part in parts)
+    simple = _comparison(e.children[0])  # NOT: a NULL is neither kept nor thrown away
+    nulls = (relation.column(simple[0].bit).nulls or 0.0) if simple else 0.0
+    return max(0.0, 1.0 - parts[0] - nulls)

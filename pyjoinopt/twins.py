@@ -1,0 +1,101 @@
+"""`strategy="spark"` and `strategy="heuristic"`: Spark's own two ways to order joins, run here.
+
+Both hand the whole plan to a rule that mirrors Catalyst's. What the rule did is read off by finding the join groups
+before and after: a group is known again by its items, which the rules move but do not touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any
+
+from pyjoinopt.joins.edges import build_graph, written_positions
+from pyjoinopt.joins.group import GroupFinder, Region
+from pyjoinopt.joins.search import cost_of
+from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
+from pyjoinopt.reorder import Reorderer, group_report
+from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
+from pyjoinopt.rules.reorder_join import reorder_join
+from pyjoinopt.statistics.cardinality import GraphEstimates
+from pyjoinopt.statistics.catalyst import CatalystStatistics
+
+AskCatalyst = Callable[[list[LogicalPlan]], list[dict[str, Any]]]
+
+
+def heuristic_order(plan: LogicalPlan, reorderer: Reorderer) -> LogicalPlan:
+    """Spark's ReorderJoin: written order, but no cross product where a predicate can connect."""
+    started = perf_counter()
+    result = reorder_join(plan)
+    record(plan, result, "heuristic", reorderer, perf_counter() - started, {})
+    return result
+
+
+def spark_order(
+    plan: LogicalPlan, ask: AskCatalyst, conf: Mapping[str, str], reorderer: Reorderer
+) -> LogicalPlan:
+    """Spark's CostBasedJoinReorder with Catalyst's own statistics; it needs a row count of every relation.
+
+    ReorderJoin runs first, as it does in Spark, whatever the statistics.
+    """
+    started = perf_counter()
+    known: dict[int, CatalystStatistics | None] = {}
+    kept: list[LogicalPlan] = []
+
+    def statistics(item: LogicalPlan) -> CatalystStatistics | None:
+        if id(item) not in known:
+            kept.append(item)
+            known[id(item)] = CatalystStatistics.from_json(ask([item])[0])
+        return known[id(item)]
+
+    done: list[Any] = []
+    result = cost_based_join_reorder(reorder_join(plan), statistics, conf=conf, groups=done)
+    pairs = {len(group.relations): group.pairs for group in done}
+    record(plan, result, "spark", reorderer, perf_counter() - started, pairs)
+    return result
+
+
+def record(
+    before: LogicalPlan, after: LogicalPlan, strategy: str, reorderer: Reorderer, seconds: float, pairs: dict[int, int]
+) -> None:
+    """Write the groups of `before` into the report, with the order that each has in `after`."""
+    finder = GroupFinder()
+    groups = finder.find(before)
+    for refusal in finder.refusals:
+        reorderer.report.refuse(refusal.where, refusal.reason)
+    ordered = {_items(region): region for region in GroupFinder().find(after).values()}
+    for region in groups.values():
+        if len(region.items) < 3:
+            continue
+        graph, written = build_graph(region, {})
+        new = ordered.get(_items(region))
+        tree = _as_vertices(region, new) if new is not None else written
+        statistics = [reorderer.estimate(plan) for plan in graph.relations]
+        estimates = GraphEstimates(graph, statistics)
+        costs = [cost_of(t, estimates, reorderer.cost) for t in (written, tree)]
+        reorderer.report.groups.append(
+            group_report(
+                graph, statistics, estimates, written, tree, costs[0], costs[1], strategy,
+                pairs.get(len(region.items), 0), seconds, written.show(graph.names) != tree.show(graph.names),
+            )
+        )  # fmt: skip
+
+
+def _items(region: Region) -> frozenset[int]:
+    return frozenset(_core(item.plan) for item in region.items.values())
+
+
+def _core(plan: LogicalPlan) -> int:
+    """An item without the filters and pruning projections that a rule may have put on it."""
+    while isinstance(plan, Filter) or (isinstance(plan, Project) and plan.only_attributes):
+        plan = plan.child
+    return id(plan)
+
+
+def _as_vertices(before: Region, after: Region) -> JoinTree:
+    """The order of `after` in the vertex numbers of `before`."""
+    vertex = {_core(before.items[p].plan): v for v, p in enumerate(written_positions(before))}
+    plans = build_graph(after, {})[1]
+    order = [vertex[_core(after.items[p].plan)] for p in written_positions(after)]
+    return plans.renumbered(order)

@@ -1,0 +1,75 @@
+"""The Spark session and the sample databases that tests share.
+
+One session serves a whole run: starting a JVM costs seconds, a query over small tables costs milliseconds. It checks
+every plan change that a Catalyst rule makes (`spark.sql.planChangeValidation`), so a broken plan fails at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support import tpc
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--fuzz-n`, `--fuzz-seed`, `--fuzz-only`: how many random queries, from which seed, or just one of them."""
+    group = parser.getgroup("fuzz", "random queries")
+    group.addoption("--fuzz-n", type=int, default=300, help="how many random queries to compare (default 300)")
+    group.addoption("--fuzz-seed", type=int, default=1, help="seed of the tables and of all queries (default 1)")
+    group.addoption("--fuzz-only", type=int, default=None, help="run one query, by its number")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session of the run: two threads, no UI, small shuffles, everything it writes under a temporary folder."""
+    pytest.importorskip("pyspark", reason="PySpark is needed to run queries")
+    from pyspark.sql import SparkSession
+
+    from pyjoinopt.bridge.java import ensure_java
+
+    ensure_java()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    home = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("pyjoinopt tests")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "3g")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home} -Xss16m -XX:+UseParallelGC")
+        .config("spark.local.dir", str(home / "local"))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.planChangeValidation", "true")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def tpch(spark: SparkSession) -> SparkSession:
+    """A session of the same application with the TPC-H tables as temporary views."""
+    session = spark.newSession()
+    tpc.register(session, "tpch")
+    return session
+
+
+@pytest.fixture(scope="session")
+def tpcds(spark: SparkSession) -> SparkSession:
+    """A session of the same application with the TPC-DS tables as temporary views."""
+    session = spark.newSession()
+    tpc.register(session, "tpcds")
+    return session

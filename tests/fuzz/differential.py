@@ -1,0 +1,99 @@
+"""One random query, three answers: plain Spark, Spark with optimised joins, and DuckDB."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import duckdb
+
+import pyjoinopt
+from tests.support.compare import assert_same_rows, assert_same_schema
+from tests.support.querytree import Query
+from tests.support.render_dataframe import run_pyspark, to_pyspark
+from tests.support.render_sql import to_sql
+from tests.support.shrink import shrunk
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass
+class Failure:
+    """A query whose answers differ, or that cannot be answered at all."""
+
+    number: int
+    query: Query
+    form: str
+    reason: str
+
+    def text(self, seed: int) -> str:
+        """Everything needed to see it again."""
+        code = to_pyspark(self.query) if self.form == "dataframe" else f'df = spark.sql("""{to_sql(self.query)}""")'
+        again = f"pytest tests/fuzz --fuzz-seed {seed} --fuzz-only {self.number}"
+        return f"query {self.number} ({again})\n{self.reason}\n\nsmallest form found:\n{code}\n"
+
+
+@dataclass
+class Tally:
+    """What happened over a run; the floors in the test read it."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+
+def frame(spark: SparkSession, query: Query, form: str) -> DataFrame:
+    """The query in Spark, as SQL or as DataFrame code."""
+    return spark.sql(to_sql(query)) if form == "sql" else run_pyspark(spark, to_pyspark(query))
+
+
+def compare(spark: SparkSession, database: duckdb.DuckDBPyConnection, query: Query, form: str) -> Counter[str]:
+    """Run one query three ways.
+
+    Returns:
+        What the optimizer did.
+
+    Raises:
+        AssertionError: the answers differ.
+    """
+    plain = frame(spark, query, form)
+    rows = plain.collect()
+    fast = plain.optimize_joins(strict=True)
+    assert_same_schema(plain, fast)
+    assert_same_rows(rows, fast, label=("plain Spark", "optimised"))
+    third = database.cursor().execute(to_sql(query)).fetchall()
+    assert_same_rows(third, rows, loose=True, label=("DuckDB", "plain Spark"))
+
+    report: pyjoinopt.JoinReport = fast._pyjoinopt_report  # type: ignore[attr-defined]
+    return Counter(
+        queries=1,
+        with_rows=bool(rows),
+        with_groups=bool(report.groups),
+        changed=any(group.changed for group in report.groups),
+        outer_joins_eliminated=bool(report.eliminated_outer_joins),
+        refused=bool(report.refusals),
+    )
+
+
+def complaint(spark: SparkSession, database: duckdb.DuckDBPyConnection, query: Query, form: str) -> str | None:
+    """What is wrong with the answers, or None."""
+    try:
+        compare(spark, database, query, form)
+    except Exception as problem:  # any failure of any kind is what this is looking for
+        return f"{type(problem).__name__}: {str(problem)[:1500]}"
+    return None
+
+
+def smallest(
+    spark: SparkSession, database: duckdb.DuckDBPyConnection, number: int, query: Query, form: str, budget: int = 120
+) -> Failure:
+    """The failure of one query, after shrinking it. A cut that fails in another way is not taken."""
+    first = complaint(spark, database, query, form) or "it failed once and not again"
+    kind = first.split(":")[0]
+
+    def fails(candidate: Query) -> bool:
+        return (complaint(spark, database, candidate, form) or "").split(":")[0] == kind
+
+    small = shrunk(query, fails, budget)
+    return Failure(number, small, form, complaint(spark, database, small, form) or first)

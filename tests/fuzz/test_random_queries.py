@@ -1,0 +1,112 @@
+"""Random queries: plain Spark, Spark with optimised joins and DuckDB have to agree on every one of them.
+
+300 by default; `pytest tests/fuzz --fuzz-n 10000` for more. A failure is cut down to a small query and printed with the
+command that repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+
+from tests.fuzz.differential import Tally, compare, smallest
+from tests.support import sampledata
+from tests.support.generator import Generator, row_counter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.fuzz
+ENOUGH_FAILURES = 3
+# Over tiny tables, interpreting an expression takes less time than compiling it; the TPC tests compile theirs.
+SETTINGS = (
+    {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    },
+    {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.shuffle.partitions": "1",
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def tally(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Tally:
+    """All queries of this run, half of them in each of two sessions with different settings, side by side."""
+    seed, total = pytestconfig.getoption("--fuzz-seed"), pytestconfig.getoption("--fuzz-n")
+    only = pytestconfig.getoption("--fuzz-only")
+    numbers = range(total) if only is None else [only]
+    tables = sampledata.sample_tables(seed)
+    folder = tmp_path_factory.mktemp("fuzz")
+    sampledata.write_parquet(tables, folder)
+    database = sampledata.duckdb_database(tables)
+    tally = Tally()
+    started = time.monotonic()
+
+    def share(settings_number: int) -> None:
+        session = spark.newSession()
+        for key, value in SETTINGS[settings_number].items():
+            session.conf.set(key, value)
+        sampledata.register(session, tables, folder)
+        generator = Generator(seed, row_counter(database.cursor()))
+        for number in numbers:
+            if number % len(SETTINGS) == settings_number and len(tally.failures) < ENOUGH_FAILURES:
+                _one(session, database, generator, number, tally)
+                if total > 1000 and tally.counts["queries"] % 500 == 0:
+                    print(f"{tally.counts['queries']} queries, {time.monotonic() - started:.0f} s", flush=True)
+
+    with ThreadPoolExecutor(max_workers=min(len(SETTINGS), os.cpu_count() or 1)) as pool:
+        for done in [pool.submit(share, number) for number in range(len(SETTINGS))]:
+            done.result()
+    tally.counts["seconds"] = round(time.monotonic() - started)
+    return tally
+
+
+def _one(
+    spark: SparkSession, database: duckdb.DuckDBPyConnection, generator: Generator, number: int, tally: Tally
+) -> None:
+    query = generator.query(number)
+    form = "sql" if number // 2 % 2 else "dataframe"
+    try:
+        tally.counts.update(compare(spark, database, query, form))
+    except Exception:
+        tally.failures.append(smallest(spark, database, number, query, form))
+
+
+@pytest.mark.timeout(0)
+def test_all_answers_agree(tally: Tally, pytestconfig: pytest.Config) -> None:
+    print(dict(tally.counts))
+    seed = pytestconfig.getoption("--fuzz-seed")
+    if tally.failures:
+        pytest.fail("\n" + "\n".join(failure.text(seed) for failure in tally.failures), pytrace=False)
+
+
+@pytest.mark.parametrize(
+    ("what", "least"),
+    [("with_rows", 0.6), ("with_groups", 0.0), ("changed", 0.0), ("outer_joins_eliminated", 0.0)],
+)
+def test_doing_nothing_would_fail(what: str, least: float, tally: Tally, pytestconfig: pytest.Config) -> None:
+    """Shares of the queries that have rows, joins to order, another order afterwards, a needless outer join."""
+    if pytestconfig.getoption("--fuzz-only") is not None:
+        pytest.skip("one query has no shares")
+    assert tally.counts["queries"] > 0
+    assert tally.counts[what] >= least * tally.counts["queries"]
+
+
+def test_generator_repeats_itself(tally: Tally, pytestconfig: pytest.Config) -> None:
+    seed = pytestconfig.getoption("--fuzz-seed")
+    make: Callable[[], Generator] = lambda: Generator(  # noqa: E731
+        seed, row_counter(sampledata.duckdb_database(sampledata.sample_tables(seed)))
+    )
+    assert [make().query(number) for number in (7, 3)] == [make().query(number) for number in (7, 3)]

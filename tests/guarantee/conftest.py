@@ -1,0 +1,31 @@
+"""The session that the tests of the guarantee share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support import shop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder with the shop's Parquet files."""
+    folder = tmp_path_factory.mktemp("shop")
+    shop.write(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def db(spark: SparkSession, shop_folder: str) -> SparkSession:
+    """A session of its own with the shop's tables as temporary views."""
+    from pathlib import Path
+
+    session = spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    shop.register(session, Path(shop_folder))
+    return session

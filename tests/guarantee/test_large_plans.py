@@ -1,0 +1,96 @@
+"""A thousand joins, two thousand levels: no recursion error, no minutes of waiting.
+
+Spark itself needs a deep stack for such plans (the test session has one) and a long time to run them, so the largest
+are only planned by us and compared by schema; smaller ones of the same shape are run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+
+import pyjoinopt
+from tests.support.compare import assert_same_schema
+from tests.support.shop import optimised, slow, unharmed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def chain(db: SparkSession, length: int) -> DataFrame:
+    """r0 ⋈ r1 ⋈ ... each with the one before, over ranges of different sizes."""
+    relations = " ".join(f"JOIN range({2 + n % 5}) r{n} ON r{n}.id = r{n - 1}.id" for n in range(1, length))
+    return db.sql(f"SELECT r0.id, r{length - 1}.id AS last FROM range(9) r0 {relations}")
+
+
+def star(db: SparkSession, length: int) -> DataFrame:
+    """One table in the middle of many small ones, written as a FROM list."""
+    tables = ", ".join(f"range({2 + n % 7}) r{n}" for n in range(1, length))
+    where = " AND ".join(f"r{n}.id = o_region" for n in range(1, length))
+    return db.sql(f"SELECT o_id FROM orders, {tables} WHERE {where}")
+
+
+@pytest.fixture
+def lenient(db: SparkSession) -> Iterator[SparkSession]:
+    """The same tables without Spark's own checks after every rule, which take longer than the plan itself."""
+    db.conf.set("spark.sql.planChangeValidation", "false")
+    yield db
+    db.conf.set("spark.sql.planChangeValidation", "true")
+
+
+@pytest.mark.parametrize("shape", [chain, star])
+def test_thirty_joins_run(lenient: SparkSession, shape) -> None:  # type: ignore[no-untyped-def]
+    unharmed(shape(lenient, 31))
+
+
+@pytest.mark.timeout(300)
+def test_thousand_joins(lenient: SparkSession) -> None:
+    df = chain(lenient, 1001)
+    started = time.perf_counter()
+    fast, report = optimised(df)
+    assert time.perf_counter() - started < 60
+    assert_same_schema(df, fast)
+    assert sum(len(group.relations) for group in report.groups) >= 1001
+
+
+@pytest.mark.timeout(300)
+def test_two_thousand_conjuncts_and_terms(lenient: SparkSession) -> None:
+    """Expressions nest as deep as plans do: `a + a + ...` is a tree of that height."""
+    deep = F.expr(" + ".join(["l_qty"] * 2000) + " > 0")
+    wide = F.expr(" AND ".join(f"o_id <> {1000 + n}" for n in range(2000)))
+    for condition in (deep, wide):
+        df = slow(lenient).filter(condition)
+        fast, report = optimised(df)
+        assert_same_schema(df, fast)
+        assert any(group.changed for group in report.groups)
+
+
+@pytest.mark.timeout(300)
+def test_two_thousand_levels(lenient: SparkSession) -> None:
+    """Each step is a node of its own above the last; Spark's Python API analyses each of them."""
+    df = slow(lenient)
+    for number in range(2000):
+        df = df.filter(df.o_id > -number)
+    fast, _ = optimised(df)
+    assert_same_schema(df, fast)
+    assert pyjoinopt.join_report(df, strict=True).to_json()
+
+
+@pytest.mark.timeout(300)
+def test_long_chain_of_with_column(lenient: SparkSession) -> None:
+    df = slow(lenient).select("o_id", "l_qty", "v_rank")
+    for number in range(60):
+        df = df.withColumn("l_qty", F.col("l_qty") + number).filter(F.col("l_qty") > -number)
+    unharmed(df.select("o_id", "l_qty"))
+
+
+@pytest.mark.timeout(300)
+def test_union_of_many(lenient: SparkSession) -> None:
+    parts = [f"SELECT o_id + {n} AS x FROM orders JOIN vip ON o_id = v_rank" for n in range(200)]
+    df = lenient.sql(" UNION ALL ".join(parts))
+    fast, _ = optimised(df)
+    assert_same_schema(df, fast)

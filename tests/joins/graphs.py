@@ -1,0 +1,147 @@
+"""Join graphs for tests: written as text, or drawn at random; and the search that tries everything."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from pyjoinopt.cost import CostModel
+from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
+from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
+from pyjoinopt.plan.nodes import relation
+from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Builder:
+    """Collects relations and edges; every relation gets a new column for each predicate unless one is named."""
+
+    def __init__(self, rows: Sequence[float], names: Sequence[str] | None = None) -> None:
+        self.rows = list(rows)
+        self.names = tuple(names or LETTERS[: len(rows)])
+        self.columns: list[dict[str, Attribute]] = [{} for _ in rows]
+        self.known: list[dict[int, ColumnStatistics]] = [{} for _ in rows]
+        self.edges: list[Edge] = []
+        self._count = 0
+
+    def column(self, vertex: int, name: str | None = None, ndv: float | None = None) -> Expression:
+        """A column of a relation, made when first asked for."""
+        name = name or f"c{self._count}"
+        if name not in self.columns[vertex]:
+            self.columns[vertex][name] = Attribute(self._count, self._count, name)
+            self._count += 1
+        attribute = self.columns[vertex][name]
+        if ndv is not None:
+            rows = self.rows[vertex]
+            self.known[vertex][attribute.bit] = ColumnStatistics(ndv=min(ndv, rows), key=ndv >= rows)
+        return reference(attribute)
+
+    def equal(self, i: int, j: int, a: Expression | None = None, b: Expression | None = None, **flags: int) -> None:
+        """An equality between two relations; `required` may be wider."""
+        a, b = a or self.column(i), b or self.column(j)
+        both = 1 << i | 1 << j
+        predicate = call("EqualTo", a, b)
+        self.edges.append(Edge(predicate, both, flags.get("required", both), ((1 << i, a), (1 << j, b))))
+
+    def over(self, relations: int) -> None:
+        """Some predicate over a set of relations."""
+        read = tuple(self.column(v) for v in vertices(relations))
+        self.edges.append(Edge(Expression("Udf", read), relations, relations))
+
+    def statistics(self) -> list[RelationStatistics]:
+        """What is known of each relation."""
+        return [
+            RelationStatistics(rows, rows * 40, "footers", False, known, unfiltered=rows)
+            for rows, known in zip(self.rows, self.known)
+        ]
+
+    def graph(self) -> JoinGraph:
+        """The graph so far."""
+        relations = tuple(relation(n, tuple(c.values())) for n, c in zip(self.names, self.columns))
+        return JoinGraph(relations, self.names, tuple(self.edges), tuple(() for _ in self.rows))
+
+
+def graph(text: str, rows: Sequence[float]) -> tuple[JoinGraph, GraphEstimates]:
+    """A graph from text: `"A-B, B-C, ABC"`, two letters with a dash for an equality, letters alone for a wide edge.
+
+    Rows are those of A, B, C, ...
+    """
+    builder = Builder(rows)
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        members = [LETTERS.index(letter) for letter in part if letter != "-"]
+        if "-" in part:
+            builder.equal(*members)
+        else:
+            builder.over(sum(1 << v for v in members))
+    made = builder.graph()
+    return made, GraphEstimates(made, builder.statistics())
+
+
+def random_builder(seed: int, most: int = 8, connected: bool = False) -> Builder:
+    """Trees and more: extra edges, classes of equal columns, composite keys, ranges, wide edges, loose parts."""
+    rng = random.Random(seed)
+    n = rng.randint(2, most)
+    builder = Builder([float(rng.choice((0, 1, 3, 10, 77, 500, 4000, 100_000))) for _ in range(n)])
+
+    def equality(i: int, j: int) -> None:
+        shared = rng.random() < 0.3
+        name = f"k{rng.randint(0, 1)}" if shared else None
+        sides = [builder.column(v, name, rng.choice((None, 5.0, 100.0, 1e6))) for v in (i, j)]
+        required = 1 << i | 1 << j
+        if not connected and rng.random() < 0.1:
+            required |= 1 << rng.randrange(n)
+        builder.equal(i, j, *sides, required=required)
+
+    for j in range(1, n):
+        if connected or rng.random() < 0.85:
+            equality(rng.randrange(j), j)
+    for _ in range(rng.randint(0, n // 2)):
+        i, j = rng.sample(range(n), 2)
+        if rng.random() < 0.7:
+            equality(i, j)
+        else:
+            a, b = builder.column(i), builder.column(j)
+            builder.edges.append(Edge(call("LessThan", a, b), 1 << i | 1 << j, 1 << i | 1 << j))
+    for _ in range(rng.choice((0, 0, 1, 2, 3))):
+        if n > 2:
+            builder.over(sum(1 << v for v in rng.sample(range(n), rng.randint(3, min(5, n)))))
+    return builder
+
+
+def best_costs(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> dict[int, float]:
+    """The cheapest cost of every set that needs no cross product, by trying all halves of all sets."""
+    best = {1 << v: 0.0 for v in range(len(graph))}
+    for relations in sorted(range(1, graph.everything + 1), key=int.bit_count):
+        if relations.bit_count() < 2:
+            continue
+        half = (relations - 1) & relations
+        while half:
+            other = relations ^ half
+            if half > other and half in best and other in best and graph.connected(half, other):
+                sizes = (estimates.size(half), estimates.size(other), estimates.size(relations))
+                total = best[half] + best[other] + cost.join(*sizes)
+                best[relations] = min(total, best.get(relations, total))
+            half = (half - 1) & relations
+    return best
+
+
+def renumbered(builder: Builder, order: Sequence[int]) -> Builder:
+    """The same relations and edges in another order: new vertex i is old vertex `order[i]`."""
+    place = {old: new for new, old in enumerate(order)}
+
+    def moved(relations: int) -> int:
+        return sum(1 << place[v] for v in vertices(relations))
+
+    result = Builder([builder.rows[v] for v in order], [builder.names[v] for v in order])
+    result.columns = [builder.columns[v] for v in order]
+    result.known = [builder.known[v] for v in order]
+    for edge in reversed(builder.edges):
+        keys = (
+            None
+            if edge.keys is None
+            else ((moved(edge.keys[0][0]), edge.keys[0][1]), (moved(edge.keys[1][0]), edge.keys[1][1]))
+        )
+        result.edges.append(Edge(edge.predicate, moved(edge.relations), moved(edge.required), keys, edge.implied))
+    return result

@@ -1,0 +1,268 @@
+"""The searches against the one that tries everything."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from dataclasses import replace
+
+import pytest
+
+from pyjoinopt.cost import CostModel, COut, SparkCost
+from pyjoinopt.joins.canonical import canonical_order
+from pyjoinopt.joins.exact import exact
+from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.greedy import greedy, lone_parts
+from pyjoinopt.joins.search import blocks, cost_of, search
+from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.statistics.relation import RelationStatistics
+from tests.joins.graphs import Builder, best_costs, graph, random_builder, renumbered
+
+MODELS: list[CostModel] = [COut(), SparkCost(), SparkCost(threshold=-1)]
+
+
+def check_tree(graph: JoinGraph, tree: JoinTree) -> None:
+    """Every vertex once, and every join of two disjoint sets."""
+    leaves = [node.vertex for node in tree.post_order() if node.is_leaf]
+    assert sorted(leaves) == list(range(len(graph)))
+    assert tree.relations == graph.everything
+    for node in tree.post_order():
+        if node.left is not None and node.right is not None:
+            assert node.relations == node.left.relations | node.right.relations
+            assert not node.left.relations & node.right.relations
+
+
+def cross_products(graph: JoinGraph, tree: JoinTree) -> int:
+    """How many joins of the tree no edge ties."""
+    inner = [(n.left.relations, n.right.relations) for n in tree.post_order() if n.left and n.right]
+    return sum(not graph.connected(*sides) for sides in inner)
+
+
+@pytest.mark.parametrize("chunk", range(10))
+def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
+    wide = loose = 0
+    for seed in range(chunk * 60, chunk * 60 + 60):
+        builder = random_builder(seed)
+        g = builder.graph()
+        for model in MODELS:
+            estimates = GraphEstimates(g, builder.statistics())
+            best = best_costs(g, estimates, model)
+            whole = blocks(g, canonical_order(g, estimates))
+            assert sum(whole) == g.everything, seed
+            largest = [s for s in best if not any(s != t and not s & ~t for t in best)]
+            assert sorted(whole) == sorted(largest), seed
+            for block in whole:
+                found = exact(g, estimates, model, 100_000, block)
+                assert found is not None and found.tree.relations == block, seed
+                assert found.cost == pytest.approx(best[block]), seed
+                assert cost_of(found.tree, estimates, model) == pytest.approx(best[block]), seed
+                assert cross_products(g, found.tree) == 0, seed
+            result = search(g, estimates, model)
+            check_tree(g, result.tree)
+            assert result.strategy == "exact"
+            assert cross_products(g, result.tree) <= len(whole) - 1
+            if len(whole) == 1:
+                assert result.cost == pytest.approx(best[g.everything]), seed
+        wide += bool(g.wide_edges)
+        loose += len(whole) > 1
+    assert wide >= 15 and loose >= 3  # the drawing still draws what this test is about
+
+
+def test_each_pair_is_compared_once() -> None:
+    """The known numbers of pairs for a chain, a cycle, a star and a clique of 7 relations."""
+    n = 7
+    chain = [(i, i + 1) for i in range(n - 1)]
+    shapes = {
+        (n**3 - n) // 6: chain,
+        (n**3 - 2 * n**2 + n) // 2: [*chain, (0, n - 1)],
+        (n - 1) * 2 ** (n - 2): [(0, i) for i in range(1, n)],
+        (3**n - 2 ** (n + 1) + 1) // 2: list(itertools.combinations(range(n), 2)),
+    }
+    for pairs, edges in shapes.items():
+        for seed in range(5):
+            builder = Builder([float(100 + i) for i in range(n)])
+            order = random.Random(seed).sample(range(n), n)
+            for i, j in edges:
+                builder.equal(order[i], order[j])
+            g = builder.graph()
+            assert search(g, GraphEstimates(g, builder.statistics()), COut()).pairs == pairs
+
+
+def test_greedy_is_valid_and_never_better_than_exact() -> None:
+    for seed in range(150):
+        builder = random_builder(seed, connected=True)
+        g = builder.graph()
+        estimates = GraphEstimates(g, builder.statistics())
+        for model in MODELS:
+            tree = greedy(g, estimates, lone_parts(canonical_order(g, estimates)))
+            check_tree(g, tree)
+            assert cross_products(g, tree) == 0, seed
+            best = search(g, estimates, model)
+            assert cost_of(tree, estimates, model) >= best.cost * (1 - 1e-9), seed
+            limited = search(g, estimates, model, budget=1)
+            check_tree(g, limited.tree)
+            assert limited.cost >= best.cost * (1 - 1e-9), seed
+
+
+def test_spent_budget_falls_back_to_greedy() -> None:
+    g, estimates = graph("A-B, A-C, A-D, A-E, B-C, C-D, D-E, B-E", [1e6, 100, 200, 300, 400])
+    full = search(g, estimates, COut())
+    assert full.strategy == "exact" and full.pairs > 20
+    limited = search(g, estimates, COut(), budget=10)
+    assert limited.strategy == "greedy"
+    check_tree(g, limited.tree)
+    assert search(g, estimates, COut(), budget=full.pairs).strategy == "exact"
+    assert search(g, estimates, COut(), budget=full.pairs - 1).strategy == "greedy"
+    assert exact(g, estimates, COut(), full.pairs - 1) is None
+
+
+def test_same_order_however_the_query_was_written() -> None:
+    for seed in range(120):
+        builder = random_builder(seed, most=7)
+        shuffled = random.Random(-seed).sample(range(len(builder.rows)), len(builder.rows))
+        other = renumbered(builder, shuffled)
+        for budget in (100_000, 2):
+            shown = []
+            for b in (builder, other):
+                g = b.graph()
+                result = search(g, GraphEstimates(g, b.statistics()), SparkCost(), budget)
+                shown.append(result.tree.show(g.names))
+            assert shown[0] == shown[1], seed
+
+
+def test_equal_relations_give_one_order() -> None:
+    """Nothing but the name tells these relations apart."""
+    trees = set()
+    for order in itertools.permutations(range(4)):
+        builder = Builder([10.0] * 4, ["ABCD"[v] for v in order])
+        for i, j in itertools.combinations(range(4), 2):
+            builder.equal(i, j)
+        g = builder.graph()
+        trees.add(search(g, GraphEstimates(g, builder.statistics()), COut()).tree.show(g.names))
+    assert len(trees) == 1
+
+
+def test_build_side_is_the_smaller() -> None:
+    g, estimates = graph("A-B, B-C", [10, 1e6, 1000])
+    tree = search(g, estimates, SparkCost()).tree
+    for node in tree.post_order():
+        if node.left and node.right:
+            assert estimates.bytes(node.left.relations) >= estimates.bytes(node.right.relations)
+
+
+def test_filters_first_in_a_star() -> None:
+    """The dimension that keeps fewest rows of the fact table A is joined first: C, of which a filter left 2 in 1000."""
+    builder = Builder([1e6, 50.0, 2.0, 5000.0])
+    for vertex in (1, 2, 3):
+        builder.equal(0, vertex, builder.column(0, f"k{vertex}"), builder.column(vertex))
+    known = builder.statistics()
+    filtered = [replace(known[v], unfiltered=base) for v, base in enumerate((1e6, 100.0, 1000.0, 5000.0))]
+    g = builder.graph()
+    estimates = GraphEstimates(g, filtered)
+    assert estimates.rows(0b0101) == pytest.approx(2000)
+    # D, larger than what is joined to it, is the side that is streamed.
+    assert search(g, estimates, COut()).tree.show(g.names) == "(D ⋈ ((A ⋈ C) ⋈ B))"
+
+
+def test_wide_edge_ties_what_nothing_else_ties() -> None:
+    g, estimates = graph("A-B, ABC", [100, 200, 300])
+    result = search(g, estimates, COut())
+    assert result.strategy == "exact"
+    assert result.tree.show(g.names) in ("((B ⋈ A) ⋈ C)", "(C ⋈ (B ⋈ A))")
+    assert cross_products(g, result.tree) == 0
+
+
+def test_wide_edge_alone_needs_one_cross_product() -> None:
+    g, estimates = graph("ABC", [1000, 20, 300])
+    result = search(g, estimates, COut())
+    check_tree(g, result.tree)
+    assert cross_products(g, result.tree) == 1  # the smallest two, then the edge ties the third
+    assert result.tree.show(g.names) in ("((C ⋈ B) ⋈ A)", "(A ⋈ (C ⋈ B))")
+
+
+def test_waiting_predicate_is_not_used_before_its_time() -> None:
+    """A = B may fail at run time and stood above C: it must not tie A to B before C is there."""
+    builder = Builder([100.0, 100.0, 100.0])
+    builder.equal(0, 1, required=0b111)
+    builder.equal(1, 2)
+    g = builder.graph()
+    result = search(g, GraphEstimates(g, builder.statistics()), COut())
+    first = next(n for n in result.tree.post_order() if not n.is_leaf)
+    assert first.relations == 0b110
+
+
+def test_parts_that_nothing_ties_smallest_first() -> None:
+    g, estimates = graph("A-B, D-E", [1000, 1000, 50, 2000, 2000, 3])
+    result = search(g, estimates, COut())
+    check_tree(g, result.tree)
+    assert result.strategy == "exact"
+    assert cross_products(g, result.tree) == 3
+    products = [n for n in result.tree.post_order() if n.left and not g.connected(n.left.relations, n.right.relations)]
+    assert products[0].relations == 0b100100  # C with 50 rows and F with 3
+
+
+def test_cross_product_of_provably_tiny_relations() -> None:
+    """Two one-row relations on a large one: joining the two first touches the large one once."""
+    builder = Builder([1e6, 2.0, 2.0])
+    builder.equal(0, 1, builder.column(0, "x", 2.0), builder.column(1, None, 2.0))
+    builder.equal(0, 2, builder.column(0, "y", 2.0), builder.column(2, None, 2.0))
+    g = builder.graph()
+    guessed = builder.statistics()
+    assert cross_products(g, search(g, GraphEstimates(g, guessed), SparkCost()).tree) == 0
+    proved = [guessed[0], *(RelationStatistics(2.0, 80, "local", True, s.columns, 2.0, 2.0) for s in guessed[1:])]
+    assert cross_products(g, search(g, GraphEstimates(g, proved), SparkCost()).tree) == 1
+
+
+def test_empty_relations_do_not_make_all_orders_equal() -> None:
+    builder = Builder([0, 1e5, 1e6, 1e5])
+    for i in range(3):
+        builder.equal(i, i + 1)
+    g, known = builder.graph(), builder.statistics()
+    known[0] = replace(known[0], unfiltered=1000.0)  # a filter keeps none of a thousand
+    for model in MODELS:
+        estimates = GraphEstimates(g, known)
+        best = search(g, estimates, model)
+        worst = join(join(join(leaf(2), leaf(3)), leaf(1)), leaf(0))
+        assert best.cost > 0
+        assert cost_of(worst, estimates, model) > 2 * best.cost
+        first = next(n for n in best.tree.post_order() if not n.is_leaf)
+        assert first.relations == 0b0011
+
+
+def test_written_order_is_priced_by_the_same_model() -> None:
+    g, estimates = graph("A-B, B-C", [100, 1000, 100])
+    cross = join(join(leaf(0), leaf(2)), leaf(1))
+    rows = [estimates.rows(0b101), estimates.rows(0b111)]
+    assert rows[0] == pytest.approx(10_000)
+    assert cost_of(cross, estimates, COut()) == pytest.approx(sum(rows))
+    assert cost_of(leaf(0), estimates, COut()) == 0
+
+
+def test_one_and_two_relations() -> None:
+    g, estimates = graph("", [5])
+    assert search(g, estimates, COut()).tree.is_leaf
+    g, estimates = graph("A-B", [5, 50])
+    assert search(g, estimates, COut()).tree.show(g.names) == "(B ⋈ A)"
+
+
+@pytest.mark.parametrize("shape", ["chain", "star", "tree"])
+def test_a_thousand_relations(shape: str) -> None:
+    rng = random.Random(3)
+    n = 1000
+    builder = Builder([float(rng.randint(1, 10**6)) for _ in range(n)], [f"t{i}" for i in range(n)])
+    for j in range(1, n):
+        builder.equal({"chain": j - 1, "star": 0, "tree": rng.randrange(j)}[shape], j)
+    g = builder.graph()
+    started = time.perf_counter()
+    result = search(g, GraphEstimates(g, builder.statistics()), SparkCost())
+    assert time.perf_counter() - started < 20  # a quadratic slip takes minutes; about a second is usual
+    check_tree(g, result.tree)
+    assert result.strategy == "greedy"
+    assert cross_products(g, result.tree) == 0
+
+
+def test_vertices_of_every_set_add_up() -> None:
+    g, _ = graph("A-B, C-D", [1, 2, 3, 4])
+    assert [list(vertices(b)) for b in blocks(g, [0, 1, 2, 3])] == [[0, 1], [2, 3]]

@@ -1,0 +1,69 @@
+"""Every notebook runs from top to bottom, and is committed with the outputs of such a run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+#: What the outputs of a notebook have to show, so that a run in which nothing was optimised does not pass.
+EXPECTED = {
+    "01_getting_started.ipynb": (
+        "(True, True)",
+        "reordered",
+        "pairs considered",
+        "as written",
+        "inner",
+        "hint",
+    ),
+}
+
+
+def printed(cell: Any) -> str:
+    """The text of a cell's outputs."""
+    texts = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())]
+    return "\n".join(texts)
+
+
+def test_there_are_notebooks() -> None:
+    assert [notebook.name for notebook in NOTEBOOKS] == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_is_committed_with_the_outputs_of_one_run(notebook: Path) -> None:
+    cells = [cell for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    check(notebook, cells)
+    everything = "\n".join(map(printed, cells))
+    assert str(Path.home()) not in everything and str(FOLDER.parent) not in everything
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_runs(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The kernel is a process of its own: it needs this Python for Spark's workers, and no Spark of somebody else.
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FOLDER.parent), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    content = nbformat.read(notebook, as_version=4)
+    client = nbclient.NotebookClient(
+        content, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}
+    )
+    client.execute()
+    check(notebook, [cell for cell in content.cells if cell.cell_type == "code"])
+
+
+def check(notebook: Path, cells: list[Any]) -> None:
+    """No cell failed, and what the notebook is there to show can be seen."""
+    assert not [output for cell in cells for output in cell.outputs if output.output_type == "error"]
+    everything = "\n".join(map(printed, cells))
+    missing = [text for text in EXPECTED[notebook.name] if text not in everything]
+    assert not missing, f"{notebook.name} does not show {missing}"

@@ -1,0 +1,253 @@
+"""Random queries, each from its own seed.
+
+A query grows from the leaves up. After every join the rows are counted in DuckDB, and a join that would make too many
+(or none at all) is drawn again: small results keep thousands of queries cheap, and empty ones prove little.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Literal
+
+import duckdb
+
+from tests.support.conditions import FALSE, Conditions
+from tests.support.querytree import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    Filter,
+    Join,
+    Kind,
+    Node,
+    Project,
+    Query,
+    Subquery,
+    Table,
+    Top,
+    Type,
+    Union_,
+    nodes,
+    output,
+)
+from tests.support.render_sql import node_sql
+from tests.support.sampledata import COLUMNS, ROW_COUNTS
+
+MOST_ROWS = 400
+TRIES = 6
+KINDS: dict[Kind, int] = {"inner": 46, "left": 18, "right": 7, "full": 6, "semi": 8, "anti": 6, "cross": 3}
+HINTS = ("broadcast", "merge", "shuffle_hash")
+
+
+def row_counter(connection: duckdb.DuckDBPyConnection) -> Callable[[Node], int]:
+    """A function that counts the rows of a node (at most a little above `MOST_ROWS`)."""
+
+    def rows(node: Node) -> int:
+        text = f"SELECT count(*) FROM (SELECT 1 FROM ({node_sql(node)}) LIMIT {MOST_ROWS + 1})"
+        found = connection.execute(text).fetchone()
+        assert found is not None
+        return int(found[0])
+
+    return rows
+
+
+class Generator:
+    """Draws queries; `query(number)` depends on the seed and the number alone."""
+
+    def __init__(self, seed: int, rows: Callable[[Node], int]) -> None:
+        self.seed, self.rows = seed, rows
+
+    def query(self, number: int) -> Query:
+        """The query with this number."""
+        return _Draw(random.Random(f"query {self.seed} {number}"), self.rows).query()
+
+
+class _Draw:
+    def __init__(self, rng: random.Random, rows: Callable[[Node], int]) -> None:
+        self.rng, self.rows = rng, rows
+        self.conditions = Conditions(rng)
+        self.chance = self.conditions.chance
+        self.numbers = count(1)
+        self.tables = [Table(name, "", COLUMNS) for name in ROW_COUNTS]
+        self.weights = [1.0 if number else 0.15 for number in ROW_COUNTS.values()]
+
+    def query(self) -> Query:
+        relations = self.rng.choices(range(2, 9), weights=(10, 22, 24, 18, 12, 8, 6))[0]
+        definitions: list[tuple[str, Node]] = []
+        if relations > 2 and self.chance(0.12):
+            definitions.append(("cte1", self.project(self.tree(2))))
+            self.rows = _no_count  # its name means something only inside the query
+            columns = tuple((c.name, c.type) for c in output(definitions[0][1]))
+            self.tables = [self.rng.choice(self.tables[:6]), Table("cte1", "", columns)]
+            self.weights = [1.0, 1.0]
+            relations = min(relations, 3)
+        node = self.tree(relations)
+        if self.chance(0.5):
+            node = self.filtered(node)
+        roll = self.rng.random()
+        if roll < 0.2:
+            node = self.aggregate(node)
+        elif roll < 0.75 or len({c.name for c in output(node)}) < len(output(node)) and self.chance(0.5):
+            node = self.project(node)
+        return Query(tuple(definitions), node)
+
+    def tree(self, relations: int) -> Node:
+        if relations == 1:
+            return self.leaf()
+        left = relations - 1 if self.chance(0.6) else self.rng.randrange(1, relations)
+        return self.dressed(self.join(self.tree(left), self.tree(relations - left)))
+
+    def leaf(self) -> Node:
+        table = self.rng.choices(self.tables, weights=self.weights)[0]
+        node: Node = replace(table, alias=f"r{next(self.numbers)}")
+        if self.chance(0.12):
+            node = self.filtered(node, subqueries=False)
+        if self.chance(0.06):
+            node = self.project(node)
+        elif self.chance(0.06):
+            node = self.aggregate(node)
+        return node
+
+    def dressed(self, node: Node) -> Node:
+        """Something between this join and the next, now and then."""
+        roll = self.rng.random()
+        if roll < 0.13:
+            return self.filtered(node)
+        if roll < 0.31:
+            return self.project(node)
+        if roll < 0.36:
+            return self.aggregate(node)
+        if roll < 0.40:
+            return Top(node, self.rng.randrange(1, 12))
+        if roll < 0.43:
+            return self.union(node)
+        return node
+
+    def join(self, left: Node, right: Node) -> Node:
+        known, empty_allowed = self.rows is not _no_count, self.chance(0.1)
+        for _ in range(TRIES):
+            node = self.random_join(left, right)
+            if not known:
+                if node.kind != "cross" and any(_is_equality(part) for part in node.condition):
+                    return node
+                continue
+            found = self.rows(node)
+            if found <= MOST_ROWS and (found > 0 or empty_allowed):
+                return node
+        a, b = output(left), output(right)
+        return Join(left, right, "left" if self.chance(0.3) else "semi", (self.conditions.equality(a, b),))
+
+    def random_join(self, left: Node, right: Node) -> Join:
+        kind = self.rng.choices(list(KINDS), weights=list(KINDS.values()))[0]
+        condition = () if kind == "cross" else self.conditions.join_condition(output(left), output(right))
+        style: Literal["join", "comma", "exists"] = "join"
+        if kind in ("inner", "cross") and self.chance(0.35):
+            style = "comma"
+        if kind in ("semi", "anti") and FALSE not in condition and self.chance(0.5):
+            style = "exists"
+        hint = self.rng.choice(HINTS) if style == "join" and kind != "cross" and self.chance(0.05) else None
+        return Join(left, right, kind, condition, style, hint)
+
+    def filtered(self, node: Node, *, subqueries: bool = True) -> Node:
+        columns = output(node)
+        parts: list[Expression] = [self.conditions.predicate(columns)]
+        if self.chance(0.35):
+            parts.append(self.conditions.predicate(columns))
+        if subqueries and self.chance(0.2):
+            found = self.subquery(columns)
+            parts.append(Call("or", (found, parts.pop()), "bool") if self.chance(0.2) else found)
+        made = Filter(node, tuple(parts))
+        if self.rows is not _no_count and self.rows(made) == 0 and not self.chance(0.1):
+            return node
+        return made
+
+    def subquery(self, columns: Sequence[Column]) -> Expression:
+        """EXISTS, IN or a scalar comparison; the relation inside is sometimes a join of two."""
+        stored = [table for table in self.tables if table.name in ROW_COUNTS and ROW_COUNTS[table.name]]
+        source: Node = replace(self.rng.choice(stored), alias=f"q{next(self.numbers)}")
+        if self.chance(0.4):
+            other = replace(self.rng.choice(stored), alias=f"q{next(self.numbers)}")
+            both = output(source), output(other)
+            source = Join(source, other, "inner", (self.conditions.equality(*both),), "comma")
+        inside = output(source)
+        form = self.rng.choice(("exists", "in", "scalar"))
+        conditions: list[Expression] = [self.conditions.predicate(inside, 1)] if self.chance(0.4) else []
+        if form == "exists":
+            conditions.append(self.conditions.equality(columns, inside))
+            return Subquery("exists", source, tuple(conditions), "bool", negated=self.chance(0.3))
+        column = self.rng.choice(inside)
+        operand = self.conditions.column(columns, column.type)
+        if operand is None:
+            return Subquery("exists", source, tuple(conditions), "bool", negated=False)
+        if form == "in":
+            return Subquery("in", source, tuple(conditions), "bool", operand, column, self.chance(0.3))
+        if self.chance(0.4):
+            equal = self.conditions.equality(columns, inside)
+            conditions += [equal] if _is_equality(equal) else []
+        value = Call(self.rng.choice(("min", "max")), (column,), column.type)
+        scalar = Subquery("scalar", source, tuple(conditions), column.type, value=value)
+        return Call(self.rng.choice(("<=", ">=", "<>")), (operand, scalar), "bool")
+
+    def some(self, columns: Sequence[Column], most: int) -> list[Column]:
+        """A few of the columns, in their order, the keys more likely than the rest."""
+        weights = [3 if c.name.rpartition("_")[2] in ("id", "k", "j") else 1 for c in columns]
+        drawn = self.rng.choices(range(len(columns)), weights=weights, k=min(most, len(columns)))
+        return [columns[position] for position in sorted(set(drawn))]
+
+    def project(self, node: Node) -> Project:
+        """Some columns under new names, some values computed from them, sometimes a window function."""
+        columns = output(node)
+        items: list[tuple[str, Expression]] = []
+        for column in self.some(columns, 7):
+            made = self.conditions.value(columns, column) if self.chance(0.3) else column
+            items.append((_name(len(items), column), made))
+        if self.chance(0.08):
+            column = self.rng.choice(columns)
+            over = Call(self.rng.choice(("count over", "rank over")), (column, self.rng.choice(columns)), "int")
+            items.append((f"n{len(items)}_v", over))
+        return Project(node, f"p{next(self.numbers)}", tuple(items), distinct=self.chance(0.12))
+
+    def aggregate(self, node: Node) -> Aggregate:
+        columns = output(node)
+        keys = [(_name(n, c), c) for n, c in enumerate(self.some(columns, self.rng.randrange(0, 4)))]
+        values: list[tuple[str, Expression]] = []
+        for column in self.some(columns, self.rng.randrange(1, 4)):
+            names = ["count", "min", "max", "count distinct"] + (["sum"] if column.type in ("int", "dbl") else [])
+            op = self.rng.choice(names)
+            kind: Type = "int" if op.startswith("count") else column.type
+            if column.type == "bool":
+                op, kind = "count", "int"
+            values.append((f"m{len(values)}_v", Call(op, (column,), kind)))
+        if self.chance(0.3):
+            values.append((f"m{len(values)}_v", Call("count rows", (), "int")))
+        return Aggregate(node, f"g{next(self.numbers)}", tuple(keys), tuple(values))
+
+    def union(self, node: Node) -> Union_:
+        """The node's first columns above those of a table, column for column of one type."""
+        table = replace(self.tables[0], alias=f"r{next(self.numbers)}")
+        left: list[tuple[str, Expression]] = []
+        right: list[tuple[str, Expression]] = []
+        for column in self.some(output(node), 4):
+            other = self.conditions.column(output(table), column.type) or self.conditions.constant(column.type)
+            left.append((_name(len(left), column), column))
+            right.append((left[-1][0], other))
+        sides = [
+            Project(side, f"p{next(self.numbers)}", tuple(items)) for side, items in ((node, left), (table, right))
+        ]
+        return Union_(sides[0], sides[1], f"u{next(self.numbers)}", distinct=self.chance(0.4))
+
+
+def _name(position: int, column: Column) -> str:
+    return f"n{position}_{column.name.rpartition('_')[2]}"
+
+
+def _is_equality(expression: Expression) -> bool:
+    return isinstance(expression, Call) and expression.op in ("=", "<=>") and isinstance(expression.args[1], Column)
+
+
+def _no_count(node: Node) -> int:
+    raise AssertionError(f"{len(list(nodes(node)))} nodes cannot be counted by themselves")

@@ -1,0 +1,72 @@
+"""What every TPC query has to show: same rows, same schema, and the known number of join groups found and changed.
+
+The counts are the guard against doing nothing: an optimizer that silently hands back its input also returns the right
+rows. `PYJOINOPT_RECORD=1 pytest tests/tpc` writes the table anew; look at the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyjoinopt
+from tests.support import tpc
+from tests.support.compare import assert_same_rows, assert_same_schema
+from tests.support.run import collect_both
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXPECTED = Path(__file__).with_name("expected_groups.json")
+RECORDING = bool(os.environ.get("PYJOINOPT_RECORD"))
+Counts = dict[str, int]
+
+
+def expected(benchmark: str) -> dict[str, Counts]:
+    """The committed counts of one benchmark, by query number."""
+    table: dict[str, dict[str, Counts]] = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
+    return table.get(benchmark, {})
+
+
+def totals(benchmark: str) -> Counts:
+    """The committed counts of one benchmark, summed over its queries."""
+    rows = expected(benchmark).values()
+    return {name: sum(row[name] for row in rows) for name in ("groups", "changed", "outer_joins_eliminated")}
+
+
+def check_query(spark: SparkSession, benchmark: str, number: int, text: str) -> None:
+    """Run one query plain and optimised and compare everything the module's first lines promise."""
+    plain = spark.sql(text)
+    fast = plain.optimize_joins(strict=True)
+    assert_same_schema(plain, fast)
+    rows, fast_rows = collect_both(plain, fast)
+    assert_same_rows(rows, fast_rows, label=("plain Spark", "optimised"))
+
+    report = pyjoinopt.join_report(plain, strict=True)
+    counts = {
+        "groups": len(report.groups),
+        "changed": sum(group.changed for group in report.groups),
+        "outer_joins_eliminated": len(report.eliminated_outer_joins),
+    }
+    if RECORDING:
+        _record(benchmark, number, counts)
+    else:
+        assert counts == expected(benchmark)[str(number)]
+
+
+def _record(benchmark: str, number: int, counts: Counts) -> None:
+    table = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
+    table.setdefault(benchmark, {})[str(number)] = counts
+    ordered = {name: {n: rows[n] for n in sorted(rows, key=int)} for name, rows in sorted(table.items())}
+    lines = []
+    for name, rows in ordered.items():
+        entries = ",\n".join(f'    "{n}": {json.dumps(row)}' for n, row in rows.items())
+        lines.append(f'  "{name}": {{\n{entries}\n  }}')
+    EXPECTED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def queries(benchmark: str) -> list[tuple[int, str]]:
+    """Number and Spark text of every query of one benchmark."""
+    return sorted(tpc.spark_queries(benchmark).items())
