@@ -57,7 +57,8 @@ def main() -> None:
     print(f"{machine()}, Spark {spark.version}, a plan of {count} nodes, {arguments.repeat} runs")
     print("export            ", spread(measure(export_only, arguments.repeat, warm=30)))
     print("export + rebuild  ", spread(measure(round_trip, arguments.repeat, warm=30)))
-    print("analyzed().toJSON ", spread(measure(lambda: df._jdf.queryExecution().analyzed().toJSON(), arguments.repeat, warm=30)))
+    to_json = measure(lambda: df._jdf.queryExecution().analyzed().toJSON(), arguments.repeat, warm=30)
+    print("analyzed().toJSON ", spread(to_json))
     print("handles left open ", shim.openHandles())
     spark.stop()
 

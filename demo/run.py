@@ -24,7 +24,7 @@ _SPARK_BROADCAST_MB = 10
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=0.1, help="TPC-H's scale factor (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="timed runs of each side (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="timed runs of each side (default: %(default)s)")
     parser.add_argument("--only", metavar="NAME", help="queries whose name contains this")
     chosen = parser.parse_args()
     queries = [query for query in QUERIES if not chosen.only or chosen.only in query.name]

@@ -9,7 +9,13 @@ Example:
 from pyjoinopt._version import __version__
 from pyjoinopt.api import attach, explain_joins, join_report, optimize_joins
 from pyjoinopt.errors import (
-    BridgeError, JavaNotFoundError, PyJoinOptError, RefusedError, SessionError, ShimError, UnsupportedDataFrameError,
+    BridgeError,
+    JavaNotFoundError,
+    PyJoinOptError,
+    RefusedError,
+    SessionError,
+    ShimError,
+    UnsupportedDataFrameError,
     UnsupportedSparkError,
 )  # fmt: skip
 from pyjoinopt.report.record import JoinReport

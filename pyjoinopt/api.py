@@ -48,7 +48,7 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
         >>> fast = slow.transform(pyjoinopt.optimize_joins)    # doctest: +SKIP
     """
     result, report = _run(df, options)
-    result._pyjoinopt_report = report  # type: ignore[attr-defined]
+    result._pyjoinopt_report = report
     return result
 
 

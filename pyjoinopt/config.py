@@ -37,7 +37,7 @@ class Option:
         elif isinstance(given, str) and expected is int and named.startswith(PREFIX):
             value = int(given) if given.strip().lstrip("-").isdigit() else given
         if type(value) is not expected:
-            allowed = "true or false" if expected is bool else _listed(self.allowed) or f"a value of type {expected.__name__}"
+            allowed = "true or false" if expected is bool else _listed(self.allowed) or f"of type {expected.__name__}"
             raise TypeError(f"{named} is {given!r} ({type(given).__name__}), but must be {allowed}")
         if self.allowed is not None and value not in self.allowed:
             close = get_close_matches(str(value), self.allowed, 1)
@@ -59,7 +59,10 @@ OPTIONS: tuple[Option, ...] = (
         "CostBasedJoinReorder (needs ANALYZEd tables); 'heuristic' is a twin of Spark's ReorderJoin; "
         "'none' changes nothing and only reports.",
     ),
-    Option("hints", PREFIX + "hints", True, None, "Give broadcast hints where trusted row counts prove that they are safe."),
+    Option(
+        "hints", PREFIX + "hints", True, None,
+        "Give broadcast hints where trusted row counts prove that they are safe.",
+    ),
     Option(
         "cost", PREFIX + "cost", "spark", ("spark", "c_out"),
         "What is minimised: 'spark' counts rows, shuffled and broadcast bytes; 'c_out' the rows of all join results.",

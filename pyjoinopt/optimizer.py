@@ -10,10 +10,10 @@ from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.gateway import Gateway
 from pyjoinopt.config import Options
 from pyjoinopt.cost import cost_model
-from pyjoinopt.reorder import Reorderer
 from pyjoinopt.physical.annotate import HintGiver
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.tree import map_subqueries, post_order
+from pyjoinopt.reorder import Reorderer
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.rules.batches import normalise
 from pyjoinopt.statistics.leaves import LeafStatistics

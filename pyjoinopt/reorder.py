@@ -85,8 +85,9 @@ class Reorderer:
         after = found.cost if changed else before
         self.report.groups.append(
             group_report(
-                graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs, seconds, changed
-            )
+                graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs, seconds,
+                changed,
+            )  # fmt: skip
         )
         if not changed:
             return None

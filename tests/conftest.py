@@ -69,7 +69,11 @@ def tpch(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture(scope="session")
 def tpcds(spark: SparkSession) -> SparkSession:
-    """A session of the same application with the TPC-DS tables as temporary views."""
+    """A session of the same application with the TPC-DS tables as temporary views.
+
+    Its queries are long and its tables tiny, so compiling a query would take longer than running it.
+    """
     session = spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
     tpc.register(session, "tpcds")
     return session

@@ -78,7 +78,7 @@ class Edits:
     def _copy(self, node: LogicalPlan, children: list[int]) -> list[Any]:
         old: list[int] = node.info.get("x", [])
         if len(old) != len(node.expressions):
-            raise BridgeError(f"a {node.kind} node has {len(node.expressions)} expressions, it was exported with {len(old)}")
+            raise BridgeError(f"a {node.kind} node came with {len(old)} expressions, not {len(node.expressions)}")
         changed = []
         for number, e in zip(old, node.expressions, strict=True):
             if e.number != number:

@@ -35,7 +35,7 @@ def canonical_order(graph: JoinGraph, estimates: GraphEstimates) -> list[int]:
         colours = _ranks(list(zip(colours, near)))
         if len(set(colours)) == seen:
             break
-    return sorted(range(len(graph)), key=lambda v: (colours[v], v))
+    return sorted(range(len(graph)), key=lambda v: (colours[v], graph.names[v], v))
 
 
 def _ranks(keys: list[Any]) -> list[int]:

@@ -34,7 +34,8 @@ def emit(graph: JoinGraph, tree: JoinTree, region: Region) -> LogicalPlan:
 
 def join_predicates(graph: JoinGraph, left: int, right: int) -> list[Expression]:
     """What the join of two disjoint sets tests: equalities first, what may fail last."""
-    written, implied = [], []
+    written: list[Edge] = []
+    implied: list[Edge] = []
     for edge in graph.applied_by(left, right):
         (implied if edge.implied else written).append(edge)
     tied = {edge.equality_class for edge in written}

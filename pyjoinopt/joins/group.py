@@ -54,7 +54,7 @@ class Conjunct:
 
 
 #: The order as written: a leaf position, or a pair of these.
-Written = Union[int, tuple["Written", "Written"]]
+Written = Union[int, tuple["Written", "Written"]]  # noqa: UP007
 
 
 @dataclass(eq=False, slots=True)

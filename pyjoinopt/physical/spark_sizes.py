@@ -58,7 +58,8 @@ class SparkSizes:
         self._needed = -1 if root is None else needed_columns(root)
         self._leaf_bytes = leaf_bytes
         self._known: dict[int, tuple[LogicalPlan, int]] = {}  # the node is kept, so that its id stays its own
-        self._definitions: dict[object, LogicalPlan] = {}
+        nodes = [] if root is None else post_order(root)
+        self._definitions = {n.info.get("cte"): n for n in nodes if n.kind == "CTERelationDef"}
 
     def __call__(self, plan: LogicalPlan) -> int:
         stack: list[tuple[LogicalPlan, bool]] = [(plan, False)]
@@ -66,28 +67,32 @@ class SparkSizes:
             node, expanded = stack.pop()
             if id(node) in self._known:
                 continue
-            if node.children and not expanded:
+            below = self._below(node)
+            if below and not expanded:
                 stack.append((node, True))
-                stack.extend((child, False) for child in reversed(node.children))
+                stack.extend((child, False) for child in reversed(below))
             else:
                 if node.kind == "CTERelationDef":
                     self._definitions[node.info.get("cte")] = node
                 self._known[id(node)] = node, min(max(1, self._size(node)), _CEILING)
         return self._known[id(plan)][1]
 
+    def _below(self, node: LogicalPlan) -> tuple[LogicalPlan, ...]:
+        definition = self._definitions.get(node.info.get("cte")) if node.kind == "CTERelationRef" else None
+        return node.children if definition is None else (definition,)
+
     def _width(self, node: LogicalPlan) -> float:
         return row_width(a for a in node.output if a.mask & self._needed)
 
     def _size(self, node: LogicalPlan) -> int:
-        definition = self._definitions.get(node.info.get("cte")) if node.kind == "CTERelationRef" else None
-        if definition is not None and id(definition) in self._known:
-            return self._known[id(definition)][1]
-        if not node.children:
+        below = self._below(node)
+        if not below:
             known = self._leaf_bytes(node)
             if known is None or known >= self._unknown:
                 return self._unknown
             return int(known * (self._width(node) / row_width(node.output)))
-        return self._operator(node, [self._known[id(child)][1] for child in node.children])
+        sizes = [self._known[id(child)][1] for child in below]
+        return self._operator(node, sizes) if node.children else sizes[0]
 
     def _operator(self, node: LogicalPlan, inputs: list[int]) -> int:
         first = inputs[0]

@@ -102,7 +102,8 @@ class Expression:
         self.number = number
         self.origin = origin
         self.sem = sem
-        contains, references = flags, 0
+        contains: int = flags
+        references: int = 0
         for child in children:
             contains |= child.contains
             references |= child.references
@@ -110,8 +111,8 @@ class Expression:
             references = attribute.mask
         elif flags & SUBQUERY:
             references |= self.info.get("outer_references", 0)
-        self.contains = contains
-        self.references = references
+        self.contains: int = contains
+        self.references: int = references
         self._key: Any = None
 
     # -- questions ---------------------------------------------------------------------------------------------

@@ -9,7 +9,15 @@ query was written. *Throwable* is Catalyst's own, stronger mark (`raise_error`, 
 from __future__ import annotations
 
 from pyjoinopt.plan.expressions import (
-    AGGREGATE_OR_WINDOW, ANSI, CORRELATED, OUTER_REFERENCE, PYTHON_UDF, SUBQUERY, THROWABLE, Expression, walk,
+    AGGREGATE_OR_WINDOW,
+    ANSI,
+    CORRELATED,
+    OUTER_REFERENCE,
+    PYTHON_UDF,
+    SUBQUERY,
+    THROWABLE,
+    Expression,
+    walk,
 )  # fmt: skip
 
 #: Kinds that give a value or NULL on every input, in any mode.

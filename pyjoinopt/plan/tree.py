@@ -84,6 +84,7 @@ def map_subqueries(root: LogicalPlan, change: Change) -> LogicalPlan:
     def at(node: LogicalPlan) -> LogicalPlan:
         if not any(e.contains & SUBQUERY for e in node.expressions):
             return node
-        return node.with_expressions(tuple(rewrite(e, inside) if e.contains & SUBQUERY else e for e in node.expressions))
+        rewritten = [rewrite(e, inside) if e.contains & SUBQUERY else e for e in node.expressions]
+        return node.with_expressions(tuple(rewritten))
 
     return transform_up(root, at)

@@ -154,10 +154,16 @@ class _Rule:
         return ordered
 
     def _finish(self, chain: LogicalPlan, head: LogicalPlan) -> None:
-        """Remember the joins of a finished chain: its lower part, taken by itself, would come out the same."""
+        """Remember the joins of a finished chain: its lower part, taken by itself, would come out the same.
+
+        Not so below a filter that no join can hold. Its columns pulled relations forward, but below it they do not
+        count, so the joins alone may come out otherwise. Catalyst looks at them once more, too.
+        """
         while chain is not head:
             self.done.add(id(chain))
             self._alive.append(chain)
+            if isinstance(chain, Filter):
+                break
             chain = chain.children[0]
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
+from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.joins import join_statistics
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics, from_json, row_width, unknown
@@ -61,11 +62,6 @@ def estimate_plan(plan: LogicalPlan, leaf: Leaf) -> RelationStatistics:
 def estimate_operator(node: LogicalPlan, inputs: list[RelationStatistics], leaf: Leaf) -> RelationStatistics:
     """Statistics of what one operator gives, from those of its children; a cached one is asked for like a leaf."""
     return _operator(node, inputs) if inputs else _leaf(node, leaf)
-
-
-def estimate_operator(node: LogicalPlan, inputs: Sequence[RelationStatistics], leaf: Leaf) -> RelationStatistics:
-    """Statistics of one operator from those of its inputs; with no inputs `leaf` is asked."""
-    return _operator(node, list(inputs)) if inputs else _leaf(node, leaf)
 
 
 def _leaf(node: LogicalPlan, leaf: Leaf) -> RelationStatistics:
@@ -137,8 +133,9 @@ def _expression(e: Expression, child: RelationStatistics) -> ColumnStatistics | 
     """What is known of a computed column: a function of one column has no more values than that column."""
     while e.kind == "Alias" and e.children:
         e = e.children[0]
-    if e.kind == "AttributeReference" and e.attribute is not None:
-        return child.columns.get(e.attribute.bit)
+    attribute = column_of(e)
+    if attribute is not None:
+        return child.columns.get(attribute.bit)
     if not e.deterministic or e.contains & SUBQUERY:
         return None
     if not e.references:
@@ -146,7 +143,8 @@ def _expression(e: Expression, child: RelationStatistics) -> ColumnStatistics | 
     if e.references.bit_count() == 1:
         known = child.columns.get(e.references.bit_length() - 1)
         if known is not None and known.ndv is not None:
-            return ColumnStatistics(ndv=known.ndv, guessed=True, key=known.key, ndv_bound=known.ndv_bound + 1)
+            bound = known.ndv_bound + 1  # NULL may become a value
+            return ColumnStatistics(ndv=known.ndv, guessed=True, ndv_bound=bound)
     return None
 
 
@@ -161,7 +159,7 @@ def _grouped(node: Aggregate, child: RelationStatistics) -> RelationStatistics:
         if inner.key in by_key:
             known = by_key[inner.key] or ColumnStatistics()
             ndv = result.rows if alone or known.ndv is None else min(known.ndv, result.rows)
-            columns[attribute.bit] = replace(known, ndv=ndv, guessed=not alone, key=alone)
+            columns[attribute.bit] = replace(known, ndv=ndv, guessed=not alone, key_values=ndv if alone else None)
     return _sized(replace(result, columns=columns, unfiltered=result.rows), node.output)
 
 

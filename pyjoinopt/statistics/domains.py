@@ -15,25 +15,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One column of a class of equal columns: `ndv` (None: unknown), whether it is guessed, may be a key; base rows."""
+    """One column of a class of equal columns; the first three are those of `ColumnStatistics`, `rows` is unfiltered."""
 
     ndv: float | None
     guessed: bool
-    key: bool
+    key_values: float | None
     rows: float
 
 
 def shared_domains(members: Sequence[Member]) -> list[float]:
     """Distinct values of each member, at least 1.
 
-    >>> orders, lines = Member(1500.0, True, True, 1500.0), Member(6000.0, True, True, 6000.0)
+    >>> orders, lines = Member(1500.0, True, 1500.0, 1500.0), Member(6000.0, True, 6000.0, 6000.0)
     >>> shared_domains([orders, lines])
     [1500.0, 1500.0]
-    >>> shared_domains([Member(None, True, True, 1e6), Member(25.0, False, True, 25.0)])
+    >>> shared_domains([Member(None, True, None, 1e6), Member(25.0, False, 25.0, 25.0)])
     [25.0, 25.0]
     """
-    sure = [m.ndv for m in members if m.key and not m.guessed and m.ndv is not None]
-    maybe = [m.rows if m.ndv is None else m.ndv for m in members if m.key or m.ndv is None]
+    keys = [(m.guessed, m.key_values) for m in members if m.key_values is not None]
+    sure = [values for guessed, values in keys if not guessed]
+    maybe = [values for _, values in keys] + [m.rows for m in members if m.ndv is None]
     largest = min(sure or maybe, default=float("inf"))
     domains = []
     for m in members:

@@ -21,7 +21,7 @@ def member(e: Expression, relation: RelationStatistics) -> Member:
     """What a side of an equality may hold."""
     attribute = column_of(e)
     known = relation.column(attribute.bit) if attribute is not None else ColumnStatistics()
-    return Member(known.ndv, known.guessed, known.key, relation.base_rows)
+    return Member(known.ndv, known.guessed, known.key_values, relation.base_rows)
 
 
 def residual_selectivity(predicate: Expression) -> float:
@@ -61,11 +61,15 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
     one_sided = kind in (SEMI, ANTI, EXISTENCE)
     if not one_sided:
         columns.update(right.columns)
-        # A key of one side repeats as soon as the join gives more rows than it has values.
-        columns = {b: replace(c, key=c.key and c.ndv is not None and rows <= c.ndv) for b, c in columns.items()}
+        columns = {bit: _repeated(column, rows) for bit, column in columns.items()}
     unfiltered = left.base_rows if one_sided or kind == SINGLE else max(left.base_rows, right.base_rows, rows)
     rows = min(max(rows, 0.0 if one_sided else min(1.0, l_rows * r_rows)), bound)
     return RelationStatistics(rows, 0.0, source, False, columns, bound, unfiltered)
+
+
+def _repeated(column: ColumnStatistics, rows: float) -> ColumnStatistics:
+    """A key is none any more as soon as a join gives more rows than it has values."""
+    return column if column.key_values is None or rows <= column.key_values else replace(column, key_values=None)
 
 
 def _inner(node: Join, left: RelationStatistics, right: RelationStatistics) -> tuple[float, float]:

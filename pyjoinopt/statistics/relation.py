@@ -52,7 +52,8 @@ class ColumnStatistics:
         nulls: fraction of rows that are NULL.
         avg_len: bytes of a value.
         guessed: True if `ndv` is only bounded by min, max and the row count, not counted.
-        key: True if no two rows are known to share a value; such a column may be a primary key.
+        key_values: set if no two rows are known to share a value, so that it may be a primary key: the number of
+            values it has when nothing is filtered away.
         ndv_bound: proved upper bound of distinct values, NULL not counted.
     """
 
@@ -62,7 +63,7 @@ class ColumnStatistics:
     nulls: float | None = None
     avg_len: float | None = None
     guessed: bool = False
-    key: bool = False
+    key_values: float | None = None
     ndv_bound: float = math.inf
 
 
@@ -99,7 +100,7 @@ class RelationStatistics:
 
     @property
     def width(self) -> float:
-        """Bytes of a row."""
+        """Bytes of a row; `bytes` is never less than one row's."""
         return self.bytes / self.rows if self.rows >= 1 else self.bytes
 
     @property
@@ -120,7 +121,7 @@ class RelationStatistics:
         """The same rows, more or fewer of them; no longer counted."""
         bound = self.upper_bound if upper_bound is None else upper_bound
         rows = min(rows, bound)
-        return replace(self, rows=rows, bytes=rows * self.width, exact=False, upper_bound=bound)
+        return replace(self, rows=rows, bytes=max(1.0, rows) * self.width, exact=False, upper_bound=bound)
 
 
 @lru_cache(maxsize=1024)
@@ -195,7 +196,7 @@ def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ())
     _fill_lengths(columns, output, rows, size)
     width = row_width(output, columns) if output else (size / rows if size and rows >= 1 else 24.0)
     bound = rows if trusted else math.inf
-    return RelationStatistics(rows, rows * width, source, exact, columns, bound, rows)
+    return RelationStatistics(rows, max(1.0, rows) * width, source, exact, columns, bound, rows)
 
 
 def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bool) -> ColumnStatistics:
@@ -214,7 +215,7 @@ def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bo
         ndv = max(1.0, min(filled, span))
     return ColumnStatistics(
         ndv, low, high, nulls / rows if nulls is not None and rows else None, _number(known.get("avgLen")),
-        guessed, ndv is not None and ndv >= _MAY_BE_UNIQUE * filled, bound,
+        guessed, ndv if ndv is not None and ndv >= _MAY_BE_UNIQUE * filled else None, bound,
     )  # fmt: skip
 
 

@@ -78,7 +78,7 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
             value = constant_value(constant)
             known = columns.get(attribute.bit, ColumnStatistics())
             if kind in _EQUALITIES:
-                known = replace(known, ndv=1.0, guessed=False, key=False, ndv_bound=1.0, nulls=0.0)
+                known = replace(known, ndv=1.0, guessed=False, ndv_bound=1.0, nulls=0.0)
                 columns[attribute.bit] = known if value is None else replace(known, min=value, max=value)
             elif value is not None:
                 low, high = narrowed.get(attribute.bit, (-_INF, _INF))
@@ -88,7 +88,7 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
             count = float(_list_length(e))
             ndv = count if known.ndv is None else min(known.ndv, count)
             bound = min(known.ndv_bound, count)
-            columns[listed.bit] = replace(known, ndv=max(1.0, ndv), key=False, ndv_bound=bound, nulls=0.0)
+            columns[listed.bit] = replace(known, ndv=max(1.0, ndv), ndv_bound=bound, nulls=0.0)
         elif e.kind == "IsNotNull" and (tested := column_of(e.children[0])) is not None and tested.bit in columns:
             columns[tested.bit] = replace(columns[tested.bit], nulls=0.0)
     for bit, interval in narrowed.items():
@@ -144,7 +144,7 @@ def _against_constant(attribute: Attribute, kind: str, constant: Expression, rel
             if not known.min <= value <= known.max:
                 return 0.0
         ndv = relation.distinct(attribute.bit)
-        return EQUAL if ndv is None else filled / ndv
+        return _equal(relation) if ndv is None else filled / ndv
     fraction = _fraction(known, _narrow(-_INF, _INF, kind, value)) if value is not None else None
     return RANGE if fraction is None else filled * fraction
 
@@ -154,7 +154,12 @@ def _between_columns(e: Expression, relation: RelationStatistics) -> float:
         return RANGE
     counts = [relation.distinct(a.bit) for a in map(column_of, e.children) if a is not None]
     known = [ndv for ndv in counts if ndv is not None]
-    return 1.0 / max(known) if known else EQUAL
+    return 1.0 / max(known) if known else _equal(relation)
+
+
+def _equal(relation: RelationStatistics) -> float:
+    """Share of the rows with one value of a column without statistics: it cannot have more values than rows."""
+    return max(EQUAL, 1.0 / relation.base_rows)
 
 
 def _in_list(e: Expression, relation: RelationStatistics) -> float:
@@ -162,7 +167,7 @@ def _in_list(e: Expression, relation: RelationStatistics) -> float:
     attribute = column_of(e.children[0])
     ndv = relation.distinct(attribute.bit) if attribute else None
     if attribute is None or ndv is None:
-        return min(BOOLEAN, count * EQUAL)
+        return min(BOOLEAN, count * _equal(relation))
     known = relation.column(attribute.bit)
     if known.min is not None and known.max is not None and e.kind == "In":
         values = [constant_value(v) for v in e.children[1:]]
@@ -182,7 +187,7 @@ def _pattern(e: Expression, relation: RelationStatistics) -> float:
         if "%" not in pattern and "_" not in pattern:
             attribute = column_of(e.children[0])
             ndv = relation.distinct(attribute.bit) if attribute else None
-            return EQUAL if ndv is None else 1.0 / ndv
+            return _equal(relation) if ndv is None else 1.0 / ndv
         return 1.0 if not pattern.strip("%") else PREFIX if pattern[0] not in "%_" else CONTAINS
     return CONTAINS
 

@@ -35,7 +35,9 @@ class Builder:
         attribute = self.columns[vertex][name]
         if ndv is not None:
             rows = self.rows[vertex]
-            self.known[vertex][attribute.bit] = ColumnStatistics(ndv=min(ndv, rows), key=ndv >= rows)
+            self.known[vertex][attribute.bit] = ColumnStatistics(
+                ndv=min(ndv, rows), key_values=rows if ndv >= rows else None
+            )
         return reference(attribute)
 
     def equal(self, i: int, j: int, a: Expression | None = None, b: Expression | None = None, **flags: int) -> None:

@@ -1,0 +1,110 @@
+"""What `optimize_joins()` itself costs, beside the time of Spark's own optimizer on the same query.
+
+    python -m benchmarks.overhead [--most 30] [--repeat 20] [--memory]
+
+For 2 … 30 joins (a chain with a filter on every third table, written in a bad order): the whole call, warm, from the
+DataFrame to the new DataFrame; and Spark's `optimizedPlan` of a fresh DataFrame with the cost-based optimizer off and
+on (tables ANALYZEd, so that it has something to do up to its limit of 12). The target is 60 ms at 10 joins.
+
+`--memory` calls it 1,000 times and prints the driver's heap after a collection, the number of objects that py4j holds
+and the open handles of the shim, every 250 calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import tempfile
+from typing import Any
+
+import pyjoinopt
+from benchmarks.common import machine, measure, session
+from pyjoinopt.bridge.shim import bridge_for
+
+
+def tables(spark: Any, count: int) -> None:
+    """Chain tables t0 … tn, saved and ANALYZEd."""
+    from pyspark.sql import functions as F
+
+    for i in range(count):
+        rows = 200 + 37 * ((i * 7) % 11)
+        frame = spark.range(rows).select(
+            F.col("id").alias(f"k{i}"), (F.col("id") % (rows // 2)).alias(f"f{i}"), (F.col("id") % 13).alias(f"v{i}")
+        )
+        frame.coalesce(1).write.mode("overwrite").saveAsTable(f"t{i}")
+        spark.sql(f"ANALYZE TABLE t{i} COMPUTE STATISTICS FOR ALL COLUMNS")
+
+
+def query(joins: int) -> str:
+    """`joins` joins in a FROM list that zigzags through the chain."""
+    order = [i for pair in zip(range(joins + 1), range(joins, -1, -1)) for i in pair][: joins + 1]
+    predicates = [f"t{i}.f{i} = t{i + 1}.k{i + 1}" for i in range(joins)]
+    filters = [f"t{i}.v{i} < 5" for i in range(0, joins + 1, 3)]
+    names = ", ".join(f"t{i}" for i in dict.fromkeys([*order, *range(joins + 1)]))
+    return f"SELECT count(*) AS n, sum(v0) AS s FROM {names} WHERE {' AND '.join(predicates + filters)}"
+
+
+def spark_milliseconds(spark: Any, text: str, cbo: bool, repeat: int) -> float:
+    """Median time of Spark's optimizer on a fresh DataFrame."""
+    spark.conf.set("spark.sql.cbo.enabled", cbo)
+    spark.conf.set("spark.sql.cbo.joinReorder.enabled", cbo)
+    frames = [spark.sql(text) for _ in range(repeat + 5)]
+    times = measure(lambda: frames.pop()._jdf.queryExecution().optimizedPlan(), repeat)
+    spark.conf.set("spark.sql.cbo.enabled", False)
+    spark.conf.set("spark.sql.cbo.joinReorder.enabled", False)
+    return times[len(times) // 2]
+
+
+def memory(spark: Any, text: str) -> None:
+    """Heap, py4j objects and handles over a thousand calls."""
+    frame = spark.sql(text)
+    jvm = spark._jvm
+    runtime = jvm.java.lang.Runtime.getRuntime()
+    print("\ncalls   driver heap   py4j objects   open handles")
+    for calls in range(1, 1001):
+        frame.optimize_joins(strict=True)
+        if calls % 250 == 0 or calls == 1:
+            gc.collect()
+            jvm.java.lang.System.gc()
+            used = (runtime.totalMemory() - runtime.freeMemory()) / 1e6
+            handles = bridge_for(frame).openHandles()
+            print(f"{calls:5}   {used:8.1f} MB   {_py4j_objects():12}   {handles:12}")
+
+
+def _py4j_objects() -> int:
+    """Objects that the JVM keeps alive because Python may still name them."""
+    from py4j.finalizer import ThreadSafeFinalizer
+
+    return len(ThreadSafeFinalizer.finalizers)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--most", type=int, default=30)
+    parser.add_argument("--repeat", type=int, default=20)
+    parser.add_argument("--memory", action="store_true")
+    arguments = parser.parse_args()
+    spark = session(**{"spark.sql.catalogImplementation": "in-memory", "spark.sql.warehouse.dir": tempfile.mkdtemp()})
+    tables(spark, arguments.most + 1)
+    print(f"{machine()}, Spark {spark.version}, median of {arguments.repeat}, milliseconds")
+    print("joins   optimize_joins   Spark, CBO off   Spark, CBO on   pairs   strategy")
+    for joins in sorted({2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, arguments.most}):
+        if joins > arguments.most:
+            continue
+        text = query(joins)
+        frame = spark.sql(text)
+        ours = measure(lambda frame=frame: pyjoinopt.optimize_joins(frame, strict=True), arguments.repeat, warm=10)
+        report = pyjoinopt.join_report(frame, strict=True)
+        off, on = (spark_milliseconds(spark, text, cbo, arguments.repeat) for cbo in (False, True))
+        group = report.groups[0] if report.groups else None
+        print(
+            f"{joins:5}   {ours[len(ours) // 2]:14.1f}   {off:14.1f}   {on:13.1f}   "
+            f"{group.pairs if group else 0:5}   {group.strategy if group else '-'}"
+        )
+    if arguments.memory:
+        memory(spark, query(min(10, arguments.most)))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

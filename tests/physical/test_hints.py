@@ -1,0 +1,106 @@
+"""Broadcast hints: only on what is proved, only where Spark is wrong."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pyjoinopt.physical.hints import broadcast_hint
+from pyjoinopt.plan.nodes import Filter, Join
+from pyjoinopt.statistics.cardinality import estimate_plan
+from pyjoinopt.statistics.relation import RelationStatistics
+from tests.statistics.tables import TABLES, col, eq, leaf, lit
+from tests.statistics.test_cardinality import group, node
+
+LIMIT = 10485760
+LARGE = RelationStatistics(1e9, 1e11, "footers", True, upper_bound=1e9)
+SMALL = RelationStatistics(100.0, 4000.0, "footers", False, upper_bound=1000.0)  # 40 bytes a row
+GUESS = RelationStatistics(100.0, 4000.0, "footers", False)  # as small, but nothing is proved
+
+
+def hint(
+    kind: str, left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float] = (1e11, 1e9),
+    threshold: float = LIMIT, existing: tuple[str | None, str | None] = (None, None),
+) -> tuple[str | None, str | None]:  # fmt: skip
+    return broadcast_hint(kind, left, right, *believed, threshold, existing)[:2]
+
+
+def test_proved_side_that_spark_overrates() -> None:
+    assert hint("Inner", LARGE, SMALL) == (None, "BROADCAST")
+    assert hint("Inner", SMALL, LARGE) == ("BROADCAST", None)
+    reason = broadcast_hint("Inner", LARGE, SMALL, 1e11, 1e9, LIMIT)[2]
+    assert "1,000 rows" in reason and "40.0 kB" in reason
+
+
+def test_estimates_alone_are_no_promise() -> None:
+    assert hint("Inner", LARGE, GUESS) == (None, None)
+    assert hint("Inner", GUESS, GUESS) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "right"),
+    [
+        ("Inner", True, True), ("Cross", True, True), ("LeftOuter", False, True), ("RightOuter", True, False),
+        ("FullOuter", False, False), ("LeftSemi", False, True), ("LeftAnti", False, True),
+        ("ExistenceJoin", False, True),
+    ],
+)  # fmt: skip
+def test_only_sides_that_the_type_allows(kind: str, left: bool, right: bool) -> None:
+    assert hint(kind, SMALL, LARGE, (1e9, 1e11)) == ("BROADCAST" if left else None, None)
+    assert hint(kind, LARGE, SMALL) == (None, "BROADCAST" if right else None)
+
+
+def test_never_where_spark_broadcasts_by_itself() -> None:
+    assert hint("Inner", LARGE, SMALL, (1e11, 1000)) == (None, None)
+    assert hint("Inner", SMALL, LARGE, (1e11, LIMIT)) == (None, None)
+    # The left side of a left join cannot be broadcast: that Spark thinks it small changes nothing.
+    assert hint("LeftOuter", LARGE, SMALL, (1000, 1e9)) == (None, "BROADCAST")
+
+
+def test_never_beyond_the_threshold() -> None:
+    per_row = 40.0
+    rows = LIMIT / per_row
+    fits = RelationStatistics(1.0, per_row, "footers", False, upper_bound=rows)
+    over = RelationStatistics(1.0, per_row, "footers", False, upper_bound=rows + 1)
+    assert hint("Inner", LARGE, fits) == (None, "BROADCAST")
+    assert hint("Inner", LARGE, over) == (None, None)
+    assert hint("Inner", LARGE, SMALL, threshold=-1) == (None, None)
+    assert hint("Inner", LARGE, SMALL, threshold=100) == (None, None)
+
+
+def test_the_smaller_proved_side() -> None:
+    smaller = RelationStatistics(10.0, 400.0, "footers", False, upper_bound=10.0)
+    assert hint("Inner", smaller, SMALL) == ("BROADCAST", None)
+    assert hint("Inner", SMALL, smaller) == (None, "BROADCAST")
+    assert hint("Inner", SMALL, SMALL) == (None, "BROADCAST")
+
+
+def test_hints_of_the_query_stay() -> None:
+    assert hint("Inner", LARGE, SMALL, existing=("SHUFFLE_MERGE", None)) == (None, None)
+
+
+def test_sides_of_plans() -> None:
+    """A filtered small table, an aggregate, a limit: proved. A filtered large table: only guessed."""
+    huge = estimate_plan(TABLES["lines"], leaf)
+
+    def given(plan: object) -> bool:
+        return hint("Inner", huge, estimate_plan(plan, leaf), (1e11, 1e11))[1] is not None  # type: ignore[arg-type]
+
+    nations, customers = TABLES["nations"], TABLES["customers"]
+    assert given(Filter(eq("n_name", lit("GERMANY")), nations))
+    assert given(group(customers, "c_nation"))
+    assert given(group(TABLES["lines"]))
+    assert given(node("GlobalLimit", TABLES["orders"], limit=100))
+    assert given(Join(nations, nations, "Cross"))
+    assert not given(Filter(eq("o_key", lit(5)), TABLES["orders"]))
+    assert not given(group(TABLES["orders"], "o_status"))  # nobody counted its values
+    assert not given(Join(customers, customers, "Cross"))
+    assert not given(node("LocalLimit", TABLES["orders"], limit=100))
+    assert given(group(Filter(eq(col("o_status"), lit("F")), TABLES["orders"]), "o_date"))
+
+
+def test_empty_sides() -> None:
+    empty = RelationStatistics(0.0, 0.0, "footers", True, upper_bound=0.0)
+    assert hint("Inner", LARGE, empty) == (None, "BROADCAST")
+    assert math.isinf(GUESS.bytes_bound)

@@ -1,0 +1,247 @@
+"""Rows of plans, from what is known of tables."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
+from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias, relation
+from pyjoinopt.plan.tree import post_order
+from pyjoinopt.statistics.cardinality import default_leaf, estimate_plan
+from pyjoinopt.statistics.plans import PlanEstimates
+from pyjoinopt.statistics.relation import RelationStatistics, from_json, row_width, unknown
+from tests.statistics.tables import COLUMNS, ROWS, TABLES, col, eq, leaf, lit
+
+NEW = Attribute(100, 100, "new", "bigint")
+
+
+def rows(plan: LogicalPlan) -> float:
+    return estimate_plan(plan, leaf).rows
+
+
+def bound(plan: LogicalPlan) -> float:
+    return estimate_plan(plan, leaf).upper_bound
+
+
+def node(kind: str, *children: LogicalPlan, output: tuple[Attribute, ...] | None = None, **info: Any) -> LogicalPlan:
+    return LogicalPlan(kind, children, children[0].output if output is None else output, info=info)
+
+
+def group(child: LogicalPlan, *keys: str) -> Aggregate:
+    grouping = tuple(col(k) for k in keys)
+    count = Expression("Alias", (Expression("Count", type="bigint"),), "bigint", attribute=NEW)
+    return Aggregate(grouping, (*grouping, count), child, (*(COLUMNS[k] for k in keys), NEW))
+
+
+def test_tables_are_exact() -> None:
+    known = estimate_plan(TABLES["orders"], leaf)
+    assert known.rows == known.upper_bound == ROWS["orders"]
+    assert known.exact and known.source == "footers"
+    assert known.column(COLUMNS["o_cust"].bit).guessed
+
+
+def test_what_keeps_rows() -> None:
+    plan: LogicalPlan = TABLES["orders"]
+    plan = SubqueryAlias("o", Project((col("o_key"), col("o_cust")), plan))
+    for kind in ("Sort", "Repartition", "ResolvedHint", "Window"):
+        plan = node(kind, plan)
+    known = estimate_plan(plan, leaf)
+    assert known.rows == ROWS["orders"] == known.upper_bound
+    assert known.exact
+    assert known.column(COLUMNS["o_cust"].bit).max == 149_999
+    assert known.bytes == ROWS["orders"] * 24
+
+
+def test_renamed_columns_keep_statistics() -> None:
+    alias = Expression("Alias", (col("o_cust"),), "bigint", attribute=NEW)
+    known = estimate_plan(Project((alias,), TABLES["orders"]), leaf)
+    assert known.column(NEW.bit).max == 149_999
+    year = Expression("Alias", (Expression("Year", (col("o_date"),), "int"),), "int", attribute=NEW)
+    known = estimate_plan(Project((year,), TABLES["orders"]), leaf)
+    assert known.column(NEW.bit).ndv == 10440 - 8035 + 1
+    years_of_keys = Expression("Alias", (Expression("Year", (col("o_key"),), "int"),), "int", attribute=NEW)
+    known = estimate_plan(Project((years_of_keys,), TABLES["orders"]), leaf)
+    assert known.column(NEW.bit).key_values is None
+
+
+def test_filter() -> None:
+    assert rows(Filter(call("LessThan", col("o_cust"), lit(75_000)), TABLES["orders"])) == pytest.approx(
+        750_000, rel=0.01
+    )
+    assert bound(Filter(call("LessThan", col("o_cust"), lit(75_000)), TABLES["orders"])) == ROWS["orders"]
+
+
+def test_aggregates() -> None:
+    by_nation = estimate_plan(group(TABLES["customers"], "c_nation"), leaf)
+    assert by_nation.rows == 25
+    assert by_nation.upper_bound == 26  # the range holds 25 numbers, and there may be NULLs
+    assert by_nation.column(COLUMNS["c_nation"].bit).key_values == 25
+    pair = estimate_plan(group(TABLES["supplies"], "s_part", "s_supp"), leaf)
+    assert pair.rows == pair.upper_bound == ROWS["supplies"]
+    total = estimate_plan(group(TABLES["orders"]), leaf)
+    assert total.rows == total.upper_bound == 1 and total.exact
+    text = estimate_plan(group(TABLES["orders"], "o_status"), leaf)
+    assert 1 <= text.rows <= ROWS["orders"] and text.upper_bound == ROWS["orders"]
+
+
+def test_distinct_and_deduplicate() -> None:
+    nation = Project((col("c_nation"),), TABLES["customers"])
+    assert rows(node("Distinct", nation)) == 25
+    assert bound(node("Distinct", nation)) == 26
+    assert rows(node("Deduplicate", TABLES["customers"], keys=[COLUMNS["c_nation"].bit])) == 25
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "most"),
+    [
+        ("Inner", 1_500_000, math.inf),
+        ("LeftOuter", 1_500_000, math.inf),
+        ("RightOuter", 1_500_000, math.inf),
+        ("FullOuter", 1_500_000, math.inf),
+        ("LeftSemi", 1_500_000, 1_500_000),
+        ("LeftAnti", 75_000, 1_500_000),
+        ("ExistenceJoin", 1_500_000, 1_500_000),
+        ("LeftSingle", 1_500_000, 1_500_000),
+    ],
+)
+def test_joins_of_every_type(kind: str, expected: float, most: float) -> None:
+    plan = Join(TABLES["orders"], TABLES["customers"], kind, eq("o_cust", "c_key"))
+    known = estimate_plan(plan, leaf)
+    assert known.rows == pytest.approx(expected, rel=0.01)
+    assert known.upper_bound <= max(most, ROWS["orders"] * (ROWS["customers"] + 1) + ROWS["customers"])
+
+
+def test_semi_join_with_few_keys() -> None:
+    few = Filter(call("LessThan", col("c_key"), lit(15_000)), TABLES["customers"])
+    semi = Join(TABLES["orders"], few, "LeftSemi", eq("o_cust", "c_key"))
+    anti = Join(TABLES["orders"], few, "LeftAnti", eq("o_cust", "c_key"))
+    assert rows(semi) == pytest.approx(150_000, rel=0.01)
+    assert rows(anti) == pytest.approx(1_350_000, rel=0.01)
+
+
+def test_foreign_key_with_gaps() -> None:
+    """Both ranges hold six million numbers, but there are only as many keys as orders."""
+    assert rows(Join(TABLES["lines"], TABLES["orders"], "Inner", eq("l_order", "o_key"))) == pytest.approx(
+        ROWS["lines"]
+    )
+
+
+def test_filtered_key() -> None:
+    """The first tenth of the order keys has a tenth of the lines."""
+    early = Filter(call("LessThan", col("o_key"), lit(600_000)), TABLES["orders"])
+    joined = Join(TABLES["lines"], early, "Inner", eq("l_order", "o_key"))
+    assert rows(joined) == pytest.approx(ROWS["lines"] / 10, rel=0.01)
+
+
+def test_composite_key() -> None:
+    both = call("And", eq("l_part", "s_part"), eq("l_supp", "s_supp"))
+    assert rows(Join(TABLES["lines"], TABLES["supplies"], "Inner", both)) == pytest.approx(ROWS["lines"])
+
+
+def test_joins_without_equalities() -> None:
+    product = ROWS["nations"] * ROWS["customers"]
+    assert rows(Join(TABLES["nations"], TABLES["customers"], "Cross")) == product
+    ordering = call("LessThan", col("n_key"), col("c_nation"))
+    assert rows(Join(TABLES["nations"], TABLES["customers"], "Inner", ordering)) == pytest.approx(product / 3)
+    assert bound(Join(TABLES["nations"], TABLES["customers"], "Inner", ordering)) == product
+    assert rows(Join(TABLES["customers"], TABLES["nations"], "LeftOuter", lit(False))) == ROWS["customers"]
+    one_sided = eq("n_key", lit(3))
+    assert rows(Join(TABLES["nations"], TABLES["customers"], "Inner", one_sided)) == pytest.approx(product / 25)
+
+
+def test_limits_samples_and_sets() -> None:
+    orders = TABLES["orders"]
+    limited = node("GlobalLimit", node("LocalLimit", orders, limit=10), limit=10)
+    assert rows(limited) == bound(limited) == 10
+    assert rows(node("LocalLimit", orders, limit=10)) == 10
+    assert bound(node("LocalLimit", orders, limit=10)) == ROWS["orders"]  # of every partition
+    assert rows(node("GlobalLimit", orders, limit=None)) == ROWS["orders"]
+    assert rows(node("Sample", orders, fraction=0.1)) == pytest.approx(150_000)
+    assert rows(node("Union", orders, orders)) == 3_000_000
+    assert bound(node("Union", orders, orders)) == 3_000_000
+    nations = TABLES["nations"]
+    assert rows(node("Intersect", orders, nations)) == bound(node("Intersect", orders, nations)) == 25
+    assert rows(node("Except", orders, nations)) == bound(node("Except", orders, nations)) == ROWS["orders"]
+    assert rows(node("Generate", nations, output=(*nations.output, NEW))) > 25
+    assert bound(node("Generate", nations, output=(*nations.output, NEW))) == math.inf
+
+
+def test_expand_multiplies() -> None:
+    nations = TABLES["nations"]
+    lists = tuple(reference(a) for _ in range(3) for a in nations.output) + tuple(map(reference, nations.output))
+    plan = LogicalPlan("Expand", (nations,), nations.output, lists)
+    assert rows(plan) == bound(plan) == 75
+
+
+def test_unknown_operators_take_the_largest_input() -> None:
+    plan = node("SomethingNew", TABLES["nations"], TABLES["orders"])
+    known = estimate_plan(plan, leaf)
+    assert known.rows == ROWS["orders"] and known.upper_bound == math.inf and not known.exact
+
+
+def test_common_table_expressions() -> None:
+    output = tuple(Attribute(200 + i, 200 + i, a.name, a.type) for i, a in enumerate(TABLES["customers"].output))
+    definition = node("CTERelationDef", TABLES["customers"], cte=7)
+    ref = LogicalPlan("CTERelationRef", (), output, info={"cte": 7})
+    plan = node("WithCTE", definition, ref, output=output)
+    known = PlanEstimates(leaf, post_order(plan))(plan)
+    assert known.rows == ROWS["customers"]
+    assert known.column(200).max == 150_000  # its columns have new identities
+
+
+def test_sources() -> None:
+    def mixed(plan: LogicalPlan) -> RelationStatistics:
+        return leaf(plan) if plan is TABLES["nations"] else unknown(plan.output, 1e6)
+
+    joined = Join(TABLES["nations"], TABLES["customers"], "Inner", eq("n_key", "c_nation"))
+    assert estimate_plan(joined, mixed).source == "size"
+    assert estimate_plan(joined, leaf).source == "footers"
+
+
+def test_from_nothing_there_is_still_an_estimate() -> None:
+    t = relation("t", [Attribute(0, 0, "a")])
+    known = estimate_plan(t, default_leaf)
+    assert known.source == "default" and known.rows > 0 and known.upper_bound == math.inf
+    sized = LogicalPlan("LogicalRelation", (), (NEW,), info={"rel": {"bytes": 16_000}})
+    assert estimate_plan(sized, default_leaf).rows == 1000
+    enormous = LogicalPlan("LogicalRelation", (), (NEW,), info={"rel": {"bytes": 2**63 - 1}})
+    assert estimate_plan(enormous, default_leaf).source == "default"
+    counted = LogicalPlan("Range", (), (NEW,), info={"rows": 50})
+    assert estimate_plan(counted, default_leaf).upper_bound == 50
+
+
+def test_reading_the_protocol() -> None:
+    a, b, c = Attribute(0, 0, "a", "bigint"), Attribute(1, 1, "b", "string"), Attribute(2, 2, "c", "boolean")
+    entry = {
+        "rows": 1000,
+        "bytes": 50_000,
+        "source": "catalog",
+        "exact": False,
+        "columns": {"0": {"ndv": 900, "nulls": 100}},
+    }
+    known = from_json(entry, (a, b, c))
+    assert known.upper_bound == 1000  # the catalog is trusted
+    assert known.column(0).nulls == pytest.approx(0.1) and not known.column(0).guessed
+    assert known.column(0).key_values == 900
+    assert known.column(2).ndv_bound == 2
+    assert known.column(1).avg_len == 150  # all bytes of the file, and files are compressed
+    assert from_json({**entry, "source": "footers"}, (a, b, c)).upper_bound == math.inf  # extrapolated
+    for broken in (None, {}, {"error": "no such file"}, {"rows": None, "bytes": None, "columns": None}):
+        assert from_json(broken).rows > 0
+    empty = from_json({"rows": 0, "bytes": 0, "source": "footers", "exact": True, "columns": {}}, (a,))
+    assert empty.rows == 0 and empty.upper_bound == 0
+
+
+def test_widths_are_sparks() -> None:
+    types = {"int": 12, "bigint": 16, "string": 28, "decimal(20,0)": 24, "array<int>": 12, "timestamp": 16}
+    assert {t: row_width([Attribute(0, 0, "a", t)]) for t in types} == types
+
+
+def test_deep_plans() -> None:
+    plan: LogicalPlan = TABLES["nations"]
+    for _ in range(2500):
+        plan = Project(tuple(map(reference, plan.output)), plan)
+    assert rows(plan) == 25

@@ -1,0 +1,180 @@
+"""Rows of sets of relations."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from pyjoinopt.joins.edges import build_graph
+from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.plan.expressions import call, conjunction
+from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
+from pyjoinopt.statistics.cardinality import estimate_plan
+from pyjoinopt.statistics.graph import GraphEstimates
+from tests.joins.graphs import Builder, random_builder
+from tests.statistics.tables import KNOWN, ROWS, TABLES, col, eq, leaf, lit
+
+
+def group_of(plan: LogicalPlan) -> tuple[JoinGraph, GraphEstimates]:
+    (region,) = GroupFinder().find(plan).values()
+    graph, _ = build_graph(region, {})
+    return graph, GraphEstimates(graph, [estimate_plan(p, leaf) for p in graph.relations])
+
+
+def subsets(mask: int) -> Iterator[int]:
+    part = mask
+    while part:
+        yield part
+        part = (part - 1) & mask
+
+
+def test_foreign_keys_along_a_chain() -> None:
+    plan = Join(TABLES["lines"], TABLES["orders"], "Inner", eq("l_order", "o_key"))
+    plan = Join(plan, TABLES["customers"], "Inner", eq("o_cust", "c_key"))
+    plan = Join(plan, Filter(eq("n_name", lit("GERMANY")), TABLES["nations"]), "Inner", eq("c_nation", "n_key"))
+    _, estimates = group_of(plan)
+    assert estimates.rows(0b0011) == pytest.approx(ROWS["lines"])
+    assert estimates.rows(0b0111) == pytest.approx(ROWS["lines"])
+    assert estimates.rows(0b0110) == pytest.approx(ROWS["orders"])
+    assert estimates.rows(0b1111) == pytest.approx(ROWS["lines"] * 1.25 / 25)  # EQUAL keeps 1.25 of 25 nations
+    assert estimates.rows(0b0101) == pytest.approx(ROWS["lines"] * ROWS["customers"])  # nothing ties these
+
+
+def test_filter_on_another_column_leaves_the_key_domain() -> None:
+    """A tenth of the orders and a thousandth of the customers: a thousandth of the tenth match."""
+    orders = Filter(call("LessThan", col("o_total"), lit(56_720.0)), TABLES["orders"])
+    customers = Filter(eq("c_nation", lit(3)), TABLES["customers"])
+    plan = Join(
+        Join(orders, customers, "Inner", eq("o_cust", "c_key")), TABLES["nations"], "Inner", eq("c_nation", "n_key")
+    )
+    _, estimates = group_of(plan)
+    assert estimates.rows(0b001) == pytest.approx(150_000, rel=0.01)
+    assert estimates.rows(0b010) == pytest.approx(6_000)
+    assert estimates.rows(0b011) == pytest.approx(6_000, rel=0.01)
+
+
+def test_composite_key_is_capped() -> None:
+    both = conjunction([eq("l_part", "s_part"), eq("l_supp", "s_supp")])
+    plan = Join(TABLES["lines"], TABLES["supplies"], "Inner", both)
+    plan = Join(plan, TABLES["orders"], "Inner", eq("l_order", "o_key"))
+    _, estimates = group_of(plan)
+    assert estimates.rows(0b011) == pytest.approx(ROWS["lines"])
+    assert estimates.rows(0b111) == pytest.approx(ROWS["lines"])
+
+
+def test_composite_key_of_three_relations_is_capped_twice() -> None:
+    builder = Builder([1e6, 1e5, 2e5])
+    for i, j in ((0, 1), (1, 2)):
+        for name in ("x", "y"):
+            builder.equal(i, j, builder.column(i, name, 1e4), builder.column(j, name, 1e4))
+    graph = builder.graph()
+    estimates = GraphEstimates(graph, builder.statistics())
+    assert estimates.rows(0b011) == pytest.approx(1e6)
+    assert estimates.rows(0b111) == pytest.approx(2e6)
+
+
+def test_equality_class_counts_once() -> None:
+    """A.k = B.k, B.k = C.k and A.k = C.k say no more than two of them do."""
+    for pairs in ([(0, 1), (1, 2)], [(0, 1), (1, 2), (0, 2)]):
+        builder = Builder([1000.0, 1000.0, 1000.0])
+        for i, j in pairs:
+            builder.equal(i, j, builder.column(i, "k", 100.0), builder.column(j, "k", 100.0))
+        estimates = GraphEstimates(builder.graph(), builder.statistics())
+        assert estimates.rows(0b111) == pytest.approx(1e9 / 1e4)
+        assert estimates.rows(0b101) == pytest.approx(1e4)
+
+
+def test_class_divides_by_the_largest_domains() -> None:
+    builder = Builder([1000.0, 1000.0, 1000.0])
+    for i, j in [(0, 1), (1, 2)]:
+        builder.equal(i, j, *(builder.column(v, "k", (10.0, 200.0, 50.0)[v]) for v in (i, j)))
+    estimates = GraphEstimates(builder.graph(), builder.statistics())
+    assert estimates.rows(0b011) == pytest.approx(1e6 / 200)
+    assert estimates.rows(0b101) == pytest.approx(1e6 / 50)
+    assert estimates.rows(0b111) == pytest.approx(1e9 / 200 / 50)
+
+
+def test_unknown_keys_are_keys_of_the_smaller_side() -> None:
+    builder = Builder([1e6, 1000.0])
+    builder.equal(0, 1)
+    assert GraphEstimates(builder.graph(), builder.statistics()).rows(0b11) == pytest.approx(1e6)
+
+
+def test_waiting_predicate_takes_nothing_away_before_its_time() -> None:
+    builder = Builder([100.0, 100.0, 100.0])
+    builder.equal(0, 1, required=0b111)
+    builder.equal(1, 2)
+    estimates = GraphEstimates(builder.graph(), builder.statistics())
+    assert estimates.rows(0b011) == pytest.approx(10_000)
+    assert estimates.rows(0b111) == pytest.approx(100)
+
+
+def test_null_keys_find_no_partner() -> None:
+    builder = Builder([1000.0, 100.0])
+    a, b = builder.column(0, "a", 100.0), builder.column(1, "b", 100.0)
+    builder.equal(0, 1, a, b)
+    known = builder.statistics()
+    assert a.attribute is not None
+    column = replace(known[0].column(a.attribute.bit), nulls=0.4)
+    known[0] = replace(known[0], columns={a.attribute.bit: column})
+    assert GraphEstimates(builder.graph(), known).rows(0b11) == pytest.approx(600)
+
+
+def test_parts_give_the_same_rows_as_sets() -> None:
+    """Put together in any order, from any halves: the estimate belongs to the set."""
+    for seed in range(200):
+        rng = random.Random(seed)
+        builder = random_builder(seed)
+        graph = builder.graph()
+        estimates = GraphEstimates(graph, builder.statistics())
+        parts = [estimates.part(v) for v in range(len(graph))]
+        while len(parts) > 1:
+            a, b = (parts.pop(rng.randrange(len(parts))) for _ in range(2))
+            parts.append(estimates.joined(a, b))
+            both = parts[-1]
+            assert both.relations == a.relations | b.relations
+            assert max(0.0, both.log_rows) == pytest.approx(max(0.0, estimates._log_rows(both.relations)), abs=1e-6), (
+                seed
+            )
+
+
+def test_rows_are_at_least_one_and_at_most_the_product() -> None:
+    for seed in range(100):
+        builder = random_builder(seed)
+        graph = builder.graph()
+        estimates = GraphEstimates(graph, builder.statistics())
+        for relations in subsets(graph.everything):
+            product = 1.0
+            for v in vertices(relations):
+                product *= max(1.0, builder.rows[v])
+            assert 1 <= estimates.rows(relations) <= product * (1 + 1e-6), seed
+            assert estimates.bytes(relations) == pytest.approx(estimates.rows(relations) * estimates.width(relations))
+
+
+def test_a_thousand_relations_do_not_overflow() -> None:
+    builder = Builder([1e9] * 1000, [f"t{i}" for i in range(1000)])
+    estimates = GraphEstimates(builder.graph(), builder.statistics())
+    assert 1e290 < estimates.rows(estimates_all := (1 << 1000) - 1) < float("inf")
+    assert estimates.statistics(estimates_all).upper_bound == float("inf")
+
+
+def test_widths_count_needed_columns() -> None:
+    plan = Join(TABLES["lines"], TABLES["orders"], "Inner", eq("l_order", "o_key"))
+    (region,) = GroupFinder().find(plan).values()
+    graph, _ = build_graph(region, {})
+    known = [KNOWN["lines"], KNOWN["orders"]]
+    assert GraphEstimates(graph, known, needed=0).width(0b11) == 8 + 8 + 8  # the keys alone
+    assert GraphEstimates(graph, known).width(0b11) > 60
+
+
+def test_statistics_of_a_set_for_hints() -> None:
+    plan = Join(TABLES["customers"], TABLES["nations"], "Inner", eq("c_nation", "n_key"))
+    _, estimates = group_of(plan)
+    known = estimates.statistics(0b11)
+    assert known.rows == pytest.approx(ROWS["customers"])
+    assert known.upper_bound == ROWS["customers"] * 25
+    assert known.source == "footers" and not known.exact

@@ -1,0 +1,153 @@
+"""Fractions that predicates keep."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+
+import pytest
+
+from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, call, literal, reference
+from pyjoinopt.statistics import selectivity as s
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics, unknown
+from tests.statistics.tables import KNOWN, col, eq, lit
+
+A = reference(Attribute(0, 1, "a", "int"))
+B = reference(Attribute(1, 2, "b", "int"))
+T = RelationStatistics(
+    1000.0,
+    16000.0,
+    columns={
+        0: ColumnStatistics(ndv=100.0, min=1.0, max=100.0, nulls=0.0),
+        1: ColumnStatistics(ndv=10.0, min=0.0, max=9.0, nulls=0.2),
+    },
+)
+NOTHING = unknown()
+
+
+def of(e: Expression, known: RelationStatistics = T) -> float:
+    return s.selectivity(e, known)
+
+
+def listed(column: Expression, *values: object) -> Expression:
+    return Expression("In", (column, *(literal(v, "int") for v in values)))
+
+
+def test_equality() -> None:
+    assert of(eq(A, lit(5))) == pytest.approx(0.01)
+    assert of(eq(lit(5), A)) == pytest.approx(0.01)
+    assert of(eq(A, lit(500))) == 0
+    assert of(eq(B, lit(5))) == pytest.approx(0.08)  # a fifth is NULL
+    assert of(eq(A, literal(None, "int"))) == 0
+    assert of(eq(A, lit(5)), NOTHING) == s.EQUAL
+    assert of(eq(A, B)) == pytest.approx(0.01)
+    five_rows = RelationStatistics(5.0, 60.0)
+    assert of(eq(A, lit(5)), five_rows) == pytest.approx(0.2)  # five rows have five values at most
+
+
+def test_null_tests() -> None:
+    assert of(call("IsNull", B)) == pytest.approx(0.2)
+    assert of(call("IsNotNull", B)) == pytest.approx(0.8)
+    assert of(call("IsNotNull", A), NOTHING) >= 0.95  # Spark adds these everywhere: they count little
+    assert of(call("EqualNullSafe", B, literal(None, "int"))) == pytest.approx(0.2)
+    never_null = reference(Attribute(7, 7, "k", "int", nullable=False))
+    assert of(call("IsNull", never_null)) == 0 and of(call("IsNotNull", never_null)) == 1
+
+
+def test_ranges() -> None:
+    assert of(call("LessThan", A, lit(1000))) == 1
+    assert of(call("GreaterThan", A, lit(1000))) == 0
+    assert of(call("LessThanOrEqual", A, lit(50))) == pytest.approx(49 / 99)
+    assert of(call("GreaterThan", lit(50), A)) == pytest.approx(49 / 99)
+    assert of(call("LessThan", A, lit(5)), NOTHING) == pytest.approx(s.RANGE)
+    low, high = call("GreaterThanOrEqual", A, lit(40)), call("LessThan", A, lit(50))
+    assert of(call("And", low, high)) == pytest.approx(10 / 99)  # not 60 % of 49 %
+    assert of(call("And", low, high), NOTHING) == pytest.approx(s.BETWEEN)
+    assert of(Expression("Between", (call("And", low, high),))) == pytest.approx(10 / 99)
+
+
+def test_dates_decimals_and_casts() -> None:
+    orders = KNOWN["orders"]
+    middle = datetime.date(1970, 1, 1) + datetime.timedelta(days=(8035 + 10440) // 2)
+    assert of(call("LessThan", col("o_date"), lit(middle)), orders) == pytest.approx(0.5, abs=0.01)
+    text = Expression("Cast", (lit(middle.isoformat()),), "date")
+    assert of(call("LessThan", col("o_date"), text), orders) == pytest.approx(0.5, abs=0.01)
+    shifted = Expression("DateSub", (lit(middle), lit(100)), "date")
+    assert of(call("LessThan", col("o_date"), shifted), orders) == pytest.approx(0.458, abs=0.01)
+    wide = Expression("Cast", (col("o_cust"),), "decimal(20,0)")
+    half = literal(Decimal("75000.0"), "decimal(6,1)")
+    assert of(call("LessThan", wide, half), orders) == pytest.approx(0.5, abs=0.01)
+    as_text = Expression("Cast", (col("o_cust"),), "string")
+    assert of(call("LessThan", as_text, lit("7")), orders) == pytest.approx(s.RANGE)
+    stamp = Expression("Cast", (col("o_date"),), "timestamp")  # microseconds: the range in days says nothing
+    assert of(call("LessThan", stamp, literal(10**15, "timestamp")), orders) == pytest.approx(s.RANGE)
+
+
+def test_lists() -> None:
+    assert of(listed(A, 1, 2, 3)) == pytest.approx(0.03)
+    assert of(listed(A, 1, 2, 3000)) == pytest.approx(0.02)
+    assert of(listed(A, *range(1, 90)), NOTHING) == s.BOOLEAN
+    many = Expression("InSet", (A,), info={"hset": 20})
+    assert of(many) == pytest.approx(0.2)
+
+
+def test_and_or_not() -> None:
+    five, six = eq(A, lit(5)), eq(B, lit(6))
+    assert of(call("And", five, six)) == pytest.approx(0.01 * 0.08)
+    assert of(call("Or", five, six)) == pytest.approx(0.01 + 0.08 - 0.01 * 0.08)
+    assert of(call("Not", five)) == pytest.approx(0.99)
+    assert of(call("Not", six)) == pytest.approx(0.72)  # NULLs are not kept either
+    assert of(lit(True)) == 1 and of(lit(False)) == 0
+    assert of(call("Not", call("Not", five))) == pytest.approx(0.01)
+
+
+def test_patterns_and_the_rest() -> None:
+    def like(pattern: str) -> float:
+        return of(Expression("Like", (col("n_name"), lit(pattern))), KNOWN["nations"])
+
+    assert like("GER%") == s.PREFIX
+    assert like("%GER%") == s.CONTAINS
+    assert like("GERMANY") == s.EQUAL
+    assert like("%") == 1
+    assert of(Expression("StartsWith", (A, lit("x")))) == s.PREFIX
+    assert of(Expression("ScalaUDF", (A,))) == s.OTHER
+    assert of(Expression("Exists", flags=SUBQUERY)) == s.SUBQUERY_TEST
+    assert of(reference(Attribute(3, 3, "flag", "boolean"))) == s.BOOLEAN
+
+
+def test_every_answer_is_a_fraction() -> None:
+    leaves = [eq(A, lit(5)), call("LessThan", B, lit(3)), call("IsNull", B), listed(B, 1, 2), lit(None), lit(1)]
+    pool = list(leaves)
+    for i in range(60):
+        kind = ("And", "Or", "Not")[i % 3]
+        parts = [pool[(i * 7) % len(pool)], pool[(i * 11 + 3) % len(pool)]]
+        pool.append(call(kind, *parts[: 1 if kind == "Not" else 2]))
+    for known in (T, NOTHING, RelationStatistics(0.0, 0.0)):
+        for e in pool:
+            assert 0 <= of(e, known) <= 1
+            assert math.isfinite(of(e, known))
+
+
+def test_deep_predicates() -> None:
+    e = eq(A, lit(0))
+    for i in range(3000):
+        e = call("Or" if i % 2 else "And", call("Not", e), eq(A, lit(i)))
+    assert 0 <= of(e) <= 1
+
+
+def test_filter_narrows_columns() -> None:
+    after = s.apply_filter(T, call("And", call("LessThan", A, lit(51)), eq(B, lit(3))))
+    assert after.rows == pytest.approx(1000 * 50 / 99 * 0.08)
+    assert after.column(0).max == 51 and after.column(0).ndv == pytest.approx(50.5, abs=0.1)
+    assert after.column(1).ndv == 1 and after.column(1).nulls == 0
+    assert not after.exact and after.base_rows == 1000
+    # A filter on one column does not change what another column's values are drawn from.
+    other = s.apply_filter(T, eq(B, lit(3)))
+    assert other.column(0).ndv == 100 and other.distinct(0) == pytest.approx(80)
+
+
+def test_filter_keeps_the_proved_bound() -> None:
+    known = KNOWN["nations"]
+    after = s.apply_filter(known, eq("n_name", lit("GERMANY")))
+    assert after.upper_bound == 25 and after.rows == pytest.approx(25 * s.EQUAL)
