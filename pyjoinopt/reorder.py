@@ -17,8 +17,9 @@ from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.group import GroupFinder, Region
 from pyjoinopt.joins.search import cost_of, search
 from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import describe, reference
-from pyjoinopt.plan.nodes import Aggregate, Join, LogicalPlan, Project
+from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport, RelationReport
 from pyjoinopt.statistics.cardinality import GraphEstimates
@@ -54,7 +55,7 @@ class Reorderer:
             self.report.refuse(refusal.where, refusal.reason)
         nodes = list(post_order(root))
         ordered_for = _parents_that_read_positions(nodes, root)
-        needed = needed_columns(nodes, root)
+        needed = needed_columns(root)
         done: dict[int, LogicalPlan] = {}
         for node in nodes:
             region = groups.get(id(node))
@@ -104,24 +105,6 @@ def _parents_that_read_positions(nodes: list[LogicalPlan], root: LogicalPlan) ->
         if not isinstance(node, (Project, Aggregate)):
             ids.update(id(child) for child in node.children)
     return ids
-
-
-def needed_columns(nodes: list[LogicalPlan], root: LogicalPlan) -> dict[int, int]:
-    """For each node (by id) the columns of it that the rest of the plan reads; Spark prunes the others.
-
-    Args:
-        nodes: the nodes in post-order.
-        root: the last of them; all its columns are needed.
-    """
-    needed = {id(root): root.output_set}
-    for node in reversed(nodes):
-        passes_on = 0 if isinstance(node, (Project, Aggregate)) else needed.get(id(node), node.output_set)
-        wanted = passes_on | node.references
-        if len(node.children) > 1 and not isinstance(node, Join):
-            wanted = -1  # columns are matched by position there
-        for child in node.children:
-            needed[id(child)] = needed.get(id(child), 0) | (wanted & child.output_set)
-    return needed
 
 
 def group_report(

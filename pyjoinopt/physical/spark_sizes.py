@@ -12,7 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import reduce
+from operator import or_
 
+from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import conjuncts
 from pyjoinopt.plan.nodes import ANTI, SEMI, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
@@ -25,9 +28,6 @@ UNKNOWN = (1 << 63) - 1
 _CEILING = 1 << 200
 
 LeafBytes = Callable[[LogicalPlan], float | None]
-
-#: Operators that need all columns of their input whatever is read of their result.
-_WHOLE = frozenset({"Distinct", "Union", "Intersect", "Except", "Deduplicate", "WithCTE", "CTERelationDef"})
 
 
 def exported_bytes(leaf: LogicalPlan) -> float | None:
@@ -55,7 +55,7 @@ class SparkSizes:
         leaf_bytes: LeafBytes = exported_bytes,
     ) -> None:
         self._unknown = int((conf or {}).get("spark.sql.defaultSizeInBytes", UNKNOWN))
-        self._needed = -1 if root is None else needed_columns(root)
+        self._needed = -1 if root is None else reduce(or_, needed_columns(root).values())
         self._leaf_bytes = leaf_bytes
         self._known: dict[int, tuple[LogicalPlan, int]] = {}  # the node is kept, so that its id stays its own
         nodes = [] if root is None else post_order(root)
@@ -79,7 +79,9 @@ class SparkSizes:
 
     def _below(self, node: LogicalPlan) -> tuple[LogicalPlan, ...]:
         definition = self._definitions.get(node.info.get("cte")) if node.kind == "CTERelationRef" else None
-        return node.children if definition is None else (definition,)
+        if definition is not None:
+            return (definition,)
+        return () if node.cached else node.children
 
     def _width(self, node: LogicalPlan) -> float:
         return row_width(a for a in node.output if a.mask & self._needed)
@@ -154,26 +156,3 @@ def _distinct_keys(plan: LogicalPlan) -> int | None:
     else:
         return None
     return unique if not unique & ~plan.output_set else None
-
-
-def needed_columns(root: LogicalPlan) -> int:
-    """The attributes that anything in the plan reads, its result included; the others Spark prunes away."""
-    order = list(post_order(root))
-    required = {id(node): 0 for node in order}
-    required[id(root)] = root.output_set
-    needed = 0
-    for node in reversed(order):
-        own = required[id(node)]
-        needed |= own
-        if isinstance(node, Project):
-            reads = 0
-            for e, attribute in zip(node.expressions, node.output):
-                if attribute.mask & own:
-                    reads |= e.references
-        elif node.kind in _WHOLE or len(node.children) == 1 and not node.children[0].output_set & node.output_set:
-            reads = -1
-        else:
-            reads = own | node.references
-        for child in node.children:
-            required[id(child)] |= reads & child.output_set
-    return needed

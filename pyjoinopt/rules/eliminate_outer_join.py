@@ -33,7 +33,7 @@ from pyjoinopt.plan.nodes import FULL, INNER, LEFT, OUTER, RIGHT, Aggregate, Fil
 from pyjoinopt.plan.nulls import TRUE, VALUE, outcomes
 from pyjoinopt.plan.tree import transform_down
 from pyjoinopt.rules.naming import plan_name
-from pyjoinopt.rules.predicate_helper import is_only_a_name
+from pyjoinopt.rules.predicate_helper import is_only_a_name, written_out
 
 _DUPLICATE_AGNOSTIC = frozenset({"Max", "Min", "BitAndAgg", "BitOrAgg", "CollectSet", "First", "Last"})
 _WORDS = {LEFT: "left", RIGHT: "right", FULL: "full", INNER: "inner"}
@@ -96,7 +96,7 @@ class _Rule:
             join_type = INNER if left or right else join.join_type
         if join_type == join.join_type:
             return node
-        reasons = list(dict.fromkeys(describe(p) for p in (left, right) if p is not None))
+        reasons = list(dict.fromkeys(describe(written_out(p)) for p in (left, right) if p is not None))
         verb = "rejects" if len(reasons) == 1 else "reject"
         self._tell(join, f"became {_WORDS[join_type]}: {' and '.join(reasons)} {verb} NULLs")
         return node.with_children((join.with_type(join_type),))
@@ -123,6 +123,7 @@ class _Rule:
             return True
         if not predicate.deterministic or predicate.contains & (CORRELATED | OUTER_REFERENCE):
             return False
+        predicate = written_out(predicate)
         if predicate.contains & UNEVALUABLE and any(
             e.flags & UNEVALUABLE and e.kind != "AttributeReference" for e in walk(predicate)
         ):

@@ -10,13 +10,16 @@ import duckdb
 
 import pyjoinopt
 from tests.support.compare import assert_same_rows, assert_same_schema
-from tests.support.querytree import Query
+from tests.support.querytree import Query, Table, all_nodes
 from tests.support.render_dataframe import run_pyspark, to_pyspark
 from tests.support.render_sql import to_sql
+from tests.support.sampledata import sample_tables
 from tests.support.shrink import shrunk
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+Options = dict[str, str]
 
 
 @dataclass
@@ -26,13 +29,22 @@ class Failure:
     number: int
     query: Query
     form: str
+    options: Options
     reason: str
 
     def text(self, seed: int) -> str:
-        """Everything needed to see it again."""
-        code = to_pyspark(self.query) if self.form == "dataframe" else f'df = spark.sql("""{to_sql(self.query)}""")'
+        """Everything needed to see it again: how to repeat the run, and code to paste, tables included."""
         again = f"pytest tests/fuzz --fuzz-seed {seed} --fuzz-only {self.number}"
-        return f"query {self.number} ({again})\n{self.reason}\n\nsmallest form found:\n{code}\n"
+        used = {node.name for node in all_nodes(self.query) if isinstance(node, Table)}
+        views = [
+            f'spark.sql("""{table.values_sql()}""").createOrReplaceTempView("{table.name}")'
+            for table in sample_tables(seed)
+            if table.name in used
+        ]
+        code = to_pyspark(self.query) if self.form == "dataframe" else f'df = spark.sql("""{to_sql(self.query)}""")'
+        named = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        lines = [*views, code, f"df.optimize_joins(strict=True{named})"]
+        return "\n".join([f"query {self.number} ({again})", self.reason, "", "smallest form found:", *lines, ""])
 
 
 @dataclass
@@ -48,8 +60,17 @@ def frame(spark: SparkSession, query: Query, form: str) -> DataFrame:
     return spark.sql(to_sql(query)) if form == "sql" else run_pyspark(spark, to_pyspark(query))
 
 
-def compare(spark: SparkSession, database: duckdb.DuckDBPyConnection, query: Query, form: str) -> Counter[str]:
+def compare(
+    spark: SparkSession, database: duckdb.DuckDBPyConnection, query: Query, form: str, options: Options
+) -> Counter[str]:
     """Run one query three ways.
+
+    Args:
+        spark: the session to run in.
+        database: the same tables in DuckDB.
+        query: what to ask.
+        form: "sql" or "dataframe".
+        options: for `optimize_joins`.
 
     Returns:
         What the optimizer did.
@@ -59,7 +80,7 @@ def compare(spark: SparkSession, database: duckdb.DuckDBPyConnection, query: Que
     """
     plain = frame(spark, query, form)
     rows = plain.collect()
-    fast = plain.optimize_joins(strict=True)
+    fast = plain.optimize_joins(strict=True, **options)
     assert_same_schema(plain, fast)
     assert_same_rows(rows, fast, label=("plain Spark", "optimised"))
     third = database.cursor().execute(to_sql(query)).fetchall()
@@ -76,24 +97,32 @@ def compare(spark: SparkSession, database: duckdb.DuckDBPyConnection, query: Que
     )
 
 
-def complaint(spark: SparkSession, database: duckdb.DuckDBPyConnection, query: Query, form: str) -> str | None:
+def complaint(
+    spark: SparkSession, database: duckdb.DuckDBPyConnection, query: Query, form: str, options: Options
+) -> str | None:
     """What is wrong with the answers, or None."""
     try:
-        compare(spark, database, query, form)
+        compare(spark, database, query, form, options)
     except Exception as problem:  # any failure of any kind is what this is looking for
         return f"{type(problem).__name__}: {str(problem)[:1500]}"
     return None
 
 
 def smallest(
-    spark: SparkSession, database: duckdb.DuckDBPyConnection, number: int, query: Query, form: str, budget: int = 120
+    spark: SparkSession,
+    database: duckdb.DuckDBPyConnection,
+    number: int,
+    query: Query,
+    form: str,
+    options: Options,
+    budget: int = 120,
 ) -> Failure:
     """The failure of one query, after shrinking it. A cut that fails in another way is not taken."""
-    first = complaint(spark, database, query, form) or "it failed once and not again"
+    first = complaint(spark, database, query, form, options) or "it failed once and not again"
     kind = first.split(":")[0]
 
     def fails(candidate: Query) -> bool:
-        return (complaint(spark, database, candidate, form) or "").split(":")[0] == kind
+        return (complaint(spark, database, candidate, form, options) or "").split(":")[0] == kind
 
     small = shrunk(query, fails, budget)
-    return Failure(number, small, form, complaint(spark, database, small, form) or first)
+    return Failure(number, small, form, options, complaint(spark, database, small, form, options) or first)

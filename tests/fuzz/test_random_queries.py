@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.fuzz
 ENOUGH_FAILURES = 3
 # Over tiny tables, interpreting an expression takes less time than compiling it; the TPC tests compile theirs.
+OPTIONS: tuple[dict[str, str], ...] = ({}, {"cost": "c_out"}, {}, {"cost": "c_out"}, {"strategy": "heuristic"})
 SETTINGS = (
     {
         "spark.sql.shuffle.partitions": "1",
@@ -78,10 +79,11 @@ def _one(
 ) -> None:
     query = generator.query(number)
     form = "sql" if number // 2 % 2 else "dataframe"
+    options = OPTIONS[number % len(OPTIONS)]
     try:
-        tally.counts.update(compare(spark, database, query, form))
+        tally.counts.update(compare(spark, database, query, form, options))
     except Exception:
-        tally.failures.append(smallest(spark, database, number, query, form))
+        tally.failures.append(smallest(spark, database, number, query, form, options))
 
 
 @pytest.mark.timeout(0)

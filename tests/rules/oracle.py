@@ -79,8 +79,9 @@ class Oracle:
             self.shim.release(handle)
 
     def finished(self, df: DataFrame) -> Export:
-        """The analysed plan without aliases, views and hint nodes, as the optimizer's first batch leaves it."""
-        return self._keep(self.shim.exportStage(df._jdf, json.dumps({"stage": "finish"})))
+        """The analysed plan without aliases, views, hint nodes and common expressions: the optimizer's first batch."""
+        export = self._keep(self.shim.exportStage(df._jdf, json.dumps({"stage": "finish"})))
+        return self.applied(export, ["RewriteWithExpression"], once=True)
 
     def applied(
         self,

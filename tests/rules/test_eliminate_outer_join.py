@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.expressions import DETERMINISTIC, UNEVALUABLE, Expression, call
 from pyjoinopt.plan.nodes import (
     FULL,
     INNER,
@@ -255,3 +255,26 @@ def test_nothing_to_do_costs_no_new_object() -> None:
     assert normalise(plan) is plan
     leaf = relation("z", [w.attribute("z")])
     assert normalise(leaf) is leaf
+
+
+def between(w: Letters, column: str, low: str, high: str) -> Expression:
+    """`column BETWEEN low AND high` as Spark 4 analyses it."""
+    common = Expression("CommonExpressionRef", type="int", flags=DETERMINISTIC | UNEVALUABLE)
+    both = call("And", call("GreaterThanOrEqual", common, w(low)), call("LessThanOrEqual", common, w(high)))
+    definition = Expression("CommonExpressionDef", (w(column),), "int", DETERMINISTIC | UNEVALUABLE)
+    return Expression("Between", (Expression("With", (both, definition), flags=DETERMINISTIC | UNEVALUABLE),))
+
+
+def test_between_rejects_nulls() -> None:
+    w = Letters()
+    x, y = two(w)
+    for predicate in (between(w, "e", "1", "2"), call("Not", between(w, "e", "1", "2"))):
+        assert kinds(eliminate_outer_join(Filter(predicate, join(x, y, w("a = d"), LEFT)))) == [INNER]
+    harmless = Filter(call("Or", between(w, "e", "1", "2"), w("e is null")), join(x, y, w("a = d"), LEFT))
+    assert eliminate_outer_join(harmless) is harmless
+    of_coalesce = Filter(between(w, "coalesce(e, 1)", "1", "2"), join(x, y, w("a = d"), LEFT))
+    assert eliminate_outer_join(of_coalesce) is of_coalesce
+    nested = Filter(between(w, "e", "1", "2"), join(x, y, w("a = d"), LEFT))
+    assert "And" not in show(push_down_predicates(nested)) and kinds(normalise(nested)) == [INNER]
+    crossing = Filter(between(w, "b", "1", "e"), join(x, y, w("a = d")))
+    assert isinstance(push_down_predicates(crossing), Join)

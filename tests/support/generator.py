@@ -39,7 +39,11 @@ from tests.support.sampledata import COLUMNS, ROW_COUNTS
 
 MOST_ROWS = 400
 TRIES = 6
-KINDS: dict[Kind, int] = {"inner": 46, "left": 18, "right": 7, "full": 6, "semi": 8, "anti": 6, "cross": 3}
+# Half of the queries mix all join types; the other half is mostly inner joins, so that large groups come up.
+FLAVOURS: tuple[dict[Kind, int], ...] = (
+    {"inner": 46, "left": 18, "right": 7, "full": 6, "semi": 8, "anti": 6, "cross": 3},
+    {"inner": 80, "left": 8, "right": 2, "full": 2, "semi": 4, "anti": 2, "cross": 2},
+)
 HINTS = ("broadcast", "merge", "shuffle_hash")
 
 
@@ -72,6 +76,8 @@ class _Draw:
         self.conditions = Conditions(rng)
         self.chance = self.conditions.chance
         self.numbers = count(1)
+        self.kinds = rng.choice(FLAVOURS)
+        self.wall_free = 0.5 if self.kinds is FLAVOURS[1] else 0.0
         self.tables = [Table(name, "", COLUMNS) for name in ROW_COUNTS]
         self.weights = [1.0 if number else 0.15 for number in ROW_COUNTS.values()]
 
@@ -114,6 +120,8 @@ class _Draw:
 
     def dressed(self, node: Node) -> Node:
         """Something between this join and the next, now and then."""
+        if self.chance(self.wall_free):
+            return node
         roll = self.rng.random()
         if roll < 0.13:
             return self.filtered(node)
@@ -142,7 +150,7 @@ class _Draw:
         return Join(left, right, "left" if self.chance(0.3) else "semi", (self.conditions.equality(a, b),))
 
     def random_join(self, left: Node, right: Node) -> Join:
-        kind = self.rng.choices(list(KINDS), weights=list(KINDS.values()))[0]
+        kind = self.rng.choices(list(self.kinds), weights=list(self.kinds.values()))[0]
         condition = () if kind == "cross" else self.conditions.join_condition(output(left), output(right))
         style: Literal["join", "comma", "exists"] = "join"
         if kind in ("inner", "cross") and self.chance(0.35):

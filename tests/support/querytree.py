@@ -162,6 +162,21 @@ def nodes(node: Node) -> Iterator[Node]:
         yield from nodes(child)
 
 
+def all_nodes(query: Query) -> Iterator[Node]:
+    """Every node of a query, those of its definitions and of its subqueries among them."""
+    waiting: list[Node] = [query.root, *(definition for _, definition in query.definitions)]
+    while waiting:
+        for node in nodes(waiting.pop()):
+            yield node
+            parts = list(expressions(node))
+            while parts:
+                part = parts.pop()
+                if isinstance(part, Call):
+                    parts += part.args
+                elif isinstance(part, Subquery):
+                    waiting.append(part.source)
+
+
 def expressions(node: Node) -> Iterator[Expression]:
     """The expressions that stand in this node itself."""
     for field in fields(node):

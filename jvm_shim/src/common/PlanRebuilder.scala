@@ -35,7 +35,10 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     checks.before(rebuilt)
     val dataset =
       try Compat.ofRows(handle.session, rebuilt)
-      catch { case NonFatal(error) => throw new PyJoinOptShimException(s"Spark refuses the plan: ${error.getMessage}", error) }
+      catch {
+        case NonFatal(error) => throw new PyJoinOptShimException(s"Spark refuses the plan: ${error.getMessage}", error)
+        case error: StackOverflowError => throw new PyJoinOptShimException("The plan is too deep for Spark's analyser.", error)
+      }
     checks.after(dataset.queryExecution.analyzed)
     dataset
   }

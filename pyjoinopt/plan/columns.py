@@ -1,0 +1,30 @@
+"""Which columns of each operator are read at all: Spark prunes the others, so they have no width."""
+
+from __future__ import annotations
+
+from pyjoinopt.plan.nodes import LogicalPlan, Project
+from pyjoinopt.plan.tree import post_order
+
+#: Operators that need all columns of their input whatever is read of their result.
+_WHOLE = frozenset({"Distinct", "Union", "Intersect", "Except", "Deduplicate", "WithCTE", "CTERelationDef"})
+
+
+def needed_columns(root: LogicalPlan) -> dict[int, int]:
+    """For each node (by id) those of its columns that anything above it, or the result, reads."""
+    order = list(post_order(root))
+    required = {id(node): 0 for node in order}
+    required[id(root)] = root.output_set
+    for node in reversed(order):
+        own = required[id(node)]
+        if isinstance(node, Project):
+            reads = 0
+            for e, attribute in zip(node.expressions, node.output):
+                if attribute.mask & own:
+                    reads |= e.references
+        elif node.kind in _WHOLE or len(node.children) == 1 and not node.children[0].output_set & node.output_set:
+            reads = -1
+        else:
+            reads = own | node.references
+        for child in () if node.cached else node.children:
+            required[id(child)] |= reads & child.output_set
+    return required
