@@ -9,14 +9,16 @@ so it is given on an upper bound, never on an estimate, and never where you gave
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from pyjoinopt.physical.hints import broadcast_hint
 from pyjoinopt.physical.spark_sizes import SparkSizes
+from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.nodes import NO_HINT, Join, LogicalPlan
 from pyjoinopt.plan.tree import transform_up
 from pyjoinopt.report.record import HintReport, JoinReport
-from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.statistics.relation import RelationStatistics, row_width
 
 
 class HintGiver:
@@ -33,7 +35,8 @@ class HintGiver:
     ) -> None:
         self._estimate = estimate
         self._conf = conf
-        self._sizes = SparkSizes(conf)
+        self._sizes: Callable[[LogicalPlan], int] = SparkSizes(conf)
+        self._needed: dict[int, int] = {}
         self._threshold = int(conf.get("spark.sql.autoBroadcastJoinThreshold", 10 * 1024 * 1024))
         self._report = report
         self._hinted: set[int] = set()
@@ -42,6 +45,7 @@ class HintGiver:
     def apply(self, root: LogicalPlan) -> LogicalPlan:
         """The plan with hints; `root` itself if none was worth giving."""
         self._sizes = SparkSizes(self._conf, root)
+        self._needed = needed_columns(root)
         return transform_up(root, self._at)
 
     def _at(self, node: LogicalPlan) -> LogicalPlan:
@@ -52,7 +56,7 @@ class HintGiver:
             return node
         if any(id(child) in self._hinted for child in node.children) or node.condition is None:
             return node
-        left, right = (self._estimate(child) for child in node.children)
+        left, right = (self._pruned(child) for child in node.children)
         left_hint, right_hint, reason = broadcast_hint(
             node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._threshold
         )
@@ -62,6 +66,13 @@ class HintGiver:
         strategy = left_hint or right_hint or ""
         self._report.hints.append(HintReport(describe(node.condition, 80), strategy, side, reason))
         return Join(node.left, node.right, node.join_type, node.condition, (left_hint, right_hint))
+
+    def _pruned(self, side: LogicalPlan) -> RelationStatistics:
+        """The estimate of a side without the columns that Spark will prune."""
+        known = self._estimate(side)
+        needed = self._needed.get(id(side), -1)
+        width = row_width([a for a in side.output if needed >> a.bit & 1], known.columns)
+        return replace(known, bytes=known.rows * width if known.rows >= 1 else width)
 
     def _carries_hint(self, node: LogicalPlan) -> bool:
         if node.kind in ("ResolvedHint", "UnresolvedHint"):

@@ -10,6 +10,7 @@ towards "cannot tell".
 
 from __future__ import annotations
 
+from pyjoinopt.plan.common import written_out
 from pyjoinopt.plan.expressions import NULL_INTOLERANT, UNEVALUABLE, Expression, walk
 
 # Possible outcomes as a bit set. VALUE stands for any non-null value that is not a boolean.
@@ -26,7 +27,7 @@ def outcomes(expression: Expression, null_columns: int) -> int:
     True
     """
     results: list[int] = []
-    for e in walk(expression):
+    for e in walk(written_out(expression)):
         n = len(e.children)
         args = results[len(results) - n :]
         del results[len(results) - n :]

@@ -8,6 +8,7 @@ query was written. *Throwable* is Catalyst's own, stronger mark (`raise_error`, 
 
 from __future__ import annotations
 
+from pyjoinopt.plan.common import written_out
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
     ANSI,
@@ -49,7 +50,7 @@ def throwable(expression: Expression) -> bool:
 
 def may_throw(expression: Expression) -> bool:
     """True unless every part is known to answer on every row."""
-    return any(not _total(e) for e in walk(expression))
+    return any(not _total(e) for e in walk(written_out(expression)))
 
 
 def _total(e: Expression) -> bool:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pyjoinopt.plan.common import written_out
 from pyjoinopt.plan.constraints import PlanFacts, equi_keys, is_unique
 from pyjoinopt.plan.expressions import (
     CORRELATED,
@@ -33,7 +34,7 @@ from pyjoinopt.plan.nodes import FULL, INNER, LEFT, OUTER, RIGHT, Aggregate, Fil
 from pyjoinopt.plan.nulls import TRUE, VALUE, outcomes
 from pyjoinopt.plan.tree import transform_down
 from pyjoinopt.rules.naming import plan_name
-from pyjoinopt.rules.predicate_helper import is_only_a_name, written_out
+from pyjoinopt.rules.predicate_helper import is_only_a_name
 
 _DUPLICATE_AGNOSTIC = frozenset({"Max", "Min", "BitAndAgg", "BitOrAgg", "CollectSet", "First", "Last"})
 _WORDS = {LEFT: "left", RIGHT: "right", FULL: "full", INNER: "inner"}

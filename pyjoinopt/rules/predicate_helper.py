@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyjoinopt.plan.expressions import PYTHON_UDF, SUBQUERY, UNEVALUABLE, Expression, conjunction, rewrite, walk
+from pyjoinopt.plan.expressions import PYTHON_UDF, SUBQUERY, UNEVALUABLE, Expression, conjunction, walk
 from pyjoinopt.plan.nodes import EXISTENCE, SINGLE, Filter, Join, LogicalPlan
 
 
@@ -34,29 +34,6 @@ def can_evaluate_within_join(predicate: Expression) -> bool:
             return False
         stack.extend(e.children)
     return True
-
-
-#: Functions that an analysed plan keeps by name around what they stand for, their only child.
-_STAND_FOR = frozenset({"Between", "NullIf", "IfNull", "Nvl", "Nvl2"})
-
-
-def written_out(predicate: Expression) -> Expression:
-    """The predicate with BETWEEN and its like replaced by what they stand for, common expressions written out.
-
-    A common expression is left as it is where more than one could be meant.
-    """
-    if not any(e.kind == "With" for e in walk(predicate)):
-        return predicate
-
-    def change(e: Expression) -> Expression:
-        if e.kind in _STAND_FOR and len(e.children) == 1:
-            return e.children[0]
-        if e.kind != "With" or len(e.children) != 2 or any(inner.kind == "With" for inner in walk(e.children[0])):
-            return e
-        child, definition = e.children
-        return rewrite(child, lambda r: definition.children[0] if r.kind == "CommonExpressionRef" else r)
-
-    return rewrite(predicate, change)
 
 
 def can_evaluate(predicate: Expression, plan: LogicalPlan) -> bool:

@@ -31,7 +31,6 @@ from pyjoinopt.plan.expressions import (
     Expression,
     conjuncts,
     substitute,
-    walk,
 )  # fmt: skip
 from pyjoinopt.plan.nodes import (
     ANTI,
@@ -48,24 +47,14 @@ from pyjoinopt.plan.nodes import (
     Project,
 )  # fmt: skip
 from pyjoinopt.plan.tree import transform_down
-from pyjoinopt.rules.predicate_helper import can_evaluate_within_join, filtered, is_only_a_name, rejoined, size
-
-#: A predicate does not grow beyond this when aliases are replaced by what they stand for: nested definitions
-#: (`x = x + x`, fifty times) would double it at every step.
-LARGEST_PREDICATE = 400
+from pyjoinopt.rules.predicate_helper import can_evaluate_within_join, filtered, is_only_a_name, rejoined
+from pyjoinopt.rules.through_projection import grows_too_large, is_costly, reads_same_source
 
 _PRESERVES_LEFT = frozenset({LEFT, SINGLE, SEMI, ANTI, EXISTENCE})
 _PADS_RIGHT = frozenset({LEFT, SINGLE, ANTI, EXISTENCE})
 _KNOWN = INNER_LIKE | _PRESERVES_LEFT | {RIGHT}
 
 _CHECKED = PYTHON_UDF | OUTER_REFERENCE | CORRELATED | SUBQUERY | AGGREGATE_OR_WINDOW
-_COSTLY_KINDS = frozenset(
-    """
-    ScalaUDF ScalaUDAF PythonUDF RLike Like LikeAll LikeAny NotLikeAll NotLikeAny RegExpReplace RegExpExtract
-    RegExpExtractAll RegExpCount RegExpInStr RegExpSubStr StringSplit JsonToStructs GetJsonObject StructsToJson
-    JsonTuple ParseJson VariantGet XmlToStructs CsvToStructs FromAvro ToAvro
-    """.split()
-)
 
 
 def push_down_predicates(
@@ -195,7 +184,7 @@ class _Pusher:
             for bit in columns:
                 computed |= 1 << bit
             if self.avoid_double_evaluation:
-                costly = {bit for bit, body in columns.items() if _costly(body)}
+                costly = {bit for bit, body in columns.items() if is_costly(body)}
         references = 0
         contains = 0
         for predicate in pending:
@@ -221,14 +210,14 @@ class _Pusher:
         if predicate.references & computed:
             if any(predicate.references >> bit & 1 for bit in costly):
                 return None
-            if _grown(predicate, columns) > LARGEST_PREDICATE:
+            if grows_too_large(predicate, columns):
                 return None
             predicate = substitute(predicate, columns)
             if not self.faithful and not safety.movable(predicate):
                 return None
         if predicate.references & ~inner.output_set:
             return None
-        if predicate.contains & SUBQUERY and _reads_same_source(predicate, inner):
+        if predicate.contains & SUBQUERY and reads_same_source(predicate, inner):
             return None
         return predicate
 
@@ -287,23 +276,3 @@ class _Pusher:
         if not (left or right) or (not rest and join.join_type in (EXISTENCE, SINGLE)):
             return join
         return rejoined(join, filtered(left, join.left), filtered(right, join.right), rest)
-
-
-def _costly(body: Expression) -> bool:
-    return any(e.kind in _COSTLY_KINDS for e in walk(body))
-
-
-def _grown(predicate: Expression, columns: dict[int, Expression]) -> int:
-    """Size of the predicate after substitution, without doing it."""
-    total = 0
-    for e in walk(predicate):
-        body = columns.get(e.attribute.bit) if e.kind == "AttributeReference" and e.attribute is not None else None
-        total += 1 if body is None else size(body, LARGEST_PREDICATE + 1)
-        if total > LARGEST_PREDICATE:
-            break
-    return total
-
-
-def _reads_same_source(predicate: Expression, plan: LogicalPlan) -> bool:
-    """A subquery over the very columns of the plan it would move into: attribute ids would collide."""
-    return any(e.plan is not None and e.plan.output_set & plan.output_set for e in walk(predicate))

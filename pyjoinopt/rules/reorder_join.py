@@ -17,7 +17,7 @@ from pyjoinopt.plan import safety
 from pyjoinopt.plan.expressions import Expression, conjunction, conjuncts, reference
 from pyjoinopt.plan.nodes import CROSS, INNER, INNER_LIKE, NO_HINT, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.tree import transform_down
-from pyjoinopt.rules.predicate_helper import can_evaluate_within_join, filtered
+from pyjoinopt.rules.predicate_helper import can_evaluate_within_join, filtered, is_only_a_name
 from pyjoinopt.rules.reordered import ReorderedGroup
 
 #: A relation of a chain, and the type of the join that it came with.
@@ -38,17 +38,25 @@ def flatten_join(plan: LogicalPlan, *, faithful: bool = True) -> tuple[list[Item
     items: list[Item] = []
     conditions: list[list[Expression]] = []
     join_type = INNER
-    while _may_open(plan, faithful):
-        join = plan.child if isinstance(plan, Filter) else plan
+    while True:
+        top = _below_names(plan)
+        join = _below_names(top.child) if isinstance(top, Filter) and _may_open(top, faithful) else top
         if not (isinstance(join, Join) and _opens(join) and _may_open(join, faithful)):
             break
-        if isinstance(plan, Filter):
-            conditions.append(conjuncts(plan.condition))
+        if isinstance(top, Filter):
+            conditions.append(conjuncts(top.condition))
         items.append((join.right, join.join_type))
         conditions.append(conjuncts(join.condition))
         plan, join_type = join.left, join.join_type
     items.append((plan, join_type))
     return items[::-1], [predicate for group in reversed(conditions) for predicate in group]
+
+
+def _below_names(plan: LogicalPlan) -> LogicalPlan:
+    """Below subquery aliases and views, which Catalyst has dropped when it comes to this rule."""
+    while is_only_a_name(plan) and not plan.cached:
+        plan = plan.children[0]
+    return plan
 
 
 def _opens(plan: LogicalPlan) -> bool:
@@ -170,7 +178,9 @@ class _Rule:
 def _same(old: LogicalPlan, new: LogicalPlan) -> bool:
     """True if two chains are equal node by node (conditions by their conjuncts)."""
     while old is not new:
-        if isinstance(old, Filter) and isinstance(new, Filter):
+        if is_only_a_name(old):
+            old = old.children[0]
+        elif isinstance(old, Filter) and isinstance(new, Filter):
             if not _same_conjuncts(old.condition, new.condition):
                 return False
             old, new = old.child, new.child

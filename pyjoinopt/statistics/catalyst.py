@@ -9,7 +9,7 @@ not exist yet. To decide as Spark does, one must count as Spark does, flaws incl
 * A column is usable if its distinct count *and* its null count are known. After a join the others are forgotten.
 * A row is 8 bytes plus the average length of each column (12 more for strings), or the type's default size.
 
-Histograms are left out; Spark collects them only on request. All numbers are exact integers, as in Catalyst's BigInt.
+Histograms are left out; Spark collects them only on request. All numbers are exact integers.
 """
 
 from __future__ import annotations
@@ -250,11 +250,7 @@ def _aliased(body: Expression, child: CatalystStatistics) -> ColumnStatistics | 
 
 
 class PlanStatistics:
-    """Statistics of plans made of inner joins and projections over sub-plans whose statistics are given.
-
-    Args:
-        given: statistics of any other sub-plan, None if its rows are unknown.
-    """
+    """Statistics of inner joins and projections over sub-plans whose statistics are `given` (None for unknown)."""
 
     def __init__(self, given: Callable[[LogicalPlan], CatalystStatistics | None]) -> None:
         self.given = given

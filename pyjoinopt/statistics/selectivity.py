@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pyjoinopt.plan.common import written_out
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, operands
 from pyjoinopt.statistics.constants import column_of, constant_value, is_constant
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
@@ -46,7 +47,7 @@ def selectivity(predicate: Expression, relation: RelationStatistics) -> float:
     """
     done: list[float] = []
     # A step is (what to do, its expression, number of results to combine, factor); "" means "look at it".
-    stack: list[tuple[str, Expression, int, float]] = [("", predicate, 0, 1.0)]
+    stack: list[tuple[str, Expression, int, float]] = [("", written_out(predicate), 0, 1.0)]
     while stack:
         step, e, count, factor = stack.pop()
         if step:
@@ -68,6 +69,7 @@ def selectivity(predicate: Expression, relation: RelationStatistics) -> float:
 
 def apply_filter(relation: RelationStatistics, condition: Expression) -> RelationStatistics:
     """The relation after `Filter condition`: fewer rows, and narrower columns where the condition narrows one."""
+    condition = written_out(condition)
     rows = relation.rows * selectivity(condition, relation)
     columns = dict(relation.columns)
     narrowed: dict[int, Interval] = {}

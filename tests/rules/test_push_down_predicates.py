@@ -22,7 +22,8 @@ from pyjoinopt.plan.nodes import (
     show,
 )  # fmt: skip
 from pyjoinopt.plan.tree import to_fixed_point
-from pyjoinopt.rules.push_down_predicates import LARGEST_PREDICATE, push_down_predicates
+from pyjoinopt.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.rules.through_projection import LARGEST_PREDICATE
 from tests.support.letters import Letters, join
 
 

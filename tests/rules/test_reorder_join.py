@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyjoinopt.plan.expressions import call, conjuncts, reference
-from pyjoinopt.plan.nodes import CROSS, INNER, LEFT, Filter, Join, LogicalPlan, Project, show
+from pyjoinopt.plan.nodes import CROSS, INNER, LEFT, Filter, Join, LogicalPlan, Project, SubqueryAlias, show
 from pyjoinopt.plan.tree import post_order, to_fixed_point
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.rules.reorder_join import create_ordered_join, flatten_join, reorder_join
@@ -122,7 +122,7 @@ def test_two_relations() -> None:
     t1, t2 = w.relation("t1", "a"), w.relation("t2", "b")
     conditions = [w("a = b"), w("row_number() = 2"), w("true")]
     assert show(create_ordered_join([(t1, INNER), (t2, CROSS)], conditions)).splitlines() == [
-        "Filter (row_number() = 2)".replace("row_number", "rownumber"),
+        "Filter (rownumber() = 2)",
         "  Join Cross ((a = b) AND true)",
         "    LocalRelation t1",
         "    LocalRelation t2",
@@ -193,6 +193,17 @@ def test_conditions_bring_relations_forward(
     lower = join(x, z, w(expected[1]), expected[0])
     upper = join(lower, y, w(expected[3]) if expected[3] else None, expected[2])
     assert show(result) == show(w.project("xa xb xc yd za zb zc", upper))
+
+
+def test_names_do_not_end_a_chain() -> None:
+    w = Letters()
+    x, y, z = xyz(w)
+    named = SubqueryAlias("s", Filter(w("xc > yd"), SubqueryAlias("r", join(SubqueryAlias("x", x), y))))
+    assert [plan for plan, _ in flatten_join(join(named, z))[0]] == [named.child.child.child.left, y, z]
+    in_order = join(SubqueryAlias("s", join(x, y, w("xa = yd"))), z, w("yd = za"))
+    assert reorder_join(in_order) is in_order
+    other = join(SubqueryAlias("s", join(x, y)), z, w("xb = zb and yd = za"))
+    assert show(reorder_join(other)).splitlines()[1:3] == ["  Join Inner (yd = za)", "    Join Inner (xb = zb)"]
 
 
 def test_a_chain_in_order_is_left_alone() -> None:

@@ -75,7 +75,9 @@ def test_flags(spark: SparkSession, shim: Shim) -> None:
         f.expr("(select max(id) from range(3))").alias("subquery"),
     )
     export = shim.export(df)
-    flags = {kind: expressions(export, kind)[0][1][2] for kind in ("Add", "Rand", "PythonUDF", "Coalesce", "ScalarSubquery")}
+    flags = {
+        kind: expressions(export, kind)[0][1][2] for kind in ("Add", "Rand", "PythonUDF", "Coalesce", "ScalarSubquery")
+    }
     assert flags["Add"] & (DETERMINISTIC | NULL_INTOLERANT) == DETERMINISTIC | NULL_INTOLERANT
     assert not flags["Rand"] & DETERMINISTIC
     assert flags["PythonUDF"] & (PYTHON | UNEVALUABLE) == PYTHON | UNEVALUABLE
@@ -89,13 +91,19 @@ def test_ansi_marks_what_can_fail(spark: SparkSession, shim: Shim) -> None:
     ansi = spark.conf.get("spark.sql.ansi.enabled")
     try:
         spark.conf.set("spark.sql.ansi.enabled", "true")
-        export = shim.export(spark.sql("select cast(s as int) n, cast(id as double) d, id / 2 q from (select id, string(id) s from range(3))"))
+        export = shim.export(
+            spark.sql(
+                "select cast(s as int) n, cast(id as double) d, id / 2 q from (select id, string(id) s from range(3))"
+            )
+        )
         casts = {export["types"][row[1]]: row[2] & ANSI for _, row in expressions(export, "Cast")}
         assert casts["int"], "text may be no number"
         assert not casts["string"], "every number is a text"
         assert expressions(export, "Divide")[0][1][2] & ANSI
         spark.conf.set("spark.sql.ansi.enabled", "false")
-        export = shim.export(spark.sql("select cast(s as int) n, id / 2 q from (select id, string(id) s from range(3))"))
+        export = shim.export(
+            spark.sql("select cast(s as int) n, id / 2 q from (select id, string(id) s from range(3))")
+        )
         assert not any(row[2] & ANSI for row in export["expressions"])
     finally:
         spark.conf.set("spark.sql.ansi.enabled", ansi)
@@ -237,7 +245,20 @@ def test_streams_are_told(spark: SparkSession, shim: Shim) -> None:
     assert shim.export(stream.join(spark.range(3), on=[stream["value"] > 3]))["streaming"]
 
 
-@pytest.mark.parametrize("name", ["boolean", "tinyint", "decimal(38,10)", "binary", "void", "array<map<string,int>>", "struct<a:struct<b:int>>", "interval day", "timestamp_ntz"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "boolean",
+        "tinyint",
+        "decimal(38,10)",
+        "binary",
+        "void",
+        "array<map<string,int>>",
+        "struct<a:struct<b:int>>",
+        "interval day",
+        "timestamp_ntz",
+    ],
+)
 def test_every_type_has_a_name(spark: SparkSession, shim: Shim, name: str) -> None:
     df = spark.sql(f"select cast(null as {name}) as x from range(2)")
     export = shim.export(df)

@@ -37,8 +37,12 @@ def test_rules_run_together_to_the_end(spark: SparkSession, shim: Shim) -> None:
 
 
 def test_settings_hold_for_the_rules_only(spark: SparkSession, shim: Shim) -> None:
-    export = shim.export(spark.sql("select * from range(3) a, range(4) b, range(5) c where a.id = b.id and b.id = c.id"), "finish")
-    ruled = shim.apply_rule(export, "PushDownPredicates", confs={"spark.sql.ansi.enabled": "false", "spark.pyjoinopt.x": "1"})
+    export = shim.export(
+        spark.sql("select * from range(3) a, range(4) b, range(5) c where a.id = b.id and b.id = c.id"), "finish"
+    )
+    ruled = shim.apply_rule(
+        export, "PushDownPredicates", confs={"spark.sql.ansi.enabled": "false", "spark.pyjoinopt.x": "1"}
+    )
     assert ruled["conf"].get("spark.pyjoinopt.x") is None
     assert spark.conf.get("spark.pyjoinopt.x", None) is None
 

@@ -117,7 +117,11 @@ def test_an_alias_keeps_its_column(spark: SparkSession, shim: Shim) -> None:
     export = shim.export(df)
     [(alias, row)] = expressions(export, "Alias")
     attribute = expressions(export, "AttributeReference")[0][0]
-    edits = {"exprs": [["Alias", attribute, alias]], "nodes": [["Exprs", export["root"], [0], [[alias, -1]]]], "root": -1}
+    edits = {
+        "exprs": [["Alias", attribute, alias]],
+        "nodes": [["Exprs", export["root"], [0], [[alias, -1]]]],
+        "root": -1,
+    }
     rebuilt = shim.rebuild(export, edits)
     assert sorted(r.n for r in rebuilt.select(df["n"]).collect()) == [0, 1, 2]
 

@@ -62,7 +62,9 @@ def test_a_deep_plan(spark: SparkSession, shim: Shim) -> None:
 def test_a_long_condition(spark: SparkSession, shim: Shim) -> None:
     condition = " and ".join(f"id <> {i}" for i in range(1000))
     started = time.perf_counter()
-    export = shim.export(spark.range(2000).join(spark.range(5).withColumnRenamed("id", "b"), how="left").where(condition))
+    export = shim.export(
+        spark.range(2000).join(spark.range(5).withColumnRenamed("id", "b"), how="left").where(condition)
+    )
     assert len([row for row in export["expressions"] if row[0] == "And"]) == 999
     assert len(export["filtersNull"]) == 1000
     assert time.perf_counter() - started < 20

@@ -234,7 +234,9 @@ def test_one_node_does_not_spoil_the_others(spark: SparkSession, shim: Shim) -> 
 def test_no_job_runs(spark: SparkSession, shim: Shim, tmp_path: Path, analyzed: str) -> None:
     path = str(tmp_path / "t")
     _table(spark).write.parquet(path)
-    df = spark.read.parquet(path).join(spark.table(analyzed), "i").join(spark.range(3).withColumnRenamed("id", "l"), "l")
+    df = (
+        spark.read.parquet(path).join(spark.table(analyzed), "i").join(spark.range(3).withColumnRenamed("id", "l"), "l")
+    )
     tracker = spark.sparkContext.statusTracker()
     before = set(tracker.getJobIdsForGroup(None))
     export = shim.export(df)

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.pyjoinopt
 
 import scala.collection.mutable
-import scala.util.control.NoStackTrace
+import scala.util.control.{NonFatal, NoStackTrace}
 
 import com.fasterxml.jackson.databind.JsonNode
 
@@ -32,10 +32,9 @@ private[pyjoinopt] final class EditList[T](kind: String, entries: JsonNode, expo
     try build(entry)
     catch {
       case EditList.NotYet => throw EditList.NotYet
-      case error: PyJoinOptShimException => Support.fail(s"${error.getMessage} ($kind ${-1 - built.length}: ${Support.cut(entry.toString)})")
-      case scala.util.control.NonFatal(error) =>
-        throw new PyJoinOptShimException(
-          s"Spark refuses $kind ${-1 - built.length}, ${Support.cut(entry.toString)}: ${error.getMessage}", error)
+      case error: PyJoinOptShimException => Support.fail(s"${error.getMessage} ($waiting)")
+      case NonFatal(error) =>
+        throw new PyJoinOptShimException(s"Spark refuses $waiting: ${error.getMessage}", error)
     }
 
   def apply(reference: JsonNode): T = {
@@ -47,6 +46,7 @@ private[pyjoinopt] final class EditList[T](kind: String, entries: JsonNode, expo
     else throw EditList.NotYet
   }
 
+  /** The next entry to build, for messages. */
   def waiting: String = s"$kind ${-1 - built.length}: ${Support.cut(entries.get(built.length).toString)}"
 }
 

@@ -60,7 +60,7 @@ private[pyjoinopt] final class ExpressionBuilder(
   /** Outside an EXISTS somebody may refer to what the plan of a subquery puts out. */
   private def withPlan(subquery: SubqueryExpression, plan: LogicalPlan): SubqueryExpression = {
     val same = plan.output.map(_.exprId) == subquery.plan.output.map(_.exprId)
-    if (!same && !subquery.isInstanceOf[Exists]) Support.fail("The plan of a subquery puts out other columns than before")
+    if (!same && !subquery.isInstanceOf[Exists]) Support.fail("The plan of a subquery has other columns than before")
     subquery.withNewPlan(plan)
   }
 }

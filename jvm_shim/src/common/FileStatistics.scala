@@ -15,11 +15,11 @@ import org.apache.spark.util.ThreadUtils
  * The statistics of a table of files, from the footers of some of them.
  *
  * A footer holds the number of rows and, for each column, bounds and the number of nulls. Reading one costs
- * milliseconds near by and tens of milliseconds in an object store, so only some are read, at once, until a deadline; the
- * rest is taken to be like those, byte for byte.
+ * milliseconds near by and tens of milliseconds in an object store, so only some are read, all at the same time, until
+ * a deadline; the rest is taken to be like those, byte for byte.
  *
  * Laws: only formats whose rows are all visible rows (a table format may hide some behind deletion files). A
- * partitioned table of the catalog is listed only if Spark does that without a job. No answer is better than a late one.
+ * partitioned table of the catalog is listed only if Spark does that without a job. What is late does not count.
  */
 private[pyjoinopt] object FileStatistics {
   final case class Limits(maxFiles: Int, deadlineMillis: Long)

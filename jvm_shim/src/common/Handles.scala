@@ -34,7 +34,7 @@ private[pyjoinopt] object Handles {
 
   def apply(number: Long): Handle = {
     val handle = open.get(number)
-    if (handle == null) Support.fail(s"Export $number is no longer open: it was released, or $Limit others came after it.")
+    if (handle == null) Support.fail(s"Export $number is no longer open: released, or $Limit others came after it.")
     handle
   }
 

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.analysis.{EliminateSubqueryAliases, EliminateView, UpdateAttributeNullability}
-import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, HiveTableRelation}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
@@ -22,7 +22,8 @@ import org.apache.spark.sql.internal.SQLConf
  */
 private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode) {
   private val source = request.path("source").asText("auto")
-  private val conf = SessionConf.changed(handle.session, Map(SQLConf.CBO_ENABLED.key -> request.path("cbo").asBoolean(true).toString))
+  private val conf =
+    SessionConf.changed(handle.session, Map(SQLConf.CBO_ENABLED.key -> request.path("cbo").asBoolean(true).toString))
   private val numbers: Map[ExprId, Int] = handle.attributes.zipWithIndex.map { case (a, i) => a.exprId -> i }.toMap
 
   def run(): String = SQLConf.withExistingConf(conf)(Support.json { out =>
@@ -73,10 +74,8 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     else Compat.cachedData(handle.session, node).filter(LeafDetails.materializedRows(_).isDefined).map(memory)
 
   private def read(node: LogicalPlan): NodeFacts = node match {
-    case relation: LogicalRelation if relation.catalogTable.flatMap(_.stats).exists(_.rowCount.isDefined) && wants("catalog") =>
-      catalog(relation, relation.catalogTable.get.stats.get.sizeInBytes)
-    case hive: HiveTableRelation if hive.tableMeta.stats.exists(_.rowCount.isDefined) && wants("catalog") =>
-      catalog(hive, hive.tableMeta.stats.get.sizeInBytes)
+    case relation: LogicalRelation if isCounted(relation.catalogTable) => catalog(relation, relation.catalogTable)
+    case hive: HiveTableRelation if isCounted(Some(hive.tableMeta)) => catalog(hive, Some(hive.tableMeta))
     case relation: LogicalRelation if wants("footers") && relation.relation.isInstanceOf[HadoopFsRelation] =>
       FileStatistics.read(handle.session, relation, limits).getOrElse(size(relation))
     case local: LocalRelation => LocalStatistics.of(local)
@@ -92,9 +91,12 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   private def limits =
     FileStatistics.Limits(request.path("maxFiles").asInt(64), request.path("deadlineMs").asLong(2000))
 
+  private def isCounted(table: Option[CatalogTable]): Boolean =
+    wants("catalog") && table.flatMap(_.stats).exists(_.rowCount.isDefined)
+
   /** The catalog's statistics, with the stored size instead of Spark's rows times width. */
-  private def catalog(leaf: LeafNode, stored: BigInt): NodeFacts =
-    NodeFacts.of(leaf.computeStats(), "catalog").copy(bytes = Some(stored.toDouble))
+  private def catalog(leaf: LeafNode, table: Option[CatalogTable]): NodeFacts =
+    NodeFacts.of(leaf.computeStats(), "catalog").copy(bytes = table.flatMap(_.stats).map(_.sizeInBytes.toDouble))
 
   private def memory(relation: InMemoryRelation): NodeFacts = {
     val statistics = relation.computeStats()

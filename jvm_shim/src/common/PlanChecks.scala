@@ -5,7 +5,7 @@ import java.util.{BitSet, IdentityHashMap}
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, ExprId, SubqueryExpression}
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Command, Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 import org.apache.spark.sql.types.DataType
 
@@ -13,7 +13,8 @@ import org.apache.spark.sql.types.DataType
  * The last look at a rebuilt plan: is it still the same question?
  *
  * `before` runs on the plan as built: Spark's analyser would silently give new ids to one side of a join whose sides
- * share some, so that must be caught first. `after` runs on what the analyser made of it and compares with the original.
+ * share some, so that must be caught first. And a command would run again. `after` runs on what the analyser made of
+ * it and compares with the original.
  *
  * Law: only new nodes are looked at, each once; what came from the export was checked by Spark.
  */
@@ -27,7 +28,12 @@ private[pyjoinopt] final class PlanChecks(handle: Handle) {
 
   private def number(attribute: Attribute): Int = numbers.getOrElseUpdate(attribute.exprId, numbers.size)
 
-  def before(plan: LogicalPlan): Unit = Support.postOrder(plan)(parts, outputs.containsKey) { node =>
+  def before(plan: LogicalPlan): Unit = {
+    if (handle.nodes.exists(_.isInstanceOf[Command])) Support.fail("A command is not rebuilt: it would run again.")
+    Support.postOrder(plan)(parts, outputs.containsKey)(check)
+  }
+
+  private def check(node: LogicalPlan): Unit = {
     outputs.put(node, NodeOutputs.of(node, outputs.get, number))
     val input = new BitSet
     node.children.foreach(child => input.or(columns(child)))

@@ -36,8 +36,10 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     val dataset =
       try Compat.ofRows(handle.session, rebuilt)
       catch {
-        case NonFatal(error) => throw new PyJoinOptShimException(s"Spark refuses the plan: ${error.getMessage}", error)
-        case error: StackOverflowError => throw new PyJoinOptShimException("The plan is too deep for Spark's analyser.", error)
+        case NonFatal(error) =>
+          throw new PyJoinOptShimException(s"Spark refuses the plan: ${error.getMessage}", error)
+        case error: StackOverflowError =>
+          throw new PyJoinOptShimException("The plan is too deep for Spark's analyser: start Java with -Xss16m.", error)
       }
     checks.after(dataset.queryExecution.analyzed)
     dataset
@@ -88,7 +90,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     if (child.output.map(_.exprId) == columns.map(_.exprId)) child
     else {
       val project = Project(columns, child)
-      original.getTagValue(Compat.datasetIdTag).foreach(project.setTagValue(Compat.datasetIdTag, _))
+      original.getTagValue(Compat.datasetIdTag).foreach(ids => project.setTagValue(Compat.datasetIdTag, ids.clone()))
       project
     }
   }
@@ -114,12 +116,13 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     changed
   }
 
+  /** Spark shares the set of ids between a node and its copies, and adds to it; a copy here gets its own. */
   private def tagged(original: LogicalPlan, changed: LogicalPlan): LogicalPlan = {
     if (changed ne original) {
       changed.copyTagsFrom(original)
-      if (changed.getTagValue(Compat.datasetIdTag).isDefined &&
-          changed.output.map(_.exprId) != original.output.map(_.exprId)) {
-        changed.unsetTagValue(Compat.datasetIdTag)
+      changed.getTagValue(Compat.datasetIdTag).foreach { ids =>
+        val same = changed.output.map(_.exprId) == original.output.map(_.exprId)
+        if (same) changed.setTagValue(Compat.datasetIdTag, ids.clone()) else changed.unsetTagValue(Compat.datasetIdTag)
       }
     }
     changed

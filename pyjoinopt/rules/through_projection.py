@@ -1,0 +1,40 @@
+"""When a predicate may be written in terms of what a projection computes, and when that would be unwise."""
+
+from __future__ import annotations
+
+from pyjoinopt.plan.expressions import Expression, walk
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.rules.predicate_helper import size
+
+#: A predicate does not grow beyond this when aliases are replaced by what they stand for: nested definitions
+#: (`x = x + x`, fifty times) would double it at every step.
+LARGEST_PREDICATE = 400
+
+_COSTLY_KINDS = frozenset(
+    """
+    ScalaUDF ScalaUDAF PythonUDF RLike Like LikeAll LikeAny NotLikeAll NotLikeAny RegExpReplace RegExpExtract
+    RegExpExtractAll RegExpCount RegExpInStr RegExpSubStr StringSplit JsonToStructs GetJsonObject StructsToJson
+    JsonTuple ParseJson VariantGet XmlToStructs CsvToStructs FromAvro ToAvro
+    """.split()
+)
+
+
+def is_costly(body: Expression) -> bool:
+    """True if a computed column should not be computed twice, once for a filter and once for its value."""
+    return any(e.kind in _COSTLY_KINDS for e in walk(body))
+
+
+def grows_too_large(predicate: Expression, columns: dict[int, Expression]) -> bool:
+    """True if the predicate with every computed column (by bit) written out is too large; nothing is written out."""
+    total = 0
+    for e in walk(predicate):
+        body = columns.get(e.attribute.bit) if e.kind == "AttributeReference" and e.attribute is not None else None
+        total += 1 if body is None else size(body, LARGEST_PREDICATE + 1)
+        if total > LARGEST_PREDICATE:
+            return True
+    return False
+
+
+def reads_same_source(predicate: Expression, plan: LogicalPlan) -> bool:
+    """True if a subquery in the predicate is over the very columns of `plan`: attribute ids would collide there."""
+    return any(e.plan is not None and e.plan.output_set & plan.output_set for e in walk(predicate))
