@@ -17,7 +17,9 @@ from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.reorder import Reorderer, group_report
 from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
+from pyjoinopt.rules.prune_join_inputs import prune_join_inputs
 from pyjoinopt.rules.reorder_join import reorder_join
+from pyjoinopt.rules.reordered import ReorderedGroup
 from pyjoinopt.statistics.cardinality import GraphEstimates
 from pyjoinopt.statistics.catalyst import CatalystStatistics
 
@@ -37,7 +39,7 @@ def spark_order(
 ) -> LogicalPlan:
     """Spark's CostBasedJoinReorder with Catalyst's own statistics; it needs a row count of every relation.
 
-    ReorderJoin runs first, as it does in Spark, whatever the statistics.
+    ReorderJoin and the pruning of columns run first, as they do in Spark.
     """
     started = perf_counter()
     known: dict[int, CatalystStatistics | None] = {}
@@ -49,8 +51,12 @@ def spark_order(
             known[id(item)] = CatalystStatistics.from_json(ask([item])[0])
         return known[id(item)]
 
-    done: list[Any] = []
-    result = cost_based_join_reorder(reorder_join(plan), statistics, conf=conf, groups=done)
+    done: list[ReorderedGroup] = []
+    heuristic = reorder_join(plan)
+    pruned = prune_join_inputs(heuristic)
+    result = cost_based_join_reorder(pruned, statistics, conf=conf, groups=done)
+    if result is pruned:
+        result = heuristic
     pairs = {len(group.relations): group.pairs for group in done}
     record(plan, result, "spark", reorderer, perf_counter() - started, pairs)
     return result

@@ -9,14 +9,21 @@ from pyjoinopt.plan.tree import post_order
 _WHOLE = frozenset({"Distinct", "Union", "Intersect", "Except", "Deduplicate", "WithCTE", "CTERelationDef"})
 
 
-def needed_columns(root: LogicalPlan) -> dict[int, int]:
-    """For each node (by id) those of its columns that anything above it, or the result, reads."""
+def needed_columns(root: LogicalPlan, projections: bool = True) -> dict[int, int]:
+    """For each node (by id) those of its columns that anything above it, or the result, reads.
+
+    Args:
+        root: a whole plan; all its columns are needed.
+        projections: count on projections being pruned too; otherwise they read whatever they list.
+    """
     order = list(post_order(root))
     required = {id(node): 0 for node in order}
     required[id(root)] = root.output_set
     for node in reversed(order):
         own = required[id(node)]
-        if isinstance(node, Project):
+        if isinstance(node, Project) and not projections:
+            reads = node.references
+        elif isinstance(node, Project):
             reads = 0
             for e, attribute in zip(node.expressions, node.output):
                 if attribute.mask & own:

@@ -40,6 +40,12 @@ def _udf(spark: SparkSession) -> DataFrame:
     return _left(spark).join(_right(spark), twice("a") == twice("b")).withColumn("c", twice("a"))
 
 
+def _observed(spark: SparkSession) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    return _left(spark).observe("shim", f.count(f.lit(1)).alias("n")).join(_right(spark), on=f.col("a") == f.col("b"))
+
+
 def _window(spark: SparkSession) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as f
@@ -73,6 +79,22 @@ QUERIES: dict[str, Callable[[SparkSession], DataFrame]] = {
     "pivot": _sql("select * from shim_l pivot (count(*) for a in (1, 2))"),
     "values": _sql("select * from values (1, 'p'), (2, null) as t(i, j) join shim_l on i = a"),
     "sort limit": _sql("select * from shim_l order by a nulls last, s limit 3"),
+    "natural": _sql("select * from shim_l natural join (select b as a, v from shim_r)"),
+    "drop duplicates": lambda spark: _left(spark).dropDuplicates(["a"]).select("a"),
+    "sample": lambda spark: (
+        spark.range(100).sample(0.3, seed=7).join(_right(spark).selectExpr("b as id"), "id", "left")
+    ),
+    "repartition": lambda spark: (
+        _left(spark).repartition(2, "a").join(_right(spark)).sortWithinPartitions("a").coalesce(1)
+    ),
+    "offset": _sql("select * from shim_l order by s offset 2"),
+    "observe": _observed,
+    "table function": _sql("select * from shim_l, stack(2, 1, 'p', 2, 'q') as t(n, c) where n = a"),
+    "nested subqueries": _sql(
+        "select * from shim_l where a = (select max(b) from shim_r where v in (select v from shim_r where b = 1) and b = a)"
+    ),
+    "rows of lists": _sql("select inline(array(struct(a, s), struct(0, 'new'))) from shim_l"),
+    "higher order": _sql("select transform(array(a, b), n -> n + a) t from shim_l join shim_r on a = b"),
     "broadcast": _sql("select /*+ broadcast(shim_r) */ * from shim_l join shim_r on a = b"),
 }
 

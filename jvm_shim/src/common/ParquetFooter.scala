@@ -4,6 +4,7 @@ import java.math.{BigDecimal => JavaDecimal, BigInteger}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
+import org.apache.parquet.column.statistics.Statistics
 import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData}
 import org.apache.parquet.hadoop.util.HadoopInputFile
@@ -37,7 +38,7 @@ private[pyjoinopt] object ParquetFooter {
   }
 
   private def column(chunk: ColumnChunkMetaData): FooterColumn = {
-    val statistics = chunk.getStatistics
+    val statistics: Statistics[_] = chunk.getStatistics
     if (statistics == null) FooterColumn(None, None, None, allNull = false)
     else {
       val annotation = chunk.getPrimitiveType.getLogicalTypeAnnotation

@@ -14,7 +14,7 @@ object PyJoinOptBridge {
   private[pyjoinopt] val Protocol = 1
 
   /** The analysed plan of a DataFrame as JSON. Opens a handle. */
-  def export(dataset: Compat.AnyDataset, options: String): String =
+  def `export`(dataset: Compat.AnyDataset, options: String): String =
     exporting(dataset.sparkSession)(dataset.queryExecution.analyzed)
 
   /** What is known of the rows of some nodes, as JSON. */
