@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from tests.support.compare import assert_same_rows, assert_same_schema, attribute_ids
+from tests.support.compare import assert_same_rows, assert_same_schema, attributes
 from tests.support.shop import SLOW, optimised, slow, unharmed
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def test_self_join_of_one_frame(db: SparkSession) -> None:
         .join(orders.alias("c"), (F.col("a.o_id") == F.col("c.o_id")) & (F.col("c.o_customer") == 8))
     )  # fmt: skip
     fast = unharmed(df, reordered=True)
-    assert len(set(attribute_ids(fast))) == len(fast.columns)
+    assert len(set(attributes(fast))) == len(fast.columns)
     assert_same_rows(df.select("a.o_id", "b.o_id", "c.o_id"), fast.select("a.o_id", "b.o_id", "c.o_id"))
 
 

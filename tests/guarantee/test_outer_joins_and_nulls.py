@@ -137,7 +137,8 @@ def test_conjunct_on_one_side_or_none(db: SparkSession, kind: str, extra: str) -
 def test_join_without_any_condition(db: SparkSession) -> None:
     df = db.sql("""SELECT r_id, v_rank, c_id, o_id FROM regions, vip, customers, orders
         WHERE c_id = o_customer AND v_customer = c_id""")
-    unharmed(df, reordered=True)
+    unharmed(df)
+    unharmed(db.sql(f"SELECT r_id, l_qty, o_id FROM {SLOW}, regions"), reordered=True)
     unharmed(db.sql("SELECT * FROM regions CROSS JOIN vip CROSS JOIN (SELECT 1 AS one)"))
 
 

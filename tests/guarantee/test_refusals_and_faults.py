@@ -163,20 +163,30 @@ def test_error_inside_gives_the_plain_frame_and_one_log_line(
 
 def test_error_in_the_jvm_gives_the_plain_frame(db: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The JVM is asked to rebuild nonsense: its error comes back through the bridge and ends there."""
-    from pyjoinopt import optimizer
+    from pyjoinopt.bridge.encode import Edits
 
-    def nonsense(export: Any, *_: object) -> Any:
-        from pyjoinopt.plan.nodes import Join
+    for nonsense in ({}, {"exprs": [], "edits": [["Join", 0, 1, "Sideways", None, []]], "root": 1_000_000}):
+        monkeypatch.setattr(Edits, "message", lambda *_, told=nonsense, **__: told)
+        df = slow(db).select("o_id", "l_qty")
+        fast = df.optimize_joins()  # type: ignore[operator]
+        assert analysed(fast) == analysed(df)
+        assert_same_rows(df, fast)
+        with pytest.raises(pyjoinopt.PyJoinOptError, match="rebuilding"):
+            df.optimize_joins(strict=True)  # type: ignore[operator]
 
-        join = next(node for node in export.nodes if isinstance(node, Join))
-        object.__setattr__(join, "join_type", "Sideways")
-        return join
 
-    monkeypatch.setattr(optimizer, "optimize", nonsense)
-    df = slow(db).select("o_id", "l_qty")
-    fast = df.optimize_joins()  # type: ignore[operator]
-    assert_same_schema(df, fast)
-    assert_same_rows(df, fast)
+def test_error_in_the_jvm_while_exporting_gives_the_plain_frame(
+    db: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bridge is asked for a plan that does not exist."""
+    from pyjoinopt.bridge import gateway
+
+    ask = gateway.Py4jGateway.__init__
+    monkeypatch.setattr(gateway.Py4jGateway, "__init__", lambda self, shim, _: ask(self, shim, None))
+    df = slow(db)
+    assert analysed(df.optimize_joins()) == analysed(df)  # type: ignore[operator]
+    with pytest.raises(pyjoinopt.PyJoinOptError, match="export"):
+        df.optimize_joins(strict=True)  # type: ignore[operator]
 
 
 def test_stopped_session_gives_a_clear_error() -> None:

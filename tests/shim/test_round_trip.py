@@ -91,9 +91,10 @@ QUERIES: dict[str, Callable[[SparkSession], DataFrame]] = {
     "observe": _observed,
     "table function": _sql("select * from shim_l, stack(2, 1, 'p', 2, 'q') as t(n, c) where n = a"),
     "nested subqueries": _sql(
-        "select * from shim_l where a = (select max(b) from shim_r where v in (select v from shim_r where b = 1) and b = a)"
+        "select * from shim_l where a = "
+        "(select max(b) from shim_r where v in (select v from shim_r where b = 1) and b = a)"
     ),
-    "rows of lists": _sql("select inline(array(struct(a, s), struct(0, 'new'))) from shim_l"),
+    "rows of lists": _sql("select inline(array(struct(a, s), struct(0 as a, 'new' as s))) from shim_l"),
     "higher order": _sql("select transform(array(a, b), n -> n + a) t from shim_l join shim_r on a = b"),
     "broadcast": _sql("select /*+ broadcast(shim_r) */ * from shim_l join shim_r on a = b"),
 }

@@ -156,7 +156,7 @@ def assert_same_schema(original: DataFrame, optimised: DataFrame) -> None:
         assert problem is None, f"column {old.name!r}: {problem}"
         assert old.nullable or not new.nullable, f"column {old.name!r} became nullable"
         assert old.metadata == new.metadata, f"column {old.name!r}: metadata changed to {new.metadata}"
-    assert attribute_ids(original) == attribute_ids(optimised), "attribute ids changed"
+    assert attributes(original) == attributes(optimised), "attribute ids or qualifiers changed"
 
 
 def _wider(old: DataType, new: DataType) -> str | None:
@@ -188,7 +188,8 @@ def _wider(old: DataType, new: DataType) -> str | None:
     return None
 
 
-def attribute_ids(df: DataFrame) -> list[str]:
-    """The expression id of each output column, as Catalyst prints it (`name#12`)."""
+def attributes(df: DataFrame) -> list[tuple[str, str]]:
+    """Each output column as Catalyst prints it (`name#12`), and the alias it can be asked for by (`t` of `t.name`)."""
     output = df._jdf.queryExecution().analyzed().output()
-    return str(output.mkString("\n")).split("\n") if output.nonEmpty() else []
+    columns = [output.apply(position) for position in range(output.length())]
+    return [(str(column.toString()), str(column.qualifier().mkString("."))) for column in columns]
