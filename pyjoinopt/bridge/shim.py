@@ -7,16 +7,19 @@ uses). The shim's jar is added to it once a JVM, and its one public object is th
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 from pyjoinopt.bridge.jars import find_jar
 from pyjoinopt.errors import SessionError, ShimError, UnsupportedDataFrameError
 
 _BRIDGE = "org.apache.spark.sql.pyjoinopt.PyJoinOptBridge"
+_log = logging.getLogger("pyjoinopt")
 _lock = Lock()
 _loaded: tuple[Any, Any] | None = None  # (the py4j gateway it belongs to, the bridge object)
+_thread = local()
 
 
 def bridge_for(df: Any) -> Any:
@@ -33,6 +36,7 @@ def bridge_for(df: Any) -> Any:
     gateway = context._gateway
     if context._jsc is None or gateway is None or context._jsc.sc().isStopped():
         raise SessionError("the Spark session of this DataFrame was stopped; start one and build the DataFrame again")
+    _answer_at_once(gateway)
     with _lock:
         if _loaded is None or _loaded[0] is not gateway:
             _loaded = (gateway, _load(session, gateway.jvm))
@@ -43,6 +47,22 @@ def forget() -> None:
     """Drop what is remembered of the last JVM."""
     global _loaded
     _loaded = None
+
+
+def _answer_at_once(gateway: Any) -> None:
+    """Send the JVM's answers without waiting to fill a packet.
+
+    py4j writes an answer in pieces of 8 kB; TCP holds a piece back until the one before is acknowledged, which takes
+    the receiver 40 ms by default. An exported plan is longer than that. The setting belongs to the thread's connection.
+    """
+    if getattr(_thread, "gateway", None) is gateway:
+        return
+    _thread.gateway = gateway
+    try:
+        client = gateway.java_gateway_server.getCallbackClient()
+        client.getPerThreadConnection().getSocket().setTcpNoDelay(True)
+    except Exception as error:  # another kind of py4j connection: slower, nothing else
+        _log.debug("py4j answers stay delayed: %s", error)
 
 
 def _classic_session(df: Any) -> Any:

@@ -30,7 +30,7 @@ def attribute_set(attributes: Sequence[Attribute]) -> int:
     """The set of attributes as an int, bit by bit."""
     mask = 0
     for attribute in attributes:
-        mask |= attribute.mask
+        mask |= 1 << attribute.bit
     return mask
 
 
@@ -48,11 +48,12 @@ class LogicalPlan:
         number: int | None = None,
         origin: int | None = None,
         info: dict[str, Any] | None = None,
+        output_set: int | None = None,
     ) -> None:
         self.kind = kind
         self.children = children
         self.output = output
-        self.output_set = attribute_set(output)
+        self.output_set: int = attribute_set(output) if output_set is None else output_set
         self.expressions = expressions
         self.number = number
         self.origin = origin
@@ -112,13 +113,13 @@ class Join(LogicalPlan):
         exists: Attribute | None = None,
     ) -> None:
         if join_type in (SEMI, ANTI):
-            output = left.output
+            output, output_set = left.output, left.output_set
         elif join_type == EXISTENCE and exists is not None:
-            output = (*left.output, exists)
+            output, output_set = (*left.output, exists), left.output_set | exists.mask
         else:
-            output = left.output + right.output
+            output, output_set = left.output + right.output, left.output_set | right.output_set
         expressions = () if condition is None else (condition,)
-        super().__init__("Join", (left, right), output, expressions, number, origin, info)
+        super().__init__("Join", (left, right), output, expressions, number, origin, info, output_set)
         self.join_type = join_type
         self.condition = condition
         self.hint = hint
@@ -157,7 +158,7 @@ class Filter(LogicalPlan):
         origin: int | None = None,
         info: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__("Filter", (child,), child.output, (condition,), number, origin, info)
+        super().__init__("Filter", (child,), child.output, (condition,), number, origin, info, child.output_set)
         self.condition = condition
 
     @property
@@ -258,7 +259,7 @@ class SubqueryAlias(LogicalPlan):
         origin: int | None = None,
         info: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__("SubqueryAlias", (child,), child.output, (), number, origin, info)
+        super().__init__("SubqueryAlias", (child,), child.output, (), number, origin, info, child.output_set)
         self.name = name
 
     @property

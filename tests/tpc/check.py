@@ -53,7 +53,8 @@ def check_query(spark: SparkSession, benchmark: str, number: int, text: str) -> 
     if RECORDING:
         _record(benchmark, number, counts)
     else:
-        assert counts == expected(benchmark)[str(number)]
+        known = expected(benchmark)[str(number)]
+        assert counts == known, f"counted {counts}, the table says {known}"
 
 
 def _record(benchmark: str, number: int, counts: Counts) -> None:

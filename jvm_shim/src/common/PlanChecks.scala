@@ -2,9 +2,7 @@ package org.apache.spark.sql.pyjoinopt
 
 import java.util.{BitSet, IdentityHashMap}
 
-import scala.collection.mutable
-
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, ExprId, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{Command, Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 import org.apache.spark.sql.types.DataType
@@ -18,30 +16,24 @@ import org.apache.spark.sql.types.DataType
  *
  * Law: only new nodes are looked at, each once; what came from the export was checked by Spark.
  */
-private[pyjoinopt] final class PlanChecks(handle: Handle) {
-  private val numbers = new mutable.HashMap[ExprId, Int]
-  private val outputs = new IdentityHashMap[LogicalPlan, Array[Int]]
-  private val available = new IdentityHashMap[LogicalPlan, BitSet]
+private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: KnownOutputs) {
 
-  handle.attributes.foreach(number)
-  handle.nodes.indices.foreach(i => outputs.put(handle.nodes(i), handle.outputs(i)))
-
-  private def number(attribute: Attribute): Int = numbers.getOrElseUpdate(attribute.exprId, numbers.size)
+  private val old = new IdentityHashMap[LogicalPlan, LogicalPlan]
+  handle.nodes.foreach(node => old.put(node, node))
 
   def before(plan: LogicalPlan): Unit = {
     if (handle.nodes.exists(_.isInstanceOf[Command])) Support.fail("A command is not rebuilt: it would run again.")
-    Support.postOrder(plan)(parts, outputs.containsKey)(check)
+    Support.postOrder(plan)(parts, old.containsKey)(check)
   }
 
   private def check(node: LogicalPlan): Unit = {
-    outputs.put(node, NodeOutputs.of(node, outputs.get, number))
     val input = new BitSet
-    node.children.foreach(child => input.or(columns(child)))
+    node.children.foreach(child => input.or(outputs.set(child)))
     missing(node.references, input).foreach { attribute =>
       Support.fail(s"${node.nodeName} needs the column $attribute, which its children do not put out.")
     }
     node match {
-      case join: Join if columns(join.left).intersects(columns(join.right)) =>
+      case join: Join if outputs.set(join.left).intersects(outputs.set(join.right)) =>
         Support.fail(s"Both sides of a join put out the same column: ${shared(join)}.")
       case _ =>
     }
@@ -51,24 +43,13 @@ private[pyjoinopt] final class PlanChecks(handle: Handle) {
     if (!node.containsPattern(PLAN_EXPRESSION)) node.children
     else node.children ++ node.expressions.flatMap(_.collect { case s: SubqueryExpression => s.plan })
 
-  private def columns(node: LogicalPlan): BitSet = {
-    val known = available.get(node)
-    if (known != null) known
-    else {
-      val set = new BitSet
-      outputs.get(node).foreach(n => if (n >= 0) set.set(n))
-      available.put(node, set)
-      set
-    }
-  }
-
   private def missing(references: AttributeSet, input: BitSet): Option[Attribute] =
-    references.find(attribute => !numbers.get(attribute.exprId).exists(input.get))
+    references.find(attribute => !input.get(outputs.number(attribute)))
 
   private def shared(join: Join): String = {
-    val both = columns(join.left).clone.asInstanceOf[BitSet]
-    both.and(columns(join.right))
-    join.left.output.filter(a => both.get(number(a))).take(3).mkString(", ")
+    val both = outputs.set(join.left).clone.asInstanceOf[BitSet]
+    both.and(outputs.set(join.right))
+    join.left.output.filter(a => both.get(outputs.number(a))).take(3).mkString(", ")
   }
 
   def after(analyzed: LogicalPlan): Unit = {

@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.pyjoinopt.Analysed
 
 /**
  * Builds the plan that a list of edits describes, over the numbered nodes of an export.
@@ -18,9 +19,10 @@ import org.apache.spark.sql.catalyst.plans.logical._
  */
 private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
 
+  private val outputs = new KnownOutputs(handle)
   private val expressions: EditList[Expression] =
     new EditList[Expression]("expression", edits.get("exprs"), handle.expressions)(expressionBuilder.build(_))
-  private val nodes: EditList[LogicalPlan] = new EditList[LogicalPlan]("node", edits.get("nodes"), handle.nodes)(build)
+  private val nodes: EditList[LogicalPlan] = new EditList[LogicalPlan]("node", edits.get("nodes"), handle.nodes)(built)
   private lazy val expressionBuilder = new ExpressionBuilder(handle, expressions(_), nodes(_))
 
   /** The plan of `root`, not yet analysed. */
@@ -31,10 +33,10 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
 
   def dataset(): Compat.Rows = {
     val rebuilt = plan()
-    val checks = new PlanChecks(handle)
+    val checks = new PlanChecks(handle, outputs)
     checks.before(rebuilt)
     val dataset =
-      try Compat.ofRows(handle.session, rebuilt)
+      try Compat.ofRows(handle.session, Analysed(rebuilt))
       catch {
         case NonFatal(error) =>
           throw new PyJoinOptShimException(s"Spark refuses the plan: ${error.getMessage}", error)
@@ -43,6 +45,12 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
       }
     checks.after(dataset.queryExecution.analyzed)
     dataset
+  }
+
+  private def built(entry: JsonNode): LogicalPlan = {
+    val node = build(entry)
+    outputs(node)
+    node
   }
 
   private def build(entry: JsonNode): LogicalPlan = {
@@ -87,7 +95,8 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
   /** `child` under a projection that puts out what `original` did, unless it does so already. */
   private def output(child: LogicalPlan, original: LogicalPlan): LogicalPlan = {
     val columns = original.output
-    if (child.output.map(_.exprId) == columns.map(_.exprId)) child
+    def identities(plan: LogicalPlan): Seq[(Any, Seq[String])] = plan.output.map(a => (a.exprId, a.qualifier))
+    if (identities(child) == identities(original)) child
     else {
       val project = Project(columns, child)
       original.getTagValue(Compat.datasetIdTag).foreach(ids => project.setTagValue(Compat.datasetIdTag, ids.clone()))
@@ -121,7 +130,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     if (changed ne original) {
       changed.copyTagsFrom(original)
       changed.getTagValue(Compat.datasetIdTag).foreach { ids =>
-        val same = changed.output.map(_.exprId) == original.output.map(_.exprId)
+        val same = outputs.same(changed, original)
         if (same) changed.setTagValue(Compat.datasetIdTag, ids.clone()) else changed.unsetTagValue(Compat.datasetIdTag)
       }
     }
