@@ -2,10 +2,10 @@ package org.apache.spark.sql.pyjoinopt
 
 import java.util.{BitSet, IdentityHashMap}
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, SubqueryExpression}
-import org.apache.spark.sql.catalyst.plans.logical.{Command, Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
-import org.apache.spark.sql.types.DataType
+import org.apache.spark.sql.types.{BooleanType, DataType}
 
 /**
  * The last look at a rebuilt plan: is it still the same question?
@@ -37,7 +37,17 @@ private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: KnownOutputs)
         Support.fail(s"Both sides of a join put out the same column: ${shared(join)}.")
       case _ =>
     }
+    node match {
+      case Filter(condition, _) => predicate(node, condition)
+      case join: Join => join.condition.foreach(predicate(node, _))
+      case _ =>
+    }
   }
+
+  private def predicate(node: LogicalPlan, condition: Expression): Unit =
+    if (condition.resolved && condition.dataType != BooleanType) {
+      Support.fail(s"The condition of ${node.nodeName} is no predicate: ${Support.cut(condition.sql)}")
+    }
 
   private def parts(node: LogicalPlan): Iterable[LogicalPlan] =
     if (!node.containsPattern(PLAN_EXPRESSION)) node.children
