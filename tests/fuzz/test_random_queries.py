@@ -96,12 +96,12 @@ def test_all_answers_agree(tally: Tally, pytestconfig: pytest.Config) -> None:
 
 @pytest.mark.parametrize(
     ("what", "least"),
-    [("with_rows", 0.6), ("with_groups", 0.0), ("changed", 0.0), ("outer_joins_eliminated", 0.0)],
+    [("with_rows", 0.7), ("with_groups", 0.4), ("changed", 0.15), ("outer_joins_eliminated", 0.18)],
 )
 def test_doing_nothing_would_fail(what: str, least: float, tally: Tally, pytestconfig: pytest.Config) -> None:
     """Shares of the queries that have rows, joins to order, another order afterwards, a needless outer join."""
-    if pytestconfig.getoption("--fuzz-only") is not None:
-        pytest.skip("one query has no shares")
+    if pytestconfig.getoption("--fuzz-only") is not None or pytestconfig.getoption("--fuzz-n") < 100:
+        pytest.skip("shares of a few queries say nothing")
     assert tally.counts["queries"] > 0
     assert tally.counts[what] >= least * tally.counts["queries"]
 
