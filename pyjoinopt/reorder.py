@@ -93,8 +93,9 @@ class Reorderer:
         if not changed:
             return None
         plan = emit(graph, tree, region)
-        if restore and plan.output != region.top.output:
-            plan = Project(tuple(reference(a) for a in region.top.output), plan)
+        if region.hidden or (restore and plan.output != region.top.output):
+            columns = tuple(reference(a) for a in region.top.output)
+            plan = Project(columns, plan, info={"hidden": sorted(set(region.hidden))})
         return plan
 
 

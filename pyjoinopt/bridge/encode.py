@@ -72,7 +72,8 @@ class Edits:
         if isinstance(node, n.Filter):
             return ["Filter", children[0], self.expression(node.condition)]
         if isinstance(node, n.Project):
-            return ["Project", children[0], [self.expression(e) for e in node.projections]]
+            listed = [self.expression(e) for e in node.projections]
+            return ["Project", children[0], listed, *([node.info["hidden"]] if node.info.get("hidden") else [])]
         raise BridgeError(f"cannot build a {node.kind} node by name")
 
     def _copy(self, node: LogicalPlan, children: list[int]) -> list[Any]:

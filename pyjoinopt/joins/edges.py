@@ -14,6 +14,7 @@ into a join that no written predicate of the same class already ties.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
 
@@ -156,9 +157,15 @@ def _plain(e: Expression) -> Expression:
 
 
 def _vertex_plan(item: Item, plans: dict[int, LogicalPlan], filters: list[Expression]) -> LogicalPlan:
-    plan = plans.get(id(item.plan), item.plan)
-    pending = list(item.columns)
-    while pending:  # a column may read one computed before it, but not in the same projection
+    plan = with_columns(plans.get(id(item.plan), item.plan), item.columns)
+    condition = conjunction(sorted(filters, key=safety.may_throw))
+    return plan if condition is None else Filter(condition, plan)
+
+
+def with_columns(plan: LogicalPlan, columns: Iterable[Expression]) -> LogicalPlan:
+    """The plan with computed columns added; a column may read one that stands before it."""
+    pending = list(columns)
+    while pending:  # but not within one projection
         layer: list[Expression] = []
         made = 0
         while pending and not pending[0].references & made:
@@ -166,8 +173,7 @@ def _vertex_plan(item: Item, plans: dict[int, LogicalPlan], filters: list[Expres
             layer.append(column)
             made |= column.attribute.mask if column.attribute else 0
         plan = Project((*(reference(a) for a in plan.output), *layer), plan)
-    condition = conjunction(sorted(filters, key=safety.may_throw))
-    return plan if condition is None else Filter(condition, plan)
+    return plan
 
 
 def _written_tree(written: Written, vertex_of: dict[int, int]) -> JoinTree:

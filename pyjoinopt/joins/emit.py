@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pyjoinopt.joins.edges import with_columns
 from pyjoinopt.joins.graph import Edge, JoinGraph
 from pyjoinopt.joins.group import Region
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import Expression, conjunction, reference
-from pyjoinopt.plan.nodes import CROSS, INNER, Join, LogicalPlan, Project
+from pyjoinopt.plan.expressions import Expression, conjunction
+from pyjoinopt.plan.nodes import CROSS, INNER, Join, LogicalPlan
 
 
 def emit(graph: JoinGraph, tree: JoinTree, region: Region) -> LogicalPlan:
@@ -25,11 +26,9 @@ def emit(graph: JoinGraph, tree: JoinTree, region: Region) -> LogicalPlan:
         right, left = plans.pop(), plans.pop()
         predicates = join_predicates(graph, node.left.relations, node.right.relations)
         condition = conjunction(predicates)
-        plans.append(Join(left, right, INNER if predicates else CROSS, condition))
+        plans.append(Join(left, right, CROSS if region.crossed and not predicates else INNER, condition))
     plan = plans[0]
-    if region.late:
-        plan = Project((*(reference(a) for a in plan.output), *region.late.values()), plan)
-    return plan
+    return with_columns(plan, region.late.values())
 
 
 def join_predicates(graph: JoinGraph, left: int, right: int) -> list[Expression]:

@@ -31,8 +31,8 @@ from dataclasses import dataclass, field, replace
 from typing import Union
 
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import Expression, conjuncts, describe, substitute
-from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, Filter, Join, LogicalPlan, Project, SubqueryAlias
+from pyjoinopt.plan.expressions import Expression, conjuncts, describe, substitute, walk
+from pyjoinopt.plan.nodes import CROSS, INNER_LIKE, NO_HINT, Filter, Join, LogicalPlan, Project, SubqueryAlias
 from pyjoinopt.plan.tree import post_order
 
 
@@ -53,6 +53,9 @@ class Conjunct:
     end: int
 
 
+#: A predicate over computed columns may have this many parts when they are written out.
+_LONGEST = 400
+
 #: The order as written: a leaf position, or a pair of these.
 Written = Union[int, tuple["Written", "Written"]]  # noqa: UP007
 
@@ -67,7 +70,9 @@ class Region:
         start, end: interval of leaf positions that it covers.
         attributes: every attribute visible inside it, hidden and computed ones too.
         owners: attribute bit -> position of the item that produces it.
-        late: attribute bit -> alias computed on top of the group, already in terms of the items' columns.
+        late: attribute bit -> alias computed on top of the group, in an order in which each can be computed.
+        hidden: bits of columns that a USING join hid from `*`, still reachable by name.
+        crossed: whether a cross join was asked for.
         pending: nodes above `top` that a join further up may look through.
     """
 
@@ -80,6 +85,8 @@ class Region:
     owners: dict[int, int]
     conjuncts: list[Conjunct] = field(default_factory=list)
     late: dict[int, Expression] = field(default_factory=dict)
+    hidden: list[int] = field(default_factory=list)
+    crossed: bool = False
     pending: list[LogicalPlan] = field(default_factory=list)
 
     def copy(self) -> Region:
@@ -87,7 +94,7 @@ class Region:
         items = {position: Item(item.plan, list(item.columns)) for position, item in self.items.items()}
         return replace(
             self, items=items, owners=dict(self.owners), conjuncts=list(self.conjuncts), late=dict(self.late),
-            pending=list(self.pending),
+            pending=list(self.pending), hidden=list(self.hidden),
         )  # fmt: skip
 
     @property
@@ -125,7 +132,7 @@ class GroupFinder:
     def find(self, root: LogicalPlan) -> dict[int, Region]:
         """The groups by the id of their top node; subquery plans are not entered."""
         nodes = list(post_order(root))
-        parents = Counter(id(child) for node in nodes if not node.cached for child in set(node.children))
+        parents = Counter(id(child) for node in nodes if not node.cached for child in node.children)
         self._shared = {key for key, count in parents.items() if count > 1}
         for node in nodes:
             if node.cached:
@@ -181,8 +188,11 @@ class GroupFinder:
         if visible[0] & visible[1]:
             # A self-join whose columns a projection hides: look no further than that projection.
             left = right = None
-        region = _merge(node, self._open(node.left, left), self._open(node.right, right))
-        return _with_conjuncts(region, node.condition)
+        opened = self._open(node.left, left), self._open(node.right, right)
+        if _outgrown({**opened[0].late, **opened[1].late}, node.condition):
+            self.refuse(node, "its condition would grow too long in terms of the columns of the relations")
+            opened = self._open(node.left, None), self._open(node.right, None)
+        return _with_conjuncts(_merge(node, *opened), node.condition)
 
     def _filter(self, node: Filter, below: Region) -> Region | None:
         for predicate in conjuncts(node.condition):
@@ -190,7 +200,7 @@ class GroupFinder:
                 if not below.pending:
                     self.refuse(node, safety.why_not_movable(predicate))
                 return None
-        if not self._look_through(below):
+        if not self._look_through(below) or _outgrown(below.late, node.condition):
             return None
         below.top = node
         return _with_conjuncts(below, node.condition)
@@ -225,6 +235,7 @@ class GroupFinder:
                         return False
                     computed |= e.attribute.mask
         for node in region.pending:
+            region.hidden.extend(node.info.get("hidden", ()))
             for e in node.expressions:
                 if e.kind == "Alias":
                     _place(region, e)
@@ -247,16 +258,19 @@ def _merge(node: Join, left: Region, right: Region) -> Region:
     big.conjuncts.extend(small.conjuncts)
     big.owners.update(small.owners)
     big.late.update(small.late)
+    big.hidden.extend(small.hidden)
     return replace(
-        big, top=node, written=(left.written, right.written), start=min(left.start, right.start),
+        big, top=node, crossed=left.crossed or right.crossed or node.join_type == CROSS,
+        written=(left.written, right.written), start=min(left.start, right.start),
         end=max(left.end, right.end), attributes=left.attributes | right.attributes,
     )  # fmt: skip
 
 
 def _with_conjuncts(region: Region, condition: Expression | None) -> Region:
     late = {bit: alias.children[0] for bit, alias in region.late.items()}
+    computed = sum(1 << bit for bit in late)
     for predicate in conjuncts(condition):
-        if any(predicate.references >> bit & 1 for bit in late):
+        while predicate.references & computed:
             predicate = substitute(predicate, late)
         region.conjuncts.append(Conjunct(predicate, region.start, region.end))
     return region
@@ -273,8 +287,21 @@ def _place(region: Region, alias: Expression) -> None:
         region.items[position].columns.append(alias)
         region.owners[alias.attribute.bit] = position
         return
-    inner = {bit: region.late[bit].children[0] for bit in read if bit in region.late}
-    region.late[alias.attribute.bit] = alias.with_children((substitute(alias.children[0], inner),))
+    region.late[alias.attribute.bit] = alias
+
+
+def _outgrown(late: dict[int, Expression], condition: Expression | None) -> bool:
+    """True if the condition, late columns written out, has more than `_LONGEST` parts (x = x + x, fifty times)."""
+    if not late or condition is None:
+        return False
+    sizes: dict[int, int] = {}
+
+    def size(e: Expression) -> int:
+        return sum(sizes.get(part.attribute.bit, 1) if part.attribute else 1 for part in walk(e))
+
+    for bit, alias in late.items():
+        sizes[bit] = size(alias.children[0])
+    return any(size(p) > _LONGEST for p in conjuncts(condition) if any(p.references >> bit & 1 for bit in late))
 
 
 def bits(mask: int) -> Iterator[int]:

@@ -76,7 +76,7 @@ def _outcome(e: Expression, args: list[int], null_columns: int) -> int:
         case "If" if len(args) == 3:
             return (args[1] if args[0] & (TRUE | VALUE) else 0) | (args[2] if args[0] & ~TRUE else 0)
         case "In" if args and args[0] == NULL:
-            return NULL
+            return NULL if len(args) > 1 else NULL | FALSE  # in an empty list there is nothing to compare with
     if e.flags & NULL_INTOLERANT and not e.flags & UNEVALUABLE and NULL in args:
         return NULL
     return ANYTHING

@@ -25,13 +25,14 @@ from pyjoinopt.plan.expressions import (
 _TOTAL = frozenset(
     """
     And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual IsNull IsNotNull
-    IsNaN In InSet Coalesce If CaseWhen NullIf Nvl Nvl2 IfNull AttributeReference Literal Alias Like LikeAll LikeAny
+    IsNaN In InSet Coalesce If CaseWhen NullIf Nvl Nvl2 IfNull AttributeReference Literal Alias LikeAll LikeAny
     NotLikeAll NotLikeAny StartsWith EndsWith Contains Upper Lower StringTrim StringTrimLeft StringTrimRight Length
     Substring Concat Year Month DayOfMonth DayOfWeek Quarter WeekOfYear Hour Minute Second DateAdd DateSub DateDiff
     Greatest Least KnownNotNull KnownNullable NormalizeNaNAndZero KnownFloatingPointNormalized UpCast Collate
     Murmur3Hash XxHash64 ScalarSubquery Exists InSubquery ListQuery
     """.split()
 )
+_PATTERNS = frozenset({"Like"})
 _ARITHMETIC = frozenset({"Add", "Subtract", "Multiply", "Divide", "Remainder", "UnaryMinus", "Abs"})
 _FLOATING = frozenset({"double", "float"})
 
@@ -54,11 +55,13 @@ def may_throw(expression: Expression) -> bool:
 
 
 def _total(e: Expression) -> bool:
+    if e.kind in _PATTERNS:  # a pattern may be malformed; a constant one was checked already
+        return e.children[-1].kind == "Literal"
     if e.kind in _TOTAL:
         return not e.flags & THROWABLE
     if e.kind == "Cast":
-        return not e.flags & ANSI
-    if e.kind in _ARITHMETIC:
+        return not e.flags & ANSI and not any("variant" in c.type for c in e.children)
+    if e.kind in _ARITHMETIC and not e.type.startswith("interval"):
         if e.kind in ("Add", "Subtract", "Multiply") and e.type in _FLOATING:
             return True
         return not e.flags & ANSI

@@ -82,7 +82,7 @@ def map_subqueries(root: LogicalPlan, change: Change) -> LogicalPlan:
         return e.with_plan(change(e.plan)) if e.plan is not None else e
 
     def at(node: LogicalPlan) -> LogicalPlan:
-        if not any(e.contains & SUBQUERY for e in node.expressions):
+        if node.cached or not any(e.contains & SUBQUERY for e in node.expressions):
             return node
         rewritten = [rewrite(e, inside) if e.contains & SUBQUERY else e for e in node.expressions]
         return node.with_expressions(tuple(rewritten))

@@ -33,6 +33,7 @@ from pyjoinopt.plan.nodes import (
     FULL,
     INNER,
     LEFT,
+    OUTER,
     RIGHT,
     SEMI,
     SINGLE,
@@ -43,6 +44,7 @@ from pyjoinopt.plan.nodes import (
     Project,
 )  # fmt: skip
 from pyjoinopt.plan.nulls import NULL, outcomes, rejects_nulls
+from pyjoinopt.plan.safety import may_throw
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.rules.naming import plan_name
 
@@ -66,12 +68,14 @@ def demote_outer_join(plan: LogicalPlan, *, log: list[str] | None = None) -> Log
     nodes = list(post_order(plan))
     if not any(isinstance(node, Join) and node.join_type in (LEFT, RIGHT, FULL) for node in nodes):
         return plan
+    risky = _read_by_what_may_fail(nodes)
     strict: dict[int, Strict] = {id(plan): {}}
     types: dict[int, str] = {}
     for node in reversed(nodes):
         above = strict.get(id(node), {})
         if isinstance(node, Join):
-            types[id(node)] = node.join_type if node.cached else _narrowest(node, above)
+            stays = node.cached or node.join_type not in OUTER or _padded(node) & risky
+            types[id(node)] = node.join_type if stays else _narrowest(node, above)
         for child, columns in zip(node.children, _below(node, above, types.get(id(node), "")), strict=not node.cached):
             kept = {bit: why for bit, why in columns.items() if child.output_set >> bit & 1}
             seen = strict.get(id(child))  # under a second parent: only what both throw away
@@ -87,6 +91,29 @@ def demote_outer_join(plan: LogicalPlan, *, log: list[str] | None = None) -> Log
                     f"became {_WORDS[types[id(node)]]}: {describe(why)} rejects NULLs"
                 )
     return _with_types(plan, nodes, changed) if changed else plan
+
+
+def _read_by_what_may_fail(nodes: list[LogicalPlan]) -> int:
+    """Columns of predicates and computed columns that may fail at run time.
+
+    An outer join keeps a predicate over its padded side above it, where it meets matched rows only. Once the join is
+    inner the predicate sinks to the relation itself and meets all its rows, so such joins keep their type.
+    """
+    columns = 0
+    for node in nodes:
+        if isinstance(node, (Join, Filter, Project)):
+            for e in node.expressions:
+                for predicate in conjuncts(e):
+                    if predicate.kind != "AttributeReference" and may_throw(predicate):
+                        columns |= predicate.references
+    return columns
+
+
+def _padded(join: Join) -> int:
+    """The columns of the sides that an outer join pads."""
+    left = join.left.output_set if join.join_type != LEFT else 0
+    right = join.right.output_set if join.join_type != RIGHT else 0
+    return left | right
 
 
 def _with_types(plan: LogicalPlan, nodes: list[LogicalPlan], changed: dict[int, str]) -> LogicalPlan:
@@ -166,13 +193,15 @@ def _rejected(condition: Expression | None) -> Strict:
 
 def _through_projection(node: Project, above: Strict) -> Strict:
     below: Strict = {}
+    if not all(e.deterministic for e in node.projections):
+        return below  # with other rows below, rand() gives other values
     for e in node.projections:
         if e.attribute is None or e.attribute.bit not in above:
             continue
         why = above[e.attribute.bit]
         if e.kind == "AttributeReference":
             below[e.attribute.bit] = why
-        elif e.kind == "Alias" and e.deterministic:
+        elif e.kind == "Alias":
             remaining = e.references
             while remaining:
                 low = remaining & -remaining

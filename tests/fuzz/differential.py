@@ -86,7 +86,7 @@ def compare(
     third = database.cursor().execute(to_sql(query)).fetchall()
     assert_same_rows(third, rows, loose=True, label=("DuckDB", "plain Spark"))
 
-    report: pyjoinopt.JoinReport = fast._pyjoinopt_report  # type: ignore[attr-defined]
+    report: pyjoinopt.JoinReport = fast._pyjoinopt_report
     return Counter(
         queries=1,
         with_rows=bool(rows),

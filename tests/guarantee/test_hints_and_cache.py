@@ -69,7 +69,7 @@ def test_repartition_hints_stay(db: SparkSession) -> None:
 def test_no_hint_is_given_when_hints_are_off(db: SparkSession) -> None:
     fast = unharmed(slow(db), reordered=True, hints=False)
     assert not any("strategy=" in line for line in joined_tables(fast))
-    assert not fast._pyjoinopt_report.hints  # type: ignore[attr-defined]
+    assert not fast._pyjoinopt_report.hints
 
 
 def cached_reads(df: DataFrame) -> int:
@@ -125,7 +125,7 @@ def test_cached_join_inside_a_subquery(db: SparkSession) -> None:
 def test_result_that_is_itself_cached_is_left_alone(db: SparkSession) -> None:
     df = slow(db).cache()
     try:
-        fast = df.optimize_joins()  # type: ignore[operator]
+        fast = df.optimize_joins()
         assert cached_reads(fast) == cached_reads(df) >= 1
         assert_same_rows(df, fast)
         assert any("cache" in refusal.reason for refusal in pyjoinopt.join_report(df).refusals)

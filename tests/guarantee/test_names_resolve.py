@@ -159,14 +159,14 @@ def test_odd_column_names(db: SparkSession, name: str) -> None:
     )  # fmt: skip
     fast = unharmed(df, reordered=True)
     assert name in fast.columns
-    assert fast._pyjoinopt_report.to_text()  # type: ignore[attr-defined]
+    assert fast._pyjoinopt_report.to_text()
 
 
 def test_odd_table_aliases(db: SparkSession) -> None:
     df = db.sql("""SELECT `l.1`.*, `ö ⋈ "x"`.o_id FROM lines `l.1` JOIN orders `ö ⋈ "x"` ON l_region = o_region
         JOIN vip `v``v` ON `v``v`.v_customer = `ö ⋈ "x"`.o_customer""")
     fast = unharmed(df, reordered=True)
-    assert fast._pyjoinopt_report.to_json()  # type: ignore[attr-defined]
+    assert fast._pyjoinopt_report.to_json()
 
 
 def test_names_that_differ_in_case_only(db: SparkSession) -> None:
@@ -194,7 +194,7 @@ def test_transform_method_and_function_agree(db: SparkSession) -> None:
 
     df = slow(db)
     orders = [
-        made._pyjoinopt_report.groups[0].order_after  # type: ignore[attr-defined]
+        made._pyjoinopt_report.groups[0].order_after
         for made in (df.optimize_joins(), df.transform(pyjoinopt.optimize_joins), pyjoinopt.optimize_joins(df))
     ]
     assert len(set(orders)) == 1

@@ -30,12 +30,12 @@ def test_streaming_join_is_refused(db: SparkSession) -> None:
     clicks = db.readStream.format("rate").load().selectExpr("CAST(value AS INT) AS click")
     df = clicks.join(db.table("orders"), F.col("o_id") == F.col("click"))
     df = df.join(db.table("vip"), F.col("v_customer") == F.col("o_customer"))
-    fast = df.optimize_joins()  # type: ignore[operator]
+    fast = df.optimize_joins()
     assert fast.isStreaming
     assert analysed(fast) == analysed(df)
     assert "stream" in reasons(df)
     with pytest.raises(pyjoinopt.PyJoinOptError, match="stream"):
-        df.optimize_joins(strict=True)  # type: ignore[operator]
+        df.optimize_joins(strict=True)
 
 
 @pytest.mark.parametrize(
@@ -43,17 +43,17 @@ def test_streaming_join_is_refused(db: SparkSession) -> None:
 )
 def test_command_is_left_alone(db: SparkSession, text: str) -> None:
     df = db.sql(text)
-    assert_same_rows(df, df.optimize_joins())  # type: ignore[operator]
+    assert_same_rows(df, df.optimize_joins())
     assert not pyjoinopt.join_report(df).changed
 
 
 def test_command_runs_once(db: SparkSession) -> None:
     df = db.sql(f"CREATE TABLE made_once USING parquet AS SELECT o_id, v_rank FROM {SLOW}")
-    df.optimize_joins().collect()  # type: ignore[operator]
+    df.optimize_joins().collect()
     try:
         count = db.table("made_once").count()
         insert = db.sql(f"INSERT INTO made_once SELECT o_id, v_rank FROM {SLOW}")
-        insert.optimize_joins().collect()  # type: ignore[operator]
+        insert.optimize_joins().collect()
         assert db.table("made_once").count() == 2 * count > 0
     finally:
         db.sql("DROP TABLE made_once")
@@ -61,7 +61,7 @@ def test_command_runs_once(db: SparkSession) -> None:
 
 def test_explained_join_is_left_alone(db: SparkSession) -> None:
     df = db.sql(f"EXPLAIN SELECT * FROM {SLOW}")
-    assert "Join" in df.optimize_joins().collect()[0][0]  # type: ignore[operator]
+    assert "Join" in df.optimize_joins().collect()[0][0]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_plan_with_little_in_it(db: SparkSession, text: str) -> None:
 def test_frame_without_columns(db: SparkSession) -> None:
     unharmed(db.table("orders").select(), reordered=False)
     empty = slow(db).select()
-    fast = empty.optimize_joins(strict=True)  # type: ignore[operator]
+    fast = empty.optimize_joins(strict=True)
     assert fast.columns == []
     assert fast.count() == empty.count()
 
@@ -119,26 +119,26 @@ def test_deleted_files_are_not_the_optimizers_business(db: SparkSession, tmp_pat
     df = df.join(db.table("vip"), F.col("v_customer") == F.col("o_customer"))
     for file in Path(path).glob("*.parquet"):
         file.unlink()
-    fast = df.optimize_joins()  # type: ignore[operator]
+    fast = df.optimize_joins()
     assert_same_schema(df, fast)
 
 
 @pytest.mark.parametrize("option", [{"stratgy": "auto"}, {"strategy": "best"}, {"cost": "cheap"}, {"statistics": ""}])
 def test_wrong_value_is_named(db: SparkSession, option: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=next(iter(option))):
-        slow(db).optimize_joins(**option)  # type: ignore[operator]
+        slow(db).optimize_joins(**option)
 
 
 @pytest.mark.parametrize("option", [{"hints": "yes"}, {"strict": 1}, {"strategy": None}])
 def test_wrong_type_is_named(db: SparkSession, option: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=next(iter(option))):
-        slow(db).optimize_joins(**option)  # type: ignore[operator]
+        slow(db).optimize_joins(**option)
 
 
 @pytest.mark.parametrize("thing", [None, 1, "SELECT 1"])
 def test_something_that_is_no_frame(thing: object) -> None:
     with pytest.raises((TypeError, pyjoinopt.PyJoinOptError), match="DataFrame"):
-        pyjoinopt.optimize_joins(thing)  # type: ignore[arg-type]
+        pyjoinopt.optimize_joins(thing)
 
 
 @pytest.mark.parametrize("failing", ["pyjoinopt.optimizer.optimize", "pyjoinopt.optimizer.normalise"])
@@ -151,14 +151,14 @@ def test_error_inside_gives_the_plain_frame_and_one_log_line(
     monkeypatch.setattr(failing, broken)
     df = slow(db)
     with caplog.at_level(logging.DEBUG, logger="pyjoinopt"):
-        frames = [df.optimize_joins() for _ in range(3)]  # type: ignore[operator]
+        frames = [df.optimize_joins() for _ in range(3)]
     assert all(analysed(frame) == analysed(df) for frame in frames)
     assert_same_rows(df, frames[0])
     warnings = [record for record in caplog.records if "broken on purpose" in record.getMessage()]
     assert len(warnings) == 1
     assert "broken on purpose" in pyjoinopt.join_report(df).to_text()
     with pytest.raises(RecursionError, match="broken on purpose"):
-        df.optimize_joins(strict=True)  # type: ignore[operator]
+        df.optimize_joins(strict=True)
 
 
 def test_error_in_the_jvm_gives_the_plain_frame(db: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,11 +168,11 @@ def test_error_in_the_jvm_gives_the_plain_frame(db: SparkSession, monkeypatch: p
     for nonsense in ({}, {"exprs": [], "edits": [["Join", 0, 1, "Sideways", None, []]], "root": 1_000_000}):
         monkeypatch.setattr(Edits, "message", lambda *_, told=nonsense, **__: told)
         df = slow(db).select("o_id", "l_qty")
-        fast = df.optimize_joins()  # type: ignore[operator]
+        fast = df.optimize_joins()
         assert analysed(fast) == analysed(df)
         assert_same_rows(df, fast)
         with pytest.raises(pyjoinopt.PyJoinOptError, match="rebuilding"):
-            df.optimize_joins(strict=True)  # type: ignore[operator]
+            df.optimize_joins(strict=True)
 
 
 def test_error_in_the_jvm_while_exporting_gives_the_plain_frame(
@@ -184,9 +184,9 @@ def test_error_in_the_jvm_while_exporting_gives_the_plain_frame(
     ask = gateway.Py4jGateway.__init__
     monkeypatch.setattr(gateway.Py4jGateway, "__init__", lambda self, shim, _: ask(self, shim, None))
     df = slow(db)
-    assert analysed(df.optimize_joins()) == analysed(df)  # type: ignore[operator]
+    assert analysed(df.optimize_joins()) == analysed(df)
     with pytest.raises(pyjoinopt.PyJoinOptError, match="export"):
-        df.optimize_joins(strict=True)  # type: ignore[operator]
+        df.optimize_joins(strict=True)
 
 
 def test_stopped_session_gives_a_clear_error() -> None:
@@ -225,14 +225,14 @@ def test_connect_frame_gives_a_clear_error() -> None:
     else:
         frame = object.__new__(type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"}))
     with pytest.raises(pyjoinopt.PyJoinOptError, match="Connect"):
-        pyjoinopt.optimize_joins(frame)  # type: ignore[arg-type]
+        pyjoinopt.optimize_joins(frame)
 
 
 def test_planning_starts_no_spark_job(db: SparkSession) -> None:
     tracker = db.sparkContext.statusTracker()
     df = slow(db)
     before = list(tracker.getJobIdsForGroup(None))
-    df.optimize_joins(strict=True)  # type: ignore[operator]
+    df.optimize_joins(strict=True)
     assert list(tracker.getJobIdsForGroup(None)) == before
 
 

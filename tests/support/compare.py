@@ -11,13 +11,13 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-    Rows = DataFrame | Iterable[Sequence[Any]]
+    Rows: TypeAlias = DataFrame | Iterable[Sequence[Any]]
 
 Canonical = tuple[Hashable, ...]
 Tolerance = tuple[float, float]  # relative, absolute

@@ -100,8 +100,9 @@ class Conditions:
         if kind == "bool":
             return column
         if roll < 0.35:
-            same = self.column(columns, kind)
-            return Call(rng.choice(("=", "<=>", *COMPARISONS)), (column, same or column), "bool")
+            # Never `x = x`: in the condition of a DataFrame join, Spark reads that as "left x = right x".
+            other = self.column([each for each in columns if each != column], kind) or self.constant(kind)
+            return Call(rng.choice(("=", "<=>", *COMPARISONS)), (column, other), "bool")
         if roll < 0.5:
             values = tuple(self.constant(kind) for _ in range(rng.randrange(2, 5)))
             return Call("not in" if self.chance(0.25) else "in", (column, *values), "bool")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.support.operators import pyspark_call, pyspark_constant
 from tests.support.querytree import (
@@ -43,9 +43,10 @@ def run_pyspark(spark: SparkSession, code: str) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    names: dict[str, object] = {"spark": spark, "F": F, "Window": Window}
+    names: dict[str, Any] = {"spark": spark, "F": F, "Window": Window}
     exec(code, names)
-    return names["df"]  # type: ignore[return-value]
+    df: DataFrame = names["df"]
+    return df
 
 
 class _Writer:

@@ -57,7 +57,7 @@ def slow(spark: SparkSession) -> DataFrame:
 
 def optimised(df: DataFrame, **options: Any) -> tuple[DataFrame, pyjoinopt.JoinReport]:
     """The optimised frame and its report; every error and every refusal of the whole query is raised."""
-    fast = df.optimize_joins(**{"strict": True, "cost": "c_out", **options})  # type: ignore[operator]
+    fast = df.optimize_joins(**{"strict": True, "cost": "c_out", **options})
     return fast, fast._pyjoinopt_report
 
 

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.pyjoinopt
 
+import java.util.IdentityHashMap
+
 import scala.collection.mutable
 
 import com.fasterxml.jackson.databind.JsonNode
@@ -10,8 +12,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 /**
  * Makes the few expressions that an optimizer writes itself; all others come back by number, untouched.
  *
- * Law: an alias keeps its id and name, an attribute is the one that the export met first, a subquery keeps the columns
- * that its surroundings know.
+ * Law: an alias keeps its id and name, an attribute is the one that the node below puts out, a subquery keeps the
+ * columns that its surroundings know.
  */
 private[pyjoinopt] final class ExpressionBuilder(
     handle: Handle,
@@ -54,8 +56,24 @@ private[pyjoinopt] final class ExpressionBuilder(
     }
   }
 
-  private def attribute(number: Int): Attribute =
-    handle.attributes.applyOrElse(number, (n: Int) => Support.fail(s"There is no attribute $n"))
+  private val written = new IdentityHashMap[Expression, Attribute]
+
+  private def attribute(number: Int): Attribute = {
+    val met = handle.attributes.applyOrElse(number, (n: Int) => Support.fail(s"There is no attribute $n"))
+    written.put(met, met)
+    met
+  }
+
+  /**
+   * The attributes that edits wrote, as they come out of `children`: above an outer join or a union a column may be
+   * nullable, or its type wider, that was not so where the export met it first.
+   */
+  def current(expression: Expression, children: Seq[LogicalPlan]): Expression =
+    if (written.isEmpty || !expression.exists(written.containsKey)) expression
+    else {
+      val columns = children.flatMap(_.output).map(a => a.exprId -> a).toMap
+      expression.transform { case a: Attribute if written.containsKey(a) => columns.getOrElse(a.exprId, a) }
+    }
 
   /** Outside an EXISTS somebody may refer to what the plan of a subquery puts out. */
   private def withPlan(subquery: SubqueryExpression, plan: LogicalPlan): SubqueryExpression = {

@@ -2,7 +2,7 @@ package org.apache.spark.sql.pyjoinopt
 
 import com.fasterxml.jackson.core.JsonGenerator
 
-import org.apache.spark.sql.catalyst.expressions.{Expression, IntegerLiteral}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, IntegerLiteral}
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
 import org.apache.spark.sql.catalyst.plans.logical._
 
@@ -20,7 +20,9 @@ private[pyjoinopt] final class NodeDetails(
   def write(node: LogicalPlan): Unit = node match {
     case join: Join => writeJoin(join)
     case filter: Filter => out.writeNumberField("cond", expressionNumber(filter.condition))
-    case project: Project => numbers("list", project.projectList)
+    case project: Project =>
+      numbers("list", project.projectList)
+      project.getTagValue(Project.hiddenOutputTag).foreach(columns("hidden", _))
     case aggregate: Aggregate =>
       numbers("group", aggregate.groupingExpressions)
       numbers("agg", aggregate.aggregateExpressions)
@@ -35,9 +37,7 @@ private[pyjoinopt] final class NodeDetails(
     case sample: Sample => out.writeNumberField("fraction", sample.upperBound - sample.lowerBound)
     case union: Union => out.writeBooleanField("byName", union.byName)
     case deduplicate: Deduplicate =>
-      out.writeArrayFieldStart("keys")
-      deduplicate.keys.foreach(key => out.writeNumber(attributes.number(key)))
-      out.writeEndArray()
+      columns("keys", deduplicate.keys)
     case operation: Intersect => out.writeBooleanField("all", operation.isAll)
     case operation: Except => out.writeBooleanField("all", operation.isAll)
     case definition: CTERelationDef => out.writeNumberField("cte", definition.id)
@@ -64,6 +64,12 @@ private[pyjoinopt] final class NodeDetails(
       case IntegerLiteral(rows) => out.writeNumber(rows)
       case _ => out.writeNull()
     }
+  }
+
+  private def columns(field: String, listed: Iterable[Attribute]): Unit = {
+    out.writeArrayFieldStart(field)
+    listed.foreach(attribute => out.writeNumber(attributes.number(attribute)))
+    out.writeEndArray()
   }
 
   private def numbers(field: String, expressions: Iterable[Expression]): Unit = {

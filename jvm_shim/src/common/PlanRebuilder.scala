@@ -6,9 +6,10 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.catalyst.expressions.{Expression, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.pyjoinopt.Analysed
+import org.apache.spark.sql.catalyst.util._
 
 /**
  * Builds the plan that a list of edits describes, over the numbered nodes of an export.
@@ -60,7 +61,8 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     entry.path(0).asText match {
       case "Join" =>
         val Seq(left, right) = Seq(0, 1).map(i => hint(entry.path(5).path(i)))
-        Join(node(1), node(2), NodeDetails.joinType(entry.path(3).asText), optional(4), JoinHint(left, right))
+        val condition = optional(4).map(expressionBuilder.current(_, Seq(node(1), node(2))))
+        Join(node(1), node(2), NodeDetails.joinType(entry.path(3).asText), condition, JoinHint(left, right))
       case "JoinLike" =>
         node(1) match {
           case join: Join =>
@@ -68,8 +70,8 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
             tagged(join, join.copy(left = node(2), right = node(3), joinType = joinType, condition = optional(5)))
           case other => Support.fail(s"${other.nodeName} is no join")
         }
-      case "Filter" => Filter(expression(2), node(1))
-      case "Project" => Project(named(entry.get(2)), node(1))
+      case "Filter" => Filter(expressionBuilder.current(expression(2), Seq(node(1))), node(1))
+      case "Project" => hiding(Project(named(entry.get(2), node(1)), node(1)), entry.path(3))
       case "Output" => output(node(1), node(2))
       case "Aggregate" => copy(node(2), List(node(1)))
       case "Copy" => copy(node(1), ExpressionBuilder.elements(entry.get(2)).map(nodes(_)))
@@ -87,16 +89,32 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
   private def hint(name: JsonNode): Option[HintInfo] =
     if (absent(name)) None else Some(NodeDetails.strategy(name.asText))
 
-  private def named(list: JsonNode): List[NamedExpression] = ExpressionBuilder.elements(list).map(expressions(_)).map {
-    case named: NamedExpression => named
-    case other => Support.fail(s"${other.nodeName} has no name, so it cannot be a column")
+  private def named(list: JsonNode, child: LogicalPlan): List[NamedExpression] = {
+    val listed = ExpressionBuilder.elements(list).map(expressions(_))
+    lazy val columns = child.output.map(a => a.exprId -> a).toMap
+    listed.map {
+      case attribute: Attribute => columns.getOrElse(attribute.exprId, attribute)
+      case named: NamedExpression => named
+      case other => Support.fail(s"${other.nodeName} has no name, so it cannot be a column")
+    }
+  }
+
+  /** Columns that a join USING them hid: `b["k"]` still finds them, `*` does not. */
+  private def hiding(project: Project, numbers: JsonNode): Project = {
+    val ids = ExpressionBuilder.elements(numbers).map(n => handle.attributes(n.asInt).exprId).toSet
+    val hidden = project.child.output.filter(a => ids(a.exprId)).map(_.markAsQualifiedAccessOnly())
+    if (hidden.nonEmpty) project.setTagValue(Project.hiddenOutputTag, hidden)
+    project
   }
 
   /** `child` under a projection that puts out what `original` did, unless it does so already. */
   private def output(child: LogicalPlan, original: LogicalPlan): LogicalPlan = {
     val columns = original.output
-    def identities(plan: LogicalPlan): Seq[(Any, Seq[String])] = plan.output.map(a => (a.exprId, a.qualifier))
-    if (identities(child) == identities(original)) child
+    def same(a: Attribute, b: Attribute): Boolean =
+      a.exprId == b.exprId && a.name == b.name && a.qualifier == b.qualifier && a.dataType == b.dataType &&
+        a.nullable == b.nullable && a.metadata == b.metadata
+    val given = child.output
+    if (given.length == columns.length && given.zip(columns).forall { case (a, b) => same(a, b) }) child
     else {
       val project = Project(columns, child)
       original.getTagValue(Compat.datasetIdTag).foreach(ids => project.setTagValue(Compat.datasetIdTag, ids.clone()))
