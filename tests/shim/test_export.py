@@ -13,7 +13,7 @@ from tests.shim.support import Shim, expressions, find, leaf
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytest.importorskip("pyspark")
 
