@@ -60,15 +60,15 @@ def _group(number: int, group: GroupReport) -> list[str]:
     lines = [title, f"  before  {group.order_before}"]
     if group.changed:
         lines.append(f"  after   {group.order_after}")
-    lines.append("  relation              rows  source")
+    lines.append(f"  {'relation':<20}{'rows':>8}  source")
     lines += [f"    {r.name[:18]:<18}{_rows(r.rows):>8}  {r.source}" for r in group.relations]
-    lines.append("  join                                                          rows  on")
+    lines.append(f"  {'join':<58}{'rows':>8}  on")
     for join in group.estimated_rows:
         name = " ⋈ ".join(join.relations)
         name = name if len(name) <= 54 else name[:53] + "…"
         predicates = " AND ".join(join.predicates) or "(cross product)"
-        predicates = predicates if len(predicates) <= _WIDEST - 72 else predicates[: _WIDEST - 73] + "…"
-        lines.append(f"    {name:<56}{_rows(join.rows):>6}  {predicates}")
+        predicates = predicates if len(predicates) <= _WIDEST - 70 else predicates[: _WIDEST - 71] + "…"
+        lines.append(f"    {name:<56}{_rows(join.rows):>8}  {predicates}")
     return lines
 
 
