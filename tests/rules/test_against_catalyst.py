@@ -140,22 +140,24 @@ def test_outer_joins(spark: SparkSession, oracle: Oracle) -> None:
     assert alone.equal > 0.9 * alone.plans and alone.fired_in_python <= outer.fired_in_python
 
 
-@pytest.fixture(scope="module")
-def analysed(spark: SparkSession) -> SparkSession:
-    """A session with the TPC-H tables in a catalog, with statistics of every column."""
+@pytest.fixture(params=["tpch", "tpcds"])
+def analysed(request: pytest.FixtureRequest, spark: SparkSession) -> tuple[str, SparkSession]:
+    """A session with the tables of one benchmark in a catalog, with statistics of every column."""
+    benchmark = request.param
     session = spark.newSession()
-    session.sql("CREATE DATABASE IF NOT EXISTS analysed_tpch")
-    session.sql("USE analysed_tpch")
-    for file in sorted(tpc.parquet_folder("tpch").glob("*.parquet")):
+    session.sql(f"CREATE DATABASE IF NOT EXISTS analysed_{benchmark}")
+    session.sql(f"USE analysed_{benchmark}")
+    for file in sorted(tpc.parquet_folder(benchmark).glob("*.parquet")):
         session.sql(f"CREATE TABLE IF NOT EXISTS {file.stem} USING parquet OPTIONS (path '{file.as_posix()}')")
         session.sql(f"ANALYZE TABLE {file.stem} COMPUTE STATISTICS FOR ALL COLUMNS")
-    return session
+    return benchmark, session
 
 
-def test_cost_based_join_reorder(analysed: SparkSession, oracle: Oracle) -> None:
-    tally = Tally("tpch CostBasedJoinReorder")
-    for number, text in tpc.spark_queries("tpch").items():
-        start = oracle.finished(analysed.sql(text))
+def test_cost_based_join_reorder(analysed: tuple[str, SparkSession], oracle: Oracle) -> None:
+    benchmark, session = analysed
+    tally = Tally(f"{benchmark} CostBasedJoinReorder")
+    for number, text in tpc.spark_queries(benchmark).items():
+        start = oracle.finished(session.sql(text))
         ready = oracle.applied(start, BEFORE_CBO)
 
         def statistics(item: LogicalPlan) -> CatalystStatistics | None:
@@ -163,7 +165,7 @@ def test_cost_based_join_reorder(analysed: SparkSession, oracle: Oracle) -> None
 
         theirs = oracle.applied(ready, ["CostBasedJoinReorder"], once=True, confs=CBO)
         ours = cost_based_join_reorder(ready.root, statistics, faithful=True)
-        tally.count(f"tpch {number}", ready.root, theirs.root, ours)
+        tally.count(f"{benchmark} {number}", ready.root, theirs.root, ours)
         oracle.applied(ready, [], plan=ours)  # the JVM accepts the plan
     report(tally)
     assert tally.fired_in_python > 3
