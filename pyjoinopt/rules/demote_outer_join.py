@@ -94,19 +94,26 @@ def demote_outer_join(plan: LogicalPlan, *, log: list[str] | None = None) -> Log
 
 
 def _read_by_what_may_fail(nodes: list[LogicalPlan]) -> int:
-    """Columns of predicates and computed columns that may fail at run time.
+    """Columns of predicates that may fail at run time, also by way of a computed column.
 
     An outer join keeps a predicate over its padded side above it, where it meets matched rows only. Once the join is
-    inner the predicate sinks to the relation itself and meets all its rows, so such joins keep their type.
+    inner the predicate sinks to the relation itself and meets all its rows, so such joins keep their type. A computed
+    column sinks only with a predicate that reads it.
     """
-    columns = 0
-    for node in nodes:
-        if isinstance(node, (Join, Filter, Project)):
-            for e in node.expressions:
-                for predicate in conjuncts(e):
-                    if predicate.kind != "AttributeReference" and may_throw(predicate):
-                        columns |= predicate.references
-    return columns
+    risky = tested = 0
+    for node in reversed(nodes):  # parents first: what tests a computed column stands above it
+        if isinstance(node, (Join, Filter)):
+            for predicate in conjuncts(node.condition):
+                tested |= predicate.references
+                if may_throw(predicate):
+                    risky |= predicate.references
+        elif isinstance(node, Project):
+            for e in node.projections:
+                if e.kind == "Alias" and e.attribute is not None and tested >> e.attribute.bit & 1:
+                    tested |= e.references
+                    if may_throw(e):
+                        risky |= e.references
+    return risky
 
 
 def _padded(join: Join) -> int:

@@ -105,3 +105,18 @@ def test_a_cached_join_stays(w, outer):
     plan.info["cached"] = True
     above = Filter(w("b2 > 3"), plan)
     assert demote_outer_join(above) is above
+
+
+def test_a_predicate_that_may_fail_keeps_the_join(w, outer):
+    """10 / b2 > 1 was tested on matched rows only; below an inner join it would meet every b2."""
+    plan = Join(Filter(w("coalesce(risky(b2), 1) > 0"), outer(LEFT)), w.relation("c", "c1"), INNER, w("b2 = c1"))
+    assert demote_outer_join(plan) is plan
+    computed = w.project("b2", outer(LEFT), w.alias("x", "risky(b2)"))
+    tested = Join(Filter(w("x > 0"), computed), w.relation("d", "d1"), INNER, w("b2 = d1"))
+    assert demote_outer_join(tested) is tested
+
+
+def test_a_computed_column_that_nothing_tests_does_not_matter(w, outer):
+    plan = Join(outer(LEFT), w.relation("c", "c1"), INNER, w("b2 = c1"))
+    top = w.project("a1", plan, w.alias("x", "risky(b2)"))
+    assert lowest_type(demote_outer_join(top)) == INNER
