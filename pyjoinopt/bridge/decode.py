@@ -65,7 +65,11 @@ def decode(text: str) -> Export:
     Raises:
         BridgeError: it was written by another version of the shim.
     """
-    data = json.loads(text)
+    return decoded(json.loads(text))
+
+
+def decoded(data: dict[str, Any]) -> Export:
+    """The same of an export that is parsed already."""
     if data.get("protocol") != PROTOCOL:
         raise BridgeError(
             f"the shim speaks protocol {data.get('protocol')}, this pyjoinopt {PROTOCOL}: "
@@ -143,6 +147,10 @@ class _Decoder:
             return make(self, number, entry, children)
         expressions = tuple([self.expressions[e] for e in entry["x"]])
         output = tuple([self.attributes[a] for a in entry["o"]])
+        if "projections" in entry:
+            entry["lists"] = [tuple([self.expressions[e] for e in listed]) for listed in entry["projections"]]
+        if "reads" in entry:
+            entry["reads_set"] = sum(1 << a for a in entry["reads"])
         return n.LogicalPlan(kind, children, output, expressions, number, number, entry)
 
     def _join(self, number: int, entry: dict[str, Any], children: tuple[n.LogicalPlan, ...]) -> n.LogicalPlan:

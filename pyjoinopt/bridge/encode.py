@@ -9,6 +9,7 @@ A reference is an int: `n >= 0` is number n of the export, `-1 - k` is entry k o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyjoinopt.errors import BridgeError
@@ -16,7 +17,7 @@ from pyjoinopt.plan import nodes as n
 from pyjoinopt.plan.expressions import STRUCTURAL, Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
-_SPELLED = STRUCTURAL | {"Coalesce"}
+_SPELLED = STRUCTURAL | {"Coalesce", "If", "Sum", "Count", "AggregateExpression"}
 
 
 class Edits:
@@ -64,8 +65,10 @@ class Edits:
     def _entry(self, node: LogicalPlan) -> list[Any]:
         children = [self._known[id(child)] for child in node.children]
         same_shape = len(node.info.get("x", ())) == len(node.expressions)
-        if node.origin is not None and (same_shape or not isinstance(node, n.Join)):
+        if node.origin is not None and same_shape and not node.info.get("narrowed"):
             return self._copy(node, children)
+        if node.kind in _BUILT:
+            return _BUILT[node.kind](self, node, children)
         if isinstance(node, n.Join):
             condition = None if node.condition is None else self.expression(node.condition)
             return ["Join", children[0], children[1], node.join_type, condition, list(node.hint)]
@@ -75,6 +78,29 @@ class Edits:
             listed = [self.expression(e) for e in node.projections]
             return ["Project", children[0], listed, *([node.info["hidden"]] if node.info.get("hidden") else [])]
         raise BridgeError(f"cannot build a {node.kind} node by name")
+
+    def _all(self, expressions: Iterable[Expression]) -> list[int]:
+        return [self.expression(e) for e in expressions]
+
+    def _aggregate(self, node: LogicalPlan, children: list[int]) -> list[Any]:
+        assert isinstance(node, n.Aggregate)
+        return ["Aggregate", children[0], self._all(node.grouping), self._all(node.aggregates), node.origin]
+
+    def _limit(self, node: LogicalPlan, children: list[int]) -> list[Any]:
+        return [node.kind, children[0], self.expression(node.expressions[0])]
+
+    def _generate(self, node: LogicalPlan, children: list[int]) -> list[Any]:
+        if node.origin is not None:
+            return ["Generate", children[0], node.origin, node.info["unrequired"]]
+        arguments = self._all(node.expressions[0].children)
+        return ["ReplicateRows", children[0], arguments, node.info["generated"]]
+
+    def _window(self, node: LogicalPlan, children: list[int]) -> list[Any]:
+        return ["Window", children[0], node.origin, self._all(node.expressions[: node.info["parts"][0]])]
+
+    def _expand(self, node: LogicalPlan, children: list[int]) -> list[Any]:
+        projections = [self._all(projection) for projection in node.info["lists"]]
+        return ["Expand", children[0], node.origin, projections, [a.bit for a in node.output]]
 
     def _copy(self, node: LogicalPlan, children: list[int]) -> list[Any]:
         old: list[int] = node.info.get("x", [])
@@ -109,12 +135,14 @@ class Edits:
         children = [self._known[id(child)] for child in e.children]
         if e.plan is not None and e.origin is not None:
             return ["Plan", e.origin, self._known[id(e.plan)], children]
+        if e.kind == "Alias" and e.origin is None and e.attribute is not None:
+            return ["NewAlias", children[0], e.info["n"], e.attribute.bit, e.info.get("like")]
         if e.origin is not None:
             return ["Copy", e.origin, children]
         if e.kind == "AttributeReference" and e.attribute is not None:
             return ["Attr", e.attribute.bit]
-        if e.kind == "Literal" and isinstance(e.value, bool):
-            return ["True" if e.value else "False"]
+        if e.kind == "Literal" and e.type in ("boolean", "int", "bigint"):
+            return ["Literal", e.type, e.value]
         if e.kind in _SPELLED:
             return [e.kind, *children]
         raise BridgeError(f"cannot build a {e.kind} expression by name")
@@ -122,6 +150,19 @@ class Edits:
     def _remember(self, thing: LogicalPlan | Expression, reference: int) -> None:
         self._known[id(thing)] = reference
         self._kept.append(thing)
+
+
+#: Nodes that are made anew, or copied with lists of another length (`info["narrowed"]`).
+_BUILT: dict[str, Callable[[Edits, LogicalPlan, list[int]], list[Any]]] = {
+    "Distinct": lambda edits, node, children: ["Distinct", children[0]],
+    "Union": lambda edits, node, children: ["Union", children],
+    "LocalLimit": Edits._limit,
+    "GlobalLimit": Edits._limit,
+    "Aggregate": Edits._aggregate,
+    "Generate": Edits._generate,
+    "Window": Edits._window,
+    "Expand": Edits._expand,
+}
 
 
 def _subquery_plans(node: LogicalPlan) -> list[LogicalPlan]:

@@ -66,7 +66,9 @@ class LogicalPlan:
 
     @property
     def references(self) -> int:
-        """Attributes that this node's own expressions read."""
+        """Attributes that this node's own expressions read (Catalyst's `references`)."""
+        if "reads_set" in self.info:
+            return int(self.info["reads_set"])
         mask = 0
         for e in self.expressions:
             mask |= e.references

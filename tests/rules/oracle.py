@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyjoinopt.bridge.decode import Export, decode
+from pyjoinopt.bridge.decode import Export, decoded
 from pyjoinopt.bridge.encode import Edits
 from pyjoinopt.plan.expressions import Expression, conjuncts, walk
-from pyjoinopt.plan.nodes import CROSS, INNER, Filter, Join, LogicalPlan, show
+from pyjoinopt.plan.nodes import CROSS, INNER, Aggregate, Filter, Join, LogicalPlan, show
 from pyjoinopt.plan.tree import post_order
 
 if TYPE_CHECKING:
@@ -23,14 +23,31 @@ if TYPE_CHECKING:
 
 Rule = Callable[[Export], LogicalPlan]
 
+#: What distinguishes two nodes of a kind beyond columns, expressions and children.
+_DETAILS = {
+    "Generate": ("outer", "unrequired"), "Sort": ("global",), "Window": ("parts",), "Union": ("byName",),
+    "Intersect": ("all",), "Except": ("all",),
+}  # fmt: skip
+
 
 class Canon:
-    """Numbers for plans: equal numbers mean equal plans."""
+    """Numbers for plans: equal numbers mean equal plans.
 
-    def __init__(self) -> None:
+    Args:
+        known: ids of columns that exist before a rule runs; all others are called by the order they are met in.
+    """
+
+    def __init__(self, known: Iterable[int] | None = None) -> None:
         self._numbers: dict[Any, int] = {}
+        self._known = None if known is None else frozenset(known)
+        self._new: dict[int, int] = {}
 
     def plan(self, root: LogicalPlan) -> int:
+        """The number of a plan; columns that it makes are counted from one."""
+        self._new = {}
+        return self._plan(root)
+
+    def _plan(self, root: LogicalPlan) -> int:
         done: dict[int, int] = {}
         for node in post_order(root):
             done[id(node)] = self._number(self._of(node, [done[id(child)] for child in node.children]))
@@ -43,7 +60,15 @@ class Canon:
         if isinstance(node, Filter):
             return ("Filter", self._conjuncts(node.condition), *children)
         listed = tuple(self._expression(e) for e in node.expressions)
-        return (node.kind, tuple(a.id for a in node.output), listed, *children)
+        columns = tuple(self._column(a.id) for a in node.output)
+        grouping = len(node.grouping) if isinstance(node, Aggregate) else 0
+        details = tuple(str(node.info.get(key)) for key in _DETAILS.get(node.kind, ()))
+        return (node.kind, columns, grouping, details, listed, *children)
+
+    def _column(self, column: int) -> Any:
+        if self._known is None or column in self._known:
+            return column
+        return "new", self._new.setdefault(column, len(self._new) + 1)
 
     def _conjuncts(self, condition: Expression | None) -> frozenset[int]:
         return frozenset(self._expression(p) for p in conjuncts(condition))
@@ -54,9 +79,9 @@ class Canon:
             n = len(e.children)
             children = tuple(numbers[len(numbers) - n :])
             del numbers[len(numbers) - n :]
-            column = e.attribute.id if e.attribute is not None else None
+            column = self._column(e.attribute.id) if e.attribute is not None else None
             text = e.text if e.kind == "Literal" else ""
-            inner = self.plan(e.plan) if e.plan is not None else None
+            inner = self._plan(e.plan) if e.plan is not None else None
             numbers.append(self._number((e.kind, e.type, column, text, inner, children)))
         return numbers[0]
 
@@ -75,8 +100,7 @@ class Oracle:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for handle in self._handles:
-            self.shim.release(handle)
+        self.release()
 
     def finished(self, df: DataFrame) -> Export:
         """The analysed plan without aliases, views, hint nodes and common expressions: the optimizer's first batch."""
@@ -99,6 +123,25 @@ class Oracle:
             request |= edits.message(edits.plan(plan))
         return self._keep(self.shim.applyRule(export.handle, json.dumps(request)))
 
+    def passages(self, df: DataFrame) -> list[Export]:
+        """Every plan that Spark's optimizer passes through for a query, those of its subqueries too."""
+        return [self._keep_one(plan) for plan in json.loads(self.shim.passages(df._jdf))]
+
+    def fired(self, export: Export, rules: dict[str, int], confs: dict[str, str] | None = None) -> dict[str, Export]:
+        """The rules that change an exported plan, each with the plan it makes in (at most) so many applications."""
+        request = {"rules": list(rules.items()), "confs": confs or {}}
+        answer = json.loads(self.shim.fired(export.handle, json.dumps(request)))
+        return {rule: self._keep_one(plan) for rule, plan in answer.items()}
+
+    def built(self, export: Export, plan: LogicalPlan) -> Export:
+        """A plan of ours as the JVM builds it: the proof that it can be built, and with which columns."""
+        return self.applied(export, [], once=True, plan=plan)
+
+    def release(self) -> None:
+        """Let go of all plans opened so far."""
+        while self._handles:
+            self.shim.release(self._handles.pop())
+
     def statistics(self, export: Export, node: LogicalPlan) -> dict[str, Any]:
         """Catalyst's statistics of a node of an export."""
         request = {"nodes": [node.number], "source": "catalyst"}
@@ -107,7 +150,10 @@ class Oracle:
         return found
 
     def _keep(self, text: str) -> Export:
-        export = decode(text)
+        return self._keep_one(json.loads(text))
+
+    def _keep_one(self, data: dict[str, Any]) -> Export:
+        export = decoded(data)
         self._handles.append(export.handle)
         return export
 
@@ -131,8 +177,12 @@ class Tally:
         self.fired_in_python += ours != start
         self.equal += theirs == ours
         if theirs != ours:
-            plans = {"before": before, "Catalyst": catalyst, "Python": python}
-            self.different.append("\n".join([name, *(f"--- {who}\n{show(plan)}" for who, plan in plans.items())]))
+            self.differs(name, before, catalyst, python)
+
+    def differs(self, name: str, before: LogicalPlan, catalyst: LogicalPlan, python: LogicalPlan) -> None:
+        """Keep a difference for whoever reads the report."""
+        plans = {"before": before, "Catalyst": catalyst, "Python": python}
+        self.different.append("\n".join([name, *(f"--- {who}\n{show(plan)}" for who, plan in plans.items())]))
 
     def row(self) -> str:
         return f"{self.rule:<44}{self.plans:>6}{self.fired_in_catalyst:>18}{self.fired_in_python:>16}{self.equal:>7}"

@@ -7,7 +7,9 @@ import scala.collection.mutable
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction, Complete, Count, Sum}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.types.BooleanType
 
 /**
  * Makes the few expressions that an optimizer writes itself; all others come back by number, untouched.
@@ -38,6 +40,16 @@ private[pyjoinopt] final class ExpressionBuilder(
       case "Coalesce" => Coalesce(if (entry.path(1).isArray) all(1) else (1 until entry.size).map(at).toList)
       case "True" => Literal.TrueLiteral
       case "False" => Literal.FalseLiteral
+      case "Literal" => literal(entry.path(1).asText, entry.path(2))
+      case "If" => If(at(1), at(2), at(3))
+      case "Sum" => new Sum(at(1))
+      case "Count" => Count(at(1))
+      case "AggregateExpression" =>
+        at(1) match {
+          case function: AggregateFunction => AggregateExpression(function, Complete, isDistinct = false)
+          case other => Support.fail(s"${other.nodeName} is no aggregate function")
+        }
+      case "NewAlias" => newAlias(at(1), entry.path(2).asText, entry.path(3).asInt(-1), entry.path(4))
       case "Attr" => attribute(entry.path(1).asInt(-1))
       case "Copy" => ExpressionBuilder.withChildren(at(1), all(2))
       case "Alias" =>
@@ -57,11 +69,37 @@ private[pyjoinopt] final class ExpressionBuilder(
   }
 
   private val written = new IdentityHashMap[Expression, Attribute]
+  private val made = new mutable.HashMap[Int, Attribute]
 
   private def attribute(number: Int): Attribute = {
-    val met = handle.attributes.applyOrElse(number, (n: Int) => Support.fail(s"There is no attribute $n"))
+    val met =
+      if (number >= handle.attributes.length) made.getOrElse(number, throw EditList.NotYet)
+      else handle.attributes.applyOrElse(number, (n: Int) => Support.fail(s"There is no attribute $n"))
     written.put(met, met)
     met
+  }
+
+  /** The attribute of a number, as a node puts it out. */
+  def column(number: JsonNode): Attribute = attribute(number.asInt(-1))
+
+  /** An alias with an id of its own; later entries know its column by the number given. */
+  private def newAlias(child: Expression, name: String, number: Int, like: JsonNode): Alias = {
+    if (number < handle.attributes.length || made.contains(number)) Support.fail(s"Attribute $number exists already")
+    val metadata = if (like.isIntegralNumber) Some(expression(like)) else None
+    val alias = metadata match {
+      case Some(old: Alias) => Alias(child, name)(qualifier = old.qualifier, explicitMetadata = old.explicitMetadata)
+      case _ => Alias(child, name)()
+    }
+    made.put(number, alias.toAttribute)
+    alias
+  }
+
+  private def literal(dataType: String, value: JsonNode): Literal = dataType match {
+    case "boolean" if value.isNull => Literal(null, BooleanType)
+    case "boolean" => Literal(value.asBoolean)
+    case "int" => Literal(value.asInt)
+    case "bigint" => Literal(value.asLong)
+    case other => Support.fail(s"A literal of type $other is not made, only copied")
   }
 
   /**

@@ -35,14 +35,39 @@ private[pyjoinopt] final class NodeDetails(
     case limit: GlobalLimit => writeLimit(limit.limitExpr)
     case limit: LocalLimit => writeLimit(limit.limitExpr)
     case sample: Sample => out.writeNumberField("fraction", sample.upperBound - sample.lowerBound)
-    case union: Union => out.writeBooleanField("byName", union.byName)
+    case union: Union =>
+      out.writeBooleanField("byName", union.byName)
+      out.writeBooleanField("allowMissing", union.allowMissingCol)
     case deduplicate: Deduplicate =>
       columns("keys", deduplicate.keys)
     case operation: Intersect => out.writeBooleanField("all", operation.isAll)
     case operation: Except => out.writeBooleanField("all", operation.isAll)
     case definition: CTERelationDef => out.writeNumberField("cte", definition.id)
     case reference: CTERelationRef => out.writeNumberField("cte", reference.cteId)
+    case generate: Generate =>
+      out.writeNumberField("generator", expressionNumber(generate.generator))
+      columns("generated", generate.generatorOutput)
+      counts("unrequired", generate.unrequiredChildIndex)
+      out.writeBooleanField("outer", generate.outer)
+      writeReads(node)
+    case expand: Expand =>
+      out.writeArrayFieldStart("projections")
+      expand.projections.foreach(projection => listed(projection))
+      out.writeEndArray()
+      writeReads(node)
+    case window: Window =>
+      counts("parts", Seq(window.windowExpressions.size, window.partitionSpec.size, window.orderSpec.size))
+      writeReads(node)
+    case sort: Sort => out.writeBooleanField("global", sort.global)
+    case other if other.children.nonEmpty => writeReads(other)
     case _ =>
+  }
+
+  /** What a node reads of its children, where Spark sees it otherwise than by its expressions. */
+  private def writeReads(node: LogicalPlan): Unit = {
+    val reads = Support.attempt(Set.empty[Int])(node.references.iterator.map(attributes.number).toSet)
+    val seen = Support.attempt(Set.empty[Int])(node.expressions.flatMap(_.references).map(attributes.number).toSet)
+    if (reads != seen) counts("reads", reads.toSeq.sorted)
   }
 
   private def writeJoin(join: Join): Unit = {
@@ -73,8 +98,19 @@ private[pyjoinopt] final class NodeDetails(
   }
 
   private def numbers(field: String, expressions: Iterable[Expression]): Unit = {
-    out.writeArrayFieldStart(field)
+    out.writeFieldName(field)
+    listed(expressions)
+  }
+
+  private def listed(expressions: Iterable[Expression]): Unit = {
+    out.writeStartArray()
     expressions.foreach(e => out.writeNumber(expressionNumber(e)))
+    out.writeEndArray()
+  }
+
+  private def counts(field: String, values: Iterable[Int]): Unit = {
+    out.writeArrayFieldStart(field)
+    values.foreach(out.writeNumber(_: Int))
     out.writeEndArray()
   }
 }

@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, NamedExpression, ReplicateRows}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.pyjoinopt.Analysed
 import org.apache.spark.sql.catalyst.util._
@@ -73,16 +73,61 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
       case "Filter" => Filter(expressionBuilder.current(expression(2), Seq(node(1))), node(1))
       case "Project" => hiding(Project(named(entry.get(2), node(1)), node(1)), entry.path(3))
       case "Output" => output(node(1), node(2))
-      case "Aggregate" => copy(node(2), List(node(1)))
       case "Copy" => copy(node(1), ExpressionBuilder.elements(entry.get(2)).map(nodes(_)))
       case "Exprs" =>
         val children = ExpressionBuilder.elements(entry.get(2)).map(nodes(_))
         val pairs = ExpressionBuilder.elements(entry.get(3)).map(p => expressions(p.get(0)) -> expressions(p.get(1)))
         val original = node(1)
         tagged(original, replace(copy(original, children), pairs))
+      case "Distinct" => Distinct(node(1))
+      case "Union" => Union(ExpressionBuilder.elements(entry.get(1)).map(nodes(_)))
+      case "LocalLimit" => LocalLimit(expression(2), node(1))
+      case "GlobalLimit" => GlobalLimit(expression(2), node(1))
+      case "Aggregate" => aggregate(entry, node(1))
+      case "ReplicateRows" =>
+        val columns = ExpressionBuilder.elements(entry.get(3)).map(expressionBuilder.column)
+        val put = columns.map(c => expressionBuilder.current(c, Seq(node(1))).asInstanceOf[Attribute])
+        Generate(ReplicateRows(current(entry.get(2), node(1))), Nil, outer = false, None, put, node(1))
+      case "Window" =>
+        node(2) match {
+          case window: Window =>
+            tagged(window, window.copy(windowExpressions = named(entry.get(3), node(1)), child = node(1)))
+          case other => Support.fail(s"${other.nodeName} is no window")
+        }
+      case "Expand" =>
+        node(2) match {
+          case expand: Expand =>
+            val projections = ExpressionBuilder.elements(entry.get(3)).map(current(_, node(1)))
+            val columns = ExpressionBuilder.elements(entry.get(4)).map(n => handle.attributes(n.asInt).exprId).toSet
+            val output = expand.output.filter(a => columns(a.exprId))
+            tagged(expand, expand.copy(projections = projections, output = output, child = node(1)))
+          case other => Support.fail(s"${other.nodeName} is no expand")
+        }
+      case "Generate" =>
+        node(2) match {
+          case generate: Generate =>
+            val unrequired = ExpressionBuilder.elements(entry.get(3)).map(_.asInt)
+            tagged(generate, generate.copy(unrequiredChildIndex = unrequired, child = node(1)))
+          case other => Support.fail(s"${other.nodeName} is no generate")
+        }
       case other => Support.fail(s"There is no kind of node $other")
     }
   }
+
+  /** Grouping and result anew; with the number of an aggregate, a copy of that one. */
+  private def aggregate(entry: JsonNode, child: LogicalPlan): LogicalPlan = {
+    val (grouping, result) = (current(entry.get(2), child), named(entry.get(3), child))
+    if (absent(entry.path(4))) Aggregate(grouping, result, child)
+    else
+      nodes(entry.get(4)) match {
+        case old: Aggregate =>
+          tagged(old, old.copy(groupingExpressions = grouping, aggregateExpressions = result, child = child))
+        case other => Support.fail(s"${other.nodeName} is no aggregate")
+      }
+  }
+
+  private def current(list: JsonNode, child: LogicalPlan): List[Expression] =
+    ExpressionBuilder.elements(list).map(e => expressionBuilder.current(expressions(e), Seq(child)))
 
   private def absent(value: JsonNode): Boolean = value.isMissingNode || value.isNull
 
@@ -90,7 +135,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     if (absent(name)) None else Some(NodeDetails.strategy(name.asText))
 
   private def named(list: JsonNode, child: LogicalPlan): List[NamedExpression] = {
-    val listed = ExpressionBuilder.elements(list).map(expressions(_))
+    val listed = current(list, child)
     lazy val columns = child.output.map(a => a.exprId -> a).toMap
     listed.map {
       case attribute: Attribute => columns.getOrElse(attribute.exprId, attribute)

@@ -55,6 +55,23 @@ object PyJoinOptBridge {
     })
   }
 
+  /** Exports of all plans that Spark's optimizer passes through on the way to the optimised one: a JSON array. */
+  def passages(dataset: Compat.AnyDataset): String = {
+    val session = dataset.sparkSession
+    session.withActive(RuleOracle.passages(dataset).map(new PlanExporter(session, _).run()).mkString("[", ",", "]"))
+  }
+
+  /** For each of some rules that changes an exported plan, what it makes of it: a JSON object of exports. */
+  def fired(handle: Long, request: String): String = {
+    val exported = Handles(handle)
+    val asked = Support.parse(request)
+    exported.session.withActive(SQLConf.withExistingConf(RuleOracle.settings(exported, asked)) {
+      RuleOracle.fired(exported, ExpressionBuilder.elements(asked.get("rules")).map(r => r.get(0).asText -> r.get(1).asInt))
+        .map { case (rule, plan) => "\"" + rule + "\":" + new PlanExporter(exported.session, plan).run() }
+        .mkString("{", ",", "}")
+    })
+  }
+
   private def exporting(session: Compat.Session)(plan: => LogicalPlan): String =
     session.withActive(new PlanExporter(session, plan).run())
 }

@@ -1,11 +1,14 @@
 package org.apache.spark.sql.pyjoinopt
 
+import scala.collection.mutable
+
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.analysis.{EliminateSubqueryAliases, EliminateView}
 import org.apache.spark.sql.catalyst.optimizer.{EliminateResolvedHint, ReplaceExpressions}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
+import org.apache.spark.sql.catalyst.rules.{Rule, RuleExecutor}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.Utils
 
@@ -46,7 +49,11 @@ private[pyjoinopt] object RuleOracle {
   def run(handle: Handle, request: JsonNode): LogicalPlan = {
     val start = if (request.has("root")) new PlanRebuilder(handle, request).plan() else handle.root
     val rules = ExpressionBuilder.elements(request.get("rules")).map(name => rule(name.asText))
-    val rounds = if (request.path("once").asBoolean(false)) 1 else MostRounds
+    repeated(start, rules, if (request.path("once").asBoolean(false)) 1 else MostRounds)
+  }
+
+  /** The rules in order, again and again until nothing changes. */
+  private def repeated(start: LogicalPlan, rules: Seq[Rule[LogicalPlan]], rounds: Int): LogicalPlan = {
     var (before, after, round) = (start, rules.foldLeft(start)((plan, rule) => rule(plan)), 1)
     while (round < rounds && !after.fastEquals(before)) {
       before = after
@@ -55,6 +62,47 @@ private[pyjoinopt] object RuleOracle {
     }
     after
   }
+
+  /**
+   * Every plan that Spark's optimizer passes through on the way from the analysed plan to the optimised one, the plans
+   * of subqueries too: one after each rule that changed something, none twice in a row.
+   */
+  def passages(dataset: Compat.AnyDataset): Seq[LogicalPlan] = {
+    val session = dataset.sparkSession
+    val optimizer = session.sessionState.optimizer
+    val found = mutable.ArrayBuffer.empty[LogicalPlan]
+    val waiting = mutable.Queue(dataset.queryExecution.withCachedData)
+    while (waiting.nonEmpty) {
+      var plan = waiting.dequeue()
+      found += plan
+      for ((rules, rounds) <- Batches.of(optimizer)) {
+        var (round, before) = (0, null: LogicalPlan)
+        while (round < rounds && (before == null || !plan.fastEquals(before))) {
+          before = plan
+          round += 1
+          for (rule <- rules) {
+            if (rule.ruleName.endsWith("OptimizeSubqueries")) {
+              plan.foreach(_.expressions.foreach(_.foreach {
+                case subquery: SubqueryExpression => waiting += Subquery.fromExpression(subquery)
+                case _ =>
+              }))
+            }
+            val after = rule(plan)
+            if (!after.fastEquals(plan)) found += after
+            plan = after
+          }
+        }
+      }
+    }
+    found.toSeq
+  }
+
+  /** For each rule, what it makes of an exported plan in so many rounds; nothing where it changes nothing. */
+  def fired(handle: Handle, rounds: Seq[(String, Int)]): Seq[(String, LogicalPlan)] =
+    rounds.flatMap { case (name, most) =>
+      val after = repeated(handle.root, Seq(rule(name)), most)
+      if (after.fastEquals(handle.root)) None else Some(name -> after)
+    }
 
   private def rule(name: String): Rule[LogicalPlan] =
     homes.iterator
@@ -65,4 +113,22 @@ private[pyjoinopt] object RuleOracle {
   private def singleton(name: String): AnyRef =
     try Utils.classForName[AnyRef](name + "$").getField("MODULE$").get(null)
     catch { case _: ClassNotFoundException => Utils.classForName[AnyRef](name).getConstructor().newInstance() }
+}
+
+/** The batches of an optimizer, which Spark keeps to itself: the rules of each and how often they may run. */
+private object Batches {
+  type Executor = RuleExecutor[LogicalPlan]
+
+  def of(optimizer: Executor): Seq[(Seq[Rule[LogicalPlan]], Int)] =
+    call(optimizer, "batches").asInstanceOf[scala.collection.Seq[AnyRef]].toList.map { batch =>
+      val rules = call(batch, "rules").asInstanceOf[scala.collection.Seq[Rule[LogicalPlan]]].toList
+      rules -> call(call(batch, "strategy"), "maxIterations").asInstanceOf[Int]
+    }
+
+  private def call(owner: AnyRef, name: String): AnyRef = {
+    val method = owner.getClass.getMethods.find(m => m.getName == name && m.getParameterCount == 0)
+      .getOrElse(Support.fail(s"${Support.className(owner)} has no $name in this Spark."))
+    method.setAccessible(true)
+    method.invoke(owner)
+  }
 }

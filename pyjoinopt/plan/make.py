@@ -1,0 +1,115 @@
+"""What rules make anew: columns with an identity of their own, constants, counts, and the operators over them.
+
+Most rules only move what is there. Those that rewrite INTERSECT ALL or push a projection through a union need columns
+that nobody has seen. Each gets the next free bit; the JVM learns of it with the alias that defines it (`encode`), so
+the defining alias must be part of the plan that is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+from pyjoinopt.plan.expressions import (
+    AGGREGATE_OR_WINDOW,
+    DETERMINISTIC,
+    FOLDABLE,
+    NULL_INTOLERANT,
+    UNEVALUABLE,
+    Attribute,
+    Expression,
+    reference,
+)  # fmt: skip
+from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
+
+
+class Fresh:
+    """Gives out attributes that are in no plan yet.
+
+    Args:
+        first: the lowest bit that is free: the number of attributes of the export.
+
+    >>> Fresh(7).attribute("n", "bigint").bit
+    7
+    """
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self._bits = count(first)
+
+    def attribute(self, name: str, type: str, nullable: bool = True) -> Attribute:
+        """A new column; its id is negative, so that it is no id of Spark's."""
+        bit = next(self._bits)
+        return Attribute(bit, -1 - bit, name, type, nullable)
+
+    def alias(self, child: Expression, name: str, nullable: bool = True, like: Expression | None = None) -> Expression:
+        """`child AS name`, a new column; with `like`, an existing alias, it takes over qualifiers and metadata."""
+        info: dict[str, Any] = {"n": name}
+        if like is not None and like.origin is not None:
+            info["like"] = like.origin
+        flags = DETERMINISTIC if child.deterministic else 0
+        attribute = self.attribute(name, child.type, nullable)
+        return Expression("Alias", (child,), child.type, flags, attribute, info=info)
+
+
+def constant(value: int | bool | None, type: str) -> Expression:
+    """A literal that the JVM can be told to make: `boolean` (also NULL), `int` or `bigint`.
+
+    >>> constant(1, "bigint")
+    1
+    """
+    text = "null" if value is None else str(value).lower()
+    return Expression("Literal", type=type, flags=DETERMINISTIC | FOLDABLE, value=value, text=text)
+
+
+def if_else(condition: Expression, then: Expression, otherwise: Expression) -> Expression:
+    """IF(condition, then, otherwise)."""
+    return Expression("If", (condition, then, otherwise), then.type)
+
+
+def aggregate_call(function: str, argument: Expression) -> Expression:
+    """SUM or COUNT of a `bigint` or boolean column, over all rows of a group."""
+    flags = DETERMINISTIC | AGGREGATE_OR_WINDOW | UNEVALUABLE
+    inner = Expression(function, (argument,), "bigint", flags)
+    return Expression("AggregateExpression", (inner,), "bigint", flags, info={"distinct": False, "fn": function})
+
+
+def distinct(child: LogicalPlan) -> LogicalPlan:
+    """SELECT DISTINCT * FROM child."""
+    return LogicalPlan("Distinct", (child,), child.output, output_set=child.output_set)
+
+
+def union(children: Sequence[LogicalPlan]) -> LogicalPlan:
+    """UNION ALL by position; its columns are those of the first child."""
+    info = {"byName": False, "allowMissing": False}
+    return LogicalPlan("Union", tuple(children), children[0].output, info=info)
+
+
+def local_limit(limit: Expression, child: LogicalPlan) -> LogicalPlan:
+    """At most `limit` rows of every partition."""
+    info = {"limit": limit.value if isinstance(limit.value, int) else None}
+    return LogicalPlan("LocalLimit", (child,), child.output, (limit,), info=info, output_set=child.output_set)
+
+
+def aggregate(
+    grouping: Sequence[Expression], aggregates: Sequence[Expression], child: LogicalPlan, like: Aggregate | None = None
+) -> Aggregate:
+    """GROUP BY anew; with `like` a copy of that aggregate (its hints) with other lists."""
+    columns = tuple(e.attribute for e in aggregates if e.attribute is not None)
+    origin = like.origin if like is not None else None
+    return Aggregate(tuple(grouping), tuple(aggregates), child, columns, None, origin)
+
+
+def replicate_rows(times: Attribute, columns: Sequence[Attribute], child: LogicalPlan) -> LogicalPlan:
+    """Every row as often as its column `times` says; puts out the child's columns and then `columns` again."""
+    arguments = tuple(reference(a) for a in (times, *columns))
+    generator = Expression("ReplicateRows", arguments, "", DETERMINISTIC | NULL_INTOLERANT | AGGREGATE_OR_WINDOW)
+    output = child.output + tuple(columns)
+    info = {"generated": [a.bit for a in columns], "unrequired": [], "outer": False}
+    return LogicalPlan("Generate", (child,), output, (generator,), info=info)
+
+
+def pick(columns: Sequence[Attribute], child: LogicalPlan) -> Project:
+    """A projection that just picks and orders columns."""
+    return Project(tuple(reference(a) for a in columns), child)
