@@ -6,6 +6,7 @@ Example:
     >>> slow.explain_joins()            # doctest: +SKIP
 """
 
+from pyjoinopt import rules
 from pyjoinopt._version import __version__
 from pyjoinopt.api import attach, explain_joins, join_report, optimize_joins
 from pyjoinopt.errors import (
@@ -19,11 +20,12 @@ from pyjoinopt.errors import (
     UnsupportedSparkError,
 )  # fmt: skip
 from pyjoinopt.report.record import JoinReport
+from pyjoinopt.report.trace import RuleTrace
 
 attach()
 
 __all__ = [
-    "BridgeError", "JavaNotFoundError", "JoinReport", "PyJoinOptError", "RefusedError", "SessionError", "ShimError",
-    "UnsupportedDataFrameError", "UnsupportedSparkError", "__version__", "explain_joins", "join_report",
-    "optimize_joins",
+    "BridgeError", "JavaNotFoundError", "JoinReport", "PyJoinOptError", "RefusedError", "RuleTrace", "SessionError",
+    "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError", "__version__", "explain_joins", "join_report",
+    "optimize_joins", "rules",
 ]  # fmt: skip

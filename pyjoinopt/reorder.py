@@ -14,7 +14,8 @@ from pyjoinopt.cost import CostModel
 from pyjoinopt.joins.edges import build_graph, vertex_names
 from pyjoinopt.joins.emit import emit, join_predicates
 from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.group import GroupFinder, Region
+from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import cost_of, search
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.columns import needed_columns
@@ -132,8 +133,8 @@ def group_report(
     return GroupReport(
         relations=tuple(relations),
         predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
-        order_before=written.show(graph.names),
-        order_after=tree.show(graph.names),
+        order_before=written.show(graph.names, graph.signs),
+        order_after=tree.show(graph.names, graph.signs),
         estimated_rows=tuple(joins),
         cost_before=cost_before,
         cost_after=cost_after,

@@ -11,7 +11,8 @@ from time import perf_counter
 from typing import Any
 
 from pyjoinopt.joins.edges import build_graph, written_positions
-from pyjoinopt.joins.group import GroupFinder, Region
+from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import cost_of
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project

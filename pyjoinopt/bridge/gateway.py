@@ -58,12 +58,19 @@ class Py4jGateway:
         answer = self._ask({**request, "exprs": edits.expressions, "edits": edits.nodes})
         return list(answer["plans"])
 
-    def rebuild(self, plan: LogicalPlan) -> Any:
-        """The JVM Dataset of a plan; checked there against the original's output."""
+    def rebuild(self, plan: LogicalPlan, may_widen: bool = False) -> Any:
+        """The JVM Dataset of a plan; checked there against the original's output.
+
+        Args:
+            plan: what the original became.
+            may_widen: whether a column may be nullable that was not.
+        """
         edits = Edits()
         root = edits.plan(plan)
         original = self.export.root
         message = edits.message(root, restore=original.number)
+        if may_widen:
+            message["mayWiden"] = True
         try:
             return self._shim.rebuild(self.export.handle, json.dumps(message))
         except Exception as error:

@@ -25,7 +25,9 @@ def canonical_order(graph: JoinGraph, estimates: GraphEstimates) -> list[int]:
     keys = []
     for v in range(len(graph)):
         size = estimates.size(1 << v)
-        keys.append((_COPY.sub("", graph.names[v]), size.rows, size.bytes, graph.adjacency[v].bit_count()))
+        looked = graph.looking.get(1 << v)
+        kind, name = looked.join_type if looked else "", _COPY.sub("", graph.names[v])
+        keys.append((kind, name, size.rows, size.bytes, graph.adjacency[v].bit_count()))
     colours = _ranks(keys)
     for _ in range(_ROUNDS):
         seen = len(set(colours))

@@ -5,6 +5,7 @@ Every conjunct finds its place by the vertices it reads:
 * one vertex: a filter on top of that item (it is where Spark would push it);
 * two or more: an edge. If it can fail at run time its `required` set is widened to everything that stood below it as
   written, so that it never meets a row it did not meet then;
+* the condition of a semi or anti join is one edge as a whole;
 * none, or marked `throwable` and reading one vertex: an edge over all that stood below it.
 
 Equalities between plain columns form classes: from a.k = b.k and b.k = c.k follows a.k = c.k, and an order that joins
@@ -19,7 +20,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from pyjoinopt.joins.graph import Edge, JoinGraph, unique_names, vertices
-from pyjoinopt.joins.group import Item, Region, Written
+from pyjoinopt.joins.region import Conjunct, Item, Region, Written, bits
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.expressions import Expression, call, conjunction, reference
@@ -55,6 +56,9 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
     edges: list[Edge] = []
     for conjunct in region.conjuncts:
         predicate = conjunct.predicate
+        if conjunct.right is not None:
+            edges.append(_looking(conjunct, region, owner, vertex_of))
+            continue
         reads = _reads(predicate, owner)
         if reads.bit_count() == 1 and not safety.throwable(predicate):
             filters[reads.bit_length() - 1].append(predicate)
@@ -69,6 +73,21 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
     names = unique_names([relation_name(item.plan) for item in items])
     graph = JoinGraph(relations, names, tuple(edges), tuple(map(tuple, filters)))
     return graph, _written_tree(region.written, vertex_of)
+
+
+def _looking(conjunct: Conjunct, region: Region, owner: dict[int, int], vertex_of: dict[int, int]) -> Edge:
+    """The edge of a semi or anti join; the columns it looks into are hidden, so they may be known elsewhere, too."""
+    assert conjunct.right is not None
+    right = 1 << vertex_of[conjunct.right]
+    inside = region.items[conjunct.right].plan.output_set
+    outside = {bit: vertex for bit, vertex in owner.items() if not inside >> bit & 1}
+    reads = 0
+    for bit in bits(conjunct.predicate.references & ~inside):
+        reads |= outside[bit]
+    required = reads | right
+    if not reads or safety.may_throw(conjunct.predicate):
+        required = sum(1 << v for p, v in vertex_of.items() if conjunct.start <= p < conjunct.end)
+    return Edge(conjunct.predicate, reads | right, required, join_type=conjunct.join_type, right=right)
 
 
 def relation_name(plan: LogicalPlan) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyjoinopt.joins.edges import with_columns
 from pyjoinopt.joins.graph import Edge, JoinGraph
-from pyjoinopt.joins.group import Region
+from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.expressions import Expression, conjunction
-from pyjoinopt.plan.nodes import CROSS, INNER, Join, LogicalPlan
+from pyjoinopt.plan.nodes import CROSS, INNER, Filter, Join, LogicalPlan
 
 
 def emit(graph: JoinGraph, tree: JoinTree, region: Region) -> LogicalPlan:
@@ -24,11 +24,26 @@ def emit(graph: JoinGraph, tree: JoinTree, region: Region) -> LogicalPlan:
             plans.append(graph.relations[node.vertex])
             continue
         right, left = plans.pop(), plans.pop()
+        looking = graph.looking.get(node.right.relations)
+        if looking is not None:
+            plans.append(_looking(graph, looking, left, right, node))
+            continue
         predicates = join_predicates(graph, node.left.relations, node.right.relations)
         condition = conjunction(predicates)
         plans.append(Join(left, right, CROSS if region.crossed and not predicates else INNER, condition))
     plan = plans[0]
     return with_columns(plan, region.late.values())
+
+
+def _looking(graph: JoinGraph, edge: Edge, left: LogicalPlan, right: LogicalPlan, node: JoinTree) -> LogicalPlan:
+    """A semi or anti join; predicates that waited for it go on top, for its own condition is no place for them."""
+    assert node.left is not None and node.right is not None
+    if edge.required & ~node.relations:
+        raise ValueError(f"the order {node} has a {edge.join_type} join before the relations it compares")
+    joined = Join(left, right, edge.join_type, edge.predicate)
+    others = [p for p in join_predicates(graph, node.left.relations, node.right.relations) if p is not edge.predicate]
+    condition = conjunction(others)
+    return joined if condition is None else Filter(condition, joined)
 
 
 def join_predicates(graph: JoinGraph, left: int, right: int) -> list[Expression]:

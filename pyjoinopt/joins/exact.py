@@ -27,6 +27,7 @@ end in the same tree, whatever the order in which the query was written. A budge
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -273,7 +274,10 @@ class _Search:
 
 def _adjacency(graph: JoinGraph, estimates: GraphEstimates, order: Sequence[int], rank: dict[int, int]) -> list[int]:
     near = [sum(1 << rank[v] for v in vertices(graph.adjacency[vertex]) if v in rank) for vertex in order]
-    bounds = [estimates.relations[vertex].upper_bound for vertex in order]
+    # What a semi join looks into has no place in a cross product.
+    bounds = [
+        math.inf if 1 << vertex in graph.looking else estimates.relations[vertex].upper_bound for vertex in order
+    ]
     for i, one in enumerate(bounds):
         for j in range(i):
             if one * bounds[j] <= TINY:

@@ -6,6 +6,10 @@ join that has all of them. `required` is where an edge differs from plain textbo
 run time (ANSI division, say) must not meet rows that it did not meet as the query was written, so it waits for every
 relation that stood below it then.
 
+A semi or anti join is an edge too: it looks from some vertices into one that has nothing else to do with the graph.
+That vertex can only be the lone right side of a join whose left side has all the others, so the edge needs no rule of
+its own in the search: whatever set holds the looked-into vertex and more holds the whole edge.
+
 Sets of vertices are ints, bit *i* for vertex *i*.
 """
 
@@ -16,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pyjoinopt.plan.expressions import Expression
-from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.nodes import INNER, SEMI, LogicalPlan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +34,8 @@ class Edge:
         keys: for an equality of one expression on each of two vertex sets: ((vertices, expression), (…)).
         implied: True if it follows from other edges (transitive equality): it selects nothing more.
         equality_class: number of the class of columns that it equates, -1 if none.
+        join_type: `LeftSemi` or `LeftAnti` if the edge is such a join, with its whole condition as predicate.
+        right: the vertex that such a join looks into, as a set.
     """
 
     predicate: Expression
@@ -38,6 +44,8 @@ class Edge:
     keys: tuple[tuple[int, Expression], tuple[int, Expression]] | None = None
     implied: bool = False
     equality_class: int = -1
+    join_type: str = INNER
+    right: int = 0
 
 
 @dataclass(eq=False)
@@ -83,6 +91,16 @@ class JoinGraph:
     def edges_of(self) -> tuple[tuple[Edge, ...], ...]:
         """Per vertex the edges that require it."""
         return tuple(tuple(e for e in self.edges if e.required >> v & 1) for v in range(len(self.relations)))
+
+    @cached_property
+    def looking(self) -> dict[int, Edge]:
+        """Vertex (as a set) that a semi or anti join looks into -> that join."""
+        return {edge.right: edge for edge in self.edges if edge.right}
+
+    @property
+    def signs(self) -> dict[int, str]:
+        """How to write the joins that are no inner ones, for `JoinTree.show`."""
+        return {right: "⋉" if edge.join_type == SEMI else "▷" for right, edge in self.looking.items()}
 
     def neighbours(self, relations: int) -> int:
         """Vertices outside the set with a two-vertex edge into it."""

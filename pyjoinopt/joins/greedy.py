@@ -40,6 +40,7 @@ def greedy(graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree
 class _Greedy:
     def __init__(self, graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree]) -> None:
         self._estimates = estimates
+        self._looking = graph.looking
         self._trees: dict[int, JoinTree] = dict(enumerate(parts))
         self._parts: dict[int, Part] = {i: _part_of(estimates, tree) for i, tree in self._trees.items()}
         self._next = len(parts)
@@ -89,9 +90,11 @@ class _Greedy:
         self._near[other].add(one)
 
     def _smallest(self) -> tuple[int, int]:
-        one, other = heapq.nsmallest(
-            2, self._trees, key=lambda i: (round(self._parts[i].log_rows, _DIGITS), self._place[i])
-        )
+        def key(i: int) -> tuple[bool, float, int]:
+            looked_into = self._trees[i].relations in self._looking  # its edge ties it as soon as it may be joined
+            return looked_into, round(self._parts[i].log_rows, _DIGITS), self._place[i]
+
+        one, other = heapq.nsmallest(2, self._trees, key=key)
         return one, other
 
     def _merge(self, one: int, other: int) -> None:

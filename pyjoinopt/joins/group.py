@@ -14,6 +14,8 @@ A group is a connected region of inner and cross joins, with everything between 
   column that reads one item is computed on that item; one that reads several, or that could fail on rows a later
   join removes, is computed once on top of the whole group, and predicates over it are rewritten to what it computes.
 * A **subquery alias or view** is only a name.
+* A **semi or anti join** is a filter that looks into another relation: it may be applied as soon as all columns that
+  it compares are there, and gives none of its own. Its left side is part of the region, its right side is one item.
 
 Anything else ends the region and becomes an *item*: scans, aggregates, limits, outer joins, cached frames, hinted
 joins, and any operator with an expression that must not move (a Python UDF, `rand()`, an outer reference). Ending a
@@ -26,84 +28,27 @@ Regions are found in one bottom-up walk. An item's place in the written order is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Union
+from dataclasses import dataclass, replace
 
+from pyjoinopt.joins.region import Conjunct, Item, Region, bits
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.expressions import Expression, conjuncts, describe, substitute, walk
-from pyjoinopt.plan.nodes import CROSS, INNER_LIKE, NO_HINT, Filter, Join, LogicalPlan, Project, SubqueryAlias
+from pyjoinopt.plan.nodes import (
+    ANTI,
+    CROSS,
+    INNER_LIKE,
+    NO_HINT,
+    SEMI,
+    Filter,
+    Join,
+    LogicalPlan,
+    Project,
+    SubqueryAlias,
+)  # fmt: skip
 from pyjoinopt.plan.tree import post_order
-
-
-@dataclass(eq=False, slots=True)
-class Item:
-    """A sub-plan that the group orders as a whole, and the columns to compute on top of it, innermost first."""
-
-    plan: LogicalPlan
-    columns: list[Expression] = field(default_factory=list)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Conjunct:
-    """A predicate of the group and the interval [start, end) of leaf positions that stood below it."""
-
-    predicate: Expression
-    start: int
-    end: int
-
 
 #: A predicate over computed columns may have this many parts when they are written out.
 _LONGEST = 400
-
-#: The order as written: a leaf position, or a pair of these.
-Written = Union[int, tuple["Written", "Written"]]  # noqa: UP007
-
-
-@dataclass(eq=False, slots=True)
-class Region:
-    """A join group in the making; `top` is its highest join or filter.
-
-    Attributes:
-        items: leaf position -> item; `written` is the tree of positions as the query has it.
-        conjuncts: all predicates.
-        start, end: interval of leaf positions that it covers.
-        attributes: every attribute visible inside it, hidden and computed ones too.
-        owners: attribute bit -> position of the item that produces it.
-        late: attribute bit -> alias computed on top of the group, in an order in which each can be computed.
-        hidden: bits of columns that a USING join hid from `*`, still reachable by name.
-        crossed: whether a cross join was asked for.
-        pending: nodes above `top` that a join further up may look through.
-    """
-
-    top: LogicalPlan
-    items: dict[int, Item]
-    written: Written
-    start: int
-    end: int
-    attributes: int
-    owners: dict[int, int]
-    conjuncts: list[Conjunct] = field(default_factory=list)
-    late: dict[int, Expression] = field(default_factory=dict)
-    hidden: list[int] = field(default_factory=list)
-    crossed: bool = False
-    pending: list[LogicalPlan] = field(default_factory=list)
-
-    def copy(self) -> Region:
-        """An independent copy, for a sub-plan that stands under two parents."""
-        items = {position: Item(item.plan, list(item.columns)) for position, item in self.items.items()}
-        return replace(
-            self, items=items, owners=dict(self.owners), conjuncts=list(self.conjuncts), late=dict(self.late),
-            pending=list(self.pending), hidden=list(self.hidden),
-        )  # fmt: skip
-
-    @property
-    def visible(self) -> int:
-        """All attributes, those of pending projections included."""
-        mask = self.attributes
-        for node in self.pending:
-            mask |= node.output_set
-        return mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +119,8 @@ class GroupFinder:
         return region.copy() if region is not None and id(child) in self._shared else region
 
     def _join(self, node: Join) -> Region | None:
-        if node.join_type not in INNER_LIKE:
+        looks_only = node.join_type in (SEMI, ANTI)
+        if node.join_type not in INNER_LIKE and not (looks_only and node.condition is not None):
             return None
         if node.hint != NO_HINT or any(self._hinted.get(id(c)) for c in node.children):
             self.refuse(node, "it carries a join hint of yours, which keeps it in place")
@@ -183,7 +129,8 @@ class GroupFinder:
             if not safety.movable(predicate):
                 self.refuse(node, safety.why_not_movable(predicate))
                 return None
-        left, right = (self._below(child) for child in node.children)
+        left = self._below(node.left)
+        right = None if looks_only else self._below(node.right)
         visible = [r.visible if r else c.output_set for r, c in zip((left, right), node.children, strict=True)]
         if visible[0] & visible[1]:
             # A self-join whose columns a projection hides: look no further than that projection.
@@ -192,6 +139,8 @@ class GroupFinder:
         if _outgrown({**opened[0].late, **opened[1].late}, node.condition):
             self.refuse(node, "its condition would grow too long in terms of the columns of the relations")
             opened = self._open(node.left, None), self._open(node.right, None)
+        if looks_only:
+            return _looking_into(node, *opened)
         return _with_conjuncts(_merge(node, *opened), node.condition)
 
     def _filter(self, node: Filter, below: Region) -> Region | None:
@@ -263,17 +212,37 @@ def _merge(node: Join, left: Region, right: Region) -> Region:
         big, top=node, crossed=left.crossed or right.crossed or node.join_type == CROSS,
         written=(left.written, right.written), start=min(left.start, right.start),
         end=max(left.end, right.end), attributes=left.attributes | right.attributes,
+        looked_into=left.looked_into | right.looked_into,
+    )  # fmt: skip
+
+
+def _looking_into(node: Join, left: Region, right: Region) -> Region:
+    """The left side's region under a semi or anti join with one item on its right."""
+    ((position, item),) = right.items.items()
+    assert node.condition is not None
+    left.items[position] = item
+    condition = _in_terms_of_items(left, node.condition)
+    start, end = min(left.start, right.start), max(left.end, right.end)
+    left.conjuncts.append(Conjunct(condition, start, end, node.join_type, position))
+    return replace(
+        left, top=node, written=(left.written, right.written), start=start, end=end,
+        looked_into=left.looked_into | right.attributes,
     )  # fmt: skip
 
 
 def _with_conjuncts(region: Region, condition: Expression | None) -> Region:
+    for predicate in conjuncts(condition):
+        region.conjuncts.append(Conjunct(_in_terms_of_items(region, predicate), region.start, region.end))
+    return region
+
+
+def _in_terms_of_items(region: Region, predicate: Expression) -> Expression:
+    """The predicate with late columns written out."""
     late = {bit: alias.children[0] for bit, alias in region.late.items()}
     computed = sum(1 << bit for bit in late)
-    for predicate in conjuncts(condition):
-        while predicate.references & computed:
-            predicate = substitute(predicate, late)
-        region.conjuncts.append(Conjunct(predicate, region.start, region.end))
-    return region
+    while predicate.references & computed:
+        predicate = substitute(predicate, late)
+    return predicate
 
 
 def _place(region: Region, alias: Expression) -> None:
@@ -302,11 +271,3 @@ def _outgrown(late: dict[int, Expression], condition: Expression | None) -> bool
     for bit, alias in late.items():
         sizes[bit] = size(alias.children[0])
     return any(size(p) > _LONGEST for p in conjuncts(condition) if any(p.references >> bit & 1 for bit in late))
-
-
-def bits(mask: int) -> Iterator[int]:
-    """The members of an attribute set, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low

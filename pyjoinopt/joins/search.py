@@ -20,7 +20,7 @@ from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.exact import exact
 from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.greedy import greedy, lone_parts, polish
-from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.joins.tree import JoinTree, join
 from pyjoinopt.statistics.graph import GraphEstimates
 
 #: Pairs of sets that a search compares at most; about a quarter of a second.
@@ -66,8 +66,22 @@ def search(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel, budget:
             tree, looked_at = polish(graph, estimates, cost, rough, budget - pairs, canonical)
         pairs += looked_at
         trees.append(tree)
-    tree = greedy(graph, estimates, trees) if len(trees) > 1 else trees[0]
+    tree = oriented(graph, greedy(graph, estimates, trees) if len(trees) > 1 else trees[0])
     return SearchResult(tree, cost_of(tree, estimates, cost), strategy, pairs)
+
+
+def oriented(graph: JoinGraph, tree: JoinTree) -> JoinTree:
+    """The tree with what semi and anti joins look into on the right side."""
+    if not graph.looking:
+        return tree
+    done: list[JoinTree] = []
+    for node in tree.post_order():
+        if node.is_leaf:
+            done.append(node)
+            continue
+        right, left = done.pop(), done.pop()
+        done.append(join(right, left) if left.relations in graph.looking else join(left, right))
+    return done[0]
 
 
 def cost_of(tree: JoinTree, estimates: GraphEstimates, cost: CostModel) -> float:

@@ -6,11 +6,11 @@ streamed or comes first in text, the right one the build side where an operator 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 
 class JoinTree:
-    """A leaf (`vertex`) or an inner join of two disjoint trees. Never changed after it is made."""
+    """A leaf (`vertex`) or a join of two disjoint trees. Never changed after it is made."""
 
     __slots__ = ("relations", "left", "right", "vertex")
 
@@ -45,19 +45,21 @@ class JoinTree:
                 done.append(join(done.pop(), right))
         return done[0]
 
-    def show(self, names: Sequence[str]) -> str:
-        """The order as text.
+    def show(self, names: Sequence[str], signs: Mapping[int, str] | None = None) -> str:
+        """The order as text; `signs` has those for right sides (as sets) that are not simply joined.
 
-        >>> join(join(leaf(0), leaf(2)), leaf(1)).show("abc")
-        '((a ⋈ c) ⋈ b)'
+        >>> join(join(leaf(0), leaf(2)), leaf(1)).show("abc", {0b10: "⋉"})
+        '((a ⋈ c) ⋉ b)'
         """
+        signs = signs or {}
         texts: list[str] = []
         for tree in self.post_order():
             if tree.is_leaf:
                 texts.append(names[tree.vertex])
             else:
                 right = texts.pop()
-                texts.append(f"({texts.pop()} ⋈ {right})")
+                sign = signs.get(tree.right.relations, "⋈") if tree.right is not None else ""
+                texts.append(f"({texts.pop()} {sign} {right})")
         return texts[0]
 
     def __repr__(self) -> str:

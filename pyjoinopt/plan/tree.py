@@ -14,6 +14,9 @@ from pyjoinopt.plan.nodes import LogicalPlan
 
 Change = Callable[[LogicalPlan], LogicalPlan]
 
+#: Catalyst's `spark.sql.optimizer.maxIterations`.
+MOST_PASSES = 100
+
 
 def post_order(root: LogicalPlan) -> Iterator[LogicalPlan]:
     """Every distinct node, children before parents; subquery plans and cached sub-plans are not entered."""
@@ -65,7 +68,7 @@ def transform_down(root: LogicalPlan, change: Change) -> LogicalPlan:
     return done[id(root)]
 
 
-def to_fixed_point(root: LogicalPlan, change: Change, most: int = 100) -> LogicalPlan:
+def to_fixed_point(root: LogicalPlan, change: Change, most: int = MOST_PASSES) -> LogicalPlan:
     """Apply until nothing changes, at most `most` times (Catalyst's FixedPoint(optimizer.maxIterations))."""
     for _ in range(most):
         result = change(root)

@@ -16,20 +16,61 @@ The other two rules order joins. They are alternatives, not steps: `reorder_join
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.tree import MOST_PASSES
+from pyjoinopt.rules.catalog import RULES
+from pyjoinopt.rules.context import RuleContext
 from pyjoinopt.rules.demote_outer_join import demote_outer_join
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
+from pyjoinopt.rules.finish_analysis import finish_analysis
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 
 Rule = Callable[[LogicalPlan], LogicalPlan]
 
+
+@dataclass(frozen=True)
+class Batch:
+    """Rules that Spark runs in turn, until nothing changes or once.
+
+    Attributes:
+        name: Spark's name of the batch.
+        rules: (Catalyst's name, rule) in order.
+        rounds: how often the batch runs at most.
+    """
+
+    name: str
+    rules: tuple[tuple[str, Callable[[LogicalPlan, RuleContext], LogicalPlan]], ...]
+    rounds: int = MOST_PASSES
+
+
+def _batch(name: str, *rules: str, rounds: int = MOST_PASSES) -> Batch:
+    return Batch(name, tuple((rule, RULES[rule].run) for rule in rules if rule in RULES), rounds)
+
+
+_OPERATORS = (
+    "PushProjectionThroughUnion", "ReorderJoin", "EliminateOuterJoin", "PushDownPredicates", "LimitPushDown",
+    "ColumnPruning",
+)  # fmt: skip
+
+#: The batches of Spark's optimizer that these rules belong to, in Spark's order.
+SPARK_BATCHES = (
+    Batch("Finish Analysis", (("FinishAnalysis", lambda plan, _: finish_analysis(plan)),), 1),
+    _batch(
+        "Replace Operators", "RewriteExceptAll", "RewriteIntersectAll", "ReplaceIntersectWithSemiJoin",
+        "ReplaceExceptWithFilter", "ReplaceExceptWithAntiJoin", "ReplaceDistinctWithAggregate",
+    ),
+    _batch("Aggregate", "RemoveLiteralFromGroupExpressions", "RemoveRepetitionFromGroupExpressions"),
+    _batch("Operator Optimization before Inferring Filters", *_OPERATORS),
+    _batch("Infer Filters", "InferFiltersFromConstraints", rounds=1),
+    _batch("Operator Optimization after Inferring Filters", *_OPERATORS),
+    _batch("Join Reorder", "CostBasedJoinReorder", rounds=1),
+)  # fmt: skip
+
 #: The rules of the default road, in order.
 NORMALISE: tuple[Callable[..., LogicalPlan], ...] = (push_down_predicates, eliminate_outer_join, demote_outer_join)
-
-#: Catalyst's `spark.sql.optimizer.maxIterations`.
-MOST_PASSES = 100
 
 
 def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MOST_PASSES) -> LogicalPlan:

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.plan.tree import to_fixed_point
-from pyjoinopt.rules.batches import MOST_PASSES
+from pyjoinopt.plan.tree import MOST_PASSES, to_fixed_point
 from pyjoinopt.rules.context import RuleContext
 from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join

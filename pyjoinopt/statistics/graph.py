@@ -32,10 +32,11 @@ from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.classes import DisjointSets, Term, bundle_terms
 from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import shared_domains
-from pyjoinopt.statistics.joins import member, residual_selectivity
+from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept
 from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
 
 _HIGHEST = 690.0  # e ** 690 is still a float
+_LEAST_SHARE = 1e-6  # of rows that a semi join keeps: an estimate of none at all is never meant so
 _DIGITS = 9  # beyond these, sums in another order differ, and would break ties differently
 
 
@@ -52,6 +53,10 @@ class GraphEdge(Protocol):
     def keys(self) -> tuple[tuple[int, Expression], tuple[int, Expression]] | None: ...
     @property
     def implied(self) -> bool: ...
+    @property
+    def join_type(self) -> str: ...
+    @property
+    def right(self) -> int: ...
 
 
 class Graph(Protocol):
@@ -85,6 +90,7 @@ class GraphEstimates:
     def __init__(self, graph: Graph, statistics: Sequence[RelationStatistics], needed: int | None = None) -> None:
         self.relations = tuple(statistics)
         self._sizes: dict[int, Size] = {}
+        self._looked_into = 0
         self._terms: list[Term] = []
         self._factors: list[tuple[int, float]] = []  # (required vertices, logarithm of the selectivity)
         base = [math.log(max(1.0, s.rows)) for s in statistics]
@@ -103,6 +109,14 @@ class GraphEstimates:
             for term in self._terms
         ]
         self._widths = _widths(graph, statistics, needed)
+        # A relation that a semi join looks into has a size of its own, but gives no column to any result.
+        for edge in graph.edges:
+            if edge.right:
+                vertex = edge.right.bit_length() - 1
+                rows = max(1.0, statistics[vertex].rows)
+                self._sizes[edge.right] = Size(rows, rows * self.width(edge.right))
+                self._widths[vertex] = 0.0
+                self._looked_into |= edge.right
 
     # -- questions ---------------------------------------------------------------------------------------------
 
@@ -133,6 +147,8 @@ class GraphEstimates:
 
     def upper_bound(self, relations: int) -> float:
         """Rows that the join of a set is proved not to exceed; infinite if nothing is proved."""
+        if relations & (relations - 1):
+            relations &= ~self._looked_into  # it never multiplies rows
         bounds = [s.upper_bound for v, s in enumerate(self.relations) if relations >> v & 1]
         return 0.0 if 0.0 in bounds else math.prod(bounds)
 
@@ -205,6 +221,9 @@ class GraphEstimates:
         columns: dict[object, tuple[int, Expression]] = {}
         linked = DisjointSets()
         for edge in graph.edges:
+            if edge.right:
+                self._factors.append((edge.required, self._looking(graph, edge) - base[edge.right.bit_length() - 1]))
+                continue
             if edge.keys is None or edge.required != edge.relations or edge.required.bit_count() != 2:
                 if not edge.implied and edge.required:
                     self._factors.append((edge.required, math.log(self._other(edge))))
@@ -219,6 +238,18 @@ class GraphEstimates:
         classes = [self._class([columns[key] for key in keys]) for keys in linked.groups()]
         self._terms = [Term(1.0, values) for values in classes]
         self._terms += bundle_terms(classes, [s.base_rows for s in self.relations])
+
+    def _looking(self, graph: Graph, edge: GraphEdge) -> float:
+        """Logarithm of the share of rows that a semi or anti join keeps."""
+        others = [s for v, s in enumerate(self.relations) if (edge.relations & ~edge.right) >> v & 1]
+        vertex = edge.right.bit_length() - 1
+        columns = {bit: column for known in others for bit, column in known.columns.items()}
+        unfiltered = max((known.base_rows for known in others), default=1.0)
+        rows = max((known.rows for known in others), default=1.0)
+        left = RelationStatistics(rows, 0.0, "group", False, columns, unfiltered=unfiltered)
+        inside = graph.relations[vertex].output_set
+        kept = share_kept(edge.join_type, edge.predicate, left, self.relations[vertex], inside)
+        return math.log(max(kept, _LEAST_SHARE))
 
     def _drop_nulls(self, column: tuple[int, Expression], base: list[float]) -> None:
         """Spark filters NULLs out below an inner equi-join."""

@@ -41,7 +41,7 @@ def residual_selectivity(predicate: Expression) -> float:
 
 def join_statistics(node: Join, left: RelationStatistics, right: RelationStatistics, source: str) -> RelationStatistics:
     """Statistics of a join's result; `bytes` is left for the caller, who knows the output's types."""
-    inner, matched = _inner(node, left, right)
+    inner, matched = _inner(node.condition, (node.left.output_set, node.right.output_set), left, right)
     l_rows, r_rows = left.rows, right.rows
     l_most, r_most = left.upper_bound, right.upper_bound
     rows, bound, kind = inner, _times(l_most, r_most), node.join_type
@@ -51,10 +51,8 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
         rows, bound = max(r_rows, inner), _times(r_most, max(1.0, l_most))
     elif kind == FULL:
         rows, bound = max(l_rows, inner) + max(r_rows, inner) - inner, bound + l_most + r_most
-    elif kind == SEMI:
-        rows, bound = l_rows * matched, l_most
-    elif kind == ANTI:
-        rows, bound = l_rows * max(ANTI_LEAST, 1.0 - matched), l_most
+    elif kind in (SEMI, ANTI):
+        rows, bound = l_rows * _kept(kind, matched), l_most
     elif kind in (EXISTENCE, SINGLE):
         rows, bound = l_rows, l_most
     columns = dict(left.columns)
@@ -67,18 +65,38 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
     return RelationStatistics(rows, 0.0, source, False, columns, bound, unfiltered)
 
 
+def share_kept(
+    join_type: str, condition: Expression, left: RelationStatistics, right: RelationStatistics, right_columns: int
+) -> float:
+    """Share of its left rows that a semi or anti join keeps.
+
+    Args:
+        join_type: `LeftSemi` or `LeftAnti`.
+        condition: its condition.
+        left, right: what is known of its sides; of the left one the columns compared and the unfiltered rows matter.
+        right_columns: attributes of the right side.
+    """
+    return _kept(join_type, _inner(condition, (~right_columns, right_columns), left, right)[1])
+
+
+def _kept(join_type: str, matched: float) -> float:
+    return matched if join_type == SEMI else max(ANTI_LEAST, 1.0 - matched)
+
+
 def _repeated(column: ColumnStatistics, rows: float) -> ColumnStatistics:
     """A key is none any more as soon as a join gives more rows than it has values."""
     return column if column.key_values is None or rows <= column.key_values else replace(column, key_values=None)
 
 
-def _inner(node: Join, left: RelationStatistics, right: RelationStatistics) -> tuple[float, float]:
+def _inner(
+    condition: Expression | None, columns: tuple[int, int], left: RelationStatistics, right: RelationStatistics
+) -> tuple[float, float]:
     """(rows of the inner join, share of the left rows that find a partner)."""
     product, keys, matched, rest = 1.0, 0, 1.0, 1.0
-    for e in conjuncts(node.condition):
-        sides = _sides(e, node)
+    for e in conjuncts(condition):
+        sides = _sides(e, *columns)
         if sides is None:
-            rest *= _one_sided(e, node, left, right)
+            rest *= _one_sided(e, columns, left, right)
             continue
         keys += 1
         of_left, of_right = shared_domains([member(sides[0], left), member(sides[1], right)])
@@ -91,19 +109,20 @@ def _inner(node: Join, left: RelationStatistics, right: RelationStatistics) -> t
     return rows, matched if keys else min(1.0, partners)
 
 
-def _one_sided(e: Expression, node: Join, left: RelationStatistics, right: RelationStatistics) -> float:
-    for side, known in ((node.left, left), (node.right, right)):
-        if not e.references & ~side.output_set:
+def _one_sided(
+    e: Expression, columns: tuple[int, int], left: RelationStatistics, right: RelationStatistics
+) -> float:
+    for side, known in zip(columns, (left, right), strict=True):
+        if not e.references & ~side:
             return selectivity(e, known)
     return residual_selectivity(e)
 
 
-def _sides(e: Expression, node: Join) -> tuple[Expression, Expression] | None:
+def _sides(e: Expression, left: int, right: int) -> tuple[Expression, Expression] | None:
     """The two sides of an equality between the inputs, left input first."""
     if e.kind not in ("EqualTo", "EqualNullSafe"):
         return None
     a, b = e.children
-    left, right = node.left.output_set, node.right.output_set
     if a.references and b.references:
         if not a.references & ~left and not b.references & ~right:
             return a, b

@@ -62,7 +62,7 @@ private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: KnownOutputs)
     join.left.output.filter(a => both.get(outputs.number(a))).take(3).mkString(", ")
   }
 
-  def after(analyzed: LogicalPlan): Unit = {
+  def after(analyzed: LogicalPlan, mayWiden: Boolean): Unit = {
     val (old, now) = (handle.root.output, analyzed.output)
     if (!analyzed.resolved) Support.fail("The rebuilt plan is not resolved.")
     if (analyzed.isStreaming != handle.root.isStreaming) Support.fail("A plan cannot start or stop streaming.")
@@ -73,7 +73,7 @@ private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: KnownOutputs)
       if (!DataType.equalsIgnoreCompatibleNullability(after.dataType, before.dataType)) {
         Support.fail(s"Column $before changed its type from ${before.dataType.sql} to ${after.dataType.sql}.")
       }
-      if (after.nullable && !before.nullable) Support.fail(s"Column $before became nullable.")
+      if (after.nullable && !before.nullable && !mayWiden) Support.fail(s"Column $before became nullable.")
       if (after.metadata != before.metadata) Support.fail(s"Column $before changed its metadata.")
     }
   }

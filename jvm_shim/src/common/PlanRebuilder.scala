@@ -44,7 +44,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         case error: StackOverflowError =>
           throw new PyJoinOptShimException("The plan is too deep for Spark's analyser: start Java with -Xss16m.", error)
       }
-    checks.after(dataset.queryExecution.analyzed)
+    checks.after(dataset.queryExecution.analyzed, mayWiden = edits.path("mayWiden").asBoolean(false))
     dataset
   }
 

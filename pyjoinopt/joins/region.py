@@ -1,0 +1,93 @@
+"""What a join group is made of: items, predicates, and the order in which they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Union
+
+from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.nodes import INNER, LogicalPlan
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """A sub-plan that the group orders as a whole, and the columns to compute on top of it, innermost first."""
+
+    plan: LogicalPlan
+    columns: list[Expression] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Conjunct:
+    """A predicate of the group and the interval [start, end) of leaf positions that stood below it.
+
+    The whole condition of a semi or anti join is one: `right` is then the position of the item that it looks into,
+    and `join_type` says what for.
+    """
+
+    predicate: Expression
+    start: int
+    end: int
+    join_type: str = INNER
+    right: int | None = None
+
+
+#: The order as written: a leaf position, or a pair of these.
+Written = Union[int, tuple["Written", "Written"]]  # noqa: UP007
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """A join group in the making; `top` is its highest join or filter.
+
+    Attributes:
+        items: leaf position -> item; `written` is the tree of positions as the query has it.
+        conjuncts: all predicates.
+        start, end: interval of leaf positions that it covers.
+        attributes: every attribute visible inside it, hidden and computed ones too.
+        looked_into: attributes of the right sides of its semi and anti joins, which nothing above can see.
+        owners: attribute bit -> position of the item that produces it.
+        late: attribute bit -> alias computed on top of the group, in an order in which each can be computed.
+        hidden: bits of columns that a USING join hid from `*`, still reachable by name.
+        crossed: whether a cross join was asked for.
+        pending: nodes above `top` that a join further up may look through.
+    """
+
+    top: LogicalPlan
+    items: dict[int, Item]
+    written: Written
+    start: int
+    end: int
+    attributes: int
+    owners: dict[int, int]
+    conjuncts: list[Conjunct] = field(default_factory=list)
+    late: dict[int, Expression] = field(default_factory=dict)
+    hidden: list[int] = field(default_factory=list)
+    looked_into: int = 0
+    crossed: bool = False
+    pending: list[LogicalPlan] = field(default_factory=list)
+
+    def copy(self) -> Region:
+        """An independent copy, for a sub-plan that stands under two parents."""
+        items = {position: Item(item.plan, list(item.columns)) for position, item in self.items.items()}
+        return replace(
+            self, items=items, owners=dict(self.owners), conjuncts=list(self.conjuncts), late=dict(self.late),
+            pending=list(self.pending), hidden=list(self.hidden),
+        )  # fmt: skip
+
+    @property
+    def visible(self) -> int:
+        """All attributes, those of pending projections and of what semi joins look into included."""
+        mask = self.attributes | self.looked_into
+        for node in self.pending:
+            mask |= node.output_set
+        return mask
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The members of an attribute set, ascending."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

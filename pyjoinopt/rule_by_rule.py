@@ -1,0 +1,133 @@
+"""Catalyst's rules one at a time, on a user's DataFrame: `pyjoinopt.rules.names`, `apply` and `trace`.
+
+The optimizer's own road takes a few of the rules and runs them in one go. Here they can be watched: each on its own,
+or all of them in the batches in which Spark runs them.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from pyjoinopt.bridge.gateway import Py4jGateway
+from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.errors import RefusedError
+from pyjoinopt.optimizer import why_not_at_all
+from pyjoinopt.plan.make import Fresh
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.tree import map_subqueries
+from pyjoinopt.report.trace import RuleStep, RuleTrace
+from pyjoinopt.rules.batches import SPARK_BATCHES
+from pyjoinopt.rules.catalog import RULES, NamedRule
+from pyjoinopt.rules.context import RuleContext
+from pyjoinopt.rules.finish_analysis import finish_analysis
+from pyjoinopt.statistics.catalyst import CatalystStatistics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def names() -> tuple[str, ...]:
+    """Catalyst's names of the rules that can be applied, in the order in which Spark would run them."""
+    return tuple(RULES)
+
+
+def apply(df: DataFrame, name: str) -> DataFrame:
+    """The DataFrame after one rule, run to a fixed point; `df` itself if the rule changes nothing.
+
+    Raises:
+        ValueError, TypeError: there is no such rule.
+        RefusedError: a streaming query, a command, or a plan with unresolved parts.
+    """
+    rule = known(name)
+    with Py4jGateway(bridge_for(df), df._jdf) as gateway:
+        root = _checked(gateway)
+        context = context_of(gateway)
+        plan = finished(root)
+        result = _everywhere(plan, rule, context)
+        if result is plan:
+            return df
+        return type(df)(gateway.rebuild(result, may_widen=True), df.sparkSession)
+
+
+def trace(df: DataFrame) -> RuleTrace:
+    """Run the rules in Spark's batches, one at a time, and keep the plan before and after each that changed it.
+
+    Subqueries are left as they are. Nothing is executed, and `df` is not changed.
+
+    Raises:
+        RefusedError: a streaming query, a command, or a plan with unresolved parts.
+    """
+    with Py4jGateway(bridge_for(df), df._jdf) as gateway:
+        return traced(_checked(gateway), context_of(gateway))
+
+
+def known(name: str) -> NamedRule:
+    """The rule of that name.
+
+    >>> known("EliminateOuterJoins")
+    Traceback (most recent call last):
+    ...
+    ValueError: there is no rule 'EliminateOuterJoins'; did you mean 'EliminateOuterJoin'? ...
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"a rule's name is a string, not {type(name).__name__}; see pyjoinopt.rules.names()")
+    if name not in RULES:
+        close = get_close_matches(name, RULES, 1, 0.4) or get_close_matches(name.lower(), map(str.lower, RULES), 1, 0.3)
+        by_lower = {rule.lower(): rule for rule in RULES}
+        nearest = f"; did you mean {by_lower[close[0].lower()]!r}?" if close else ";"
+        raise ValueError(f"there is no rule {name!r}{nearest} All names: {', '.join(RULES)}")
+    return RULES[name]
+
+
+def context_of(gateway: Py4jGateway) -> RuleContext:
+    """What the rules may ask about the plan behind a gateway."""
+    export = gateway.export
+    remembered: dict[int, tuple[LogicalPlan, CatalystStatistics | None]] = {}
+
+    def statistics(node: LogicalPlan) -> CatalystStatistics | None:
+        if id(node) not in remembered:
+            remembered[id(node)] = node, CatalystStatistics.from_json(gateway.catalyst_statistics([node])[0])
+        return remembered[id(node)][1]
+
+    major, minor = (export.spark.split(".") + ["0"])[:2]
+    fresh = Fresh(len(export.attributes))
+    return RuleContext(fresh, export.conf, export.filters_null, statistics, (int(major), int(minor)))
+
+
+def finished(root: LogicalPlan) -> LogicalPlan:
+    """A plan without names, those of its subqueries too."""
+    return finish_analysis(map_subqueries(root, finished))
+
+
+def traced(root: LogicalPlan, context: RuleContext) -> RuleTrace:
+    """Spark's batches over a plan, rule by rule."""
+    plan, steps, runs = root, [], 0
+    for batch in SPARK_BATCHES:
+        for _ in range(batch.rounds):
+            before_round = plan
+            for name, run in batch.rules:
+                started = perf_counter()
+                after = run(plan, context)
+                runs += 1
+                if after is not plan:
+                    steps.append(RuleStep(batch.name, name, plan, after, perf_counter() - started))
+                plan = after
+            if plan is before_round:
+                break
+    return RuleTrace(root, tuple(steps), runs)
+
+
+def _everywhere(plan: LogicalPlan, rule: NamedRule, context: RuleContext) -> LogicalPlan:
+    """The rule on the plans of subqueries first, then on the plan itself."""
+    plan = map_subqueries(plan, lambda inner: _everywhere(inner, rule, context))
+    return rule.to_fixed_point(plan, context)
+
+
+def _checked(gateway: Any) -> LogicalPlan:
+    refusal = why_not_at_all(gateway.export)
+    if refusal is not None:
+        raise RefusedError(f"no rule is applied to this plan: {refusal}")
+    root: LogicalPlan = gateway.export.root
+    return root
