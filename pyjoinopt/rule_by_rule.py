@@ -51,16 +51,18 @@ def apply(df: DataFrame, name: str) -> DataFrame:
         return type(df)(gateway.rebuild(result, may_widen=True), df.sparkSession)
 
 
-def trace(df: DataFrame) -> RuleTrace:
+def trace(df: DataFrame, *rules: str) -> RuleTrace:
     """Run the rules in Spark's batches, one at a time, and keep the plan before and after each that changed it.
 
-    Subqueries are left as they are. Nothing is executed, and `df` is not changed.
+    With names, only these rules are run. Subqueries are left as they are. Nothing is executed, and `df` is not changed.
 
     Raises:
+        ValueError, TypeError: there is no such rule.
         RefusedError: a streaming query, a command, or a plan with unresolved parts.
     """
+    chosen = frozenset(known(name).name for name in rules)
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
-        return traced(_checked(gateway), context_of(gateway))
+        return traced(_checked(gateway), context_of(gateway), chosen)
 
 
 def known(name: str) -> NamedRule:
@@ -101,13 +103,17 @@ def finished(root: LogicalPlan) -> LogicalPlan:
     return finish_analysis(map_subqueries(root, finished))
 
 
-def traced(root: LogicalPlan, context: RuleContext) -> RuleTrace:
-    """Spark's batches over a plan, rule by rule."""
+def traced(root: LogicalPlan, context: RuleContext, chosen: frozenset[str] = frozenset()) -> RuleTrace:
+    """Spark's batches over a plan, rule by rule; if some are chosen only these, after the names are gone."""
+    if chosen:
+        root = finish_analysis(root)
     plan, steps, runs = root, [], 0
     for batch in SPARK_BATCHES:
         for _ in range(batch.rounds):
             before_round = plan
             for name, run in batch.rules:
+                if chosen and name not in chosen:
+                    continue
                 started = perf_counter()
                 after = run(plan, context)
                 runs += 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from pyjoinopt.physical.build_side import JoinConf
 from pyjoinopt.physical.hints import broadcast_hint
 from pyjoinopt.physical.spark_sizes import SparkSizes
 from pyjoinopt.plan.columns import needed_columns
@@ -37,7 +38,7 @@ class HintGiver:
         self._conf = conf
         self._sizes: Callable[[LogicalPlan], int] = SparkSizes(conf)
         self._needed: dict[int, int] = {}
-        self._threshold = int(conf.get("spark.sql.autoBroadcastJoinThreshold", 10 * 1024 * 1024))
+        self._threshold = JoinConf.of(conf).threshold
         self._report = report
         self._hinted: set[int] = set()
         self._kept: list[LogicalPlan] = []

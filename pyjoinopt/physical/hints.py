@@ -8,7 +8,7 @@ of joins, would not see it itself.
 
 from __future__ import annotations
 
-from pyjoinopt.physical.join_selection import BROADCAST, BROADCASTS_LEFT, BROADCASTS_RIGHT, JoinConf
+from pyjoinopt.physical.build_side import BROADCAST, BROADCASTS_LEFT, BROADCASTS_RIGHT, JoinConf
 from pyjoinopt.plan.nodes import NO_HINT, Hint
 from pyjoinopt.statistics.relation import RelationStatistics
 
@@ -62,6 +62,7 @@ def broadcast_hint(
 
 
 def _bytes(size: float) -> str:
+    size = min(size, 1e300)  # products of many joins are larger than a float can be
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if size < 1000:
             return f"{size:.1f} {unit}" if unit != "B" else f"{size:.0f} B"

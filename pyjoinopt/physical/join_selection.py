@@ -1,12 +1,27 @@
-"""Which operator Spark picks for a join, and which side it builds.
+"""Which operator Spark picks for a join, and which side it builds: the mirror of `JoinSelection` (SparkStrategies).
 
-The mirror of `JoinSelection` (SparkStrategies.scala): hints first, in Spark's order of precedence; then sizes. It
-works from what Spark *believes* (`spark_sizes`), which need not be true.
+Five operators can join. With **keys** (`equi_keys`) rows are brought together by value:
 
-                      may build left             may build right
-    broadcast hash    inner, right outer         inner, left outer, left single, semi, anti, existence
-    shuffled hash     inner, the three outer     all types
-    nested loop       any side; only the side it prefers without a hint or a size that fits
+* *broadcast hash join*: one side becomes a hash table on every executor, the other streams past it;
+* *shuffled hash join*: both sides are shuffled by key, one becomes a hash table partition by partition;
+* *sort merge join*: both sides are shuffled and sorted by key. Keys must have an order, sizes may be anything.
+
+Without keys every pair of rows is looked at:
+
+* *broadcast nested loop join*: one side is copied to every executor;
+* *Cartesian product*: every partition meets every other one; inner joins only.
+
+Hints decide first, in a fixed order; a hint that the type or the keys forbid is passed over. Then sizes:
+
+    keys        BROADCAST  >  SHUFFLE_MERGE  >  SHUFFLE_HASH  >  SHUFFLE_REPLICATE_NL
+                fits the threshold: broadcast; much smaller and sort merge not preferred: shuffled hash;
+                keys can be sorted: sort merge; inner: Cartesian; else nested loop
+    NOT IN      one column, right side within its own limit: broadcast hash, right, whatever the hints say
+    no keys     BROADCAST: nested loop  >  SHUFFLE_REPLICATE_NL: Cartesian
+                fits the threshold: nested loop; inner: Cartesian; else nested loop
+
+It works from what Spark *believes* of sizes (`spark_sizes`), which need not be true, and it is what Spark plans
+before the query runs; adaptive execution may change its mind when it has seen real sizes.
 """
 
 from __future__ import annotations
@@ -14,20 +29,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyjoinopt.plan.expressions import conjuncts
-from pyjoinopt.plan.nodes import (
-    ANTI,
-    EXISTENCE,
-    FULL,
-    INNER_LIKE,
-    LEFT,
-    NO_HINT,
-    RIGHT,
-    SEMI,
-    SINGLE,
-    Hint,
-    Join,
-)  # fmt: skip
+from pyjoinopt.physical.build_side import (
+    BROADCAST,
+    BROADCASTS_LEFT,
+    BROADCASTS_RIGHT,
+    HASH,
+    MERGE,
+    NO_BROADCAST,
+    REPLICATE,
+    JoinConf,
+    broadcast_side,
+    desired_loop_side,
+    hash_side,
+    loop_side,
+    required_loop_side,
+    smaller_side,
+)
+from pyjoinopt.physical.equi_keys import extract_equi_keys, null_aware_anti_keys
+from pyjoinopt.physical.key_types import is_binary_stable, is_orderable
+from pyjoinopt.physical.spark_sizes import LeafBytes, SparkSizes, exported_bytes
+from pyjoinopt.plan.expressions import SUBQUERY, Expression
+from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, SINGLE, Hint, Join, LogicalPlan
+
+__all__ = [
+    "BROADCAST", "BROADCASTS_LEFT", "BROADCASTS_RIGHT", "BROADCAST_HASH", "CARTESIAN", "HASH", "MERGE", "NESTED_LOOP",
+    "REPLICATE", "SHUFFLED_HASH", "SORT_MERGE", "JoinConf", "JoinOperator", "predict_joins", "select", "select_join",
+]  # fmt: skip
 
 BROADCAST_HASH = "BroadcastHashJoin"
 SHUFFLED_HASH = "ShuffledHashJoin"
@@ -35,13 +62,8 @@ SORT_MERGE = "SortMergeJoin"
 CARTESIAN = "CartesianProduct"
 NESTED_LOOP = "BroadcastNestedLoopJoin"
 
-BROADCAST, MERGE, HASH, REPLICATE = "BROADCAST", "SHUFFLE_MERGE", "SHUFFLE_HASH", "SHUFFLE_REPLICATE_NL"
-_NEVER_BROADCAST = frozenset({"NO_BROADCAST_HASH", "NO_BROADCAST_AND_REPLICATION"})
-
-BROADCASTS_LEFT = INNER_LIKE | {RIGHT}
-BROADCASTS_RIGHT = INNER_LIKE | {LEFT, SINGLE, SEMI, ANTI, EXISTENCE}
-_HASHES_LEFT = INNER_LIKE | {LEFT, RIGHT, FULL}
-_HASHES_RIGHT = INNER_LIKE | {LEFT, RIGHT, FULL, SEMI, ANTI, EXISTENCE, SINGLE}
+#: Which Spark decides: (major, minor).
+Version = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +74,68 @@ class JoinOperator:
     build: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JoinConf:
-    """The settings that decide, as Spark comes."""
+def predict_joins(
+    root: LogicalPlan,
+    conf: Mapping[str, str],
+    sizes: LeafBytes = exported_bytes,
+    spark: Version = (4, 3),
+) -> list[tuple[Join, JoinOperator]]:
+    """The operator and build side that Spark will choose for every join of a plan.
 
-    threshold: float = 10485760.0
-    shuffle_partitions: int = 200
-    prefer_sort_merge: bool = True
-    hash_factor: float = 3.0
+    Args:
+        root: an optimised plan: what Spark's planner is given.
+        conf: Spark's settings as strings; those that are missing count as Spark comes. Estimates of the cost-based
+            optimizer (spark.sql.cbo.enabled) are not made here.
+        sizes: bytes of a leaf, None where Spark does not know them.
+        spark: the version of Spark, (major, minor).
 
-    @classmethod
-    def of(cls, conf: Mapping[str, str]) -> JoinConf:
-        """From Spark's configuration; a value that cannot be read counts as unset.
+    Returns:
+        Each join once, in plan order: a join before those below it, left before right; the joins of subquery plans
+        after all others.
 
-        >>> JoinConf.of({"spark.sql.autoBroadcastJoinThreshold": "-1"}).threshold
-        -1.0
-        """
-        return cls(
-            _float(conf, "spark.sql.autoBroadcastJoinThreshold", cls().threshold),
-            int(_float(conf, "spark.sql.shuffle.partitions", cls().shuffle_partitions)),
-            str(conf.get("spark.sql.join.preferSortMergeJoin", "true")).lower() != "false",
-            _float(conf, "spark.sql.shuffledHashJoinFactor", cls().hash_factor),
+    >>> from pyjoinopt.plan.expressions import Attribute, call, reference
+    >>> from pyjoinopt.plan.nodes import relation
+    >>> a, b = Attribute(0, 1, "a"), Attribute(1, 2, "b")
+    >>> small, large = relation("small", [a], rows=10), relation("large", [b], rows=10_000_000)
+    >>> join = Join(small, large, "Inner", call("EqualTo", reference(a), reference(b)))
+    >>> [operator for _, operator in predict_joins(join, {})]
+    [JoinOperator(name='BroadcastHashJoin', build='left')]
+    >>> [operator for _, operator in predict_joins(join, {"spark.sql.autoBroadcastJoinThreshold": "-1"})]
+    [JoinOperator(name='SortMergeJoin', build=None)]
+    """
+    settings, believed = JoinConf.of(conf), SparkSizes(conf, None, sizes)
+    found = []
+    seen: set[int] = set()
+    roots = [root]
+    for plan in roots:
+        stack = [plan]
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if isinstance(node, Join):
+                found.append((node, select(node, believed(node.left), believed(node.right), settings, spark)))
+            roots.extend(_subqueries(node))
+            stack.extend(() if node.cached else reversed(node.children))
+    return found
+
+
+def select(
+    node: Join, left_bytes: float, right_bytes: float, conf: JoinConf, spark: Version = (4, 3)
+) -> JoinOperator:  # fmt: skip
+    """The operator for a join of a plan whose sides have these sizes; see `predict_joins`."""
+    keys = extract_equi_keys(node)
+    if keys is None:
+        null_aware = null_aware_anti_keys(node) is not None
+        return select_join(
+            node.join_type, left_bytes, right_bytes, conf, False, node.hint, null_aware=null_aware, spark=spark
         )
-
-    def fits(self, size: float) -> bool:
-        """Spark's `canBroadcastBySize`."""
-        return 0 <= size <= self.threshold
+    sortable = all(is_orderable(e.type) for e in keys.left)
+    hashable = spark < (4, 0) or all(is_binary_stable(e.type) for e in keys.left + keys.right)
+    return select_join(
+        node.join_type, left_bytes, right_bytes, conf, True, node.hint, sortable, hashable, spark=spark
+    )  # fmt: skip
 
 
 def select_join(
@@ -90,6 +148,7 @@ def select_join(
     sortable: bool = True,
     hashable: bool = True,
     null_aware: bool = False,
+    spark: Version = (4, 3),
 ) -> JoinOperator:
     """The operator for a join.
 
@@ -97,102 +156,73 @@ def select_join(
         join_type: the type, as `Join.join_type` has it.
         left_bytes, right_bytes: sizes as Spark believes them.
         conf: the settings.
-        equi: True if some equality ties the sides.
+        equi: True if it has keys.
         hint: strategies of the two sides.
         sortable: False if the keys have no order (maps).
-        hashable: False if the keys do not compare byte by byte (a collation), from Spark 4.0 on.
+        hashable: False if the keys do not compare byte by byte (a collation).
         null_aware: True for a NOT IN over one column: `a = b OR (a = b) IS NULL`.
+        spark: the version of Spark, (major, minor).
 
     >>> select_join("Inner", 1e9, 1e6, JoinConf())
     JoinOperator(name='BroadcastHashJoin', build='right')
     >>> select_join("LeftOuter", 1e6, 1e9, JoinConf())
     JoinOperator(name='SortMergeJoin', build=None)
     """
-    if not equi and null_aware and join_type == ANTI and hint == NO_HINT:
+    if equi:
+        return _with_keys(join_type, left_bytes, right_bytes, conf, hint, sortable, hashable, spark)
+    if null_aware and conf.null_aware and (spark < (4, 2) or conf.fits_null_aware(right_bytes)):
         return JoinOperator(BROADCAST_HASH, "right")
-    choose = _equi if equi else _loop
-    return choose(join_type, left_bytes, right_bytes, conf, hint, sortable, hashable)
+    return _without_keys(join_type, left_bytes, right_bytes, conf, hint)
 
 
-def select(node: Join, left_bytes: float, right_bytes: float, conf: JoinConf) -> JoinOperator:
-    """The operator for a join of a plan."""
-    left, right = node.left.output_set, node.right.output_set
-    equi = null_aware = False
-    tests = conjuncts(node.condition)
-    for e in tests:
-        if e.kind in ("EqualTo", "EqualNullSafe"):
-            a, b = (child.references for child in e.children)
-            straight, crossed = not a & ~left and not b & ~right, not a & ~right and not b & ~left
-            equi |= bool(a and b and (straight or crossed))
-        if e.kind == "Or" and len(tests) == 1 and [c.kind for c in e.children] == ["EqualTo", "IsNull"]:
-            null_aware = e.children[0].same(e.children[1].children[0])
-    return select_join(
-        node.join_type, left_bytes, right_bytes, conf, equi, node.hint, null_aware=null_aware
-    )  # fmt: skip
-
-
-def _equi(
-    kind: str, left: float, right: float, conf: JoinConf, hint: Hint, sortable: bool, hashable: bool
+def _with_keys(
+    kind: str, left: float, right: float, conf: JoinConf, hint: Hint, sortable: bool, hashable: bool, spark: Version
 ) -> JoinOperator:
-    def side(may_left: bool, may_right: bool) -> str | None:
-        if may_left and may_right:
-            return "right" if right <= left else "left"
-        return "left" if may_left else "right" if may_right else None
-
-    hinted = hint[0] == BROADCAST and kind in BROADCASTS_LEFT, hint[1] == BROADCAST and kind in BROADCASTS_RIGHT
-    if hashable and (build := side(*hinted)):
+    sortable = sortable and kind != SINGLE
+    if hashable and (build := broadcast_side(kind, left, right, conf, hint, True)):
         return JoinOperator(BROADCAST_HASH, build)
-    if MERGE in hint and sortable and kind != SINGLE:
+    if MERGE in hint and sortable:
         return JoinOperator(SORT_MERGE)
-    if hashable and (
-        build := side(hint[0] == HASH and kind in _HASHES_LEFT, hint[1] == HASH and kind in _HASHES_RIGHT)
-    ):
+    if hashable and (build := hash_side(kind, left, right, conf, hint, True)):
         return JoinOperator(SHUFFLED_HASH, build)
-    if REPLICATE in hint and kind in INNER_LIKE:
+    cartesian = _can_be_cartesian(kind, hint)
+    if REPLICATE in hint and cartesian:
         return JoinOperator(CARTESIAN)
-    fits = [conf.fits(size) and h not in _NEVER_BROADCAST for size, h in zip((left, right), hint)]
-    if hashable and (build := side(fits[0] and kind in BROADCASTS_LEFT, fits[1] and kind in BROADCASTS_RIGHT)):
+    if hashable and (build := broadcast_side(kind, left, right, conf, hint, False)):
         return JoinOperator(BROADCAST_HASH, build)
-    if hashable and not conf.prefer_sort_merge:
-        small = conf.threshold * conf.shuffle_partitions
-        may_left = kind in _HASHES_LEFT and left < small and left * conf.hash_factor <= right
-        may_right = kind in _HASHES_RIGHT and right < small and right * conf.hash_factor <= left
-        if build := side(may_left, may_right):
-            return JoinOperator(SHUFFLED_HASH, build)
-    if sortable and kind != SINGLE:
+    if hashable and (build := hash_side(kind, left, right, conf, hint, False, spark)):
+        return JoinOperator(SHUFFLED_HASH, build)
+    if sortable:
         return JoinOperator(SORT_MERGE)
-    return JoinOperator(CARTESIAN) if kind in INNER_LIKE else JoinOperator(NESTED_LOOP, _preferred(kind, left, right))
-
-
-def _loop(
-    kind: str, left: float, right: float, conf: JoinConf, hint: Hint, sortable: bool, hashable: bool
-) -> JoinOperator:
-    def broadcast(may_left: bool, may_right: bool) -> JoinOperator | None:
-        if may_left and may_right:
-            return JoinOperator(NESTED_LOOP, _preferred(kind, left, right))
-        return JoinOperator(NESTED_LOOP, "left" if may_left else "right") if may_left or may_right else None
-
-    if hinted := broadcast(hint[0] == BROADCAST, hint[1] == BROADCAST):
-        return hinted
-    if REPLICATE in hint and kind in INNER_LIKE:
+    if cartesian:
         return JoinOperator(CARTESIAN)
-    fits = [conf.fits(s) and h != "NO_BROADCAST_AND_REPLICATION" for s, h in zip((left, right), hint)]
-    if fitting := broadcast(fits[0], fits[1]):
-        return fitting
-    if kind in INNER_LIKE and "NO_BROADCAST_AND_REPLICATION" not in hint:
+    return JoinOperator(NESTED_LOOP, required_loop_side(kind, hint) or smaller_side(left, right))
+
+
+def _without_keys(kind: str, left: float, right: float, conf: JoinConf, hint: Hint) -> JoinOperator:
+    if build := loop_side(kind, left, right, conf, hint, True):
+        return JoinOperator(NESTED_LOOP, build)
+    cartesian = _can_be_cartesian(kind, hint)
+    if REPLICATE in hint and cartesian:
         return JoinOperator(CARTESIAN)
-    return JoinOperator(NESTED_LOOP, _preferred(kind, left, right))
+    if build := loop_side(kind, left, right, conf, hint, False):
+        return JoinOperator(NESTED_LOOP, build)
+    if cartesian:
+        return JoinOperator(CARTESIAN)
+    return JoinOperator(NESTED_LOOP, required_loop_side(kind, hint) or desired_loop_side(kind, left, right))
 
 
-def _preferred(kind: str, left: float, right: float) -> str:
-    """The side that a nested loop broadcasts if both would do."""
-    if kind in INNER_LIKE or kind == FULL:
-        return "right" if right <= left else "left"
-    return "left" if kind == RIGHT else "right"
+def _can_be_cartesian(kind: str, hint: Hint) -> bool:
+    return kind in INNER_LIKE and NO_BROADCAST not in hint
 
 
-def _float(conf: Mapping[str, str], key: str, default: float) -> float:
-    try:
-        return float(conf.get(key, default))
-    except ValueError:
-        return default
+def _subqueries(node: LogicalPlan) -> list[LogicalPlan]:
+    """The plans of a node's own subquery expressions, in Catalyst's order: an expression before its operands."""
+    found = []
+    stack: list[Expression] = [e for e in reversed(node.expressions) if e.contains & SUBQUERY]
+    while stack:
+        e = stack.pop()
+        if e.plan is not None:
+            found.append(e.plan)
+        stack.extend(child for child in reversed(e.children) if child.contains & SUBQUERY)
+    return found

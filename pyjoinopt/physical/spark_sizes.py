@@ -2,32 +2,48 @@
 
 Without its cost-based optimizer Spark knows bytes, not rows (`SizeInBytesOnlyStatsPlanVisitor`). A filter changes
 nothing, a projection scales by the width of the columns that stay, and a join is as large as the *product* of its
-sides. That is why a few rows behind a filter or a join look too large to broadcast, and where a hint helps.
+sides, unless one side is unique on its keys (`distinct_keys`): then as their sum. That is why a few rows behind a
+filter or a join look too large to broadcast, and where a hint helps.
 
-The plan that arrives here is the analysed one. Spark estimates after unused columns are gone; so which columns are
-needed is worked out first (`needed_columns`), and widths count those only.
+Rows are known in a few places only (a range, a limit, an aggregate without groups) and forgotten by the next
+projection or filter. All numbers are exact integers, as in Spark: what differs by one byte may be planned differently.
+
+Spark estimates after unused columns are gone. For a plan that is not optimised yet, pass it as `root`: which columns
+are needed is worked out first (`needed_columns`), and widths count those only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
-from functools import reduce
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from functools import lru_cache, reduce
+from math import prod
 from operator import or_
 
+from pyjoinopt.physical.build_side import parse_bytes
+from pyjoinopt.physical.distinct_keys import DistinctKeys
 from pyjoinopt.plan.columns import needed_columns
-from pyjoinopt.plan.expressions import conjuncts
-from pyjoinopt.plan.nodes import ANTI, SEMI, Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Aggregate, Join, LogicalPlan
 from pyjoinopt.plan.tree import post_order
-from pyjoinopt.statistics.constants import column_of
-from pyjoinopt.statistics.relation import row_width
+from pyjoinopt.statistics.catalyst import ROW_OVERHEAD, default_size
 
 #: What Spark takes for the size of a relation about which it knows nothing (spark.sql.defaultSizeInBytes).
 UNKNOWN = (1 << 63) - 1
-#: Products of many joins are cut off here: far beyond any threshold, and still quick to multiply.
-_CEILING = 1 << 200
+#: Products are cut off here; Spark has no limit, but no plan of a size that it can handle comes near.
+_CEILING = 1 << (1 << 17)
+_RANGE_ROW = 8
+#: Scala's BigDecimal, in which Spark multiplies a size by the fraction of a sample.
+_SCALA = Context(prec=34, rounding=ROUND_HALF_EVEN)
+
+#: Operators whose size is their input's, scaled by the width of a row.
+_SCALED = frozenset({"Project", "Filter", "Aggregate", "Distinct", "Window", "Expand"})
+#: Operators of whose input Spark hands on all it knows.
+_SAME = frozenset("Sort Repartition RepartitionByExpression RebalancePartitions LocalLimit Except".split())
+_LIMITS = frozenset({"GlobalLimit", "Limit", "Tail"})
 
 LeafBytes = Callable[[LogicalPlan], float | None]
+
+_type_size = lru_cache(maxsize=4096)(default_size)
 
 
 def exported_bytes(leaf: LogicalPlan) -> float | None:
@@ -35,8 +51,12 @@ def exported_bytes(leaf: LogicalPlan) -> float | None:
     size = (leaf.info.get("rel") or {}).get("bytes")
     if size is not None:
         return float(size)
-    rows = 1 if leaf.kind == "OneRowRelation" else leaf.info.get("rows")
-    return None if rows is None else max(1.0, float(rows) * row_width(leaf.output))
+    if leaf.kind == "OneRowRelation":
+        return 1
+    rows = leaf.info.get("rows")
+    if rows is None:
+        return None
+    return int(rows) * (_RANGE_ROW if leaf.kind == "Range" else ROW_OVERHEAD + _width_of(leaf))
 
 
 class SparkSizes:
@@ -44,8 +64,15 @@ class SparkSizes:
 
     Args:
         conf: Spark's configuration, for spark.sql.defaultSizeInBytes.
-        root: the whole plan; columns that nothing in it reads do not count. None to count all.
+        root: the whole plan, if it is not optimised; columns that nothing in it reads do not count. None to count all.
         leaf_bytes: bytes of a leaf, None if Spark does not know them.
+
+    >>> from pyjoinopt.plan.expressions import Attribute
+    >>> from pyjoinopt.plan.nodes import relation
+    >>> a, b = relation("s", [Attribute(0, 1, "a")], rows=10), relation("t", [Attribute(1, 2, "b")], rows=20)
+    >>> sizes = SparkSizes()
+    >>> sizes(a), sizes(b), sizes(Join(a, b, "LeftOuter"))
+    (120, 240, 28800)
     """
 
     def __init__(
@@ -54,10 +81,13 @@ class SparkSizes:
         root: LogicalPlan | None = None,
         leaf_bytes: LeafBytes = exported_bytes,
     ) -> None:
-        self._unknown = int((conf or {}).get("spark.sql.defaultSizeInBytes", UNKNOWN))
+        default = parse_bytes((conf or {}).get("spark.sql.defaultSizeInBytes", ""))
+        self._unknown = UNKNOWN if default is None else default
         self._needed = -1 if root is None else reduce(or_, needed_columns(root).values())
         self._leaf_bytes = leaf_bytes
-        self._known: dict[int, tuple[LogicalPlan, int]] = {}  # the node is kept, so that its id stays its own
+        self._keys = DistinctKeys(conf)
+        # Bytes, and rows where Spark knows them. The node is kept, so that its id stays its own.
+        self._known: dict[int, tuple[LogicalPlan, int, int | None]] = {}
         nodes = [] if root is None else post_order(root)
         self._definitions = {n.info.get("cte"): n for n in nodes if n.kind == "CTERelationDef"}
 
@@ -74,7 +104,8 @@ class SparkSizes:
             else:
                 if node.kind == "CTERelationDef":
                     self._definitions[node.info.get("cte")] = node
-                self._known[id(node)] = node, min(max(1, self._size(node)), _CEILING)
+                size, rows = self._of(node, below)
+                self._known[id(node)] = node, min(size, _CEILING), rows
         return self._known[id(plan)][1]
 
     def _below(self, node: LogicalPlan) -> tuple[LogicalPlan, ...]:
@@ -83,76 +114,82 @@ class SparkSizes:
             return (definition,)
         return () if node.cached else node.children
 
-    def _width(self, node: LogicalPlan) -> float:
-        return row_width(a for a in node.output if a.mask & self._needed)
+    def _width(self, node: LogicalPlan) -> int:
+        return ROW_OVERHEAD + _width_of(node, self._needed)
 
-    def _size(self, node: LogicalPlan) -> int:
-        below = self._below(node)
+    def _of(self, node: LogicalPlan, below: tuple[LogicalPlan, ...]) -> tuple[int, int | None]:
+        """Bytes and, where Spark knows them, rows."""
         if not below:
-            known = self._leaf_bytes(node)
-            if known is None or known >= self._unknown:
-                return self._unknown
-            return int(known * (self._width(node) / row_width(node.output)))
-        sizes = [self._known[id(child)][1] for child in below]
-        return self._operator(node, sizes) if node.children else sizes[0]
-
-    def _operator(self, node: LogicalPlan, inputs: list[int]) -> int:
-        first = inputs[0]
+            return self._leaf(node), _leaf_rows(node)
+        inputs = [self._known[id(child)][1:] for child in below]
+        size, rows = inputs[0]
         if isinstance(node, Join):
-            if node.join_type in (SEMI, ANTI):
-                return first
-            return sum(inputs) if _one_side_unique(node) else first * inputs[1]
-        width = self._width(node)
+            return inputs[0] if node.join_type in (SEMI, ANTI) else (self._join(node, size, inputs[1][0]), None)
         if isinstance(node, Aggregate) and not node.grouping:
-            return int(width)
-        match node.kind:
-            case "Union":
-                return sum(inputs)
-            case "Intersect":
-                return min(inputs)
-            case "Except":
-                return first
-            case "WithCTE":
-                return inputs[-1]
-            case "GlobalLimit" | "Limit" if node.info.get("limit") is not None:
-                return int(node.info["limit"] * width)
-            case "Sample":
-                return int(first * Fraction(node.info.get("fraction") or 1.0))
-        if len(inputs) > 1:
-            size = 1
-            for part in inputs:
-                size = min(size * part, _CEILING)
-            return size
-        return int(first * Fraction(width) / Fraction(self._width(node.children[0])))
+            return self._width(node), 1
+        if node.kind in _SCALED:
+            scaled = size * self._width(node) // self._width(node.children[0]) or 1
+            return scaled * len(node.info.get("projections") or (0,)) if node.kind == "Expand" else scaled, None
+        if node.kind in _LIMITS or node.kind == "Offset":
+            return self._limited(node, size, rows)
+        if node.kind == "LocalLimit" and _number(node) == 0:
+            return 1, 0
+        if node.kind in _SAME:
+            return size, rows
+        if node.kind in ("WithCTE", "CTERelationRef"):
+            return inputs[-1]
+        if node.kind == "Sample":
+            return _sampled(node, size) or 1, None if rows is None else _sampled(node, rows)
+        sizes = [size for size, _ in inputs]
+        if node.kind == "Union":
+            return sum(sizes), None
+        return min(sizes) if node.kind == "Intersect" else _product(sizes), None
+
+    def _leaf(self, node: LogicalPlan) -> int:
+        known = self._leaf_bytes(node)
+        if known is None or known >= UNKNOWN:
+            return self._unknown
+        if self._needed == -1:
+            return int(known)
+        return int(known) * self._width(node) // (ROW_OVERHEAD + _width_of(node))
+
+    def _join(self, node: Join, left: int, right: int) -> int:
+        if node.join_type in (INNER, LEFT, RIGHT, FULL) and self._keys.unique_side(node):
+            return sum(size for size in (left, right) if size > 1)
+        return _product([left, right])
+
+    def _limited(self, node: LogicalPlan, size: int, rows: int | None) -> tuple[int, int | None]:
+        number = _number(node)
+        if number is None:
+            return size, rows
+        if node.kind == "Offset":
+            left = 0 if rows is None else max(0, rows - number)
+        else:
+            left = number if rows is None else min(rows, number)
+        return (left * self._width(node) if left > 0 else 1), left
 
 
-def _one_side_unique(node: Join) -> bool:
-    """True if the keys of one side are distinct there, as far as Spark sees: it was grouped by (some of) them."""
-    keys = [e for e in conjuncts(node.condition) if e.kind in ("EqualTo", "EqualNullSafe")]
-    attributes = [a for e in keys for a in map(column_of, e.children) if a is not None]
-    joined_on = 0
-    for attribute in attributes:
-        joined_on |= attribute.mask
-    for side in node.children:
-        unique = _distinct_keys(side)
-        if unique and not unique & ~joined_on:
-            return True
-    return False
+def _width_of(node: LogicalPlan, needed: int = -1) -> int:
+    return sum(_type_size(a.type) for a in node.output if a.mask & needed)
 
 
-def _distinct_keys(plan: LogicalPlan) -> int | None:
-    """Attributes by which the rows were grouped, if all of them are still there."""
-    node = plan
-    while isinstance(node, (Filter, Project)) or node.kind in ("SubqueryAlias", "View", "Sort", "ResolvedHint"):
-        node = node.children[0]
-    if node.kind == "Distinct":
-        unique = node.output_set
-    elif isinstance(node, Aggregate) and node.grouping:
-        unique = 0
-        for e in node.grouping:
-            if e.attribute is None:
-                return None
-            unique |= e.attribute.mask
-    else:
-        return None
-    return unique if not unique & ~plan.output_set else None
+def _leaf_rows(leaf: LogicalPlan) -> int | None:
+    return int(leaf.info["rows"]) if leaf.kind in ("Range", "LocalRelation") and "rows" in leaf.info else None
+
+
+def _number(node: LogicalPlan) -> int | None:
+    """The constant of a limit or an offset."""
+    if node.info.get("limit") is not None:
+        return int(node.info["limit"])
+    value = node.expressions[0].value if node.expressions and node.expressions[0].kind == "Literal" else None
+    return value if isinstance(value, int) else None
+
+
+def _sampled(node: LogicalPlan, count: int) -> int:
+    fraction = node.info.get("fraction")
+    product = _SCALA.multiply(Decimal(count), Decimal(repr(float(1.0 if fraction is None else fraction))))
+    return int(product.to_integral_value("ROUND_CEILING"))
+
+
+def _product(sizes: list[int]) -> int:
+    return prod(size for size in sizes if size > 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyjoinopt.plan.nodes import LogicalPlan, Project
+from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
 
 #: Operators that need all columns of their input whatever is read of their result.
@@ -28,6 +28,8 @@ def needed_columns(root: LogicalPlan, projections: bool = True) -> dict[int, int
             for e, attribute in zip(node.expressions, node.output):
                 if attribute.mask & own:
                     reads |= e.references
+        elif isinstance(node, Aggregate):  # count(*) reads no column at all
+            reads = node.references
         elif node.kind in _WHOLE or len(node.children) == 1 and not node.children[0].output_set & node.output_set:
             reads = -1
         else:

@@ -10,12 +10,15 @@ from pyjoinopt.plan.expressions import UNEVALUABLE, Expression, rewrite, walk
 
 #: Functions that an analysed plan keeps by name around what they stand for, their only child.
 _STAND_FOR = frozenset({"Between", "NullIf", "IfNull", "Nvl", "Nvl2"})
+#: A common expression that uses another twice, which uses another twice, would double with every level.
+_LONGEST = 2000
 
 
 def written_out(predicate: Expression) -> Expression:
     """The predicate with BETWEEN and its like replaced by what they stand for, common expressions written out.
 
-    A common expression is left as it is where more than one could be meant.
+    A reference means the definition with its id in the nearest `With` around it. Where an id is not unique, or the
+    result would be very long, the `With` stays as it is.
     """
     if not predicate.contains & UNEVALUABLE or not any(e.kind == "With" for e in walk(predicate)):
         return predicate
@@ -23,9 +26,26 @@ def written_out(predicate: Expression) -> Expression:
     def change(e: Expression) -> Expression:
         if e.kind in _STAND_FOR and len(e.children) == 1:
             return e.children[0]
-        if e.kind != "With" or len(e.children) != 2 or any(inner.kind == "With" for inner in walk(e.children[0])):
+        if e.kind != "With":
             return e
-        child, definition = e.children
-        return rewrite(child, lambda r: definition.children[0] if r.kind == "CommonExpressionRef" else r)
+        child, *definitions = e.children
+        meant = {d.info.get("id"): d.children[0] for d in definitions}
+        if len(meant) < len(definitions) or not _short(child, meant):
+            return e
+        return rewrite(child, lambda r: meant.get(r.info.get("id"), r) if r.kind == "CommonExpressionRef" else r)
 
     return rewrite(predicate, change)
+
+
+def _short(child: Expression, meant: dict[int | None, Expression]) -> bool:
+    """Would the definitions fit in? Not below a `With` that stayed and defines one of the same ids."""
+    sizes = {id: sum(1 for _ in walk(definition)) for id, definition in meant.items()}
+    length = 0
+    for e in walk(child):
+        id = e.info.get("id")
+        if e.kind == "CommonExpressionDef" and id in meant:
+            return False
+        length += sizes.get(id, 1) if e.kind == "CommonExpressionRef" else 1
+        if length > _LONGEST:
+            return False
+    return True

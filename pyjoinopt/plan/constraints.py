@@ -1,35 +1,38 @@
-"""What is true of every row that a plan produces, and which columns identify its rows.
+"""What is true of every row that a plan produces.
 
 *Constraints* are predicates that hold on each output row: a filter's own conjuncts, what its input guaranteed, and
-what follows from these. `a > 5` implies `a IS NOT NULL`, because a comparison with NULL is never true; `a = b` lets
-every other predicate over `a` be read over `b`. An outer join keeps the constraints of the side it never pads.
+what follows from these (`inference`). `a > 5` implies `a IS NOT NULL`, because a comparison with NULL is never true;
+`a = b` lets every other predicate over `a` be read over `b`. An outer join keeps the constraints of the side it never
+pads; of a union's rows holds what holds in every branch, or for each column one of what the branches know of it.
 
-*Distinct keys* are sets of columns that no two output rows share: the grouping columns of an aggregate, all columns
-of a DISTINCT. They survive whatever only drops rows.
-
-Both follow Catalyst (`QueryPlanConstraints`, `DistinctKeyVisitor`). They are computed on demand, once per node, and
-constraints stop growing at a bound, since substitution can multiply them; fewer constraints are always safe.
+They follow Catalyst (`QueryPlanConstraints`), are computed on demand, once per node, and stop growing at a bound,
+since substitution can multiply them; fewer constraints are always safe.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pyjoinopt.plan.expressions import (
+    AGGREGATE_OR_WINDOW,
     CORRELATED,
-    NULL_INTOLERANT,
+    NULLABLE,
     OUTER_REFERENCE,
     Expression,
     call,
     conjuncts,
     reference,
     rewrite,
+    substitute,
+    walk,
 )  # fmt: skip
+from pyjoinopt.plan.inference import merged_by_or, not_null, replaced_by_equals, replaced_by_literals
+from pyjoinopt.plan.keys import DistinctKeys, Keys, equi_keys, is_unique
+from pyjoinopt.plan.meaning import Meanings, PredicateSet
 from pyjoinopt.plan.nodes import (
     ANTI,
     EXISTENCE,
-    INNER,
     INNER_LIKE,
     LEFT,
     RIGHT,
@@ -42,90 +45,55 @@ from pyjoinopt.plan.nodes import (
     Project,
 )  # fmt: skip
 
+__all__ = ["MOST", "PlanFacts", "equi_keys", "is_unique"]
+
 #: A node with more constraints than this gets no inferred ones, and never more than this in all.
 MOST = 200
 
-#: Operators with one child that hand on some of its rows, with the same columns, unchanged.
-ROW_SUBSETS = frozenset(
-    """
-    SubqueryAlias View Filter Sort GlobalLimit LocalLimit Offset Tail Distinct Deduplicate ResolvedHint
-    Repartition RepartitionByExpression RebalancePartitions
-    """.split()
-)
-_KEEP_KEYS = (ROW_SUBSETS - {"Distinct", "Deduplicate"}) | {"Window"}
-
-Keys = frozenset[Any]
 _T = TypeVar("_T")
 
 
-def null_intolerant_columns(predicate: Expression) -> list[Expression]:
-    """Columns that are certainly not NULL on a row where `predicate` is true.
-
-    >>> from pyjoinopt.plan.expressions import Attribute
-    >>> a, b = reference(Attribute(0, 1, "a")), reference(Attribute(1, 2, "b"))
-    >>> null_intolerant_columns(call("GreaterThan", a, b))
-    [a, b]
-    """
-    found, stack = [], list(predicate.children) if predicate.kind == "IsNotNull" else [predicate]
-    while stack:
-        e = stack.pop()
-        if e.kind == "AttributeReference":
-            found.append(e)
-        elif e.flags & NULL_INTOLERANT:
-            stack.extend(reversed(e.children))
-    return found
-
-
-def not_null(predicates: Iterable[Expression]) -> list[Expression]:
-    """IS NOT NULL for every column that one of the predicates needs to be so, each once."""
-    columns: dict[int, Expression] = {}
-    for predicate in predicates:
-        for column in null_intolerant_columns(predicate):
-            columns.setdefault(column.references, column)
-    return [call("IsNotNull", column) for column in columns.values()]
-
-
-def substituted(predicates: list[Expression]) -> list[Expression]:
-    """What follows from equalities of two columns: every other predicate with one written for the other."""
-    inferred = []
-    others = [p for p in predicates if p.kind != "IsNotNull"]
-    for equality in others:
-        if equality.kind != "EqualTo" or any(c.kind != "AttributeReference" for c in equality.children):
-            continue
-        for old, new in (equality.children, equality.children[::-1]):
-            for predicate in others:
-                if predicate.references & old.references and predicate.references != equality.references:
-                    inferred.append(_replace(predicate, old, new))
-                    if len(inferred) >= MOST:
-                        return inferred
-    return inferred
-
-
-def _replace(predicate: Expression, old: Expression, new: Expression) -> Expression:
-    return rewrite(predicate, lambda e: new if e.same(old) else e)
-
-
 class PlanFacts:
-    """Constraints and distinct keys of the nodes of one plan, remembered by node."""
+    """Constraints and distinct keys of the nodes of one plan, remembered by node.
 
-    def __init__(self) -> None:
-        self._constraints: dict[int, tuple[Expression, ...]] = {}
-        self._keys: dict[int, frozenset[Keys]] = {}
+    Args:
+        most: a node with more constraints than this gets no inferred ones, and about so many in all.
+        literals: infer from `column = literal` too, as Spark does since 4.3.
+    """
+
+    def __init__(self, most: int = MOST, literals: bool = True) -> None:
+        self.most = most
+        self.literals = literals
+        self.meanings = Meanings()
+        self._constraints: dict[int, PredicateSet] = {}
+        self._not_null: dict[int, int] = {}
+        self._keys = DistinctKeys()
         self._alive: list[LogicalPlan] = []  # ids stay unique while their nodes live
 
-    def constraints(self, plan: LogicalPlan) -> tuple[Expression, ...]:
+    def constraints(self, plan: LogicalPlan) -> PredicateSet:
         """Predicates that are true of every row of `plan`."""
         return self._remembered(plan, self._constraints, self._constraints_of)
 
+    def never_null(self, plan: LogicalPlan) -> int:
+        """The columns of `plan` that are declared not to be NULL."""
+        return self._remembered(plan, self._not_null, self._never_null_of)
+
     def distinct_keys(self, plan: LogicalPlan) -> frozenset[Keys]:
         """Sets of expression keys (`Expression.key`), each unique over the rows of `plan`."""
-        return self._remembered(plan, self._keys, self._keys_of)
+        return self._keys(plan)
+
+    def inferred(self, predicates: PredicateSet) -> list[Expression]:
+        """What follows from equalities among the predicates, beside them."""
+        if len(predicates) >= self.most:
+            return []
+        found = replaced_by_equals(predicates, self.most)
+        return found + replaced_by_literals(predicates, self.most) if self.literals else found
 
     def _remembered(self, plan: LogicalPlan, known: dict[int, _T], compute: Callable[[LogicalPlan], _T]) -> _T:
         stack = [plan]
         while stack:
             node = stack[-1]
-            missing = [child for child in node.children if id(child) not in known]
+            missing = [child for child in _inputs(node) if id(child) not in known]
             if id(node) in known or not missing:
                 stack.pop()
                 if id(node) not in known:
@@ -137,115 +105,142 @@ class PlanFacts:
 
     # -- constraints -------------------------------------------------------------------------------------------
 
-    def _constraints_of(self, node: LogicalPlan) -> tuple[Expression, ...]:
-        valid = _unique(self._valid(node))[:MOST]
-        if len(valid) < MOST:
-            valid = _unique([*valid, *substituted(valid), *not_null(valid)])[:MOST]
+    def _constraints_of(self, node: LogicalPlan) -> PredicateSet:
+        valid = self._valid(node)
+        columns = self.never_null(node)
+        follows = self.inferred(valid) + not_null(valid, (a for a in node.output if a.mask & columns))
         outside = ~node.output_set
-        return tuple(p for p in valid if p.deterministic and p.references and not p.references & outside)
+        kept = PredicateSet(self.meanings)
+        for p in (*valid, *follows):
+            if p.references and p.deterministic and not p.references & outside and len(kept) < self.most:
+                kept.add(p)
+        return kept
 
-    def _valid(self, node: LogicalPlan) -> list[Expression]:
-        below = [self._constraints[id(child)] for child in node.children]
-        if isinstance(node, Filter):
-            return [*below[0], *_uncorrelated(node.condition)]
-        if isinstance(node, Join):
-            own = _uncorrelated(node.condition)
+    def _valid(self, node: LogicalPlan) -> PredicateSet:
+        below = [self._constraints[id(child)] for child in _inputs(node)]
+        if isinstance(node, Filter) and below:
+            return self._all(below[0], _uncorrelated(node.condition))
+        if isinstance(node, Join) and below:
             if node.join_type in INNER_LIKE:
-                return [*below[0], *below[1], *own]
+                return self._all(below[0], below[1], conjuncts(node.condition))
             if node.join_type == SEMI:
-                return [*below[0], *own]
+                return self._all(below[0], conjuncts(node.condition))
             if node.join_type in (LEFT, ANTI, EXISTENCE, SINGLE):
-                return list(below[0])
-            return list(below[1]) if node.join_type == RIGHT else []
+                return below[0]
+            return below[1] if node.join_type == RIGHT else self._all()
+        if isinstance(node, Project) and below:
+            return self._aliased(below[0], node.projections)
+        if isinstance(node, Aggregate) and below:
+            return self._aliased(below[0], [e for e in node.aggregates if not _aggregates(e)])
+        if node.kind == "Union":
+            return self._of_union(node, below)
+        if node.kind == "Except" and below:
+            return below[0]
+        if node.kind == "Intersect" and below:
+            return self._all(below[0], _renamed(below[1], node.children[1], node.children[0]))
+        return below[0] if len(below) == 1 and node.kind != "Expand" else self._all()
+
+    def _all(self, *several: Iterable[Expression]) -> PredicateSet:
+        together = PredicateSet(self.meanings)
+        for predicates in several:
+            together.update(predicates)
+        return together
+
+    def _aliased(self, below: PredicateSet, listed: Iterable[Expression]) -> PredicateSet:
+        """Constraints of the input, also in terms of the columns that a projection names anew."""
+        valid = self._all(below)
+        for e in listed:
+            if e.kind != "Alias" or e.attribute is None or len(valid) >= self.most:
+                continue
+            name, body = reference(e.attribute), e.children[0]
+            if body.kind == "Literal":
+                valid.add(call("EqualNullSafe", name, body))
+            elif body.deterministic:
+                if body.references:
+                    valid.update([self._put(name, body, p) for p in valid if not body.references & ~p.references])
+                valid.add(call("EqualNullSafe", body, name))
+        return valid
+
+    def _put(self, name: Expression, body: Expression, predicate: Expression) -> Expression:
+        """The predicate with a column's name for what the column is computed from."""
+        if body.kind == "AttributeReference" and body.attribute is not None:
+            return substitute(predicate, {body.attribute.bit: name})
+        kind, replaceable = body.kind, self.meanings.replaceable
+        return rewrite(predicate, lambda e: name if e.kind == kind and replaceable(e, body) else e)
+
+    def _of_union(self, node: LogicalPlan, below: list[PredicateSet]) -> PredicateSet:
+        """What each branch knows, in the columns of the first, merged branch by branch."""
+        if not below:
+            return self._all()
+        merged = below[0]
+        for predicates, branch in zip(below[1:], node.children[1:], strict=True):
+            other = self._all(_renamed(predicates, branch, node.children[0]))
+            common = [p for p in merged if (q := other.get(p)) is not None and self.meanings.replaceable(p, q)]
+            mutual = PredicateSet(self.meanings, common)
+            merged = self._all(mutual, merged_by_or(merged.without(mutual), other.without(mutual)))
+        return merged
+
+    # -- columns without NULL ----------------------------------------------------------------------------------
+
+    def _never_null_of(self, node: LogicalPlan) -> int:
+        declared = 0
+        for a in node.output:
+            if not a.nullable:
+                declared |= a.mask
+        if not _inputs(node):
+            return declared
+        below = [self._not_null[id(child)] for child in node.children]
         if isinstance(node, (Project, Aggregate)):
             listed = node.projections if isinstance(node, Project) else node.aggregates
-            return _aliased(list(below[0]), listed)
-        return list(below[0]) if node.kind in ROW_SUBSETS else []
-
-    # -- distinct keys -----------------------------------------------------------------------------------------
-
-    def _keys_of(self, node: LogicalPlan) -> frozenset[Keys]:
-        if isinstance(node, Aggregate):
-            return _projected(frozenset({frozenset(g.key for g in node.grouping)}), node.aggregates)
-        below = [self._keys[id(child)] for child in node.children]
-        if isinstance(node, Project):
-            return _projected(below[0], node.projections)
+            return self._never_null_listed(listed, below[0])
         if isinstance(node, Join):
-            return self._keys_of_join(node, below[0], below[1])
-        whole = frozenset({frozenset(reference(a).key for a in node.output)}) if node.output else frozenset()
-        if node.kind == "Distinct" or (node.kind in ("Except", "Intersect") and not node.info.get("all", True)):
-            return whole
-        if node.kind == "GlobalLimit" and (node.info.get("limit") or 2) <= 1:
-            return whole
-        return below[0] if node.kind in _KEEP_KEYS and below else frozenset()
+            own = declared & node.output[-1].mask if node.join_type == EXISTENCE else 0
+            left = below[0] if node.join_type not in ("RightOuter", "FullOuter") else 0
+            right = below[1] if node.join_type in INNER_LIKE or node.join_type == RIGHT else 0
+            return left | right | own
+        if node.kind in ("Union", "Intersect", "Except"):
+            return _never_null_by_position(node, below)
+        passed = node.output_set & node.children[0].output_set if len(below) == 1 else 0
+        if node.kind == "Expand" or node.info.get("outer") or len(below) != 1:
+            return passed & below[0]
+        return passed & below[0] | declared & ~passed
 
-    def _keys_of_join(self, node: Join, left: frozenset[Keys], right: frozenset[Keys]) -> frozenset[Keys]:
-        if node.join_type in (SEMI, ANTI):
-            return left
-        pairs = equi_keys(node)
-        if not pairs:
-            return frozenset()
-        left_unique = is_unique(left, [pair[0] for pair in pairs])
-        right_unique = is_unique(right, [pair[1] for pair in pairs])
-        if node.join_type == INNER and left_unique and right_unique:
-            return left | right
-        if node.join_type in (INNER, LEFT) and right_unique:
-            return left
-        return right if node.join_type in (INNER, RIGHT) and left_unique else frozenset()
-
-
-def equi_keys(join: Join) -> list[tuple[Expression, Expression]]:
-    """Pairs of equal expressions, one over each side (of Catalyst's `ExtractEquiJoinKeys` those without <=>)."""
-    pairs = []
-    for predicate in conjuncts(join.condition):
-        if predicate.kind != "EqualTo" or not predicate.deterministic:
-            continue
-        one, other = predicate.children
-        if not (one.references and other.references):
-            continue
-        for left, right in ((one, other), (other, one)):
-            if not left.references & ~join.left.output_set and not right.references & ~join.right.output_set:
-                pairs.append((left, right))
-                break
-    return pairs
+    def _never_null_listed(self, listed: Iterable[Expression], below: int) -> int:
+        found = 0
+        for e in listed:
+            if e.attribute is None or e.flags & NULLABLE:
+                continue
+            if e.kind == "AttributeReference":
+                found |= e.attribute.mask & below
+            elif not e.attribute.nullable:
+                found |= e.attribute.mask
+        return found
 
 
-def is_unique(keys: frozenset[Keys], columns: Iterable[Expression]) -> bool:
-    """True if some distinct key is among the columns."""
-    have = frozenset(c.key for c in columns)
-    return any(key <= have for key in keys)
-
-
-def _unique(predicates: Iterable[Expression]) -> list[Expression]:
-    return list({p.key: p for p in reversed(list(predicates))}.values())[::-1]
+def _inputs(node: LogicalPlan) -> tuple[LogicalPlan, ...]:
+    """The children; a cached node has none, as Spark sees it."""
+    return () if node.cached else node.children
 
 
 def _uncorrelated(condition: Expression | None) -> list[Expression]:
     return [p for p in conjuncts(condition) if not p.contains & (CORRELATED | OUTER_REFERENCE)]
 
 
-def _aliased(valid: list[Expression], listed: tuple[Expression, ...]) -> list[Expression]:
-    """Constraints of the input, also in terms of the columns that a projection names anew."""
-    for e in listed:
-        if e.kind != "Alias" or e.attribute is None or not e.deterministic or len(valid) >= MOST:
-            continue
-        name, body = reference(e.attribute), e.children[0]
-        valid += [_replace(p, body, name) for p in valid if body.references and not body.references & ~p.references]
-        valid.append(call("EqualNullSafe", name, body))
-    return valid
+def _aggregates(e: Expression) -> bool:
+    return bool(e.contains & AGGREGATE_OR_WINDOW) and any(part.kind == "AggregateExpression" for part in walk(e))
 
 
-def _projected(keys: frozenset[Keys], listed: tuple[Expression, ...]) -> frozenset[Keys]:
-    """The distinct keys that a list of columns and aliases still holds, renamed where it renames."""
-    names: dict[Any, Any] = {}
-    kept = set()
-    for e in listed:
-        if e.attribute is None:
-            continue
-        column = reference(e.attribute).key
-        kept.add(column)
-        if e.kind == "Alias":
-            names.setdefault(e.children[0].key, column)
-    found = {key for key in keys if key <= kept}
-    found |= {renamed for renamed in (frozenset(names.get(k, k) for k in key) for key in keys) if renamed <= kept}
-    return frozenset(key for key in found if key)
+def _renamed(predicates: Iterable[Expression], source: LogicalPlan, like: LogicalPlan) -> list[Expression]:
+    """Predicates of one branch of a set operation in the columns, by position, of another."""
+    columns = {a.bit: reference(b) for a, b in zip(source.output, like.output, strict=True)}
+    return [substitute(p, columns) for p in predicates]
+
+
+def _never_null_by_position(node: LogicalPlan, below: list[int]) -> int:
+    """A union's column is not NULL if it is so in each branch; for INTERSECT one suffices, for EXCEPT the first."""
+    found = 0
+    for i, a in enumerate(node.output):
+        sure = [bool(c.output[i].mask & known) for c, known in zip(node.children, below, strict=True)]
+        if all(sure) if node.kind == "Union" else any(sure) if node.kind == "Intersect" else sure[0]:
+            found |= a.mask
+    return found

@@ -52,18 +52,24 @@ def apply(df: DataFrame, name: str) -> DataFrame:
     return rule_by_rule.apply(df, name)
 
 
-def trace(df: DataFrame) -> RuleTrace:
+def trace(df: DataFrame, *rules: str) -> RuleTrace:
     """Run the rules in Spark's batches, one at a time, and show what each of them changed.
+
+    Args:
+        df: a classic DataFrame.
+        *rules: names; without any, all rules are run.
 
     Returns:
         A `RuleTrace`: `steps` (batch, rule, plan before and after), `to_text()`, `to_html()`; HTML in a notebook.
 
     Raises:
+        ValueError, TypeError: there is no such rule.
         PyJoinOptError: a streaming query, a command, a plan with unresolved parts, or no JVM behind it.
 
     Example:
-        >>> print(pyjoinopt.rules.trace(df).to_text())    # doctest: +SKIP
+        >>> print(pyjoinopt.rules.trace(df).to_text())                  # doctest: +SKIP
+        >>> pyjoinopt.rules.trace(df, "EliminateOuterJoin")             # doctest: +SKIP
     """
     from pyjoinopt import rule_by_rule
 
-    return rule_by_rule.trace(df)
+    return rule_by_rule.trace(df, *rules)

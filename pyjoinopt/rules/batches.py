@@ -1,6 +1,7 @@
 """Which rules run on a plan, in what order, and why.
 
-Before join groups are looked for, three rules run in turn until nothing changes:
+Before join groups are looked for, `set_operations_as_joins` runs once: INTERSECT and EXCEPT over joins become semi and
+anti joins, which a join group can take in. Then three rules run in turn until nothing changes:
 
 1. `push_down_predicates` puts every conjunct where it belongs, so that a relation's own filters count when its rows
    are estimated, and a join's condition holds what connects its sides.
@@ -9,8 +10,14 @@ Before join groups are looked for, three rules run in turn until nothing changes
    join passes it once the join is inner, and may then reach the next outer join.
 3. `demote_outer_join` does the same for outer joins that an inner join or a filter further up makes needless.
 
-The other two rules order joins. They are alternatives, not steps: `reorder_join` needs no statistics,
+Two more rules order joins. They are alternatives to the search, not steps: `reorder_join` needs no statistics,
 `cost_based_join_reorder` needs a row count of every relation.
+
+The others give join ordering nothing that it could use, and Spark runs them afterwards anyway. A filter inferred from
+an equality changes no estimate (equality classes see the same); which columns are read at all is worked out on the
+side (`plan.columns`), without projections between joins that would have to be looked through again; limits, grouping
+keys and projections over unions lie outside any join group. They are here to be looked at: `SPARK_BATCHES` is what
+`pyjoinopt.rules.trace` runs.
 """
 
 from __future__ import annotations
@@ -27,6 +34,7 @@ from pyjoinopt.rules.demote_outer_join import demote_outer_join
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
 from pyjoinopt.rules.finish_analysis import finish_analysis
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.rules.set_operations_as_joins import set_operations_as_joins
 
 Rule = Callable[[LogicalPlan], LogicalPlan]
 
@@ -69,9 +77,6 @@ SPARK_BATCHES = (
     _batch("Join Reorder", "CostBasedJoinReorder", rounds=1),
 )  # fmt: skip
 
-#: The rules of the default road, in order.
-NORMALISE: tuple[Callable[..., LogicalPlan], ...] = (push_down_predicates, eliminate_outer_join, demote_outer_join)
-
 
 def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MOST_PASSES) -> LogicalPlan:
     """Run the rules in order, again and again until a whole pass changes nothing, `most` passes at most.
@@ -102,4 +107,5 @@ def normalise(
         The plan, the very same object if nothing changed.
     """
     eliminate = partial(eliminate_outer_join, filters_null=filters_null, log=log)
+    plan = set_operations_as_joins(plan)
     return run_batch(plan, (push_down_predicates, eliminate, partial(demote_outer_join, log=log)))

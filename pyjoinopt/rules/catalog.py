@@ -10,11 +10,21 @@ from dataclasses import dataclass
 
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.tree import MOST_PASSES, to_fixed_point
+from pyjoinopt.rules.column_pruning import column_pruning
 from pyjoinopt.rules.context import RuleContext
 from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
+from pyjoinopt.rules.infer_filters_from_constraints import infer_filters_from_constraints
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.rules.remove_literal_from_group_expressions import remove_literal_from_group_expressions
+from pyjoinopt.rules.remove_repetition_from_group_expressions import remove_repetition_from_group_expressions
 from pyjoinopt.rules.reorder_join import reorder_join
+from pyjoinopt.rules.replace_distinct_with_aggregate import replace_distinct_with_aggregate
+from pyjoinopt.rules.replace_except_with_anti_join import replace_except_with_anti_join
+from pyjoinopt.rules.replace_except_with_filter import replace_except_with_filter
+from pyjoinopt.rules.replace_intersect_with_semi_join import replace_intersect_with_semi_join
+from pyjoinopt.rules.rewrite_except_all import rewrite_except_all
+from pyjoinopt.rules.rewrite_intersect_all import rewrite_intersect_all
 
 
 @dataclass(frozen=True)
@@ -45,19 +55,73 @@ class NamedRule:
 
 _ALL = (
     NamedRule(
+        "RewriteExceptAll",
+        lambda plan, c: rewrite_except_all(plan, fresh=c.fresh),
+        "EXCEPT ALL counts each row up on the left and down on the right",
+    ),
+    NamedRule(
+        "RewriteIntersectAll",
+        lambda plan, c: rewrite_intersect_all(plan, fresh=c.fresh),
+        "INTERSECT ALL counts each row on both sides and takes the smaller number",
+    ),
+    NamedRule(
+        "ReplaceIntersectWithSemiJoin",
+        lambda plan, c: replace_intersect_with_semi_join(plan),
+        "INTERSECT is a semi join on all columns, without duplicates",
+    ),
+    NamedRule(
+        "ReplaceExceptWithFilter",
+        lambda plan, c: replace_except_with_filter(plan, conf=c.conf),
+        "EXCEPT of a relation and a part of it is a filter",
+    ),
+    NamedRule(
+        "ReplaceExceptWithAntiJoin",
+        lambda plan, c: replace_except_with_anti_join(plan),
+        "EXCEPT is an anti join on all columns, without duplicates",
+    ),
+    NamedRule(
+        "ReplaceDistinctWithAggregate",
+        lambda plan, c: replace_distinct_with_aggregate(plan),
+        "SELECT DISTINCT is a GROUP BY over all columns",
+    ),
+    NamedRule(
+        "RemoveLiteralFromGroupExpressions",
+        lambda plan, c: remove_literal_from_group_expressions(plan),
+        "a constant does not tell groups apart",
+    ),
+    NamedRule(
+        "RemoveRepetitionFromGroupExpressions",
+        lambda plan, c: remove_repetition_from_group_expressions(plan),
+        "grouping by the same thing twice is grouping by it once",
+    ),
+    NamedRule("ColumnPruning", lambda plan, c: column_pruning(plan), "no operator carries a column that nobody reads"),
+    NamedRule(
         "EliminateOuterJoin",
-        lambda plan, c: eliminate_outer_join(plan, filters_null=c.filters_null),
+        lambda plan, c: eliminate_outer_join(
+            plan, filters_null=c.filters_null, constraint_propagation=c.flag("constraintPropagation.enabled"),
+            distinct=False,
+        ),  # fmt: skip
         "an outer join whose padded rows are filtered out, or never seen, becomes a simpler one",
     ),
     NamedRule(
         "PushDownPredicates",
-        lambda plan, c: push_down_predicates(plan, faithful=True),
+        lambda plan, c: push_down_predicates(
+            plan, faithful=True, avoid_double_evaluation=c.spark >= (4, 2) and c.flag("optimizer.avoidDoubleFilterEval")
+        ),
         "every conjunct as far down as it may go",
     ),
     NamedRule(
         "ReorderJoin",
-        lambda plan, c: reorder_join(plan, faithful=True),
+        lambda plan, c: reorder_join(plan, faithful=True, statistics=c.statistics, conf=c.conf),
         "no cross product where a condition is at hand",
+    ),
+    NamedRule(
+        "InferFiltersFromConstraints",
+        lambda plan, c: infer_filters_from_constraints(
+            plan, spark=c.spark, constraint_propagation=c.flag("constraintPropagation.enabled")
+        ),
+        "filters that the query implies and did not write",
+        once=True,
     ),
     NamedRule(
         "CostBasedJoinReorder",

@@ -34,3 +34,7 @@ class RuleContext:
     filters_null: frozenset[int] = frozenset()
     statistics: Statistics = _unknown
     spark: tuple[int, int] = (4, 3)
+
+    def flag(self, key: str, default: bool = True) -> bool:
+        """A switch of Spark's SQL configuration, by its name without `spark.sql.`."""
+        return str(self.conf.get(f"spark.sql.{key}", default)).lower() == "true"

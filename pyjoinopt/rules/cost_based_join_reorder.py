@@ -8,18 +8,17 @@ relation (below an aggregate, a union, an outer join) are groups of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.expressions import Expression, conjuncts, reference
 from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, Join, LogicalPlan, Project
 from pyjoinopt.plan.tree import transform_down
+from pyjoinopt.rules.context import Statistics
 from pyjoinopt.rules.join_reorder_dp import JoinReorderDP
+from pyjoinopt.rules.join_reorder_dp_filters import build_join_graph_info
 from pyjoinopt.rules.predicate_helper import filtered, is_only_a_name
 from pyjoinopt.rules.reordered import ReorderedGroup
-from pyjoinopt.statistics.catalyst import CatalystStatistics
-
-Statistics = Callable[[LogicalPlan], "CatalystStatistics | None"]
 
 
 def cost_based_join_reorder(
@@ -38,19 +37,17 @@ def cost_based_join_reorder(
 
     Args:
         plan: a plan with its predicates pushed down; cached sub-plans are left as they are.
-        statistics: of each relation of a group; None if its row count is unknown.
-        conf: Spark's configuration; `dp.threshold` (12) and `card.weight` (0.7) under `spark.sql.cbo.joinReorder.` are
-            read. That it was called is taken as leave to work: the switches are not.
+        statistics: of each relation of a group, and of its leaf; None if the row count is unknown.
+        conf: Spark's configuration; `dp.threshold` (12), `card.weight` (0.7) and `dp.star.filter` (off) under
+            `spark.sql.cbo.joinReorder.` are read, and what `find_star_joins` reads. That it was called is taken as
+            leave to work: the switches are not.
         faithful: also order groups with Python UDFs, subqueries or outer references in their conditions.
         groups: gets one entry for every group that was searched.
 
     Returns:
         The plan, the very same object if every group is in the best order already.
     """
-    conf = conf or {}
-    threshold = int(conf.get("spark.sql.cbo.joinReorder.dp.threshold", 12))
-    card_weight = float(conf.get("spark.sql.cbo.joinReorder.card.weight", 0.7))
-    rule = _Rule(statistics, threshold, card_weight, faithful, groups)
+    rule = _Rule(statistics, conf or {}, faithful, groups)
     return transform_down(plan, rule.at)
 
 
@@ -58,14 +55,14 @@ class _Rule:
     def __init__(
         self,
         statistics: Statistics,
-        threshold: int,
-        card_weight: float,
+        conf: Mapping[str, str],
         faithful: bool,
         groups: list[ReorderedGroup] | None,
     ) -> None:
         self.statistics = statistics
-        self.threshold = threshold
-        self.card_weight = card_weight
+        self.conf = conf
+        self.threshold = int(conf.get("spark.sql.cbo.joinReorder.dp.threshold", 12))
+        self.card_weight = float(conf.get("spark.sql.cbo.joinReorder.card.weight", 0.7))
         self.faithful = faithful
         self.groups = groups
         self.ordered: set[int] = set()
@@ -94,7 +91,8 @@ class _Rule:
         needed = top.output_set
         for predicate in on_top:
             needed |= predicate.references
-        search = JoinReorderDP(relations, known, joining, needed, self.card_weight)
+        filters = build_join_graph_info(items, conditions, self.statistics, self.conf)
+        search = JoinReorderDP(relations, known, joining, needed, self.card_weight, filters)
         best = search.run()
         if best is None:
             return top

@@ -46,6 +46,7 @@ def eliminate_outer_join(
     filters_null: frozenset[int] = frozenset(),
     log: list[str] | None = None,
     constraint_propagation: bool = True,
+    distinct: bool = True,
 ) -> LogicalPlan:
     """Turn outer joins into narrower ones, or drop them, where that changes no result.
 
@@ -54,19 +55,23 @@ def eliminate_outer_join(
         filters_null: numbers of the JVM's predicates that Catalyst itself evaluated to NULL or false over NULLs.
         log: gets one sentence for every join that changed.
         constraint_propagation: also use what follows from a filter (`spark.sql.constraintPropagation.enabled`).
+        distinct: also under a DISTINCT, which Spark makes an aggregate before it comes to this rule.
 
     Returns:
         The plan, the very same object if no join changed.
     """
-    rule = _Rule(filters_null, [] if log is None else log, constraint_propagation)
+    rule = _Rule(filters_null, [] if log is None else log, constraint_propagation, distinct)
     return transform_down(plan, rule.at)
 
 
 class _Rule:
-    def __init__(self, filters_null: frozenset[int], log: list[str], constraint_propagation: bool) -> None:
+    def __init__(
+        self, filters_null: frozenset[int], log: list[str], constraint_propagation: bool, distinct: bool
+    ) -> None:
         self.filters_null = filters_null
         self.log = log
         self.constraint_propagation = constraint_propagation
+        self.distinct = distinct
         self.facts = PlanFacts()
 
     def at(self, node: LogicalPlan) -> LogicalPlan:
@@ -76,7 +81,7 @@ class _Rule:
             child = node.child
             if isinstance(child, Join) and child.join_type in OUTER and not child.cached:
                 return self._under_filter(node, child)
-        elif isinstance(node, Aggregate) or node.kind == "Distinct":
+        elif isinstance(node, Aggregate) or (node.kind == "Distinct" and self.distinct):
             return self._under_aggregate(node)
         elif isinstance(node, Project):
             return self._under_project(node)

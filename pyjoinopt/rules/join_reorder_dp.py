@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from pyjoinopt.plan.expressions import Expression, conjunction, reference
 from pyjoinopt.plan.nodes import INNER, Join, LogicalPlan, Project
+from pyjoinopt.rules.join_reorder_dp_filters import JoinGraphInfo, star_join_filter
 from pyjoinopt.statistics.catalyst import CatalystStatistics, PlanStatistics
 
 
@@ -75,6 +76,7 @@ class JoinReorderDP:
         conditions: conjuncts over two relations or more.
         needed: set of the columns that are read above the group.
         card_weight: weight of rows against bytes.
+        filters: which joins are not tried, see `join_reorder_dp_filters`.
 
     After `run`, `pairs` is the number of pairs that were compared and `plans` the number of plans kept on all levels.
     """
@@ -86,8 +88,10 @@ class JoinReorderDP:
         conditions: Sequence[Expression],
         needed: int,
         card_weight: float = 0.7,
+        filters: JoinGraphInfo | None = None,
     ) -> None:
         self.relations = relations
+        self.filters = filters
         self.conditions = conditions
         self.card_weight = card_weight
         self.pairs = self.plans = 0
@@ -140,6 +144,8 @@ class JoinReorderDP:
                 near = self._neighbours(one.relations)
                 for other in others[i:] if k == last - k else others:
                     if one.relations & other.relations or not self._connected(one.relations, near, other.relations):
+                        continue
+                    if self.filters is not None and not star_join_filter(one.relations, other.relations, self.filters):
                         continue
                     self.pairs += 1
                     self._offer(found, one, other)

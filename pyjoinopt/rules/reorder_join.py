@@ -5,20 +5,26 @@ b.y = c.y` starts with a cross product of a and b. This rule takes the joins apa
 with the first relation, always add the first of the remaining ones that some condition connects, else simply the next.
 It knows no statistics and changes nothing where every join has its condition already.
 
+With `spark.sql.cbo.starSchemaDetection`, and cost-based optimisation off, it does ask for the row counts of tables. If
+they show a star (`star_schema_detection`), its tables are taken first: the fact, the dimensions from small to large,
+then all others as written. Spark needs `spark.sql.cbo.planStats.enabled` for that, which lets tables tell their counts.
+
 Only left-deep chains are taken apart: the right side of a join is one relation, whatever it holds. So is a join with a
 hint, and what lies below a projection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.expressions import Expression, conjunction, conjuncts, reference
 from pyjoinopt.plan.nodes import CROSS, INNER, INNER_LIKE, NO_HINT, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.tree import transform_down
+from pyjoinopt.rules.context import Statistics
 from pyjoinopt.rules.predicate_helper import can_evaluate_within_join, filtered, is_only_a_name
 from pyjoinopt.rules.reordered import ReorderedGroup
+from pyjoinopt.rules.star_schema_detection import is_on, reorder_star_joins
 
 #: A relation of a chain, and the type of the join that it came with.
 Item = tuple[LogicalPlan, str]
@@ -117,7 +123,12 @@ def _next(left: LogicalPlan, rest: list[Item], conditions: list[Expression]) -> 
 
 
 def reorder_join(
-    plan: LogicalPlan, *, faithful: bool = False, groups: list[ReorderedGroup] | None = None
+    plan: LogicalPlan,
+    *,
+    faithful: bool = False,
+    groups: list[ReorderedGroup] | None = None,
+    statistics: Statistics | None = None,
+    conf: Mapping[str, str] | None = None,
 ) -> LogicalPlan:
     """Put every chain of three or more inner joins into an order without needless cross products.
 
@@ -125,19 +136,31 @@ def reorder_join(
         plan: a plan with its predicates pushed down; cached sub-plans are left as they are.
         faithful: take apart whatever Catalyst does, also around Python UDFs, subqueries and outer references.
         groups: gets one entry for every chain that was looked at.
+        statistics: of tables; None if the row count is unknown. Without it, stars are not looked for.
+        conf: Spark's settings: `spark.sql.cbo.starSchemaDetection`, and those of `find_star_joins`.
 
     Returns:
         The plan, the very same object if every chain is in order. A chain whose columns came out in another order has
         a projection on top that restores it.
     """
-    rule = _Rule(faithful, groups)
+    conf = conf or {}
+    stars = is_on(conf, "spark.sql.cbo.starSchemaDetection") and not is_on(conf, "spark.sql.cbo.enabled")
+    rule = _Rule(faithful, groups, statistics if stars else None, conf)
     return transform_down(plan, rule.at)
 
 
 class _Rule:
-    def __init__(self, faithful: bool, groups: list[ReorderedGroup] | None) -> None:
+    def __init__(
+        self,
+        faithful: bool,
+        groups: list[ReorderedGroup] | None,
+        statistics: Statistics | None,
+        conf: Mapping[str, str],
+    ) -> None:
         self.faithful = faithful
         self.groups = groups
+        self.statistics = statistics
+        self.conf = conf
         self.done: set[int] = set()
         self._alive: list[LogicalPlan] = []  # ids in `done` stay unique while these live
 
@@ -150,7 +173,7 @@ class _Rule:
         if len(items) == 2 or not conditions:
             self._finish(node, items[0][0])
             return node
-        ordered = create_ordered_join(items, conditions)
+        ordered = create_ordered_join(self._star_first(items, conditions), conditions)
         if _same(node, ordered):
             ordered = node
         self._finish(ordered, items[0][0])
@@ -161,13 +184,21 @@ class _Rule:
             return Project(tuple(reference(a) for a in node.output), ordered)
         return ordered
 
+    def _star_first(self, items: list[Item], conditions: list[Expression]) -> list[Item]:
+        if self.statistics is None:
+            return items
+        star = reorder_star_joins(items, conditions, self.statistics, self.conf)
+        members = {id(plan) for plan, _ in star}
+        return star + [item for item in items if id(item[0]) not in members]
+
     def _finish(self, chain: LogicalPlan, head: LogicalPlan) -> None:
         """Remember the joins of a finished chain: its lower part, taken by itself, would come out the same.
 
         Not so below a filter that no join can hold. Its columns pulled relations forward, but below it they do not
-        count, so the joins alone may come out otherwise. Catalyst looks at them once more, too.
+        count, so the joins alone may come out otherwise. Catalyst looks at them once more, too. Nor is it so if stars
+        are looked for: a part may hold a star where the whole has none.
         """
-        while chain is not head:
+        while chain is not head and self.statistics is None:
             self.done.add(id(chain))
             self._alive.append(chain)
             if isinstance(chain, Filter):

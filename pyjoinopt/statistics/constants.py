@@ -9,25 +9,44 @@ from decimal import Decimal
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression
 
 _NUMERIC = ("tinyint", "smallint", "int", "integer", "bigint", "float", "double", "decimal")
+#: Operators that add: the sign of their right side.
+_SUMS = {"Add": 1.0, "Subtract": -1.0, "DateAdd": 1.0, "DateSub": -1.0}
 _EPOCH = datetime.date(1970, 1, 1)
 
 
 def constant_value(e: Expression) -> float | None:
-    """A constant as a number in the unit of column statistics; None for NULL, text, or what is not understood."""
+    """A constant as a number in the unit of column statistics; None for NULL, text, or what is not understood.
+
+    A sum of two constants (`19 + 1`, `date '2000-01-27' + 30`) is understood, sums of sums are not.
+
+    >>> from pyjoinopt.plan.expressions import call, literal
+    >>> constant_value(call("Add", literal(19, "int"), literal(1, "int")))
+    20.0
+    """
+    sign, e = _bare(e)
+    if e.kind not in _SUMS or len(e.children) != 2:
+        value = _number(e)
+        return None if value is None else sign * value
+    inner = [(s, _number(part)) for s, part in map(_bare, e.children)]
+    left, right = (None if value is None else s * value for s, value in inner)
+    if left is None or right is None:
+        return None
+    return sign * (left + _SUMS[e.kind] * right)
+
+
+def _bare(e: Expression) -> tuple[float, Expression]:
+    """The sign, and what is left without casts and names that do not change the value."""
     sign = 1.0
-    while e.kind in ("Cast", "UpCast", "Alias", "UnaryMinus") and e.children:
-        if e.kind == "UnaryMinus":
-            sign = -sign
-        elif e.kind == "Cast" and e.type != e.children[0].type and not _same_unit(e.type, e.children[0].type):
-            return _parsed_date(e)
+    while e.children and (
+        e.kind in ("UnaryMinus", "UpCast", "Alias") or e.kind == "Cast" and _same_unit(e.type, e.children[0].type)
+    ):
+        sign = -sign if e.kind == "UnaryMinus" else sign
         e = e.children[0]
-    if e.kind in ("DateAdd", "DateSub") and len(e.children) == 2:
-        start, days = (_literal_value(child) for child in e.children)
-        if start is None or days is None:
-            return None
-        return start + days if e.kind == "DateAdd" else start - days
-    value = _literal_value(e)
-    return None if value is None else sign * value
+    return sign, e
+
+
+def _number(e: Expression) -> float | None:
+    return _parsed_date(e) if e.kind == "Cast" else _literal_value(e)
 
 
 def column_of(e: Expression) -> Attribute | None:

@@ -17,15 +17,19 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pyjoinopt.plan.expressions import Attribute
+from pyjoinopt.statistics.histogram import Bin
 
 #: Rows of a relation about which nothing is known at all.
 DEFAULT_ROWS = 1e6
 #: File bytes to bytes in memory, for columns whose length nobody recorded: columnar files are compressed.
 INFLATION = 3.0
+#: Bytes of a column file that describe a column instead of holding its values; all there is to a file of one row.
+PER_COLUMN = 120.0
 #: Spark says Long.MaxValue where it does not know a size.
 _UNKNOWN_BYTES = float(1 << 62)
 _MAY_BE_UNIQUE = 0.9
-_INTEGRAL = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "date", "byte", "short", "long"})
+#: Types whose values have neighbours one step away.
+WHOLE_NUMBERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "date", "byte", "short", "long"})
 _SIZES = {
     "boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "integer": 4, "bigint": 8, "float": 4, "double": 8,
     "date": 4, "timestamp": 8, "timestamp_ntz": 8, "string": 20, "binary": 100, "void": 1, "variant": 2048,
@@ -55,6 +59,7 @@ class ColumnStatistics:
         key_values: set if no two rows are known to share a value, so that it may be a primary key: the number of
             values it has when nothing is filtered away.
         ndv_bound: proved upper bound of distinct values, NULL not counted.
+        bins: an equi-height histogram, if there is one.
     """
 
     ndv: float | None = None
@@ -65,6 +70,7 @@ class ColumnStatistics:
     guessed: bool = False
     key_values: float | None = None
     ndv_bound: float = math.inf
+    bins: tuple[Bin, ...] = ()
 
 
 _NOTHING = ColumnStatistics()
@@ -193,6 +199,8 @@ def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ())
     for attribute in output:
         if attribute.type in _MOST_VALUES and attribute.bit not in columns:
             columns[attribute.bit] = _column({}, rows, attribute.type, trusted)
+    if size and source == "footers":
+        size = max(1.0, size - PER_COLUMN * len(output))
     _fill_lengths(columns, output, rows, size)
     width = row_width(output, columns) if output else (size / rows if size and rows >= 1 else 24.0)
     bound = rows if trusted else math.inf
@@ -202,7 +210,7 @@ def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ())
 def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bool) -> ColumnStatistics:
     low, high = _number(known.get("min")), _number(known.get("max"))
     ndv, nulls = _number(known.get("ndv")), _number(known.get("nulls"))
-    whole = type in _INTEGRAL if type else all(isinstance(known.get(k), int) for k in ("min", "max"))
+    whole = type in WHOLE_NUMBERS if type else all(isinstance(known.get(k), int) for k in ("min", "max"))
     bound = _MOST_VALUES.get(type or "", math.inf)
     span = bound
     if whole and low is not None and high is not None:
@@ -215,8 +223,14 @@ def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bo
         ndv = max(1.0, min(filled, span))
     return ColumnStatistics(
         ndv, low, high, nulls / rows if nulls is not None and rows else None, _number(known.get("avgLen")),
-        guessed, ndv if ndv is not None and ndv >= _MAY_BE_UNIQUE * filled else None, bound,
+        guessed, ndv if ndv is not None and ndv >= _MAY_BE_UNIQUE * filled else None, bound, _bins(known.get("bins")),
     )  # fmt: skip
+
+
+def _bins(given: Any) -> tuple[Bin, ...]:
+    read = [[_number(n) for n in row] for row in given or ()]
+    bins = tuple(Bin(*row) for row in read if len(row) == 3 and None not in row)  # type: ignore[arg-type]
+    return bins if len(bins) == len(read) else ()
 
 
 def _fill_lengths(

@@ -14,6 +14,8 @@ from dataclasses import replace
 from pyjoinopt.plan.common import written_out
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, operands
 from pyjoinopt.statistics.constants import column_of, constant_value, is_constant
+from pyjoinopt.statistics.histogram import share_equal
+from pyjoinopt.statistics.ranges import EVERYTHING, Interval, fraction, narrow, narrowed, step_of
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 
 EQUAL = 0.05
@@ -31,9 +33,6 @@ _FLIPPED = {
     "GreaterThan": "LessThan", "GreaterThanOrEqual": "LessThanOrEqual",
 }  # fmt: skip
 _EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
-_INF = math.inf
-
-Interval = tuple[float, float]
 
 
 def selectivity(predicate: Expression, relation: RelationStatistics) -> float:
@@ -72,7 +71,7 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
     condition = written_out(condition)
     rows = relation.rows * selectivity(condition, relation)
     columns = dict(relation.columns)
-    narrowed: dict[int, Interval] = {}
+    intervals: dict[int, tuple[Interval, float]] = {}
     for e in _and_operands(condition):
         simple = _comparison(e)
         if simple is not None:
@@ -80,22 +79,22 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
             value = constant_value(constant)
             known = columns.get(attribute.bit, ColumnStatistics())
             if kind in _EQUALITIES:
-                known = replace(known, ndv=1.0, guessed=False, ndv_bound=1.0, nulls=0.0)
+                known = replace(known, ndv=1.0, guessed=False, ndv_bound=1.0, nulls=0.0, bins=())
                 columns[attribute.bit] = known if value is None else replace(known, min=value, max=value)
             elif value is not None:
-                low, high = narrowed.get(attribute.bit, (-_INF, _INF))
-                narrowed[attribute.bit] = _narrow(low, high, kind, value)
+                interval, step = intervals.get(attribute.bit, (EVERYTHING, step_of(attribute)))
+                intervals[attribute.bit] = narrow(interval, kind, value, step), step
         elif e.kind in ("In", "InSet") and (listed := column_of(e.children[0])) is not None:
             known = columns.get(listed.bit, ColumnStatistics())
             count = float(_list_length(e))
             ndv = count if known.ndv is None else min(known.ndv, count)
             bound = min(known.ndv_bound, count)
-            columns[listed.bit] = replace(known, ndv=max(1.0, ndv), ndv_bound=bound, nulls=0.0)
+            columns[listed.bit] = replace(known, ndv=max(1.0, ndv), ndv_bound=bound, nulls=0.0, bins=())
         elif e.kind == "IsNotNull" and (tested := column_of(e.children[0])) is not None and tested.bit in columns:
             columns[tested.bit] = replace(columns[tested.bit], nulls=0.0)
-    for bit, interval in narrowed.items():
+    for bit, (interval, step) in intervals.items():
         if bit in columns:
-            columns[bit] = _narrowed(columns[bit], interval)
+            columns[bit] = narrowed(columns[bit], interval, step)
     return replace(relation.with_rows(rows), columns=columns, unfiltered=relation.base_rows)
 
 
@@ -145,10 +144,20 @@ def _against_constant(attribute: Attribute, kind: str, constant: Expression, rel
         if value is not None and known.min is not None and known.max is not None:
             if not known.min <= value <= known.max:
                 return 0.0
-        ndv = relation.distinct(attribute.bit)
-        return _equal(relation) if ndv is None else filled / ndv
-    fraction = _fraction(known, _narrow(-_INF, _INF, kind, value)) if value is not None else None
-    return RANGE if fraction is None else filled * fraction
+        return filled * _one_value(attribute, value, relation)
+    if value is None:
+        return RANGE
+    step = step_of(attribute)
+    share = fraction(known, narrow(EVERYTHING, kind, value, step), step)
+    return RANGE if share is None else filled * share
+
+
+def _one_value(attribute: Attribute, value: float | None, relation: RelationStatistics) -> float:
+    """Share of the rows with one value of a column, among those that are not NULL."""
+    known, ndv = relation.column(attribute.bit), relation.distinct(attribute.bit)
+    if known.bins and value is not None:
+        return max(share_equal(known.bins, value), 1.0 / (ndv or relation.base_rows))
+    return _equal(relation) if ndv is None else 1.0 / ndv
 
 
 def _between_columns(e: Expression, relation: RelationStatistics) -> float:
@@ -167,14 +176,14 @@ def _equal(relation: RelationStatistics) -> float:
 def _in_list(e: Expression, relation: RelationStatistics) -> float:
     count = _list_length(e)
     attribute = column_of(e.children[0])
-    ndv = relation.distinct(attribute.bit) if attribute else None
-    if attribute is None or ndv is None:
+    if attribute is None:
         return min(BOOLEAN, count * _equal(relation))
     known = relation.column(attribute.bit)
-    if known.min is not None and known.max is not None and e.kind == "In":
-        values = [constant_value(v) for v in e.children[1:]]
-        count = sum(1 for v in values if v is None or known.min <= v <= known.max)
-    return (1.0 - (known.nulls or 0.0)) * min(1.0, count / ndv)
+    values = [constant_value(v) for v in e.children[1:]] if e.kind == "In" else [None] * count
+    if known.min is not None and known.max is not None:
+        values = [v for v in values if v is None or known.min <= v <= known.max]
+    kept = min(1.0, sum(_one_value(attribute, v, relation) for v in values))
+    return (1.0 - (known.nulls or 0.0)) * (min(BOOLEAN, kept) if known.ndv is None else kept)
 
 
 def _list_length(e: Expression) -> int:
@@ -229,7 +238,7 @@ def _wraps_and(e: Expression) -> bool:
 def _ranges(parts: Iterable[Expression], relation: RelationStatistics) -> tuple[list[Expression], float]:
     """Ranges on one column are one interval: (the other operands, the fraction that the intervals keep)."""
     others: list[Expression] = []
-    intervals: dict[int, list[tuple[str, float]]] = {}
+    intervals: dict[int, list[tuple[str, float, float]]] = {}
     vague: dict[int, set[bool]] = {}  # ends of ranges on columns without minimum and maximum
     for e in parts:
         simple = _comparison(e)
@@ -239,44 +248,18 @@ def _ranges(parts: Iterable[Expression], relation: RelationStatistics) -> tuple[
         attribute, kind, constant = simple
         value, known = constant_value(constant), relation.column(attribute.bit)
         if value is not None and known.min is not None and known.max is not None:
-            intervals.setdefault(attribute.bit, []).append((kind, value))
+            intervals.setdefault(attribute.bit, []).append((kind, value, step_of(attribute)))
         else:
             vague.setdefault(attribute.bit, set()).add(kind.startswith("Less"))
     factor = 1.0
     for bit, ends in intervals.items():
-        low, high = -_INF, _INF
-        for kind, value in ends:
-            low, high = _narrow(low, high, kind, value)
-        known = relation.column(bit)
-        factor *= (_fraction(known, (low, high)) or 0.0) * (1.0 - (known.nulls or 0.0))
+        interval, known = EVERYTHING, relation.column(bit)
+        for kind, value, step in ends:
+            interval = narrow(interval, kind, value, step)
+        factor *= (fraction(known, interval, step) or 0.0) * (1.0 - (known.nulls or 0.0))
     for sides in vague.values():
         factor *= BETWEEN if len(sides) == 2 else RANGE
     return others, factor
-
-
-def _narrow(low: float, high: float, kind: str, value: float) -> Interval:
-    return (low, min(high, value)) if kind.startswith("Less") else (max(low, value), high)
-
-
-def _fraction(known: ColumnStatistics, interval: Interval) -> float | None:
-    """Share of the column's range that the interval covers, None if the range is unknown."""
-    if known.min is None or known.max is None:
-        return None
-    low, high = max(known.min, interval[0]), min(known.max, interval[1])
-    if low > high:
-        return 0.0
-    span = known.max - known.min
-    least = 1.0 / known.ndv if known.ndv else 0.0
-    return max(least, (high - low) / span) if span > 0 else 1.0
-
-
-def _narrowed(known: ColumnStatistics, interval: Interval) -> ColumnStatistics:
-    fraction = _fraction(known, interval)
-    if fraction is None or known.min is None or known.max is None:
-        return known
-    ndv = None if known.ndv is None else max(1.0, known.ndv * fraction)
-    low, high = max(known.min, interval[0]), min(known.max, interval[1])
-    return replace(known, ndv=ndv, min=low, max=max(low, high), nulls=0.0)
 
 
 def _combine(step: str, e: Expression, parts: list[float], factor: float, relation: RelationStatistics) -> float:

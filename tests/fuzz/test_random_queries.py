@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.fuzz
 ENOUGH_FAILURES = 3
 # Over tiny tables, interpreting an expression takes less time than compiling it; the TPC tests compile theirs.
-OPTIONS: tuple[dict[str, str], ...] = ({}, {"cost": "c_out"}, {}, {"cost": "c_out"}, {"strategy": "heuristic"})
+OPTIONS: tuple[dict[str, str], ...] = (
+    {}, {"cost": "c_out"}, {}, {"cost": "c_out"}, {"strategy": "heuristic"}, {}, {"strategy": "spark"},
+)  # fmt: skip
 SETTINGS = (
     {
         "spark.sql.shuffle.partitions": "1",

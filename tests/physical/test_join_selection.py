@@ -14,11 +14,12 @@ from pyjoinopt.physical.join_selection import (
     SORT_MERGE,
     JoinConf,
     JoinOperator,
+    predict_joins,
     select,
     select_join,
 )  # fmt: skip
-from pyjoinopt.plan.expressions import call
-from pyjoinopt.plan.nodes import Join
+from pyjoinopt.plan.expressions import DETERMINISTIC, SUBQUERY, Expression, call
+from pyjoinopt.plan.nodes import Join, LogicalPlan
 from tests.statistics.tables import TABLES, col, eq, lit
 
 KB, MB, GB = 1e3, 1e6, 1e9
@@ -86,6 +87,72 @@ def test_keys_that_cannot_be_sorted_or_hashed() -> None:
     assert select_join("Inner", GB, GB, CONF, sortable=False) == JoinOperator(CARTESIAN)
     assert select_join("LeftOuter", GB, GB, CONF, sortable=False) == JoinOperator(NESTED_LOOP, "right")
     assert select_join("Inner", GB, KB, CONF, hashable=False) == JoinOperator(SORT_MERGE)
+
+
+def test_sides_that_must_not_be_copied() -> None:
+    """NO_BROADCAST_AND_REPLICATION: the other side is copied, whatever its size, and nothing is replicated."""
+
+    def pick(kind: str, left: str | None, right: str | None, **more: object) -> JoinOperator:
+        return select_join(kind, KB, GB, CONF, hint=(left, right), **more)  # type: ignore[arg-type]
+
+    never = "NO_BROADCAST_AND_REPLICATION"
+    assert pick("Inner", never, None) == JoinOperator(SORT_MERGE)
+    assert pick("Inner", never, None, sortable=False) == JoinOperator(NESTED_LOOP, "right")
+    assert pick("Inner", never, None, equi=False) == JoinOperator(NESTED_LOOP, "right")
+    assert pick("RightOuter", never, None, equi=False) == JoinOperator(NESTED_LOOP, "right")
+    assert pick("LeftOuter", None, never, equi=False) == JoinOperator(NESTED_LOOP, "left")
+    assert pick("Inner", "SHUFFLE_REPLICATE_NL", never, equi=False) == JoinOperator(NESTED_LOOP, "left")
+    assert pick("Inner", "NO_BROADCAST_HASH", None, equi=False) == JoinOperator(NESTED_LOOP, "left")
+
+
+def test_keys_without_order_and_no_inner_join() -> None:
+    """The last resort of an equi-join builds the smaller side, also of an outer join."""
+    assert select_join("LeftOuter", KB, GB, OFF, sortable=False) == JoinOperator(NESTED_LOOP, "left")
+    assert select_join("LeftOuter", KB, GB, OFF, equi=False) == JoinOperator(NESTED_LOOP, "right")
+    assert select_join("LeftSingle", KB, GB, OFF) == JoinOperator(NESTED_LOOP, "right")
+
+
+def test_not_in() -> None:
+    def pick(conf: JoinConf, right: float = GB, **more: object) -> JoinOperator:
+        return select_join("LeftAnti", KB, right, conf, False, null_aware=True, **more)  # type: ignore[arg-type]
+
+    hashed = JoinOperator(BROADCAST_HASH, "right")
+    assert pick(CONF) == pick(OFF) == pick(OFF, hint=(None, "SHUFFLE_MERGE")) == hashed
+    assert pick(JoinConf(-1, null_aware=False)) == JoinOperator(NESTED_LOOP, "right")
+    assert pick(JoinConf(-1, null_aware_threshold=1000), 1000) == hashed
+    assert pick(JoinConf(-1, null_aware_threshold=1000), 1001) == JoinOperator(NESTED_LOOP, "right")
+    assert pick(JoinConf(2000, null_aware_threshold=0), 2000) == hashed
+    assert pick(JoinConf(-1, null_aware_threshold=1000), 1001, spark=(4, 1)) == hashed  # no such setting yet
+
+
+def test_preferring_a_hash_table_is_a_hint_of_older_versions() -> None:
+    hint = ("PREFER_SHUFFLE_HASH", None)
+    assert select_join("Inner", GB, GB, OFF, hint=hint, spark=(4, 2)) == JoinOperator(SHUFFLED_HASH, "left")
+    assert select_join("Inner", KB, GB, CONF, hint=hint, spark=(3, 5)) == JoinOperator(BROADCAST_HASH, "left")
+    assert select_join("Inner", GB, GB, OFF, hint=hint) == JoinOperator(SORT_MERGE)
+
+
+def test_joins_in_plan_order() -> None:
+    orders, customers, nations = TABLES["orders"], TABLES["customers"], TABLES["nations"]
+    below = Join(customers, nations, "Inner", eq("c_nation", "n_key"))
+    semi = Join(customers, nations, "LeftSemi", eq("c_nation", "n_key"))
+    question = Expression("ScalarSubquery", (), "int", SUBQUERY | DETERMINISTIC, plan=semi)
+    top = Join(orders, below, "LeftOuter", call("And", eq("o_cust", "c_key"), eq(col("o_cust"), question)))
+    bytes_of = {"orders": 100 * MB, "customers": MB, "nations": KB}
+    sizes = {id(TABLES[name]): size for name, size in bytes_of.items()}
+    found = predict_joins(top, {}, lambda leaf: sizes[id(leaf)])
+    assert [join for join, _ in found] == [top, below, semi]
+    assert [operator for _, operator in found] == [
+        JoinOperator(SORT_MERGE),
+        *[JoinOperator(BROADCAST_HASH, "right")] * 2,
+    ]
+
+
+def test_deep_plans() -> None:
+    plan: LogicalPlan = TABLES["orders"]
+    for _ in range(2500):
+        plan = Join(plan, TABLES["customers"], "LeftSemi", eq("o_cust", "c_key"))
+    assert {operator for _, operator in predict_joins(plan, {})} == {JoinOperator(SORT_MERGE)}
 
 
 def test_without_equality() -> None:

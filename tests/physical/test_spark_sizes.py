@@ -44,8 +44,11 @@ def test_leaves() -> None:
     assert believed(table(5000, A, B)) == 5000
     assert believed(table(None, A, B)) == UNKNOWN
     assert believed(table(None, A, B), conf={"spark.sql.defaultSizeInBytes": "77"}) == 77
-    assert believed(LogicalPlan("Range", (), (B,), info={"rows": 10})) == 160
-    assert believed(table(0, A)) == 1
+    assert believed(LogicalPlan("Range", (), (B,), info={"rows": 10})) == 80
+    assert believed(LogicalPlan("Range", (), (B,), info={"rows": 0})) == 0
+    assert believed(LogicalPlan("LocalRelation", (), (A, S), info={"rows": 2})) == 64
+    assert believed(LogicalPlan("OneRowRelation")) == 1
+    assert believed(table(0, A)) == 0
 
 
 def test_filters_change_nothing_and_projections_scale() -> None:
@@ -92,15 +95,53 @@ def test_other_operators() -> None:
     assert believed(node("GlobalLimit", t, limit=3)) == 120
     assert believed(node("LocalLimit", t, limit=3)) == 4000
     assert believed(node("Sample", t, fraction=0.25)) == 1000
+    assert believed(node("Sample", t, fraction=0.0001)) == 1
+    assert believed(node("Sample", t, fraction=0.0003)) == 2
     assert believed(node("Sort", t)) == 4000
+    assert believed(node("Expand", t, projections=[[], [], []])) == 12000
+    assert believed(node("Window", t)) == 4000
     assert believed(Aggregate((), (reference(A),), t, (A,))) == 12
+
+
+def test_rows_are_known_in_a_few_places() -> None:
+    numbers = LogicalPlan("Range", (), (B,), info={"rows": 10})
+    assert believed(node("GlobalLimit", numbers, limit=3)) == 3 * 16
+    assert believed(node("GlobalLimit", numbers, limit=50)) == 10 * 16
+    assert believed(node("GlobalLimit", node("Sort", numbers), limit=50)) == 10 * 16
+    assert believed(node("GlobalLimit", Filter(eq(reference(B), lit(1)), numbers), limit=50)) == 50 * 16
+    assert believed(node("GlobalLimit", node("Sample", numbers, fraction=0.25), limit=50)) == 3 * 16
+    assert believed(node("GlobalLimit", numbers, limit=0)) == 1
+    assert believed(node("LocalLimit", numbers, limit=0)) == 1
+    one = Aggregate((), (reference(B),), numbers, (B,))
+    assert believed(node("GlobalLimit", one, limit=50)) == 16
+    semi = Join(one, table(5000, A), "LeftSemi", on(A, B))
+    assert believed(node("GlobalLimit", semi, limit=50)) == 16
+    offset = LogicalPlan("Offset", (numbers,), (B,), (lit(4),))
+    assert believed(offset) == 6 * 16
+    assert believed(LogicalPlan("Offset", (table(5000, B),), (B,), (lit(4),))) == 1
+
+
+def test_empty_inputs() -> None:
+    """Nothing times something is something: Spark leaves out what is 0, and of sums what is 1."""
+    empty, some = LogicalPlan("LocalRelation", (), (A,), info={"rows": 0}), table(300, C)
+    assert believed(empty) == 0
+    assert believed(Filter(eq(reference(A), lit(1)), empty)) == 1
+    assert believed(Join(empty, some, "LeftOuter", on(A, C))) == 300
+    assert believed(Join(empty, empty)) == 1
+    groups = Aggregate((reference(A),), (reference(A),), empty, (A,))
+    assert believed(Join(groups, some, "Inner", on(A, C))) == 300
+    assert believed(Join(groups, some, "Cross", on(A, C))) == 300
+    assert believed(node("Union", empty, empty)) == 0
 
 
 def test_products_stay_finite() -> None:
     plan: LogicalPlan = table(1e12, A)
     for _ in range(1500):
-        plan = Join(plan, table(1e12, C), "Inner")
-    assert 1 << 190 < believed(plan) <= 1 << 200
+        plan = node("CoGroup", plan, table(1e12, C))
+    assert believed(plan) == 10 ** (12 * 1501)
+    for _ in range(40):
+        plan = node("CoGroup", plan, plan)  # each level squares the size
+    assert believed(plan).bit_length() < 1 << 18
 
 
 def test_deep_plans_are_looked_at_once() -> None:

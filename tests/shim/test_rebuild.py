@@ -232,6 +232,40 @@ def test_a_condition_that_is_no_predicate(spark: SparkSession, shim: Shim) -> No
     assert "is no predicate" in message(error)
 
 
+def test_a_test_for_null_above_an_outer_join(spark: SparkSession, shim: Shim) -> None:
+    """The join below becomes an outer one: IS NULL over a column that was never NULL would be simplified to false."""
+    df = spark.sql("select l.id a, r.id b from range(4) l join range(2) r on l.id = r.id where isnull(r.id) or r.id >= 0")
+    export = shim.export(df)
+    join, where = find(export, "Join"), find(export, "Filter")
+    left, right = export["nodes"][join]["k"]
+    outer = ["JoinLike", join, left, right, "LeftOuter", export["nodes"][join]["cond"]]
+    [a], [b] = export["nodes"][left]["o"], export["nodes"][right]["o"]
+    alias = export["nodes"][export["root"]]["list"][1]
+    exprs = [["Attr", a], ["Attr", b], ["Coalesce", [-2, -1]], ["Alias", -3, alias]]
+    for kept in (["Copy", where, [-1]], ["Filter", -1, export["nodes"][where]["cond"]]):
+        nodes = [outer, kept, ["Exprs", export["root"], [-2], [[alias, -4]]]]
+        rebuilt = shim.rebuild(export, {"exprs": exprs, "nodes": nodes, "root": -3})
+        assert sorted(map(tuple, rebuilt.collect())) == [(0, 0), (1, 1), (2, 2), (3, 3)]
+
+
+def test_a_column_of_another_type(spark: SparkSession, shim: Shim) -> None:
+    """An alias keeps its id whatever is put under it; who reads it must agree."""
+    from py4j.protocol import Py4JJavaError
+
+    df = spark.range(3).selectExpr("id", "array(id) as n").where("n[0] > 1")
+    export = shim.export(df)
+    project = export["nodes"][find(export, "Filter")]["k"][0]
+    alias = export["nodes"][project]["list"][1]
+    edits = {
+        "exprs": [["Alias", export["nodes"][project]["list"][0], alias]],
+        "nodes": [["Exprs", project, export["nodes"][project]["k"], [[alias, -1]]], ["Copy", export["root"], [-1]]],
+        "root": -2,
+    }
+    with pytest.raises(Py4JJavaError) as error:
+        shim.rebuild(export, edits)
+    assert "for ARRAY<BIGINT>" in message(error) and "but it is BIGINT" in message(error)
+
+
 def test_handles_are_let_go(spark: SparkSession, shim: Shim) -> None:
     from py4j.protocol import Py4JJavaError
 

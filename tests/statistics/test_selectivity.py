@@ -10,6 +10,7 @@ import pytest
 
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, call, literal, reference
 from pyjoinopt.statistics import selectivity as s
+from pyjoinopt.statistics.constants import constant_value
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics, unknown
 from tests.statistics.tables import KNOWN, col, eq, lit
 
@@ -44,6 +45,22 @@ def test_equality() -> None:
     assert of(eq(A, B)) == pytest.approx(0.01)
     five_rows = RelationStatistics(5.0, 60.0)
     assert of(eq(A, lit(5)), five_rows) == pytest.approx(0.2)  # five rows have five values at most
+
+
+def test_constants_that_are_sums() -> None:
+    day = literal(datetime.date(2000, 1, 27), "date")
+    assert constant_value(Expression("DateAdd", (day, lit(30)))) == 10983 + 30
+    assert (
+        constant_value(Expression("DateSub", (Expression("Cast", (literal("2000-01-27", "string"),), "date"), lit(1))))
+        == 10982
+    )
+    assert constant_value(Expression("UnaryMinus", (call("Subtract", lit(3), lit(10)),))) == 7
+    assert constant_value(call("Add", lit(3), literal(None, "int"))) is None
+    assert constant_value(call("Add", lit(3), col("c_nation"))) is None
+    both_ends = call(
+        "And", call("GreaterThanOrEqual", A, lit(8)), call("LessThanOrEqual", A, call("Add", lit(8), lit(1)))
+    )
+    assert of(both_ends) == pytest.approx(1 / 99, rel=0.02)
 
 
 def test_null_tests() -> None:

@@ -45,7 +45,15 @@ private[pyjoinopt] final class ExpressionDetails(
           out.writeEndArray()
         }
       }
-    case _: Cast => record(out.writeNumberField("to", typeNumber))
+    case cast: Cast =>
+      record {
+        out.writeNumberField("to", typeNumber)
+        if (cast.evalMode == EvalMode.TRY) out.writeBooleanField("try", true)
+        if (Support.attempt(true)(Cast.needsTimeZone(cast.child.dataType, cast.dataType)))
+          out.writeStringField("tz", cast.timeZoneId.getOrElse(""))
+      }
+    case field: GetStructField => record(out.writeNumberField("ordinal", field.ordinal))
+    case field: GetArrayStructFields => record(out.writeNumberField("ordinal", field.ordinal))
     case aggregate: AggregateExpression =>
       record {
         out.writeBooleanField("distinct", aggregate.isDistinct)
@@ -54,7 +62,11 @@ private[pyjoinopt] final class ExpressionDetails(
     case order: SortOrder => record(out.writeBooleanField("asc", order.direction == Ascending))
     case udf: UserDefinedExpression =>
       record(out.writeStringField("name", Support.cut(Support.attempt("?")(String.valueOf(udf.name)))))
-    case _ => out.writeNull()
+    case other =>
+      Compat.commonId(other) match {
+        case Some(id) => record(out.writeNumberField("id", id))
+        case None => out.writeNull()
+      }
   }
 
   /** Nothing for an attribute that was never resolved: it has no id. */

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.pyjoinopt
 
-import java.util.{Collections, LinkedHashMap, Map => JavaMap}
+import java.util.LinkedHashMap
 
 import org.apache.hadoop.fs.FileStatus
 
@@ -38,25 +38,36 @@ private[pyjoinopt] object FileFooter {
 /**
  * The footers read so far, so that a file is opened once.
  *
- * Law: a footer belongs to a path, a length and a modification time; a file that changed is another file. The oldest
- * go when there are too many.
+ * Law: a footer belongs to a path, a length and a modification time; a file that changed is another file. Those that
+ * were not used for longest go when all together describe too many columns.
  */
 private[pyjoinopt] object FileFooters {
-  private val Limit = 2048
+  private val MostColumns = 200000L
   private type Key = (String, Long, Long)
 
-  private val known = Collections.synchronizedMap(new LinkedHashMap[Key, FileFooter](64, 0.75f, true) {
-    override def removeEldestEntry(eldest: JavaMap.Entry[Key, FileFooter]): Boolean = size > Limit
-  })
+  private val known = new LinkedHashMap[Key, FileFooter](64, 0.75f, true)
+  private var columns = 0L
 
   def cached(file: FileStatus)(read: FileStatus => FileFooter): FileFooter = {
     val key = (file.getPath.toString, file.getLen, file.getModificationTime)
-    val found = known.get(key)
+    val found = synchronized(known.get(key))
     if (found != null) found
     else {
       val footer = read(file)
-      known.put(key, footer)
+      synchronized(keep(key, footer))
       footer
     }
   }
+
+  private def keep(key: Key, footer: FileFooter): Unit = {
+    val before = known.put(key, footer)
+    columns += weight(footer) - (if (before == null) 0 else weight(before))
+    val eldest = known.values.iterator
+    while (columns > MostColumns && eldest.hasNext) {
+      columns -= weight(eldest.next())
+      eldest.remove()
+    }
+  }
+
+  private def weight(footer: FileFooter): Long = footer.columns.size + 10L
 }

@@ -1,10 +1,12 @@
 package org.apache.spark.sql.pyjoinopt
 
-import java.util.concurrent.{Callable, TimeUnit}
+import java.util.concurrent.{Callable, ExecutionException, TimeUnit, TimeoutException}
+import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 
+import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
@@ -12,32 +14,63 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.util.ThreadUtils
 
 /**
- * The statistics of a table of files, from the footers of some of them.
+ * The statistics of a table of files, from the footers of some of them, or from the first lines of a text file.
  *
  * A footer holds the number of rows and, for each column, bounds and the number of nulls. Reading one costs
  * milliseconds near by and tens of milliseconds in an object store, so only some are read, all at the same time, until
- * a deadline; the rest is taken to be like those, byte for byte.
+ * a deadline; the rest is taken to be like those, byte for byte. The values of partition columns are in the paths.
  *
  * Laws: only formats whose rows are all visible rows (a table format may hide some behind deletion files). A
- * partitioned table of the catalog is listed only if Spark does that without a job. What is late does not count.
+ * partitioned table of the catalog is listed only if Spark does that without a job. What is late does not count, and
+ * what cannot be read is told and stands for nothing.
  */
 private[pyjoinopt] object FileStatistics {
-  final case class Limits(maxFiles: Int, deadlineMillis: Long)
+  /** `maxBytes`: once so much was read, no other file is opened. */
+  final case class Limits(maxFiles: Int, deadlineMillis: Long, maxBytes: Long)
 
   private lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-footers", 8, 30)
 
-  def read(session: Compat.Session, relation: LogicalRelation, limits: Limits): Option[NodeFacts] =
+  /** What became of the files that were chosen. */
+  private final case class Reading(footers: Seq[(FileStatus, FileFooter)], late: Int, problem: Option[String], bytes: Long)
+
+  def read(
+      session: Compat.Session,
+      relation: LogicalRelation,
+      limits: Limits,
+      wanted: Attribute => Boolean,
+      sources: String => Boolean): Option[NodeFacts] =
     relation.relation match {
       case files: HadoopFsRelation =>
-        val until = System.nanoTime + TimeUnit.MILLISECONDS.toNanos(limits.deadlineMillis)
-        for (reader <- reader(files.fileFormat); directories <- list(session, files, until)) yield {
+        val until = deadline(limits)
+        val footer = reader(files.fileFormat).filter(_ => sources("footers"))
+        val text = footer.isEmpty && sources("text") && TextRows.applies(files)
+        val listing = if (footer.isDefined || text) list(session, files, until) else None
+        listing.map { directories =>
           val all = directories.flatMap(_.files.map(_.fileStatus)).filter(_.getLen > 0)
           val conf = session.sessionState.newHadoopConfWithOptions(files.options)
-          val footers = readSome(all, limits.maxFiles, until)(FileFooters.cached(_)(reader(_, conf)))
-          facts(relation, files, all, footers, session.sessionState.conf.caseSensitiveAnalysis)
+          val known = footer match {
+            case Some(read) =>
+              val reading = readSome(all, limits, until)(FileFooters.cached(_)(read(_, conf)))
+              val partitions = partitionColumns(relation, files, directories)
+              val sensitive = session.sessionState.conf.caseSensitiveAnalysis
+              facts(relation.output.filter(wanted), all, reading, partitions, sensitive)
+            case None => lines(all, files, conf, until)
+          }
+          known.copy(files = Some(FileIdentity.of(relation, files, all)))
         }
       case _ => None
     }
+
+  def identify(session: Compat.Session, relation: LogicalRelation, limits: Limits): Option[FileIdentity] =
+    relation.relation match {
+      case files: HadoopFsRelation if reader(files.fileFormat).isDefined || TextRows.applies(files) =>
+        list(session, files, deadline(limits)).map { directories =>
+          FileIdentity.of(relation, files, directories.flatMap(_.files.map(_.fileStatus)).filter(_.getLen > 0))
+        }
+      case _ => None
+    }
+
+  private def deadline(limits: Limits): Long = System.nanoTime + TimeUnit.MILLISECONDS.toNanos(limits.deadlineMillis)
 
   /** Exact classes: a subclass may hide rows. */
   private def reader(format: FileFormat): Option[(FileStatus, Configuration) => FileFooter] = format.getClass match {
@@ -50,7 +83,7 @@ private[pyjoinopt] object FileStatistics {
     files.location match {
       case listed: PartitioningAwareFileIndex => Some(listed.listFiles(Nil, Nil).toList)
       case catalog: CatalogFileIndex if listsWithoutJob(session, catalog) =>
-        await(pool.submit(() => catalog.listFiles(Nil, Nil).toList), until)
+        await(pool.submit(() => catalog.listFiles(Nil, Nil).toList), until).toOption
       case _ => None
     }
 
@@ -61,44 +94,103 @@ private[pyjoinopt] object FileStatistics {
       partitions.length <= session.sessionState.conf.parallelPartitionDiscoveryThreshold
     }
 
-  /** The footers of up to `most` files, evenly chosen, that could be read in time, each with its file. */
-  private def readSome(files: Seq[FileStatus], most: Int, until: Long)(
-      read: FileStatus => FileFooter): Seq[(FileStatus, FileFooter)] = {
+  /** The footers of some files, evenly chosen, that could be read in time, each with its file. */
+  private def readSome(files: Seq[FileStatus], limits: Limits, until: Long)(read: FileStatus => FileFooter): Reading = {
     val all = files.toIndexedSeq
-    val count = math.min(math.max(most, 0), all.length)
+    val count = math.min(math.max(limits.maxFiles, 0), all.length)
     val chosen = (0 until count).map(i => all((i.toLong * all.length / count).toInt))
-    val waiting = chosen.map(file => file -> pool.submit(new Callable[FileFooter] { override def call() = read(file) }))
-    waiting.flatMap { case (file, future) => await(future, until).map(file -> _) }
+    val spent = new AtomicLong
+    val waiting = chosen.map { file =>
+      file -> pool.submit(new Callable[FileFooter] {
+        override def call(): FileFooter = {
+          if (spent.get >= limits.maxBytes) throw new TimeoutException("enough bytes were read")
+          val bytes = SparkHadoopUtil.get.getFSBytesReadOnThreadCallback()
+          try read(file)
+          finally spent.addAndGet(bytes())
+        }
+      })
+    }
+    val done = waiting.map { case (file, future) => file -> await(future, until) }
+    val problems = done.collect { case (file, Left(error)) if !isLate(error) => file -> error }
+    Reading(
+      done.collect { case (file, Right(footer)) => file -> footer },
+      done.count(_._2.left.exists(isLate)),
+      problems.headOption.map { case (file, error) =>
+        s"${problems.length} of ${chosen.length} footers cannot be read: ${file.getPath.getName}: ${message(error)}"
+      },
+      spent.get)
   }
 
-  private def await[T](future: java.util.concurrent.Future[T], until: Long): Option[T] =
-    try Some(future.get(math.max(0, until - System.nanoTime), TimeUnit.NANOSECONDS))
+  private def await[T](future: java.util.concurrent.Future[T], until: Long): Either[Throwable, T] =
+    try Right(future.get(math.max(0, until - System.nanoTime), TimeUnit.NANOSECONDS))
     catch {
-      case _: Exception =>
+      case failed: ExecutionException => Left(failed.getCause)
+      case error: Exception =>
         future.cancel(true)
-        None
+        Left(error)
+    }
+
+  private def isLate(error: Throwable): Boolean = error.isInstanceOf[TimeoutException]
+
+  private def message(error: Throwable): String =
+    Support.cut(String.valueOf(error.getMessage).split("\n").head) match {
+      case "null" => Support.className(error)
+      case text => text
     }
 
   private def facts(
-      relation: LogicalRelation,
-      files: HadoopFsRelation,
+      output: Seq[Attribute],
       all: Seq[FileStatus],
-      footers: Seq[(FileStatus, FileFooter)],
+      reading: Reading,
+      partitions: Map[String, ColumnFacts],
       caseSensitive: Boolean): NodeFacts = {
-    val bytes = Some(files.sizeInBytes.toDouble)
-    val complete = footers.length == all.length
-    val readBytes = footers.map(_._1.getLen.toDouble).sum
-    val scale = if (complete) 1.0 else all.map(_.getLen.toDouble).sum / readBytes
-    if (footers.isEmpty && all.nonEmpty) NodeFacts(None, bytes, "size")
+    val footers = reading.footers
+    val total = all.map(_.getLen.toDouble).sum
+    val late = if (reading.late > 0) Some(s"${reading.late} footers came too late") else None
+    val note = Seq(reading.problem, late).flatten.reduceOption(_ + "; " + _)
+    if (footers.isEmpty && all.nonEmpty) NodeFacts(None, Some(total), "size", note = note, read = reading.bytes)
     else {
-      val rows = footers.map(_._2.rows.toDouble).sum * scale
-      val partitionColumns = files.partitionSchema.fieldNames.toSet
-      val columns = relation.output.filterNot(a => partitionColumns(a.name)).toList.flatMap { attribute =>
-        column(attribute, footers.map(_._2), scale, caseSensitive).map(attribute -> _)
+      val complete = footers.length == all.length
+      val scale = if (complete) 1.0 else total / footers.map(_._1.getLen.toDouble).sum
+      val columns = output.toList.flatMap { attribute =>
+        partitions.get(attribute.name)
+          .orElse(column(attribute, footers.map(_._2), scale, caseSensitive)).map(attribute -> _)
       }
-      NodeFacts(Some(rows), bytes, "footers", complete, columns)
+      val rows = footers.map(_._2.rows.toDouble).sum * scale
+      NodeFacts(Some(rows), Some(total), "footers", complete, columns, note = note, read = reading.bytes)
     }
   }
+
+  /** What the directories say of the columns that the files do not hold. */
+  private def partitionColumns(
+      relation: LogicalRelation,
+      files: HadoopFsRelation,
+      directories: Seq[PartitionDirectory]): Map[String, ColumnFacts] = {
+    val filled = directories.filter(_.files.exists(_.fileStatus.getLen > 0))
+    files.partitionSchema.fields.zipWithIndex.map { case (field, i) =>
+      val values = filled.map(_.values).filterNot(_.isNullAt(i)).map(_.get(i, field.dataType)).distinct
+      val bounds = values.map(NodeFacts.bound)
+      def extreme(upper: Boolean) = if (bounds.isEmpty) None else bounds.reduce(NodeFacts.extreme(_, _, upper))
+      val nulls = if (filled.exists(_.values.isNullAt(i))) None else Some(0.0)
+      field.name -> ColumnFacts(Some(values.length.toDouble), extreme(upper = false), extreme(upper = true), nulls)
+    }.toMap
+  }
+
+  /** Rows of text files: their bytes over the width of the first lines. */
+  private def lines(all: Seq[FileStatus], files: HadoopFsRelation, conf: Configuration, until: Long): NodeFacts = {
+    val total = all.map(_.getLen.toDouble).sum
+    val unknown = NodeFacts(None, Some(total), "size")
+    all.headOption.fold(unknown.copy(rows = Some(0), exact = true, source = RowWidth)) { file =>
+      await(pool.submit(() => TextRows.sample(file, files, conf)), until) match {
+        case Right(sample) if sample.bytes > 0 && sample.rows > 0 =>
+          unknown.copy(rows = Some(total / sample.bytes * sample.rows), source = RowWidth, read = sample.bytes.toLong)
+        case Right(_) => unknown
+        case Left(error) => unknown.copy(note = Some(s"${file.getPath.getName} cannot be read: ${message(error)}"))
+      }
+    }
+  }
+
+  private val RowWidth = "size / row width"
 
   private def column(
       attribute: Attribute,

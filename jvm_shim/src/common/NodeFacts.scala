@@ -3,7 +3,7 @@ package org.apache.spark.sql.pyjoinopt
 import com.fasterxml.jackson.core.JsonGenerator
 
 import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Statistics}
+import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Histogram, Statistics}
 import org.apache.spark.sql.types.Decimal
 
 /**
@@ -17,10 +17,11 @@ private[pyjoinopt] final case class ColumnFacts(
     nulls: Option[Double] = None,
     avgLen: Option[Long] = None,
     maxLen: Option[Long] = None,
-    histogram: Boolean = false)
+    histogram: Option[Histogram] = None)
 
 /**
- * What is known of the rows a node puts out, and who says so.
+ * What is known of the rows a node puts out, and who says so. `files` is what the node reads, `note` a weakness of what
+ * is told, `read` the bytes that were read to learn it.
  *
  * Law: a number that nobody counted or estimated is absent, never a default; `exact` means counted, all of it.
  */
@@ -29,7 +30,10 @@ private[pyjoinopt] final case class NodeFacts(
     bytes: Option[Double],
     source: String,
     exact: Boolean = false,
-    columns: Seq[(Attribute, ColumnFacts)] = Nil) {
+    columns: Seq[(Attribute, ColumnFacts)] = Nil,
+    files: Option[FileIdentity] = None,
+    note: Option[String] = None,
+    read: Long = 0) {
 
   def write(out: JsonGenerator, number: Attribute => Option[Int]): Unit = {
     out.writeStartObject()
@@ -37,6 +41,12 @@ private[pyjoinopt] final case class NodeFacts(
     NodeFacts.writeOption(out, "bytes", bytes)
     out.writeStringField("source", source)
     out.writeBooleanField("exact", exact)
+    note.foreach(text => out.writeStringField("note", Support.cut(text, 500)))
+    if (read > 0) out.writeNumberField("read", read)
+    files.foreach { identity =>
+      out.writeFieldName("files")
+      identity.write(out)
+    }
     out.writeObjectFieldStart("columns")
     for ((attribute, facts) <- columns; n <- number(attribute)) {
       out.writeObjectFieldStart(n.toString)
@@ -46,7 +56,7 @@ private[pyjoinopt] final case class NodeFacts(
       facts.nulls.foreach(out.writeNumberField("nulls", _))
       facts.avgLen.foreach(out.writeNumberField("avgLen", _))
       facts.maxLen.foreach(out.writeNumberField("maxLen", _))
-      if (facts.histogram) out.writeBooleanField("hist", true)
+      facts.histogram.foreach(NodeFacts.writeBins(out, _))
       out.writeEndObject()
     }
     out.writeEndObject()
@@ -72,7 +82,7 @@ private[pyjoinopt] object NodeFacts {
       stat.nullCount.map(_.toDouble),
       stat.avgLen,
       stat.maxLen,
-      stat.histogram.isDefined)
+      stat.histogram)
 
   /** A value as Catalyst holds it, as a bound. */
   def bound(value: Any): Option[Any] = value match {
@@ -98,6 +108,19 @@ private[pyjoinopt] object NodeFacts {
   private def writeOption(out: JsonGenerator, field: String, value: Option[Double]): Unit = {
     out.writeFieldName(field)
     value.fold(out.writeNull())(out.writeNumber(_: Double))
+  }
+
+  /** Bins of equally many rows, each its lowest and highest value and how many different ones it has. */
+  private def writeBins(out: JsonGenerator, histogram: Histogram): Unit = {
+    out.writeArrayFieldStart("bins")
+    for (bin <- histogram.bins) {
+      out.writeStartArray()
+      out.writeNumber(bin.lo)
+      out.writeNumber(bin.hi)
+      out.writeNumber(bin.ndv)
+      out.writeEndArray()
+    }
+    out.writeEndArray()
   }
 
   private def writeBound(out: JsonGenerator, field: String, value: Any): Unit = value match {

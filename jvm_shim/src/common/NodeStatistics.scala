@@ -14,8 +14,9 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * How many rows, how many bytes, which values: what can be known of a node without running anything.
  *
- * The ladder for a leaf: the catalog's counts (ANALYZE), then file footers, then what lies in memory, then only the
- * size. Asked for "catalyst", Catalyst's own estimate of any plan, also of one that exists only as edits.
+ * The ladder for a leaf: the catalog's counts (ANALYZE), then file footers or the width of a text line, then what lies
+ * in memory, then only the size. Each is taken only if it is asked for, by "source" or, one by one, by "sources". Asked
+ * for "catalyst", Catalyst's own estimate of any plan, also of one that exists only as edits.
  *
  * Laws: no Spark job is started. One node that cannot be read is told as its error and spoils no other. Nothing is
  * left behind in the plan: estimates are computed on clones, because nodes cache theirs under whatever settings held.
@@ -31,7 +32,8 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     out.writeObjectFieldStart("nodes")
     ExpressionBuilder.elements(request.get("nodes")).map(_.asInt).foreach { n =>
       out.writeFieldName(n.toString)
-      writeOne(out)(facts(handle.nodes.applyOrElse(n, (_: Int) => Support.fail(s"There is no node $n."))))
+      val wanted = wantedColumns(n)
+      writeOne(out, wanted)(facts(handle.nodes.applyOrElse(n, (_: Int) => Support.fail(s"There is no node $n.")), wanted))
     }
     out.writeEndObject()
     if (request.has("plans")) writePlans(out)
@@ -46,19 +48,29 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     val rebuilder = new PlanRebuilder(handle, edits)
     out.writeArrayFieldStart("plans")
     ExpressionBuilder.elements(request.get("plans")).foreach { reference =>
-      writeOne(out)(catalyst(UpdateAttributeNullability(rebuilder.plan(reference))))
+      writeOne(out, _ => true)(catalyst(UpdateAttributeNullability(rebuilder.plan(reference))))
     }
     out.writeEndArray()
   }
 
-  private def writeOne(out: JsonGenerator)(facts: => NodeFacts): Unit = {
+  /** Of a wide table only some columns are asked for. */
+  private def wantedColumns(node: Int): Attribute => Boolean = {
+    val listed = request.path("columns").get(node.toString)
+    if (listed == null) _ => true
+    else {
+      val wanted = ExpressionBuilder.elements(listed).map(_.asInt).toSet
+      a => numbers.get(a.exprId).exists(wanted)
+    }
+  }
+
+  private def writeOne(out: JsonGenerator, wanted: Attribute => Boolean)(facts: => NodeFacts): Unit = {
     var problem = "not readable"
     val found = Support.attempt(Option.empty[NodeFacts]) {
       try Some(facts)
       catch { case error: Throwable => problem = String.valueOf(error.getMessage); throw error }
     }
     found match {
-      case Some(known) => known.write(out, (a: Attribute) => numbers.get(a.exprId))
+      case Some(known) => known.write(out, (a: Attribute) => numbers.get(a.exprId).filter(_ => wanted(a)))
       case None =>
         out.writeStartObject()
         out.writeStringField("error", Support.cut(problem))
@@ -66,18 +78,18 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     }
   }
 
-  private def facts(node: LogicalPlan): NodeFacts =
-    if (source == "catalyst") catalyst(node) else cached(node).getOrElse(read(node))
+  private def facts(node: LogicalPlan, wanted: Attribute => Boolean): NodeFacts =
+    if (source == "catalyst") catalyst(node) else cached(node).getOrElse(identified(node, read(node, wanted)))
 
   private def cached(node: LogicalPlan): Option[NodeFacts] =
-    if (source != "auto" || handle.session.sharedState.cacheManager.isEmpty) None
+    if (!wants("memory") || handle.session.sharedState.cacheManager.isEmpty) None
     else Compat.cachedData(handle.session, node).filter(LeafDetails.materializedRows(_).isDefined).map(memory)
 
-  private def read(node: LogicalPlan): NodeFacts = node match {
+  private def read(node: LogicalPlan, wanted: Attribute => Boolean): NodeFacts = node match {
     case relation: LogicalRelation if isCounted(relation.catalogTable) => catalog(relation, relation.catalogTable)
     case hive: HiveTableRelation if isCounted(Some(hive.tableMeta)) => catalog(hive, Some(hive.tableMeta))
-    case relation: LogicalRelation if wants("footers") && relation.relation.isInstanceOf[HadoopFsRelation] =>
-      FileStatistics.read(handle.session, relation, limits).getOrElse(size(relation))
+    case relation: LogicalRelation if wants("footers") || wants("text") =>
+      FileStatistics.read(handle.session, relation, limits, wanted, wants).getOrElse(size(relation))
     case local: LocalRelation => LocalStatistics.of(local)
     case _: OneRowRelation => NodeFacts(Some(1), Some(1), "local", exact = true)
     case result: CommandResult => NodeFacts(Some(result.rows.length.toDouble), None, "local", exact = true)
@@ -86,10 +98,26 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     case other => size(other)
   }
 
-  private def wants(what: String): Boolean = source == "auto" || source == what
+  /** With which files these are, if that is asked. They also tell whether the catalog's counts can be of today. */
+  private def identified(node: LogicalPlan, known: NodeFacts): NodeFacts = node match {
+    case relation: LogicalRelation if request.path("identity").asBoolean && known.files.isEmpty =>
+      Support.attempt(Option.empty[FileIdentity])(FileStatistics.identify(handle.session, relation, limits)) match {
+        case Some(files) if known.source == "catalog" => known.copy(files = Some(files), note = files.note)
+        case files => known.copy(files = files)
+      }
+    case _ => known
+  }
+
+  private def wants(what: String): Boolean =
+    if (request.has("sources")) asked(what) else what != "text" && (source == "auto" || source == what)
+
+  private lazy val asked: Set[String] = ExpressionBuilder.elements(request.get("sources")).map(_.asText).toSet
 
   private def limits =
-    FileStatistics.Limits(request.path("maxFiles").asInt(64), request.path("deadlineMs").asLong(2000))
+    FileStatistics.Limits(
+      request.path("maxFiles").asInt(64),
+      request.path("deadlineMs").asLong(2000),
+      request.path("maxBytes").asLong(64L << 20))
 
   private def isCounted(table: Option[CatalogTable]): Boolean =
     wants("catalog") && table.flatMap(_.stats).exists(_.rowCount.isDefined)

@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.{BooleanType, DataType}
  *
  * Law: only new nodes are looked at, each once; what came from the export was checked by Spark.
  */
-private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: KnownOutputs) {
+private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: KnownOutputs, columns: KnownColumns) {
 
   private val old = new IdentityHashMap[LogicalPlan, LogicalPlan]
   handle.nodes.foreach(node => old.put(node, node))
@@ -32,6 +32,9 @@ private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: KnownOutputs)
     missing(node.references, input).foreach { attribute =>
       Support.fail(s"${node.nodeName} needs the column $attribute, which its children do not put out.")
     }
+    columns.stale(node).headOption.foreach { case (use, column) =>
+      Support.fail(s"${node.nodeName} takes the column $use for ${kind(use)}, but it is ${kind(column)}.")
+    }
     node match {
       case join: Join if outputs.set(join.left).intersects(outputs.set(join.right)) =>
         Support.fail(s"Both sides of a join put out the same column: ${shared(join)}.")
@@ -43,6 +46,8 @@ private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: KnownOutputs)
       case _ =>
     }
   }
+
+  private def kind(column: Attribute): String = column.dataType.sql + (if (column.nullable) "" else " NOT NULL")
 
   private def predicate(node: LogicalPlan, condition: Expression): Unit =
     if (condition.resolved && condition.dataType != BooleanType) {

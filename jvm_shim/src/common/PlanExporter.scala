@@ -73,6 +73,7 @@ private[pyjoinopt] final class PlanExporter(session: Compat.Session, root: Logic
   private def writeNodes(out: JsonGenerator): Unit = {
     val details = new NodeDetails(attributes, expressions.number, out)
     val leaves = new LeafDetails(attributes, out)
+    val sides = new ExceptSides(nodes.items.toList, nodes(_), out)
     out.writeArrayFieldStart("nodes")
     nodes.items.foreach { node =>
       out.writeStartObject()
@@ -82,6 +83,7 @@ private[pyjoinopt] final class PlanExporter(session: Compat.Session, root: Logic
       writeNumbers(out, "x", nodeExpressions.get(node).map(expressions.number))
       details.write(node)
       if (node.children.isEmpty) leaves.write(node)
+      sides.write(node)
       if (isCached(node)) out.writeBooleanField("cached", true)
       out.writeEndObject()
     }

@@ -16,11 +16,13 @@ import org.apache.spark.sql.catalyst.util._
  *
  * Laws: nodes that no edit touches are the very same objects, so Spark's analyser, cache and statistics know them.
  * A copied node keeps its tags; only the tag by which `df["a"]` finds columns by position goes where the columns are
- * no longer in that position. Nothing becomes a DataFrame before PlanChecks has agreed.
+ * no longer in that position. An expression that comes back by number learns which columns may be NULL where it
+ * stands now. Nothing becomes a DataFrame before PlanChecks has agreed.
  */
 private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
 
   private val outputs = new KnownOutputs(handle)
+  private val columns = new KnownColumns(outputs)
   private val expressions: EditList[Expression] =
     new EditList[Expression]("expression", edits.get("exprs"), handle.expressions)(expressionBuilder.build(_))
   private val nodes: EditList[LogicalPlan] = new EditList[LogicalPlan]("node", edits.get("nodes"), handle.nodes)(built)
@@ -34,7 +36,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
 
   def dataset(): Compat.Rows = {
     val rebuilt = plan()
-    val checks = new PlanChecks(handle, outputs)
+    val checks = new PlanChecks(handle, outputs, columns)
     checks.before(rebuilt)
     val dataset =
       try Compat.ofRows(handle.session, Analysed(rebuilt))
@@ -49,7 +51,8 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
   }
 
   private def built(entry: JsonNode): LogicalPlan = {
-    val node = build(entry)
+    val bare = build(entry)
+    val node = if (outputs.contains(bare)) bare else columns.refreshed(bare)
     outputs(node)
     node
   }

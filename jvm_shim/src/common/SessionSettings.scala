@@ -16,7 +16,13 @@ private[pyjoinopt] object SessionSettings {
     "spark.sql.autoBroadcastJoinThreshold",
     "spark.sql.adaptive.enabled",
     "spark.sql.adaptive.autoBroadcastJoinThreshold",
+    "spark.sql.adaptive.coalescePartitions.enabled",
+    "spark.sql.adaptive.coalescePartitions.initialPartitionNum",
     "spark.sql.join.preferSortMergeJoin",
+    "spark.sql.shuffledHashJoinFactor",
+    "spark.sql.optimizeNullAwareAntiJoin",
+    "spark.sql.optimizeNullAwareAntiJoin.broadcastThreshold",
+    "spark.sql.optimizer.propagateDistinctKeys.enabled",
     "spark.sql.shuffle.partitions",
     "spark.sql.cbo.enabled",
     "spark.sql.cbo.planStats.enabled",
@@ -25,11 +31,13 @@ private[pyjoinopt] object SessionSettings {
     "spark.sql.cbo.joinReorder.card.weight",
     "spark.sql.cbo.joinReorder.dp.star.filter",
     "spark.sql.cbo.starSchemaDetection",
+    "spark.sql.cbo.starJoinFTRatio",
     "spark.sql.statistics.ndv.maxError",
     "spark.sql.ansi.enabled",
     "spark.sql.caseSensitive",
     "spark.sql.constraintPropagation.enabled",
     "spark.sql.optimizer.avoidDoubleFilterEval",
+    "spark.sql.optimizer.replaceExceptWithFilter",
     "spark.sql.defaultSizeInBytes")
   private val ours = "spark.pyjoinopt."
 

@@ -36,4 +36,7 @@ private[pyjoinopt] object Compat {
 
   /** Spark 3.5 moves every predicate, whatever it may raise. */
   def throwable(expression: Expression): Boolean = false
+
+  /** Spark 3.5 has no common expressions. */
+  def commonId(expression: Expression): Option[Long] = None
 }

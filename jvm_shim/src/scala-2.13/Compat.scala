@@ -3,7 +3,7 @@ package org.apache.spark.sql.pyjoinopt
 import scala.collection.mutable
 
 import org.apache.spark.sql.Row
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{CommonExpressionDef, CommonExpressionRef, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic
@@ -36,4 +36,11 @@ private[pyjoinopt] object Compat {
 
   /** May evaluation raise an error that Spark promises not to move? Children included. */
   def throwable(expression: Expression): Boolean = expression.throwable
+
+  /** By which a common expression is known, where it is defined and where it is used. */
+  def commonId(expression: Expression): Option[Long] = expression match {
+    case definition: CommonExpressionDef => Some(definition.id.id)
+    case used: CommonExpressionRef => Some(used.id.id)
+    case _ => None
+  }
 }

@@ -1,0 +1,227 @@
+"""How good the orders for the Join Order Benchmark are, by true row counts and without its data.
+
+    python benchmarks/job.py --data DIR
+    python benchmarks/job.py --data DIR --no-histograms --worst 10
+
+Empty tables get the published statistics of the 2013 IMDB snapshot as catalog statistics. Each query is planned with
+them, its join group is searched exactly for the least C_out by our estimates, and the order found is graded by the
+C_out it would really have had, beside the best order there is (see `grading`). A second run adds the true number of
+rows that each single table has after its filters, as a sample or feedback would: what is left then is the error of
+the join estimates alone.
+
+DIR holds two files. The query texts and all true counts are those of the Cardinality Estimation Benchmark (CEB; MIT
+licence, https://github.com/learnedsystems/CEB), brought into this form:
+
+`job.jsonl.gz`, an object a line:
+    name, sql
+    tables      {alias: table}
+    joins       [[alias, alias, condition], ...]
+    cards       {"a,b,c": rows after filters of the join of these aliases, which are sorted}, of every set that hangs
+                together by `joins`, single aliases included
+    pg_est      (optional) PostgreSQL's estimates of the same sets
+
+`imdb_statistics.json`: {table: {"rows", "columns": {name: {"type", "distinct", "nulls", "min", "max", "deciles"}}}},
+all but the type optional; deciles are eleven bounds of ten bins with equally many rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import re
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.common import machine, session
+from benchmarks.grading import as_written, c_out, cheapest, percentile, q_error, summary, times_worse
+from benchmarks.injection import create_table
+from pyjoinopt.bridge.decode import Export
+from pyjoinopt.bridge.gateway import Py4jGateway
+from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.cost import COut
+from pyjoinopt.joins.edges import build_graph
+from pyjoinopt.joins.graph import JoinGraph
+from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.joins.search import search
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.rules.batches import normalise
+from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.statistics.leaves import LeafStatistics
+from pyjoinopt.statistics.plans import PlanEstimates
+from pyjoinopt.statistics.relation import RelationStatistics
+
+#: Enough for an exact search of any of the queries.
+BUDGET = 50_000_000
+_FROM = re.compile(r"\bFROM\b(.*?)\bWHERE\b", re.S)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query and what is true of it: `cards` by set of FROM positions."""
+
+    name: str
+    sql: str
+    aliases: tuple[str, ...]
+    cards: dict[int, float]
+    estimated: dict[int, float]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The join group of a query as the optimizer sees it."""
+
+    query: Query
+    graph: JoinGraph
+    statistics: list[RelationStatistics]
+
+    def known_counts(self) -> list[RelationStatistics]:
+        """The statistics of its tables, with the true number of rows after filters."""
+        cards = self.query.cards
+        return [s.with_rows(max(1.0, cards[1 << v])) for v, s in enumerate(self.statistics)]
+
+
+def read_queries(data: Path) -> list[Query]:
+    """The queries of `job.jsonl.gz`."""
+    with gzip.open(data / "job.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [query(json.loads(line)) for line in lines]
+
+
+def query(entry: dict[str, Any]) -> Query:
+    """One line of the file. The tables of FROM are numbered from left to right, as the join graph numbers them."""
+    found = _FROM.search(entry["sql"])
+    if found is None:
+        raise ValueError(f"{entry['name']}: no FROM ... WHERE")
+    aliases = tuple(part.split()[-1] for part in found[1].split(","))
+    bit = {alias: 1 << i for i, alias in enumerate(aliases)}
+
+    def numbered(counts: dict[str, float]) -> dict[int, float]:
+        return {sum(bit[alias] for alias in key.split(",")): float(rows) for key, rows in counts.items()}
+
+    return Query(entry["name"], entry["sql"], aliases, numbered(entry["cards"]), numbered(entry.get("pg_est", {})))
+
+
+def plan(spark: Any, asked: Query) -> Planned:
+    """Let Spark resolve a query, and take its join group with the statistics of the catalog."""
+    df = spark.sql(asked.sql)
+    with Py4jGateway(bridge_for(df), df._jdf) as gateway:
+        leaves = [node for node in gateway.export.nodes if not node.children]
+        return planned(asked, gateway.export, LeafStatistics(gateway.statistics, leaves, "catalog"))
+
+
+def planned(asked: Query, export: Export, leaf: Any) -> Planned:
+    """The same of an export; `leaf` gives the statistics of its tables."""
+    estimates = PlanEstimates(leaf, export.nodes)
+    root: LogicalPlan = normalise(export.root, export.filters_null, [])
+    (region,) = [r for r in GroupFinder().find(root).values() if len(r.items) == len(asked.aliases)]
+    graph, _ = build_graph(region, {})
+    # Rows are known of the sets that written predicates tie, not of those that only implied ones do.
+    graph = replace(graph, edges=tuple(edge for edge in graph.edges if not edge.implied))
+    # Without proved bounds no cross product of tiny tables is tried; the orders compared have none either.
+    statistics = [replace(estimates(relation), upper_bound=math.inf) for relation in graph.relations]
+    return Planned(asked, graph, statistics)
+
+
+class _Given:
+    """Row counts from elsewhere, for the search; widths and bounds stay those of the estimates."""
+
+    def __init__(self, estimates: GraphEstimates, counts: dict[int, float]) -> None:
+        self._estimates, self._counts = estimates, counts
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._estimates, name)
+
+    def size(self, relations: int) -> Any:
+        return self._estimates.size(relations)._replace(rows=max(1.0, self._counts[relations]))
+
+
+def grade(found: Planned, statistics: Sequence[RelationStatistics]) -> float:
+    """How many times the least C_out our order has with these statistics of the single tables."""
+    return _graded(found, GraphEstimates(found.graph, statistics))
+
+
+def grade_given(found: Planned, counts: dict[int, float]) -> float:
+    """The same with the row counts of all sets given."""
+    return _graded(found, _Given(GraphEstimates(found.graph, found.statistics), counts))
+
+
+def grade_written(found: Planned) -> float:
+    """The same of the written order: what Spark does without its CBO."""
+    tree = as_written(range(len(found.graph)), found.graph.connected)
+    return times_worse(c_out(tree, found.query.cards.__getitem__), cheapest(found.query.cards))
+
+
+def _graded(found: Planned, estimates: Any) -> float:
+    result = search(found.graph, estimates, COut(), BUDGET)
+    if result.strategy != "exact":
+        raise RuntimeError(f"{found.query.name}: not searched exactly")
+    return times_worse(c_out(result.tree, found.query.cards.__getitem__), cheapest(found.query.cards))
+
+
+def q_errors(found: Planned, statistics: Sequence[RelationStatistics]) -> list[float]:
+    """By which factors the estimates of all sets are off."""
+    estimates = GraphEstimates(found.graph, statistics)
+    return [q_error(estimates.rows(tables), rows) for tables, rows in found.query.cards.items()]
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder with job.jsonl.gz and imdb_statistics.json")
+    parser.add_argument("--no-histograms", action="store_true", help="inject no deciles")
+    parser.add_argument("--worst", type=int, default=0, help="list this many of the worst queries")
+    options = parser.parse_args()
+    queries = read_queries(options.data)
+    tables = json.loads((options.data / "imdb_statistics.json").read_text(encoding="utf-8"))
+    spark = session()
+    for name, known in tables.items():
+        create_table(spark, name, known, histograms=not options.no_histograms)
+    started = time.perf_counter()
+    found = [plan(spark, asked) for asked in queries]
+    print(f"{len(found)} queries; {machine()}; resolved and exported in {time.perf_counter() - started:.1f} s\n")
+    report(found, options.worst)
+    spark.stop()
+
+
+def report(found: list[Planned], worst: int) -> None:
+    """Plan, grade and print."""
+    runs = {
+        "as written": [grade_written(q) for q in found],
+        "column statistics alone": [grade(q, q.statistics) for q in found],
+        "true counts of single tables added": [grade(q, q.known_counts()) for q in found],
+    }
+    if all(q.query.estimated.keys() >= q.query.cards.keys() for q in found):
+        runs["PostgreSQL's estimates"] = [grade_given(q, q.query.estimated) for q in found]
+    print(f"{'C_out / optimum':<38}{'geo-mean':>10}{'median':>10}{'p90':>12}{'max':>14}")
+    for name, factors in runs.items():
+        print(f"{name:<38}{''.join(_figure(x, w) for x, w in zip(summary(factors), (10, 10, 12, 14)))}")
+    print(f"\n{'q-error of all sets':<38}{'median':>10}{'p90':>10}{'p95':>12}{'max':>14}")
+    for name, of in (
+        ("column statistics alone", lambda q: q_errors(q, q.statistics)),
+        ("true counts of single tables added", lambda q: q_errors(q, q.known_counts())),
+        ("PostgreSQL's estimates", lambda q: [q_error(q.query.estimated[s], n) for s, n in q.query.cards.items()]),
+    ):
+        if name in runs:
+            errors = sorted(error for q in found for error in of(q))
+            figures = [percentile(errors, share) for share in (0.5, 0.9, 0.95, 1.0)]
+            print(f"{name:<38}{''.join(_figure(x, w) for x, w in zip(figures, (10, 10, 12, 14)))}")
+    for name, factors in runs.items() if worst else ():
+        listed = sorted(zip(factors, (q.query.name for q in found)), reverse=True)[:worst]
+        print(f"\nworst, {name}: " + ", ".join(f"{query} {factor:,.1f}" for factor, query in listed))
+
+
+def _figure(x: float, width: int) -> str:
+    return f"{x:>{width},.2f}" if x < 100 else f"{x:>{width},.0f}"
+
+
+if __name__ == "__main__":
+    main()

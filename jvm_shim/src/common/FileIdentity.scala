@@ -1,0 +1,73 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import com.fasterxml.jackson.core.JsonGenerator
+import org.apache.hadoop.fs.FileStatus
+
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.expressions.XXH64
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.unsafe.Platform
+
+/**
+ * Which files a relation reads, in a few bytes: what was learnt of them holds for as long as this stays the same.
+ *
+ * The identity is a sum over hashes of (path, length, modification time), so that the order of a listing does not
+ * matter and nothing is sorted. A file that was added, removed, rewritten or touched gives another one.
+ *
+ * Law: it is made of the listing that Spark has, or could have without a job; no file is opened.
+ */
+private[pyjoinopt] final case class FileIdentity(
+    id: String,
+    schema: String,
+    count: Int,
+    bytes: Long,
+    newest: Long,
+    note: Option[String]) {
+
+  def write(out: JsonGenerator): Unit = {
+    out.writeStartObject()
+    out.writeStringField("id", id)
+    out.writeStringField("schema", schema)
+    out.writeNumberField("count", count)
+    out.writeNumberField("bytes", bytes)
+    out.writeNumberField("newest", newest)
+    out.writeEndObject()
+  }
+}
+
+private[pyjoinopt] object FileIdentity {
+  /** Hive notes here, in seconds, when a table was last altered; to keep statistics alters it. */
+  private val LastAltered = "transient_lastDdlTime"
+
+  def of(relation: LogicalRelation, files: HadoopFsRelation, listed: Seq[FileStatus]): FileIdentity = {
+    var (first, second, bytes, newest, count) = (0L, 0L, 0L, 0L, 0)
+    listed.foreach { file =>
+      val text = s"${file.getPath}\u0000${file.getLen}\u0000${file.getModificationTime}"
+      first += hash(text, 42)
+      second += hash(text, 4711)
+      bytes += file.getLen
+      newest = math.max(newest, file.getModificationTime)
+      count += 1
+    }
+    val shape = s"${LeafDetails.format(files.fileFormat)} ${files.schema.catalogString} ${files.options.toSeq.sorted}"
+    FileIdentity(
+      f"$first%016x$second%016x", f"${hash(shape, 42)}%016x", count, bytes, newest,
+      relation.catalogTable.flatMap(outdated(_, bytes, newest)))
+  }
+
+  /** Why the catalog's statistics cannot be of these files: both say when or of how many bytes they are. */
+  private def outdated(table: CatalogTable, bytes: Long, newest: Long): Option[String] =
+    for (counted <- table.stats if counted.rowCount.isDefined; reason <- {
+        val altered = table.properties.get(LastAltered).flatMap(t => Support.attempt(Option.empty[Long])(Some(t.toLong)))
+        if (altered.exists(seconds => seconds * 1000 + 999 < newest)) Some("older than the files")
+        else if (counted.sizeInBytes != BigInt(bytes)) Some("older than the files: their size is another one")
+        else None
+      }) yield reason
+
+  private def hash(text: String, seed: Long): Long = {
+    val bytes = text.getBytes(UTF_8)
+    XXH64.hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET.toLong, bytes.length, seed)
+  }
+}

@@ -1,0 +1,66 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.io.InputStream
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileStatus
+import org.apache.hadoop.io.compress.{CodecPool, CompressionCodecFactory}
+
+import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation}
+import org.apache.spark.sql.execution.datasources.csv.CSVFileFormat
+import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
+import org.apache.spark.sql.execution.datasources.text.TextFileFormat
+
+/**
+ * How wide a line of a text file is, from the first lines of one file.
+ *
+ * Law: one file is opened, at most `Enough` bytes of text are read, and a format or option under which a line is no
+ * row gives nothing at all.
+ */
+private[pyjoinopt] object TextRows {
+  private val Enough = 64 * 1024
+
+  /** What was looked at: bytes of the file, and rows in them. */
+  final case class Sample(bytes: Double, rows: Double)
+
+  def applies(files: HadoopFsRelation): Boolean = {
+    val options = files.options.map { case (key, value) => key.toLowerCase -> value.toLowerCase }
+    isText(files.fileFormat) && !options.contains("linesep") &&
+    !Seq("multiline", "wholetext").exists(options.get(_).contains("true"))
+  }
+
+  private def isText(format: FileFormat): Boolean =
+    Seq(classOf[CSVFileFormat], classOf[JsonFileFormat], classOf[TextFileFormat]).contains(format.getClass)
+
+  def sample(file: FileStatus, files: HadoopFsRelation, conf: Configuration): Sample = {
+    val raw = file.getPath.getFileSystem(conf).open(file.getPath)
+    try {
+      val codec = Option(new CompressionCodecFactory(conf).getCodec(file.getPath))
+      val unpacker = codec.map(CodecPool.getDecompressor).orNull
+      try {
+        val text = codec.fold[InputStream](raw)(_.createInputStream(raw, unpacker))
+        val (bytes, lines, whole) = readSome(text)
+        val header = if (hasHeader(files)) 1 else 0
+        val looked = if (whole) file.getLen.toDouble else if (codec.isDefined) raw.getPos.toDouble else bytes.toDouble
+        Sample(looked, math.max(0, lines - header).toDouble)
+      } finally if (unpacker != null) CodecPool.returnDecompressor(unpacker)
+    } finally raw.close()
+  }
+
+  private def hasHeader(files: HadoopFsRelation): Boolean =
+    files.fileFormat.isInstanceOf[CSVFileFormat] &&
+      files.options.exists { case (key, value) => key.equalsIgnoreCase("header") && value.equalsIgnoreCase("true") }
+
+  /** Bytes up to the end of the last whole line, the lines in them, and whether that was all there is. */
+  private def readSome(text: InputStream): (Long, Long, Boolean) = {
+    val buffer = new Array[Byte](Enough)
+    var (filled, ended) = (0, false)
+    while (filled < Enough && !ended) {
+      val got = text.read(buffer, filled, Enough - filled)
+      if (got < 0) ended = true else filled += got
+    }
+    val breaks = buffer.take(filled).count(_ == '\n')
+    if (ended) (filled, if (filled > 0 && buffer(filled - 1) != '\n') breaks + 1L else breaks.toLong, true)
+    else (buffer.lastIndexOf('\n'.toByte, filled - 1) + 1L, breaks.toLong, false)
+  }
+}

@@ -1,0 +1,113 @@
+"""The keys by which a join can hash or sort its sides.
+
+A join meets every pair of rows unless its condition holds an equality with one side of the `=` made of the left
+input's columns and the other of the right's. Such a pair of expressions is a *key*: rows can be brought together by
+its value, and only the rest of the condition is tested pair by pair.
+
+    a JOIN b ON a.x + 1 = b.y AND a.z < b.z          keys (a.x + 1, b.y), rest a.z < b.z
+
+`a <=> b` holds for two NULLs as well, which no hash table or merge finds. It becomes two ordinary keys: the values
+with NULL replaced by some default, and whether they were NULL. An equality with a constant is no key: one side of it
+reads no column.
+
+NOT IN is the odd one: `a NOT IN (SELECT b)` asks for rows where `a = b OR (a = b) IS NULL` holds for no `b`. No
+equality ties the sides, but with a single column a hash table and two special cases (NULL in it, NULL looked up)
+answer it. That is a *null-aware anti join*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyjoinopt.plan.expressions import DETERMINISTIC, FOLDABLE, Expression, call, conjunction, conjuncts
+from pyjoinopt.plan.nodes import ANTI, Join, LogicalPlan
+
+
+@dataclass(frozen=True, slots=True)
+class EquiKeys:
+    """The keys of an equi-join.
+
+    Attributes:
+        left, right: key expressions over either input, pair by pair.
+        condition: the predicates that are no keys, None for none.
+    """
+
+    left: tuple[Expression, ...]
+    right: tuple[Expression, ...]
+    condition: Expression | None = None
+
+
+def extract_equi_keys(join: Join) -> EquiKeys | None:
+    """The keys of a join, None if it is not an equi-join (Catalyst's `ExtractEquiJoinKeys`).
+
+    >>> from pyjoinopt.plan.expressions import Attribute, reference
+    >>> from pyjoinopt.plan.nodes import relation
+    >>> a, b = Attribute(0, 1, "a"), Attribute(1, 2, "b")
+    >>> x, y = reference(a), reference(b)
+    >>> condition = call("And", call("EqualTo", y, x), call("LessThan", x, y))
+    >>> extract_equi_keys(Join(relation("s", [a]), relation("t", [b]), "Inner", condition))
+    EquiKeys(left=(a,), right=(b,), condition=(a < b))
+    >>> extract_equi_keys(Join(relation("s", [a]), relation("t", [b]), "Inner", call("EqualNullSafe", x, y))).left
+    (coalesce(a, default), (a IS NULL))
+    """
+    left: list[Expression] = []
+    right: list[Expression] = []
+    others = []
+    for predicate in conjuncts(join.condition):
+        pair = _pair(predicate, join)
+        if pair is None:
+            others.append(predicate)
+        elif predicate.kind == "EqualTo":
+            left.append(pair[0])
+            right.append(pair[1])
+        else:
+            left += [_without_null(pair[0]), call("IsNull", pair[0])]
+            right += [_without_null(pair[1]), call("IsNull", pair[1])]
+    return EquiKeys(tuple(left), tuple(right), conjunction(others)) if left else None
+
+
+def null_aware_anti_keys(join: Join) -> tuple[Expression, Expression] | None:
+    """The columns of a NOT IN, left and right; None if the join is none over a single column.
+
+    Catalyst's `ExtractSingleColumnNullAwareAntiJoin`, apart from its setting.
+    """
+    either = join.condition
+    if join.join_type != ANTI or either is None or either.kind != "Or":
+        return None
+    equality, unknown = either.children
+    if equality.kind != "EqualTo" or unknown.kind != "IsNull" or unknown.children[0].kind != "EqualTo":
+        return None
+    if not _means_the_same(equality, unknown.children[0]):
+        return None
+    return _over_sides(equality, join)
+
+
+def _pair(predicate: Expression, join: Join) -> tuple[Expression, Expression] | None:
+    if predicate.kind == "EqualNullSafe":
+        return _over_sides(predicate, join)
+    if predicate.kind != "EqualTo" or not all(side.references for side in predicate.children):
+        return None
+    return _over_sides(predicate, join)
+
+
+def _over_sides(equality: Expression, join: Join) -> tuple[Expression, Expression] | None:
+    """The operands of an equality, the left input's first; None if an input cannot evaluate its own."""
+    one, other = equality.children
+    if _can_evaluate(one, join.left) and _can_evaluate(other, join.right):
+        return one, other
+    if _can_evaluate(one, join.right) and _can_evaluate(other, join.left):
+        return other, one
+    return None
+
+
+def _can_evaluate(e: Expression, plan: LogicalPlan) -> bool:
+    return not e.references & ~plan.output_set
+
+
+def _without_null(e: Expression) -> Expression:
+    default = Expression("Literal", type=e.type, flags=DETERMINISTIC | FOLDABLE, text="default")
+    return Expression("Coalesce", (e, default), e.type, e.flags & DETERMINISTIC)
+
+
+def _means_the_same(one: Expression, other: Expression) -> bool:
+    return one.deterministic and other.deterministic and one.same(other)

@@ -1,0 +1,117 @@
+"""Which columns identify the rows of a plan.
+
+*Distinct keys* are sets of columns that no two output rows share: the grouping columns of an aggregate, all columns
+of a DISTINCT. They survive whatever only drops rows; a join keeps those of one side if it meets at most one row of
+the other. They are computed on demand, once per node.
+
+Source: Catalyst's `DistinctKeyVisitor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pyjoinopt.plan.expressions import Expression, conjuncts, reference
+from pyjoinopt.plan.nodes import ANTI, INNER, LEFT, RIGHT, SEMI, Aggregate, Join, LogicalPlan, Project
+
+#: Operators with one child that hand on some of its rows, with the same columns, unchanged.
+ROW_SUBSETS = frozenset(
+    """
+    SubqueryAlias View Filter Sort GlobalLimit LocalLimit Offset Tail Distinct Deduplicate ResolvedHint
+    Repartition RepartitionByExpression RebalancePartitions
+    """.split()
+)
+_KEEP_KEYS = (ROW_SUBSETS - {"Distinct", "Deduplicate"}) | {"Window"}
+
+Keys = frozenset[Any]
+
+
+class DistinctKeys:
+    """Distinct keys of the nodes of one plan, remembered by node."""
+
+    def __init__(self) -> None:
+        self._keys: dict[int, frozenset[Keys]] = {}
+        self._alive: list[LogicalPlan] = []  # ids stay unique while their nodes live
+
+    def __call__(self, plan: LogicalPlan) -> frozenset[Keys]:
+        """Sets of expression keys (`Expression.key`), each unique over the rows of `plan`."""
+        stack = [plan]
+        while stack:
+            node = stack[-1]
+            missing = [child for child in node.children if id(child) not in self._keys]
+            if id(node) in self._keys or not missing:
+                stack.pop()
+                if id(node) not in self._keys:
+                    self._keys[id(node)] = self._keys_of(node)
+                    self._alive.append(node)
+            else:
+                stack.extend(missing)
+        return self._keys[id(plan)]
+
+    def _keys_of(self, node: LogicalPlan) -> frozenset[Keys]:
+        if isinstance(node, Aggregate):
+            return _projected(frozenset({frozenset(g.key for g in node.grouping)}), node.aggregates)
+        below = [self._keys[id(child)] for child in node.children]
+        if isinstance(node, Project):
+            return _projected(below[0], node.projections)
+        if isinstance(node, Join):
+            return self._keys_of_join(node, below[0], below[1])
+        whole = frozenset({frozenset(reference(a).key for a in node.output)}) if node.output else frozenset()
+        if node.kind == "Distinct" or (node.kind in ("Except", "Intersect") and not node.info.get("all", True)):
+            return whole
+        if node.kind == "GlobalLimit" and (node.info.get("limit") or 2) <= 1:
+            return whole
+        return below[0] if node.kind in _KEEP_KEYS and below else frozenset()
+
+    def _keys_of_join(self, node: Join, left: frozenset[Keys], right: frozenset[Keys]) -> frozenset[Keys]:
+        if node.join_type in (SEMI, ANTI):
+            return left
+        pairs = equi_keys(node)
+        if not pairs:
+            return frozenset()
+        left_unique = is_unique(left, [pair[0] for pair in pairs])
+        right_unique = is_unique(right, [pair[1] for pair in pairs])
+        if node.join_type == INNER and left_unique and right_unique:
+            return left | right
+        if node.join_type in (INNER, LEFT) and right_unique:
+            return left
+        return right if node.join_type in (INNER, RIGHT) and left_unique else frozenset()
+
+
+def equi_keys(join: Join) -> list[tuple[Expression, Expression]]:
+    """Pairs of equal expressions, one over each side (of Catalyst's `ExtractEquiJoinKeys` those without <=>)."""
+    pairs = []
+    for predicate in conjuncts(join.condition):
+        if predicate.kind != "EqualTo" or not predicate.deterministic:
+            continue
+        one, other = predicate.children
+        if not (one.references and other.references):
+            continue
+        for left, right in ((one, other), (other, one)):
+            if not left.references & ~join.left.output_set and not right.references & ~join.right.output_set:
+                pairs.append((left, right))
+                break
+    return pairs
+
+
+def is_unique(keys: frozenset[Keys], columns: Iterable[Expression]) -> bool:
+    """True if some distinct key is among the columns."""
+    have = frozenset(c.key for c in columns)
+    return any(key <= have for key in keys)
+
+
+def _projected(keys: frozenset[Keys], listed: tuple[Expression, ...]) -> frozenset[Keys]:
+    """The distinct keys that a list of columns and aliases still holds, renamed where it renames."""
+    names: dict[Any, Any] = {}
+    kept = set()
+    for e in listed:
+        if e.attribute is None:
+            continue
+        column = reference(e.attribute).key
+        kept.add(column)
+        if e.kind == "Alias":
+            names.setdefault(e.children[0].key, column)
+    found = {key for key in keys if key <= kept}
+    found |= {renamed for renamed in (frozenset(names.get(k, k) for k in key) for key in keys) if renamed <= kept}
+    return frozenset(key for key in found if key)

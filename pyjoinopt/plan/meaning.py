@@ -1,0 +1,170 @@
+"""Which predicates say the same: numbers instead of comparisons.
+
+Inference makes the same predicate again and again: `b > 5` from `a > 5` and `a = b`, then `a > 5` back from it. Each
+must be recognised, also when it is written `5 < b` or `NOT (b <= 5)`. A `Meanings` gives every expression a number,
+equal for expressions that say the same, so that a set of predicates is a dict and a comparison costs nothing.
+
+Some parameters of expressions stay in the JVM (the escape character of LIKE, for one). Expressions that
+look alike but for such parameters get the same number too, which is then not `certain`. A number that is not certain
+is good for leaving something out ("we know that already"), never for putting one expression in place of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from pyjoinopt.plan.expressions import ANSI, STRUCTURAL, Expression
+
+#: Kinds without parameters beside their children, their type and ANSI mode.
+_PLAIN = STRUCTURAL | frozenset(
+    """
+    In Coalesce If CaseWhen Add Subtract Multiply Divide IntegralDivide Remainder Pmod UnaryMinus Abs Upper Lower
+    Substring Concat Length StartsWith EndsWith Contains Year Month DayOfMonth Quarter DateAdd DateSub DateDiff Greatest
+    Least IsNaN StringTrim CreateArray CreateMap CreateNamedStruct KnownNotNull NormalizeNaNAndZero
+    """.split()
+)
+#: Kinds whose parameters tell them apart, so that likeness says nothing.
+_APART = frozenset({"ScalaUDF", "PythonUDF", "Invoke", "StaticInvoke"})
+#: What is exported of the parameters of some kinds that have them.
+_PARAMETERS = {"Cast": ("try", "tz"), "GetStructField": ("ordinal",), "GetArrayStructFields": ("ordinal",)}
+_MIRRORED = {"GreaterThan": "LessThan", "GreaterThanOrEqual": "LessThanOrEqual"}
+_NEGATED = {
+    "GreaterThan": "LessThanOrEqual", "GreaterThanOrEqual": "LessThan",
+    "LessThan": "GreaterThanOrEqual", "LessThanOrEqual": "GreaterThan",
+}  # fmt: skip
+_CHAINS = frozenset({"And", "Or", "Add", "Multiply"})
+_LONGEST_CHAIN = 64
+_VALUES = (bool, int, float, str, Decimal, date)
+
+
+class Meanings:
+    """Gives out the numbers; they compare with each other only.
+
+    >>> from pyjoinopt.plan.expressions import Attribute, call, reference
+    >>> a, b = reference(Attribute(0, 1, "a")), reference(Attribute(1, 2, "b"))
+    >>> meanings = Meanings()
+    >>> meanings(call("LessThan", a, b)) == meanings(call("Not", call("LessThanOrEqual", b, a)))
+    True
+    """
+
+    def __init__(self) -> None:
+        #: Results for whoever works with numbered expressions, by the ids of these, which live as long as this does.
+        self.memo: dict[Any, Any] = {}
+        self._numbers: dict[Any, int] = {}
+        self._known: dict[int, int] = {}
+        self._chains: dict[int, tuple[int, ...]] = {}
+        self._uncertain: set[int] = set()
+        self._alive: list[Expression] = []  # ids stay unique while their expressions live
+
+    def __call__(self, root: Expression) -> int:
+        """The number of an expression."""
+        known = self._known
+        if id(root) in known:
+            return known[id(root)]
+        stack = [root]
+        while stack:
+            e = stack[-1]
+            missing = [c for c in e.children if id(c) not in known]
+            if id(e) in known:
+                stack.pop()
+            elif missing:
+                stack.extend(missing)
+            else:
+                stack.pop()
+                known[id(e)] = self._number(e)
+                self._alive.append(e)
+        return known[id(root)]
+
+    def replaceable(self, one: Expression, other: Expression) -> bool:
+        """True if one may certainly stand for the other."""
+        number = self(one)
+        return number == self(other) and (number not in self._uncertain or one.same(other))
+
+    def _number(self, e: Expression) -> int:
+        below = tuple([self._known[id(c)] for c in e.children])
+        key, certain = self._key(e, below)
+        number = self._numbers.setdefault(key, len(self._numbers))
+        if not certain or not self._uncertain.isdisjoint(below):
+            self._uncertain.add(number)
+        if e.kind in _CHAINS and key[0] == e.kind:
+            self._chains[number] = key[3]
+        return number
+
+    def _key(self, e: Expression, below: tuple[int, ...]) -> tuple[Any, bool]:
+        kind = e.kind
+        if not e.deterministic:
+            return ("itself", id(e)), True
+        if kind == "AttributeReference" and e.attribute is not None:
+            return ("column", e.attribute.bit), True
+        if kind == "Literal" and (e.value is None or isinstance(e.value, _VALUES)):
+            return ("literal", e.type, type(e.value), e.value), True
+        if kind in ("EqualTo", "EqualNullSafe"):
+            return (kind, *sorted(below)), True
+        if kind == "Not" and e.children[0].kind in _NEGATED:
+            inner = e.children[0]
+            kind, below = _NEGATED[inner.kind], tuple([self._known[id(c)] for c in inner.children])
+        if kind in _MIRRORED:
+            return (_MIRRORED[kind], *reversed(below)), True
+        if kind in ("LessThan", "LessThanOrEqual"):
+            return (kind, *below), True
+        ansi = e.flags & ANSI
+        if kind in _CHAINS:
+            parts = tuple(sorted(part for c, n in zip(e.children, below) for part in self._parts(e, c, n)))
+            return (kind, e.type, ansi, parts if len(parts) <= _LONGEST_CHAIN else tuple(sorted(below))), True
+        if kind == "In":
+            return (kind, below[0], *sorted(below[1:])), True
+        if kind in _PLAIN:
+            return (kind, e.type, ansi, below), True
+        if kind in _PARAMETERS:
+            return (kind, e.type, ansi, *(e.info.get(p) for p in _PARAMETERS[kind]), below), True
+        if e.plan is not None or kind in _APART or kind == "Literal":
+            if e.sem is None:
+                return ("itself", id(e)), True
+            return (("sem", e.sem) if e.number is not None else ("sem", e.sem, below)), True
+        return (kind, e.type, ansi, e.text, e.info.get("name"), below), False
+
+    def _parts(self, e: Expression, child: Expression, number: int) -> tuple[int, ...]:
+        same_chain = child.kind == e.kind and child.type == e.type and child.flags & ANSI == e.flags & ANSI
+        return self._chains.get(number, (number,)) if same_chain else (number,)
+
+
+class PredicateSet:
+    """Predicates in the order they were added, those that say the same once (Catalyst's `ExpressionSet`)."""
+
+    __slots__ = ("meanings", "_by_number")
+
+    def __init__(self, meanings: Meanings, predicates: Iterable[Expression] = ()) -> None:
+        self.meanings = meanings
+        self._by_number: dict[int, Expression] = {}
+        self.update(predicates)
+
+    def add(self, predicate: Expression) -> None:
+        self._by_number.setdefault(self.meanings(predicate), predicate)
+
+    def update(self, predicates: Iterable[Expression]) -> None:
+        if isinstance(predicates, PredicateSet) and predicates.meanings is self.meanings:
+            for number, predicate in predicates._by_number.items():
+                self._by_number.setdefault(number, predicate)
+            return
+        for predicate in predicates:
+            self.add(predicate)
+
+    def get(self, predicate: Expression) -> Expression | None:
+        """The one in the set that says the same."""
+        return self._by_number.get(self.meanings(predicate))
+
+    def without(self, other: PredicateSet) -> list[Expression]:
+        """Those that the other set, of the same `Meanings`, does not say."""
+        return [p for n, p in self._by_number.items() if n not in other._by_number]
+
+    def __contains__(self, predicate: Expression) -> bool:
+        return self.meanings(predicate) in self._by_number
+
+    def __iter__(self) -> Iterator[Expression]:
+        return iter(self._by_number.values())
+
+    def __len__(self) -> int:
+        return len(self._by_number)

@@ -1,0 +1,60 @@
+"""Which predicates may be moved, and what a group of them becomes on its way down: shared by the parts of push-down.
+
+Two manners. *Faithful* moves what Catalyst moves: whatever is deterministic. The *safe* manner, for plans that users
+get back, leaves Python UDFs, subqueries and references to outer queries where they were written, and never lets a
+predicate that may fail (a cast or a division under ANSI) meet a row that it did not meet before: on such a row it
+would raise an error that the query as written does not raise.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from pyjoinopt.plan import safety
+from pyjoinopt.plan.expressions import FOLDABLE, THROWABLE, TRUE, Expression, rewrite
+from pyjoinopt.plan.outer_reads import row_references
+
+
+@dataclass(slots=True)
+class Passage:
+    """Conjuncts that pass a node (in terms of what is below it), those that stay above, and whether any was changed."""
+
+    below: deque[Expression]
+    above: list[Expression]
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to move.
+
+    Attributes:
+        faithful: move whatever Catalyst moves.
+        avoid_double_evaluation: see `push_down_predicates`.
+    """
+
+    faithful: bool = False
+    avoid_double_evaluation: bool = True
+
+    def movable(self, predicate: Expression) -> bool:
+        """Whether it may be moved at all, wherever to."""
+        return predicate.deterministic if self.faithful else safety.movable(predicate)
+
+    def to_more_rows(self, predicate: Expression) -> bool:
+        """Whether it may be evaluated on rows that do not reach it as the query is written."""
+        return self.faithful or not may_fail(predicate)
+
+    def reads(self, predicate: Expression) -> int:
+        """The attributes that it reads of its row."""
+        return row_references(predicate)
+
+
+def may_fail(predicate: Expression) -> bool:
+    """True if it might answer on some rows and raise an error on others.
+
+    What is constant does not count: it answers on all rows or on none, and Spark computes it before it reads any.
+    """
+    if predicate.contains & FOLDABLE:
+        predicate = rewrite(predicate, lambda e: TRUE if e.flags & FOLDABLE and not e.contains & THROWABLE else e)
+    return safety.may_throw(predicate)

@@ -1,0 +1,67 @@
+"""RewriteExceptAll: count each row, +1 on the left and -1 on the right, and put out what is left over.
+
+EXCEPT ALL takes rows away one by one: three times (1, NULL) on the left and once on the right leaves it twice. No join
+can say that, a sum can:
+
+    SELECT c FROM x EXCEPT ALL SELECT d FROM y
+
+    SELECT c
+    FROM (SELECT c, sum(vcol) AS sum FROM (SELECT 1 AS vcol, c FROM x UNION ALL SELECT -1, d FROM y) GROUP BY c)
+    WHERE sum > 0        -- and every row of it `sum` times
+
+The last step is the generator `replicate_rows(sum, c)`. Grouping takes NULLs as equal, as set operations do. The union
+compares columns by position and calls them as the left side does, so the result has the left side's columns.
+"""
+
+from __future__ import annotations
+
+from pyjoinopt.plan import make
+from pyjoinopt.plan.expressions import call, reference
+from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
+from pyjoinopt.plan.tree import transform_down
+
+
+def rewrite_except_all(plan: LogicalPlan, *, fresh: make.Fresh) -> LogicalPlan:
+    """Every EXCEPT ALL becomes a union, a sum, a filter and a generator (Catalyst's `RewriteExceptAll`).
+
+    Args:
+        plan: any plan; cached sub-plans stay as they are.
+        fresh: for the counting columns.
+
+    Returns:
+        The plan, the very same object if it has no EXCEPT ALL.
+
+    >>> from pyjoinopt.plan.expressions import Attribute
+    >>> from pyjoinopt.plan.nodes import relation, show
+    >>> x, y = relation("x", [Attribute(0, 1, "c")]), relation("y", [Attribute(1, 2, "d")])
+    >>> except_all = LogicalPlan("Except", (x, y), x.output, info={"all": True})
+    >>> print(show(rewrite_except_all(except_all, fresh=make.Fresh(2))))
+    Project c
+      Generate replicaterows(sum, c)
+        Filter (sum > 0)
+          Aggregate c, c, aggregateexpression(sum(vcol)) AS sum
+            Union
+              Project 1 AS vcol, c
+                LocalRelation x
+              Project -1 AS vcol, d
+                LocalRelation y
+    """
+
+    def rewritten(node: LogicalPlan) -> LogicalPlan:
+        if node.kind != "Except" or node.cached or not node.info.get("all"):
+            return node
+        left, right = node.children
+        both = make.union([_counted(left, 1, fresh), _counted(right, -1, fresh)])
+        total = fresh.alias(make.aggregate_call("Sum", reference(both.output[0])), "sum")
+        assert total.attribute is not None
+        columns = [reference(a) for a in left.output]
+        sums = make.aggregate(columns, [*columns, total], both)
+        left_over = Filter(call("GreaterThan", reference(total.attribute), make.constant(0, "bigint")), sums)
+        return make.pick(left.output, make.replicate_rows(total.attribute, left.output, left_over))
+
+    return transform_down(plan, rewritten)
+
+
+def _counted(side: LogicalPlan, by: int, fresh: make.Fresh) -> Project:
+    count = fresh.alias(make.constant(by, "bigint"), "vcol", nullable=False)
+    return Project((count, *(reference(a) for a in side.output)), side)

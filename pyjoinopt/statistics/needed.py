@@ -1,0 +1,40 @@
+"""Which columns a plan computes with: of a wide table only these are worth knowing about.
+
+A column that is only handed upwards decides nothing. What counts is everything below a predicate, a key, an alias or
+any other expression, and whatever an operator compares as a whole row or passes on under a new identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyjoinopt.plan.nodes import LogicalPlan, Project
+
+#: Operators that look at whole rows, or give their columns new identities.
+_WHOLE_ROWS = frozenset("Distinct Union Intersect Except CTERelationDef UnionLoop".split())
+
+
+def needed_columns(nodes: Iterable[LogicalPlan]) -> int:
+    """The set of attributes that some node computes with.
+
+    >>> from pyjoinopt.plan.expressions import Attribute, call, reference
+    >>> from pyjoinopt.plan.nodes import Filter, relation
+    >>> a, b = Attribute(0, 0, "a"), Attribute(1, 1, "b")
+    >>> kept = Filter(call("IsNotNull", reference(b)), relation("t", [a, b]))
+    >>> bin(needed_columns([Project((reference(a), reference(b)), kept), kept]))
+    '0b10'
+    """
+    needed = 0
+    for node in nodes:
+        if isinstance(node, Project):
+            for expression in node.expressions:
+                if expression.kind != "AttributeReference":
+                    needed |= expression.references
+        else:
+            needed |= node.references
+        if node.kind in _WHOLE_ROWS:
+            for child in node.children:
+                needed |= child.output_set
+        for bit in node.info.get("keys") or ():
+            needed |= 1 << bit
+    return needed

@@ -1,0 +1,64 @@
+"""Intervals of one column's values: what comparisons narrow a column to, and which share of its rows that keeps.
+
+An interval of whole numbers ends half a step beyond the first and the last number in it; see `histogram`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from pyjoinopt.plan.expressions import Attribute
+from pyjoinopt.statistics.histogram import share_between, values_between
+from pyjoinopt.statistics.relation import WHOLE_NUMBERS, ColumnStatistics
+
+Interval = tuple[float, float]
+EVERYTHING: Interval = (-math.inf, math.inf)
+
+
+def step_of(attribute: Attribute) -> float:
+    """1 if its values are whole numbers (days count as such), else 0."""
+    return 1.0 if attribute.type in WHOLE_NUMBERS else 0.0
+
+
+def narrow(interval: Interval, kind: str, value: float, step: float) -> Interval:
+    """The interval after one more comparison (its kind as Catalyst names it) with a constant.
+
+    >>> narrow((0.5, 9.5), "LessThan", 5.0, 1.0), narrow((0.0, 9.0), "GreaterThanOrEqual", 5.0, 0.0)
+    ((0.5, 4.5), (5.0, 9.0))
+    """
+    low, high = interval
+    if step and math.isfinite(value):
+        down = kind in ("LessThanOrEqual", "GreaterThan")
+        value = math.floor(value) + 0.5 if down else math.ceil(value) - 0.5
+    return (low, min(high, value)) if kind.startswith("Less") else (max(low, value), high)
+
+
+def fraction(known: ColumnStatistics, interval: Interval, step: float) -> float | None:
+    """Share of the column's values, NULL not counted, that lie in the interval; None if its range is unknown."""
+    if known.min is None or known.max is None:
+        return None
+    first, last = known.min - step / 2, known.max + step / 2
+    low, high = max(first, interval[0]), min(last, interval[1])
+    if low > high or step and low == high:
+        return 0.0
+    if known.bins:
+        share = share_between(known.bins, low, high, step)
+    else:
+        share = (high - low) / (last - first) if last > first else 1.0
+    return max(share, 1.0 / known.ndv if known.ndv else 0.0)
+
+
+def narrowed(known: ColumnStatistics, interval: Interval, step: float) -> ColumnStatistics:
+    """The column when only values of the interval are left."""
+    share = fraction(known, interval, step)
+    if share is None or known.min is None or known.max is None:
+        return known
+    low, high = max(known.min, interval[0] + step / 2), min(known.max, interval[1] - step / 2)
+    ndv = known.ndv
+    if ndv is not None:
+        if known.bins:
+            held = sum(b.ndv for b in known.bins)  # values on the border of two bins count in both
+            share = values_between(known.bins, *interval, step) / held
+        ndv = max(1.0, ndv * share)
+    return replace(known, ndv=ndv, min=low, max=max(low, high), nulls=0.0, bins=())

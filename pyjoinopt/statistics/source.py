@@ -1,0 +1,206 @@
+"""Where counts come from: the one Protocol behind which every source of statistics stands, and users' own sources.
+
+A source is asked about one relation at a time and says what it knows, or None. The ladder (`leaves`) asks one after the
+other, the best first, until one knows the number of rows. A source of your own comes before all that are built in:
+
+    class OurCatalogue:
+        name = "our catalogue"
+
+        def lookup(self, relation):
+            entry = ask_the_catalogue(relation.name)
+            return Known(rows=entry.count, columns={"id": Column(ndv=entry.count)}) if entry else None
+
+    pyjoinopt.statistics.register(OurCatalogue())
+
+It is asked under every setting of the option `statistics` but "none". What it raises costs one warning, and the ladder
+goes on without it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Protocol, runtime_checkable
+
+from pyjoinopt.plan.nodes import LogicalPlan
+
+#: A bound as people have it; text has no bounds here.
+Bound = int | float | Decimal | datetime.date | datetime.datetime | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What is known of a column's values; None where something is not known.
+
+    Attributes:
+        ndv: number of distinct values, NULL not counted.
+        min, max: bounds: numbers, dates or timestamps (without a zone: UTC).
+        nulls: number of rows in which the column is NULL.
+        avg_len: bytes of a value in memory.
+        details: whatever else a built-in source tells, such as a histogram.
+    """
+
+    ndv: float | None = None
+    min: Bound | None = None
+    max: Bound | None = None
+    nulls: float | None = None
+    avg_len: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Which files a relation reads.
+
+    Attributes:
+        id: a hash over path, length and modification time of every file: another one as soon as a file changes.
+        schema: a hash over format, columns and reader options.
+        count, bytes: how many there are, and their size.
+        newest: the latest modification time, in seconds since the epoch.
+    """
+
+    id: str
+    schema: str
+    count: int
+    bytes: int
+    newest: float
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation of a plan, as it is described to a source.
+
+    Attributes:
+        name: of the table, or the last part of the path; not necessarily unique.
+        kind: "file", "hive", "v2", "jdbc", "memory", "rdd", or Spark's class name of the leaf.
+        format: of files: "parquet", "orc", "csv", ...; otherwise empty.
+        columns: name -> Spark's type, in order.
+        needed: names of the columns that the query computes with; to know more is no use.
+        bytes: what Spark takes its size to be, if it has an idea.
+        files: which files it reads; None where that is unknown or was not asked for.
+        leaf: the plan's node.
+    """
+
+    name: str
+    kind: str = ""
+    format: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    needed: frozenset[str] = frozenset()
+    bytes: float | None = None
+    files: Files | None = None
+    leaf: LogicalPlan | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a source knows of a relation.
+
+    Attributes:
+        rows: how many; None if only columns or bytes are known: then another source is asked for the rows.
+        bytes: size in memory or on disk.
+        columns: by name; any subset.
+        exact: the rows were counted and are the present ones. An exact count may be the ground of a broadcast hint.
+        source: who says so; empty for the source's own name.
+        gathered: when, in seconds since the epoch; None for now.
+        note: a weakness, for people.
+    """
+
+    rows: float | None = None
+    bytes: float | None = None
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    exact: bool = False
+    source: str = ""
+    gathered: float | None = None
+    note: str = ""
+
+
+@runtime_checkable
+class StatisticsSource(Protocol):
+    """Somebody who may know how many rows a relation has.
+
+    A source may also have a method `prepare(relations: Sequence[Relation]) -> None`. It is called once a plan, before
+    any `lookup`, with all relations that no better source knows, so that one question can be asked for all of them.
+    """
+
+    name: str
+
+    def lookup(self, relation: Relation) -> Known | None:
+        """What is known of a relation, or None. Should take milliseconds: a query is being planned."""
+        ...
+
+
+_registered: list[StatisticsSource] = []
+_warned: set[str] = set()
+
+
+def register(source: StatisticsSource) -> None:
+    """Ask this source before all others, from now on and in this process; the last one registered comes first.
+
+    One of the same name is replaced.
+
+    Raises:
+        TypeError: it has no `name`, or no method `lookup`.
+    """
+    name = getattr(source, "name", None)
+    if not isinstance(name, str) or not name or not callable(getattr(source, "lookup", None)):
+        raise TypeError(f"a source has a name (str) and a method lookup(relation), {type(source).__name__} has not")
+    unregister(name)
+    _registered.insert(0, source)
+
+
+def unregister(source: StatisticsSource | str) -> bool:
+    """Ask a source, or that of this name, no longer. True if there was one."""
+    before = len(_registered)
+    _registered[:] = [known for known in _registered if known is not source and known.name != source]
+    return len(_registered) < before
+
+
+def registered() -> tuple[StatisticsSource, ...]:
+    """The sources of users, in the order in which they are asked."""
+    return tuple(_registered)
+
+
+def prepare(source: StatisticsSource, relations: Sequence[Relation]) -> None:
+    """Tell a source what it will be asked, if it wants to know."""
+    hook = getattr(source, "prepare", None)
+    if hook is None:
+        return
+    try:
+        hook(relations)
+    except Exception as error:
+        warn_once(source.name, f"{type(error).__name__}: {error}")
+
+
+def answer(source: StatisticsSource, relation: Relation) -> Known | None:
+    """What a source says, checked. Whatever is wrong with it costs one warning."""
+    try:
+        known = source.lookup(relation)
+        if known is not None:
+            _check(known)
+    except Exception as error:
+        warn_once(source.name, f"{type(error).__name__}: {error}")
+        return None
+    return known
+
+
+def _check(known: Known) -> None:
+    if not isinstance(known, Known):
+        raise TypeError(f"lookup gives a pyjoinopt.statistics.Known or None, not {type(known).__name__}")
+    for value in (known.rows, known.bytes):
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise ValueError(f"{value!r} is no number of rows or bytes")
+    if not isinstance(known.columns, Mapping) or not all(isinstance(c, Column) for c in known.columns.values()):
+        raise TypeError("columns is a mapping from names to pyjoinopt.statistics.Column")
+
+
+def warn_once(name: str, problem: str) -> None:
+    """One warning a source and process, however often it fails."""
+    if name not in _warned:
+        _warned.add(name)
+        warnings.warn(
+            f"the statistics source {name!r} failed and is passed over: {problem}", RuntimeWarning, stacklevel=2
+        )

@@ -1,0 +1,258 @@
+"""The one store in which statistics outlive a session: an SQLite file that many processes read and write at once.
+
+An entry belongs to *files*, not to a table's name: its key is the hash over paths, lengths and modification times, and
+the hash over the schema. A table that changed has another key, so nothing in here is ever wrong, only unused; entries
+that were not used for longest go when the file grows too large.
+
+The store is a convenience. Whatever is wrong with it (read-only, locked, full, cut short, not ours) costs one warning,
+and planning goes on without it. A file that SQLite finds broken is moved aside and a new one begun; the crash of a
+writer leaves what was committed, SQLite's write-ahead log sees to that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from filelock import FileLock
+
+from pyjoinopt.statistics.protocol import column_from, facts_of
+from pyjoinopt.statistics.source import Files, Known
+from pyjoinopt.statistics.store_file import BROKEN, NotOurs, is_broken, is_locked, open_file, set_aside, warn_once
+
+T = TypeVar("T")
+Key = tuple[str, str]
+
+#: The file may grow to this.
+MAX_BYTES = 256 << 20
+#: After it was found locked the store is left alone for so many seconds.
+PAUSE = 60.0
+#: `used` is written anew only if it is older than this many seconds: a reader should not have to write.
+DAY = 86400.0
+
+
+class Store:
+    """One store; opened when it is first needed, one connection a process.
+
+    Args:
+        path: the file. Its folder is made.
+        max_bytes: see `MAX_BYTES`.
+
+    >>> store = Store(Path(tempfile.mkdtemp()) / "statistics.sqlite")
+    >>> key = Files("id", "schema", 1, 100, 0.0)
+    >>> store.put({key: Known(3.0, source="footers")}, {key: "t"})
+    >>> store.get([key])["id", "schema"][0].rows
+    3.0
+    """
+
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+        self.path = path
+        self.max_bytes = max_bytes
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+        self._writable = True
+        self._not_before = 0.0
+
+    # -- relations -----------------------------------------------------------------------------------------------
+
+    def get(self, files: Iterable[Files]) -> dict[Key, tuple[Known, frozenset[str] | None]]:
+        """What is remembered, by (id, schema): the statistics, and which columns were asked for (None: all)."""
+        keys = [(f.id, f.schema) for f in files]
+
+        def work(connection: sqlite3.Connection) -> dict[Key, tuple[Known, frozenset[str] | None]]:
+            found, stale = {}, []
+            for key in keys:
+                row = connection.execute(
+                    "SELECT rows, bytes, exact, source, note, gathered, asked, columns, used FROM relation "
+                    "WHERE id = ? AND schema = ?", key
+                ).fetchone()  # fmt: skip
+                if row is None:
+                    continue
+                columns = {name: column_from(facts) for name, facts in json.loads(row[7]).items()}
+                known = Known(row[0], row[1], columns, bool(row[2]), row[3], row[5], row[4])
+                found[key] = known, None if row[6] is None else frozenset(json.loads(row[6]))
+                if row[8] < time.time() - DAY:
+                    stale.append(key)
+            if stale and self._writable:
+                self._touch(connection, stale)
+            return found
+
+        return self._run(work, {})
+
+    def put(
+        self,
+        known: Mapping[Files, Known],
+        names: Mapping[Files, str],
+        asked: Mapping[Files, frozenset[str]] | None = None,
+    ) -> None:
+        """Remember statistics; what was known of the same files is replaced.
+
+        Args:
+            known: what to remember.
+            names: of the relations, for people.
+            asked: where only some columns were asked for, which.
+        """
+        now = time.time()
+        rows = []
+        for files, one in known.items():
+            columns = json.dumps({name: facts_of(column) for name, column in one.columns.items()})
+            only = (asked or {}).get(files)
+            rows.append((
+                files.id, files.schema, names.get(files, ""), one.rows, one.bytes, int(one.exact), one.source, one.note,
+                one.gathered or now, now, None if only is None else json.dumps(sorted(only)), columns,
+            ))  # fmt: skip
+        self._write(
+            lambda connection: connection.executemany(
+                "INSERT OR REPLACE INTO relation (id, schema, name, rows, bytes, exact, source, note, gathered, used, "
+                "asked, columns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+            )
+        )  # fmt: skip
+
+    def forget(self, files: Iterable[Files] | None = None) -> None:
+        """Forget what is known of some files, whatever the schema; without an argument everything."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            for table in ("relation", "blob"):
+                if files is None:
+                    connection.execute(f"DELETE FROM {table}")
+                else:
+                    connection.executemany(f"DELETE FROM {table} WHERE id = ?", [(f.id,) for f in files])
+            if files is None:
+                connection.execute("DELETE FROM feedback")
+
+        self._write(work)
+
+    # -- samples, sketches, feedback -----------------------------------------------------------------------------
+
+    def blob(self, files: Files, kind: str) -> bytes | None:
+        """Something larger about some files, such as a sample."""
+
+        def work(connection: sqlite3.Connection) -> bytes | None:
+            row = connection.execute(
+                "SELECT content FROM blob WHERE id = ? AND schema = ? AND kind = ?", (files.id, files.schema, kind)
+            ).fetchone()
+            return None if row is None else bytes(row[0])
+
+        return self._run(work, None)
+
+    def put_blob(self, files: Files, kind: str, content: bytes) -> None:
+        """Remember something larger about some files."""
+        now = time.time()
+        row = (files.id, files.schema, kind, content, now, now)
+        self._write(lambda connection: connection.execute("INSERT OR REPLACE INTO blob VALUES (?, ?, ?, ?, ?, ?)", row))
+
+    def feedback(self, fingerprints: Iterable[str]) -> dict[str, float]:
+        """True row counts that were observed, by what they were of."""
+        wanted = list(fingerprints)
+
+        def work(connection: sqlite3.Connection) -> dict[str, float]:
+            query = "SELECT rows FROM feedback WHERE fingerprint = ?"
+            found = ((f, connection.execute(query, (f,)).fetchone()) for f in wanted)
+            return {f: row[0] for f, row in found if row is not None}
+
+        return self._run(work, {})
+
+    def put_feedback(self, rows: Mapping[str, float]) -> None:
+        """Remember true row counts; the latest counts."""
+        now = time.time()
+        self._write(
+            lambda connection: connection.executemany(
+                "INSERT INTO feedback VALUES (?, ?, ?, 1) ON CONFLICT (fingerprint) DO UPDATE SET "
+                "rows = excluded.rows, observed = excluded.observed, runs = runs + 1",
+                [(fingerprint, count, now) for fingerprint, count in rows.items()],
+            )
+        )
+
+    # -- the file ------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the file; the next question opens it again."""
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _write(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        def transaction(connection: sqlite3.Connection) -> None:
+            if self._writable:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    work(connection)
+                    self._trim(connection)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    with contextlib.suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
+                    raise
+
+        self._run(transaction, None)
+
+    def _touch(self, connection: sqlite3.Connection, keys: list[Key]) -> None:
+        with contextlib.suppress(sqlite3.OperationalError):  # whoever holds the lock is at work; another time, then
+            marks = [(time.time(), *key) for key in keys]
+            connection.executemany("UPDATE relation SET used = ? WHERE id = ? AND schema = ?", marks)
+
+    def _trim(self, connection: sqlite3.Connection) -> None:
+        """The oldest quarter of everything goes until the rest fits."""
+
+        def pragma(name: str) -> int:
+            return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+        for _ in range(20):
+            if (pragma("page_count") - pragma("freelist_count")) * pragma("page_size") <= self.max_bytes:
+                return
+            for table, age in (("blob", "used"), ("relation", "used"), ("feedback", "observed")):
+                connection.execute(
+                    f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} ORDER BY {age} "
+                    f"LIMIT (SELECT (COUNT(*) + 3) / 4 FROM {table}))"
+                )
+
+    def _run(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """`work`, or `otherwise` if the store fails. A broken file is replaced, and `work` tried once more."""
+        with self._lock:
+            if time.monotonic() < self._not_before:
+                return otherwise
+            for attempt in (1, 2):
+                try:
+                    return work(self._open())
+                except (sqlite3.Error, OSError, ValueError, NotOurs) as error:
+                    if attempt == 1 and isinstance(error, BROKEN) and self._replaced(error):
+                        continue
+                    self._give_up(error)
+                    break
+            return otherwise
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None or self._process != os.getpid():
+            # A connection must not be used, nor closed, on the other side of a fork.
+            self._connection, writable = open_file(self.path)
+            self._process = os.getpid()
+            if not writable:
+                self._writable = False
+        return self._connection
+
+    def _replaced(self, error: Exception) -> bool:
+        if not is_broken(error):
+            return False
+        self.close()
+        try:
+            with FileLock(f"{self.path}.lock", timeout=5):
+                return set_aside(self.path, error)
+        except (OSError, TimeoutError):
+            return False
+
+    def _give_up(self, error: Exception) -> None:
+        self.close()
+        warn_once(self.path, str(error))
+        if "readonly" in str(error) or "read-only" in str(error):
+            self._writable = False
+        else:
+            self._not_before = time.monotonic() + (PAUSE if is_locked(error) else float("inf"))

@@ -1,0 +1,164 @@
+"""The store's file: where it lies, how it is opened, and what happens to one that is broken."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+import warnings
+from pathlib import Path
+
+import platformdirs
+from filelock import FileLock
+
+#: Of the tables below. A store of a later version is left alone.
+VERSION = 1
+#: Marks the file as ours: "pyjo".
+APPLICATION = 0x70796A6F
+#: Seconds to wait for another process that is writing.
+PATIENCE = 1.0
+
+_TABLES = """
+CREATE TABLE relation (
+    id TEXT, schema TEXT, name TEXT, rows REAL, bytes REAL, exact INTEGER, source TEXT, note TEXT,
+    gathered REAL, used REAL, asked TEXT, columns TEXT, PRIMARY KEY (id, schema));
+CREATE INDEX relation_used ON relation (used);
+CREATE TABLE blob (
+    id TEXT, schema TEXT, kind TEXT, content BLOB, gathered REAL, used REAL, PRIMARY KEY (id, schema, kind));
+CREATE INDEX blob_used ON blob (used);
+CREATE TABLE feedback (fingerprint TEXT PRIMARY KEY, rows REAL, observed REAL, runs INTEGER);
+"""
+
+BROKEN = (sqlite3.Error, ValueError)
+_warned: set[str] = set()
+
+
+class NotOurs(Exception):
+    """The file is a database of something else, or of a later version."""
+
+
+def default_path() -> Path:
+    """`PYJOINOPT_STORE`, or a file in the user's cache folder."""
+    chosen = os.environ.get("PYJOINOPT_STORE")
+    if chosen:
+        return Path(chosen)
+    folder = os.environ.get("PYJOINOPT_CACHE_DIR")
+    return (Path(folder) if folder else platformdirs.user_cache_path("pyjoinopt", appauthor=False)) / "statistics.sqlite"
+
+
+def open_file(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """A connection, and whether it may write.
+
+    Raises:
+        sqlite3.Error, OSError: the file cannot be opened, or is broken.
+        NotOurs: somebody else's database.
+    """
+    with contextlib.suppress(OSError):  # if the folder is missing then, opening the file will say so
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        return _open(path), True
+    except sqlite3.OperationalError as error:
+        if is_locked(error) or is_broken(error) or not path.is_file():
+            raise
+        # A write-ahead log needs a folder that can be written, even to read.
+        connection = _connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1")
+        _check(connection, path)
+        warn_once(path, f"it is read-only ({error})")
+        return connection, False
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = _connect(f"{path.absolute().as_uri()}?mode=rwc")
+    try:
+        if not _check(connection, path):
+            with FileLock(f"{path}.lock", timeout=5):
+                if not _check(connection, path):
+                    _create(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA journal_size_limit = {16 << 20}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether there are tables in it already."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if version == 0 and application == 0:
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise NotOurs("it is the database of another program")
+        return False
+    if application != APPLICATION:
+        raise NotOurs("it is the database of another program")
+    if version != VERSION:
+        raise NotOurs(f"it has version {version}, this pyjoinopt writes version {VERSION}")
+    return True
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.executescript(
+        f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
+    )
+
+
+def is_locked(error: Exception) -> bool:
+    """Somebody else is writing, and takes long."""
+    return isinstance(error, (sqlite3.OperationalError, TimeoutError)) and (
+        "locked" in str(error) or "busy" in str(error) or isinstance(error, TimeoutError)
+    )
+
+
+def is_broken(error: Exception) -> bool:
+    """The file is no database, or a damaged one."""
+    text = str(error)
+    if isinstance(error, sqlite3.OperationalError):
+        return "no such table" in text or "no such column" in text or "disk I/O error" in text
+    return isinstance(error, (sqlite3.DatabaseError, ValueError))
+
+
+def set_aside(path: Path, error: Exception) -> bool:
+    """Move a broken file out of the way, so that a new one can be begun; to be called under the lock.
+
+    Returns:
+        True if it is worth to try again: also if another process was faster.
+    """
+    if not _is_sound(path):
+        aside = path.with_name(f"{path.name}.broken")
+        os.replace(path, aside)
+        for suffix in ("-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(f"{path}{suffix}")
+        warn_once(path, f"it is broken ({error}); it was moved to {aside.name}, and a new one is begun", broken=True)
+    return True
+
+
+def _is_sound(path: Path) -> bool:
+    if not path.exists():
+        return True
+    try:
+        connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
+        try:
+            return _check(connection, path) and connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+        finally:
+            connection.close()
+    except sqlite3.OperationalError as error:
+        return not is_broken(error)
+    except (sqlite3.Error, NotOurs):
+        return False
+
+
+def warn_once(path: Path, problem: str, broken: bool = False) -> None:
+    """One warning a file and process, however often it fails."""
+    key = f"{path}{time.time() if broken else ''}"
+    if key not in _warned:
+        _warned.add(key)
+        remedy = "" if broken else "; statistics are not remembered (spark.pyjoinopt.store names another file, or 'off')"
+        warnings.warn(f"the store of statistics {path}: {problem}{remedy}", RuntimeWarning, stacklevel=3)

@@ -1,0 +1,54 @@
+"""What can be sorted and what can be hashed, beside Spark's own answer for the same types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyjoinopt.physical.key_types import is_binary_stable, is_orderable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TYPES = (
+    "int|string|binary|boolean|date|timestamp|timestamp_ntz|void|decimal(38,2)|char(5)|varchar(7)|interval|"
+    "interval year to month|interval day to second|interval hour to minute|map<int,int>|array<int>|array<map<int,int>>|"
+    "array<struct<a:int,b:map<int,string>>>|array<struct<map:int,`b:c,<`:string>>|array<struct<a:struct<b:interval>>>"
+).split("|")
+RECENT_TYPES = (
+    "variant|array<variant>|string collate UTF8_LCASE|string collate UNICODE|string collate UTF8_BINARY|"
+    "string collate UTF8_BINARY_RTRIM|array<string collate UNICODE_CI>|map<string collate UTF8_LCASE,int>|"
+    "array<struct<a:int,b:map<int,array<string collate UTF8_LCASE>>>>|array<struct<variant:int,collate:string>>"
+).split("|")
+
+
+@pytest.mark.parametrize(
+    ("type", "orderable", "stable"),
+    [
+        ("bigint", True, True), ("map<int,int>", False, True), ("struct<a:int,b:array<variant>>", False, True),
+        ("struct<map:int,interval:string>", True, True), ("interval", False, True),
+        ("interval day to second", True, True), ("geometry(4326)", False, True), ("geography(any)", False, True),
+        ("string collate UTF8_LCASE", True, False), ("string collate UTF8_BINARY", True, True),
+        ("array<struct<a:decimal(10,2),b:map<string collate UNICODE,int>>>", False, False),
+        ("struct<`a:b`:map<int,int>>", False, True), ("struct<`a:map<int,int>`:int>", True, True),
+    ],
+)  # fmt: skip
+def test_types(type: str, orderable: bool, stable: bool) -> None:
+    assert (is_orderable(type), is_binary_stable(type)) == (orderable, stable)
+
+
+def test_the_same_as_spark(spark: SparkSession) -> None:
+    jvm = spark._jvm
+    catalyst = "org.apache.spark.sql.catalyst"
+    ordering = getattr(getattr(jvm, f"{catalyst}.expressions.RowOrdering$"), "MODULE$")
+    rows = getattr(getattr(jvm, f"{catalyst}.util.UnsafeRowUtils$"), "MODULE$")
+    recent = spark.version >= "4"
+    different = []
+    for text in TYPES + (RECENT_TYPES if recent else []):
+        data_type = jvm.org.apache.spark.sql.types.DataType.fromDDL(text)
+        name = data_type.catalogString()
+        theirs = ordering.isOrderable(data_type), rows.isBinaryStable(data_type) if recent else True
+        if theirs != (is_orderable(name), is_binary_stable(name)):
+            different.append((name, theirs))
+    assert different == []

@@ -1,0 +1,337 @@
+"""INTERSECT, EXCEPT and DISTINCT in terms of other operators: by hand, beside Catalyst, and by the rows they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.plan import make
+from pyjoinopt.plan.nodes import ANTI, SEMI, Aggregate, Filter, Join, LogicalPlan, Project, show
+from pyjoinopt.plan.tree import post_order
+from pyjoinopt.rules.batches import SPARK_BATCHES, run_batch
+from pyjoinopt.rules.catalog import RULES
+from pyjoinopt.rules.context import RuleContext
+from pyjoinopt.rules.replace_distinct_with_aggregate import replace_distinct_with_aggregate
+from pyjoinopt.rules.replace_except_with_anti_join import replace_except_with_anti_join
+from pyjoinopt.rules.replace_except_with_filter import SETTING, replace_except_with_filter
+from pyjoinopt.rules.replace_intersect_with_semi_join import replace_intersect_with_semi_join
+from tests.rules.oracle import Canon, Oracle, Tally
+from tests.rules.states import compare, context_of
+from tests.support.compare import assert_same_rows
+from tests.support.letters import Letters
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Spark's order.
+FAMILY = (
+    "RewriteExceptAll", "RewriteIntersectAll", "ReplaceIntersectWithSemiJoin", "ReplaceExceptWithFilter",
+    "ReplaceExceptWithAntiJoin", "ReplaceDistinctWithAggregate",
+)  # fmt: skip
+OPERATIONS = ("INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL")
+
+
+# -- without Spark ---------------------------------------------------------------------------------------------------
+
+
+def operation(kind: str, left: LogicalPlan, right: LogicalPlan, every: bool = False) -> LogicalPlan:
+    return LogicalPlan(kind, (left, right), left.output, info={"all": every})
+
+
+@pytest.fixture
+def w() -> Letters:
+    return Letters()
+
+
+def test_distinct_groups_by_all_columns(w: Letters) -> None:
+    x = w.relation("x", "a b")
+    plan = replace_distinct_with_aggregate(make.distinct(x))
+    assert isinstance(plan, Aggregate) and plan.group_only and plan.output == x.output and plan.child is x
+
+
+def test_nested_distincts_are_all_replaced(w: Letters) -> None:
+    plan = replace_distinct_with_aggregate(make.distinct(make.distinct(w.relation("x", "a"))))
+    assert [node.kind for node in post_order(plan)] == ["LocalRelation", "Aggregate", "Aggregate"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "join_type", "rule"),
+    [("Intersect", SEMI, replace_intersect_with_semi_join), ("Except", ANTI, replace_except_with_anti_join)],
+)
+def test_set_operations_compare_null_safely(kind: str, join_type: str, rule, w: Letters) -> None:  # type: ignore[no-untyped-def]
+    x, y = w.relation("x", "a b"), w.relation("y", "c d")
+    plan = rule(operation(kind, x, y))
+    (join,) = plan.children
+    assert plan.kind == "Distinct" and plan.output == x.output
+    assert isinstance(join, Join) and join.join_type == join_type and str(join.condition) == "((a <=> c) AND (b <=> d))"
+
+
+def test_a_duplicate_column_is_compared_at_each_place(w: Letters) -> None:
+    x, y = w.project("a a", w.relation("x", "a")), w.relation("y", "c d")
+    (join,) = replace_except_with_anti_join(operation("Except", x, y)).children
+    assert str(join.expressions[0]) == "((a <=> c) AND (a <=> d))"
+
+
+def test_all_and_distinct_are_different_rules(w: Letters) -> None:
+    x, y, context = w.relation("x", "a"), w.relation("y", "b"), RuleContext(make.Fresh(10))
+    for kind, every, rules in [
+        ("Except", True, {"RewriteExceptAll"}), ("Intersect", True, {"RewriteIntersectAll"}),
+        ("Except", False, {"ReplaceExceptWithAntiJoin"}), ("Intersect", False, {"ReplaceIntersectWithSemiJoin"}),
+    ]:  # fmt: skip
+        plan = operation(kind, x, y, every)
+        assert {name for name in FAMILY if RULES[name].run(plan, context) is not plan} == rules
+
+
+def test_new_columns_are_new_for_each_operation(w: Letters) -> None:
+    x, y, z = w.relation("x", "a"), w.relation("y", "b"), w.relation("z", "c")
+    inner = operation("Except", x, y, True)
+    context = RuleContext(make.Fresh(len(w.columns)))
+    plan = RULES["RewriteExceptAll"].run(operation("Except", inner, z, True), context)
+    made = [e.attribute.bit for n in post_order(plan) for e in n.expressions if e.kind == "Alias" and e.attribute]
+    assert len(made) == len(set(made)) == 6 and min(made) == len(w.columns)
+    assert plan.output == x.output
+
+
+def test_intersect_all_by_hand(w: Letters) -> None:
+    plan = RULES["RewriteIntersectAll"].run(
+        operation("Intersect", w.relation("x", "a"), w.relation("y", "b"), True), RuleContext(make.Fresh(2))
+    )
+    assert show(plan).splitlines() == [
+        "Project a",
+        "  Generate replicaterows(min_count, a)",
+        "    Project a, if((vcol1_count > vcol2_count), vcol2_count, vcol1_count) AS min_count",
+        "      Filter ((vcol1_count >= 1) AND (vcol2_count >= 1))",
+        "        Aggregate a, aggregateexpression(count(vcol1)) AS vcol1_count, "
+        "aggregateexpression(count(vcol2)) AS vcol2_count, a",
+        "          Union",
+        "            Project true AS vcol1, null AS vcol2, a",
+        "              LocalRelation x",
+        "            Project null AS vcol1, true AS vcol2, b",
+        "              LocalRelation y",
+    ]
+
+
+def test_cached_sub_plans_stay(w: Letters) -> None:
+    x, y, context = w.relation("x", "a"), w.relation("y", "b"), RuleContext(make.Fresh(10))
+    for kind, every in [("Except", True), ("Except", False), ("Intersect", True), ("Intersect", False)]:
+        plan = operation(kind, x, y, every)
+        plan.info["cached"] = True
+        assert all(RULES[name].run(plan, context) is plan for name in FAMILY)
+    plan = make.distinct(x)
+    plan.info["cached"] = True
+    assert replace_distinct_with_aggregate(plan) is plan
+
+
+def test_two_thousand_levels(w: Letters) -> None:
+    x, y = w.relation("x", "a"), w.relation("y", "b")
+    plan = x
+    for _ in range(500):
+        plan = operation("Except", make.distinct(operation("Intersect", plan, y)), y)
+    context = RuleContext(make.Fresh(10))
+    for name in FAMILY:
+        plan = RULES[name].run(plan, context)
+    kinds = [node.kind for node in post_order(plan)]
+    assert kinds.count("Join") == 1000 and kinds.count("Aggregate") == 1500 and "Distinct" not in kinds
+
+
+def both_sides(left: LogicalPlan, right: LogicalPlan, bases: tuple[LogicalPlan, LogicalPlan]) -> LogicalPlan:
+    """An EXCEPT of which the JVM said that both sides are the same but for filters."""
+    plan = operation("Except", left, right)
+    for number, node in enumerate({id(n): n for n in (left, right, *bases)}.values(), 1):
+        node.number = number
+    plan.info["sides"] = [left.number, bases[0].number, right.number, bases[1].number]
+    return plan
+
+
+def test_except_with_filter_reads_the_condition_on_the_left(w: Letters) -> None:
+    left = w.relation("t", "a b")
+    right = Filter(w("a = 1"), left)
+    (kept,) = replace_except_with_filter(both_sides(left, right, (left, left))).children
+    assert isinstance(kept, Filter) and kept.child is left
+    assert str(kept.condition) == "(NOT coalesce((a = 1), false))"
+
+
+def test_except_with_filter_merges_filters(w: Letters) -> None:
+    left = w.relation("t", "a b")
+    right = Filter(w("a = 1 and b = 2"), Filter(w("b = 2"), Filter(w("a > 0"), left)))
+    (kept,) = replace_except_with_filter(both_sides(left, right, (left, left))).children
+    assert str(kept.expressions[0]) == "(NOT coalesce(((a > 0) AND ((b = 2) AND (a = 1))), false))"
+
+
+@pytest.mark.parametrize("upper, lower", [("a = 1", "rand() > 0"), ("rand() > 0", "a = 1"), ("raise_error(a)", "b = 1")])
+def test_except_with_filter_refuses_what_cannot_be_one_condition(upper: str, lower: str, w: Letters) -> None:
+    left = w.relation("t", "a b")
+    plan = both_sides(left, Filter(w(upper), Filter(w(lower), left)), (left, left))
+    assert replace_except_with_filter(plan) is plan
+
+
+def test_except_with_filter_needs_the_column_itself(w: Letters) -> None:
+    base = w.relation("t", "a b")
+    swapped = Project((w.alias("a2", "b"),), base)
+    plan = both_sides(swapped, Project((w.alias("a3", "b"),), Filter(w("a = 1"), base)), (base, base))
+    assert replace_except_with_filter(plan) is plan
+
+
+def test_except_with_filter_can_be_switched_off(w: Letters) -> None:
+    left = w.relation("t", "a b")
+    plan = both_sides(left, Filter(w("a = 1"), left), (left, left))
+    assert replace_except_with_filter(plan, conf={SETTING: "false"}) is plan
+    assert replace_except_with_filter(plan, conf={SETTING: "true"}) is not plan
+
+
+def test_except_with_filter_needs_the_sides_that_spark_compared(w: Letters) -> None:
+    left = w.relation("t", "a b")
+    plan = both_sides(left, Filter(w("a = 1"), left), (left, left))
+    limited = make.local_limit(make.constant(1, "int"), left)
+    for changed in (
+        plan.with_children((limited, plan.children[1])),
+        plan.with_children((left, Filter(w("a = 1"), limited))),
+        plan.with_children((w.project("a b", left), plan.children[1])),
+    ):
+        assert replace_except_with_filter(changed) is changed
+
+
+# -- beside Catalyst, and the rows -----------------------------------------------------------------------------------
+
+CASES = [
+    *(f"SELECT a, b FROM x {o} SELECT c, d FROM y" for o in OPERATIONS),
+    *(f"SELECT a, a FROM x {o} SELECT c, d FROM y" for o in OPERATIONS),
+    *(f"SELECT a, b FROM x {o} SELECT d, d FROM y" for o in OPERATIONS),
+    *(f"SELECT s FROM x {o} SELECT t FROM y" for o in OPERATIONS),
+    *(f"SELECT k FROM n {o} SELECT a FROM x" for o in OPERATIONS),  # never NULL on the left, NULLs on the right
+    *(f"SELECT a FROM x {o} SELECT k FROM n" for o in OPERATIONS),
+    *(f"SELECT a FROM x {o} SELECT CAST(k AS BIGINT) FROM n" for o in OPERATIONS),
+    *(f"SELECT a, NULL AS b FROM x {o} SELECT c, 'v' FROM y" for o in OPERATIONS),
+    *(f"SELECT array(a), struct(b) AS r FROM x {o} SELECT array(c), struct(d AS b) FROM y" for o in OPERATIONS),
+    *(f"SELECT * FROM x {o} SELECT * FROM x" for o in OPERATIONS),
+    *(f"SELECT a FROM x {o} SELECT c FROM y WHERE c > 1 {o} SELECT k FROM n" for o in OPERATIONS),
+    *(f"SELECT a FROM x {o} (SELECT c FROM y {p} SELECT k FROM n)" for o in OPERATIONS for p in OPERATIONS),
+    *(f"SELECT a FROM x {o} SELECT c FROM y WHERE EXISTS (SELECT 1 FROM n WHERE k = c)" for o in OPERATIONS),
+    *(f"SELECT a FROM x WHERE a IN (SELECT c FROM y {o} SELECT k FROM n)" for o in OPERATIONS),
+    *(f"SELECT a FROM x {o} SELECT c FROM y ORDER BY a LIMIT 2" for o in OPERATIONS),
+    *(f"SELECT a, b FROM x {o} (SELECT c, d FROM y UNION ALL SELECT k, k FROM n)" for o in OPERATIONS),
+    *(f"SELECT a, count(*) FROM x GROUP BY a {o} SELECT c, count(*) FROM y GROUP BY c" for o in OPERATIONS),
+    *(f"SELECT a FROM x {o} SELECT c FROM y WHERE false" for o in OPERATIONS),
+    "SELECT DISTINCT a FROM x", "SELECT DISTINCT a, a, b + 1 FROM x", "SELECT DISTINCT a FROM (SELECT DISTINCT a, b FROM x)",
+    "SELECT DISTINCT * FROM x JOIN y ON a = c", "SELECT a FROM x UNION SELECT c FROM y", "SELECT DISTINCT 1 FROM x",
+    "SELECT count(DISTINCT a) FROM (SELECT DISTINCT a, s FROM x)",
+    "SELECT DISTINCT a FROM x WHERE a IN (SELECT DISTINCT c FROM y)",
+]  # fmt: skip
+#: EXCEPT over one table; ReplaceExceptWithFilter fires in those that come first.
+FILTERED = [
+    "SELECT a, b FROM x WHERE b = 2 EXCEPT SELECT a, b FROM x WHERE a = 1",
+    "SELECT a, b FROM x EXCEPT SELECT a, b FROM x WHERE a = 1",
+    "SELECT * FROM x EXCEPT SELECT * FROM x WHERE a = 1 AND s LIKE 'v%'",
+    "SELECT * FROM x WHERE b > 0 EXCEPT SELECT * FROM x WHERE a IS NULL",
+    "SELECT * FROM x EXCEPT SELECT * FROM x WHERE a <=> b OR s = 'v1'",
+    "SELECT a, b FROM x EXCEPT SELECT a, b FROM (SELECT * FROM x WHERE b > 0) WHERE a = 1 AND b > 0",
+    "SELECT a, b FROM (SELECT * FROM x WHERE a > 0) WHERE b = 2 EXCEPT SELECT a, b FROM x WHERE a = 1",
+    "SELECT a, b, a + 1 AS f FROM x EXCEPT SELECT a, b, a + 1 AS g FROM x WHERE b = 2",
+    "SELECT p.a, q.b FROM x p JOIN x q ON p.a = q.a EXCEPT SELECT r.a, s.b FROM x r JOIN x s ON r.a = s.a WHERE r.a = 1",
+    "SELECT * FROM n EXCEPT SELECT * FROM n WHERE k > 1",
+    "SELECT a FROM x WHERE a IN (SELECT a FROM x EXCEPT SELECT a FROM x WHERE a = 1)",
+    "(SELECT a, b FROM x EXCEPT SELECT a, b FROM x WHERE a = 1) EXCEPT SELECT a, b FROM x WHERE b = 2",
+    "SELECT * FROM (SELECT a, b FROM x LIMIT 100) EXCEPT SELECT * FROM (SELECT a, b FROM x LIMIT 100) WHERE a = 1",
+    "SELECT * FROM (SELECT a, max(b) AS m FROM x GROUP BY a) EXCEPT "
+    "SELECT * FROM (SELECT a, max(b) AS m FROM x GROUP BY a) WHERE m > 1",
+    "SELECT * FROM (SELECT a, b FROM x INTERSECT SELECT c, d FROM y) EXCEPT "
+    "SELECT * FROM (SELECT a, b FROM x INTERSECT SELECT c, d FROM y) WHERE a = 1",
+]  # fmt: skip
+ANTI_JOINED = [
+    "SELECT a, b FROM x EXCEPT SELECT c, d FROM y WHERE c = 1",  # another table
+    "SELECT a FROM x EXCEPT SELECT a FROM x WHERE b = 2",  # b is not put out
+    "SELECT a, b FROM x EXCEPT SELECT b, a FROM x WHERE a = 1",  # other columns
+    "SELECT a AS f FROM x EXCEPT SELECT a AS f FROM x WHERE a = 1",  # not found by its name
+    "SELECT a, a FROM x EXCEPT SELECT a, a FROM x WHERE a = 1",  # a name twice
+    "SELECT a, b FROM x EXCEPT SELECT a, b FROM x WHERE rand() > 2",
+    "SELECT a, b FROM x EXCEPT SELECT a, b FROM x WHERE a = 1 AND rand() > 2",
+    "SELECT a, b FROM x EXCEPT SELECT a, b FROM x",  # no filter
+    "SELECT a, b FROM x WHERE a = 1 EXCEPT SELECT a, b FROM x",
+    "SELECT a, b FROM x EXCEPT ALL SELECT a, b FROM x WHERE a = 1",
+    "SELECT a, b FROM x EXCEPT SELECT a, b FROM x WHERE a IN (SELECT c FROM y)",
+    "SELECT a, b FROM x WHERE a = (SELECT max(c) FROM y) EXCEPT SELECT a, b FROM x WHERE a = 1",
+    "SELECT * FROM (SELECT a, b FROM x LIMIT 100) EXCEPT SELECT * FROM (SELECT a, b FROM x LIMIT 99) WHERE a = 1",
+]
+#: Here Catalyst takes a wrong column, or forgets a filter, and gives other rows than EXCEPT means.
+SAFER = [
+    "SELECT b AS a FROM x EXCEPT SELECT b AS a FROM x WHERE a = 1",
+    "SELECT a AS b, b AS a FROM x EXCEPT SELECT a AS b, b AS a FROM x WHERE a = 1",
+    "SELECT a, b FROM x EXCEPT SELECT a, b FROM (SELECT * FROM x WHERE rand() > 2) WHERE a = 1",
+]
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    rows = [(1, 1, "v1"), (1, 1, "v1"), (1, None, None), (None, 2, "v2"), (None, None, None), (None, None, None)]
+    rows += [(2, 2, "v1"), (2, 2, None), (1, 2, ""), (3, 1, "v3"), (1, 2, "V1")]
+    others = [(1, 1, "v1"), (None, None, None), (2, 2, "v2"), (1, None, "v1"), (None, 2, None), (4, 4, "v4")] * 2
+    session.createDataFrame(rows, "a int, b int, s string").createOrReplaceTempView("x")
+    session.createDataFrame(others[1:], "c int, d int, t string").createOrReplaceTempView("y")
+    session.sql("SELECT * FROM VALUES (1), (2), (2), (5) AS v(k)").createOrReplaceTempView("n")
+    return session
+
+
+@pytest.fixture
+def oracle(session: SparkSession) -> Iterator[Oracle]:
+    from pyjoinopt.bridge.shim import bridge_for
+
+    with Oracle(bridge_for(session.range(1))) as opened:
+        yield opened
+
+
+def tallied(session: SparkSession, oracle: Oracle, texts: list[str], names: tuple[str, ...] = FAMILY) -> dict[str, Tally]:
+    """Each rule beside Catalyst's own on each query."""
+    tallies = {name: Tally(name) for name in names}
+    for text in texts:
+        compare(oracle, text, [oracle.finished(session.sql(text))], {name: RULES[name] for name in names}, tallies)
+        oracle.release()
+    return tallies
+
+
+def test_every_rule_makes_what_catalyst_makes(session: SparkSession, oracle: Oracle) -> None:
+    tallies = tallied(session, oracle, CASES + FILTERED + ANTI_JOINED)
+    for tally in tallies.values():
+        assert not tally.different, tally.different[0]
+    fired = {name: tally.fired_in_python for name, tally in tallies.items()}
+    # Of the filtered ones, two do their work inside a subquery or below what only the whole batch uncovers.
+    assert fired["ReplaceExceptWithFilter"] == len(FILTERED) - 1
+    assert min(fired.values()) >= 10
+
+
+def test_except_with_filter_is_safer_than_catalyst(session: SparkSession, oracle: Oracle) -> None:
+    tally = tallied(session, oracle, SAFER, ("ReplaceExceptWithFilter",))["ReplaceExceptWithFilter"]
+    assert tally.fired_in_catalyst == len(SAFER) and tally.fired_in_python == 0
+    for text in SAFER:
+        df = session.sql(text)
+        assert pyjoinopt.rules.apply(df, "ReplaceExceptWithFilter") is df
+
+
+def test_the_whole_batch_makes_what_catalyst_makes(session: SparkSession, oracle: Oracle) -> None:
+    """Rule after rule in Python, on nodes that earlier rules made, and in Spark."""
+    (batch,) = (b for b in SPARK_BATCHES if b.name == "Replace Operators")
+    for text in CASES + FILTERED + ANTI_JOINED:
+        start = oracle.finished(session.sql(text))
+        context = context_of(oracle, start)
+        plan = run_batch(start.root, tuple(lambda p, run=run: run(p, context) for _, run in batch.rules))  # type: ignore[misc]
+        theirs = oracle.applied(start, FAMILY)
+        canon = Canon(a.id for a in start.attributes)
+        ours = oracle.built(start, plan)
+        assert canon.plan(theirs.root) == canon.plan(ours.root), f"{text}\n{show(theirs.root)}\n{show(ours.root)}"
+        assert [(a.name, a.type) for a in theirs.root.output] == [(a.name, a.type) for a in ours.root.output]
+        oracle.release()
+
+
+def test_rows_stay(session: SparkSession) -> None:
+    """Spark's own optimizer is kept from the operators, so the rows are those of our rewriting."""
+    for text in CASES[::3] + FILTERED + ANTI_JOINED:
+        if "LIMIT 2" in text:
+            continue
+        expected = session.sql(text)
+        df = expected
+        for name in FAMILY:
+            df = pyjoinopt.rules.apply(df, name)
+        assert_same_rows(expected, df, label=(text, "rewritten"))

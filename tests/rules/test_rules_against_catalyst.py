@@ -1,0 +1,75 @@
+"""Every rule of the catalogue beside Catalyst's own, on the plan states of the TPC queries and on generated plans.
+
+`pytest -s` prints the tables. Of the optimizer's states on the 121 queries the default run takes a sample;
+`--all-states` takes them all (some minutes).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyjoinopt.rules.catalog import RULES
+from tests.rules import generated
+from tests.rules.differences import DIFFERENCES
+from tests.rules.oracle import HEADER, Oracle, Tally
+from tests.rules.states import compare, passages
+from tests.support import tpc
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Of the states of a TPC query, so many at most.
+SAMPLE = 4
+GENERATED = 500
+#: Of the generated queries, so many go through all of Spark's optimizer.
+PASSED = 10
+
+
+@pytest.fixture
+def oracle(spark: SparkSession) -> Iterator[Oracle]:
+    from pyjoinopt.bridge.shim import bridge_for
+
+    with Oracle(bridge_for(spark.range(1))) as opened:
+        yield opened
+
+
+def report(title: str, tallies: dict[str, Tally]) -> None:
+    """Print the table; differences that are not meant fail the test."""
+    print("", title, HEADER, *(tally.row() for tally in tallies.values()), sep="\n")
+    for tally in tallies.values():
+        unmeant = [text for text in tally.different if not DIFFERENCES.covers(tally.rule, text)]
+        assert not unmeant, f"{len(unmeant)} of {tally.plans} plans differ in {tally.rule}:\n{unmeant[0]}"
+
+
+@pytest.mark.parametrize("benchmark", ["tpch", "tpcds"])
+def test_states_of_the_tpc_queries(request: pytest.FixtureRequest, oracle: Oracle, benchmark: str) -> None:
+    session = request.getfixturevalue(benchmark)
+    frames = {f"{benchmark} {n}": session.sql(text) for n, text in tpc.spark_queries(benchmark).items()}
+    tallies = {name: Tally(name) for name in RULES}
+    everything = request.config.getoption("--all-states")
+    for name, states in passages(oracle, frames):
+        some = random.Random(name).sample(states, min(SAMPLE, len(states)))
+        compare(oracle, name, states if everything else some, RULES, tallies)
+    report(f"{benchmark}, {'all' if everything else 'some'} states", tallies)
+    for rule in ("PushDownPredicates", "ColumnPruning", "InferFiltersFromConstraints"):
+        assert tallies[rule].fired_in_python > 20
+
+
+def test_generated_plans(spark: SparkSession, oracle: Oracle) -> None:
+    session = spark.newSession()
+    generated.create_tables(session)
+    tallies = {name: Tally(name) for name in RULES}
+    for number, text in enumerate(generated.queries(GENERATED)):
+        df = session.sql(text)
+        compare(oracle, text, [oracle.finished(df)], RULES, tallies)
+        if number < PASSED:
+            for name, states in passages(oracle, {text: df}):
+                compare(oracle, name, states, RULES, tallies)
+        oracle.release()
+    report(f"{GENERATED} generated queries", tallies)
+    idle = [t.rule for t in tallies.values() if not t.fired_in_python and t.rule != "CostBasedJoinReorder"]
+    assert not idle, f"the generator gives no work to {idle}"
