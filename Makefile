@@ -49,7 +49,8 @@ fuzz: shim  ## N random queries against plain Spark and DuckDB
 	@$(call with_spark,$(VENV)) $(PY) -m pytest tests/fuzz --fuzz-n $(N) --timeout=0
 
 bench: shim  ## every benchmark in benchmarks/
-	@$(call with_spark,$(VENV)) for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(PY) $$file || exit 1; done
+	@$(call with_spark,$(VENV)) for file in benchmarks/[a-z]*.py; do echo "== $$file"; \
+	  $(PY) -m benchmarks.$$(basename $$file .py) || exit 1; done
 
 setup: shim  ## only the set-up: the virtual environment and the jar
 

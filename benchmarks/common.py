@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable
@@ -49,8 +48,8 @@ def measure(run: Callable[[], object], repeat: int, warm: int = 5) -> list[float
 
 def spread(times: list[float]) -> str:
     """Median with quartiles."""
-    quarter = len(times) // 4
-    return f"{statistics.median(times):8.1f} ms   ({times[quarter]:.1f} .. {times[-1 - quarter]:.1f})"
+    quarter, median = len(times) // 4, (times[(len(times) - 1) // 2] + times[len(times) // 2]) / 2
+    return f"{median:8.1f} ms   ({times[quarter]:.1f} .. {times[-1 - quarter]:.1f})"
 
 
 def machine() -> str:

@@ -85,7 +85,7 @@ class Summary(NamedTuple):
 
 
 def summary(factors: Iterable[float]) -> Summary:
-    """Of factors that are all at least 1; a percentile is the nearest value that is not below it.
+    """Of factors that are all greater than 0.
 
     >>> summary([1.0, 1.0, 4.0, 256.0])
     Summary(mean=5.656854249492381, median=2.5, p90=256.0, most=256.0)
@@ -97,12 +97,12 @@ def summary(factors: Iterable[float]) -> Summary:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of the values do not exceed.
+    """The value that this share of the values lies before.
 
     >>> percentile([1.0, 2.0, 3.0, 4.0], 0.5)
-    2.0
+    3.0
     """
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def q_error(estimate: float, truth: float) -> float:

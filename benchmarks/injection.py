@@ -34,7 +34,8 @@ def _column(gateway: Any, rows: int, facts: dict[str, Any], histograms: bool) ->
     distinct, nulls = (_count(jvm, facts.get(key)) for key in ("distinct", "nulls"))
     low, high = (_some(jvm, None if b is None else str(b)) for b in (facts.get("min"), facts.get("max")))
     deciles = facts.get("deciles") if histograms else None
-    drawn = None if deciles is None else _histogram(gateway, rows - (facts.get("nulls") or 0), facts["distinct"], deciles)
+    filled = rows - (facts.get("nulls") or 0)
+    drawn = None if deciles is None else _histogram(gateway, filled, facts["distinct"], deciles)
     nothing = _some(jvm, None)
     make = jvm.org.apache.spark.sql.catalyst.catalog.CatalogColumnStat
     return make(distinct, low, high, nulls, nothing, nothing, _some(jvm, drawn), 2)
@@ -53,7 +54,7 @@ def spread(distinct: int, bins: list[tuple[float, float]]) -> list[int]:
     """Distinct values of each bin, which deciles do not tell: as many as there is room for, evenly, in all `distinct`.
 
     >>> spread(103, [(1, 1), (1, 3), (3, 1000)])
-    [1, 3, 100]
+    [1, 3, 99]
     """
     room = [max(1, int(high) - int(low) + 1) for low, high in bins]
     counts = [1] * len(bins)

@@ -6,7 +6,7 @@ Example:
     >>> slow.explain_joins()            # doctest: +SKIP
 """
 
-from pyjoinopt import rules
+from pyjoinopt import rules, statistics
 from pyjoinopt._version import __version__
 from pyjoinopt.api import attach, explain_joins, join_report, optimize_joins
 from pyjoinopt.errors import (
@@ -27,5 +27,5 @@ attach()
 __all__ = [
     "BridgeError", "JavaNotFoundError", "JoinReport", "PyJoinOptError", "RefusedError", "RuleTrace", "SessionError",
     "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError", "__version__", "explain_joins", "join_report",
-    "optimize_joins", "rules",
+    "optimize_joins", "rules", "statistics",
 ]  # fmt: skip

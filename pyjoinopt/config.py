@@ -68,9 +68,15 @@ OPTIONS: tuple[Option, ...] = (
         "What is minimised: 'spark' counts rows, shuffled and broadcast bytes; 'c_out' the rows of all join results.",
     ),
     Option(
-        "statistics", PREFIX + "statistics", "auto", ("auto", "catalog", "footers", "none"),
-        "Where row counts come from: 'auto' takes the catalog's, else Parquet footers, else file sizes; 'catalog' and "
-        "'footers' use that source only; 'none' uses sizes only.",
+        "statistics", PREFIX + "statistics", "auto", ("auto", "catalog", "footers", "full", "none"),
+        "Where row counts come from: 'auto' takes the catalog's, else what is in memory, else file footers, else file "
+        "sizes; 'full' also everything that was gathered earlier; 'catalog' and 'footers' use that source and nothing "
+        "else; 'none' uses sizes only.",
+    ),
+    Option(
+        "store", PREFIX + "store", "auto", None,
+        "The file in which statistics are remembered; 'auto' is one in the user's cache folder (or where "
+        "PYJOINOPT_STORE says), 'off' remembers nothing.",
     ),
     Option(
         "strict", PREFIX + "strict", False, None,
@@ -95,6 +101,7 @@ class Options:
     hints: bool = True
     cost: str = "spark"
     statistics: str = "auto"
+    store: str = "auto"
     strict: bool = False
     pair_budget: int = 20_000
 
@@ -111,7 +118,7 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     >>> check_keywords({"stratgy": "auto"})
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, cost, statistics, \
-strict, pair_budget
+store, strict, pair_budget
     """
     checked = {}
     for name, value in keywords.items():
@@ -128,7 +135,8 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
     """Keywords over session keys over defaults.
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
-    Options(strategy='auto', hints=False, cost='c_out', statistics='auto', strict=False, pair_budget=20000)
+    Options(strategy='auto', hints=False, cost='c_out', statistics='auto', store='auto', strict=False, \
+pair_budget=20000)
     """
     chosen = {}
     for key, text in conf.items():

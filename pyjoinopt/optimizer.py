@@ -18,6 +18,7 @@ from pyjoinopt.report.record import JoinReport
 from pyjoinopt.rules.batches import normalise
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.plans import PlanEstimates
+from pyjoinopt.statistics.store import open_store
 from pyjoinopt.twins import heuristic_order, spark_order
 
 
@@ -62,7 +63,9 @@ class _Road:
         self.options = options
         self.report = report
         leaves = [node for node in export.nodes if not node.children or node.cached]
-        self.estimates = PlanEstimates(LeafStatistics(gateway.statistics, leaves, options.statistics), export.nodes)
+        store = open_store(options.store) if options.statistics != "none" else None
+        known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store)
+        self.estimates = PlanEstimates(known, export.nodes)
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
         """One whole plan, the plans of its subqueries first, each on the same road."""

@@ -81,7 +81,8 @@ class Reorderer:
         estimates = GraphEstimates(graph, statistics, needed)
         before = cost_of(written, estimates, self.cost)
         found = search(graph, estimates, self.cost, self.budget)
-        changed = found.cost < before * _MARGIN
+        allowed = all(graph.allows(node.relations) for node in found.tree.post_order())
+        changed = allowed and found.cost < before * _MARGIN
         tree = found.tree if changed else written
         seconds = perf_counter() - started
         after = found.cost if changed else before

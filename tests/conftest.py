@@ -28,6 +28,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--fuzz-only", type=int, default=None, help="run one query, by its number")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the user's own store of statistics."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYJOINOPT_STORE", str(tmp_path_factory.mktemp("store") / "statistics.sqlite"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session of the run: two threads, no UI, small shuffles, everything it writes under a temporary folder."""

@@ -17,7 +17,7 @@ from pyjoinopt.plan import nodes as n
 from pyjoinopt.plan.expressions import STRUCTURAL, Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
-_SPELLED = STRUCTURAL | {"Coalesce", "If", "Sum", "Count", "AggregateExpression"}
+_SPELLED = STRUCTURAL | {"Coalesce", "If", "Sum", "Count", "AggregateExpression", "Add"}
 
 
 class Edits:

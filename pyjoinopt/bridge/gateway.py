@@ -18,8 +18,15 @@ from pyjoinopt.plan.nodes import LogicalPlan
 class Gateway(Protocol):
     """Questions about one exported plan."""
 
-    def statistics(self, leaves: list[LogicalPlan], source: str) -> dict[int, dict[str, Any]]:
-        """What is known of the leaves, by node number, in the protocol's JSON form."""
+    def statistics(self, leaves: list[LogicalPlan], source: str, **request: Any) -> dict[int, dict[str, Any]]:
+        """What is known of the leaves, by node number, in the protocol's JSON form.
+
+        Args:
+            leaves: nodes of the export.
+            source: "auto", "catalog", "footers" or "catalyst".
+            **request: more of the protocol: `sources` (one by one instead), `identity` (tell which files they read),
+                `columns` (node number -> attribute numbers), `maxFiles`, `maxBytes`, `deadlineMs`.
+        """
         ...
 
     def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
@@ -46,9 +53,9 @@ class Py4jGateway:
         except Exception:  # the session may have stopped meanwhile; nothing is left to release then
             pass
 
-    def statistics(self, leaves: list[LogicalPlan], source: str) -> dict[int, dict[str, Any]]:
+    def statistics(self, leaves: list[LogicalPlan], source: str, **request: Any) -> dict[int, dict[str, Any]]:
         numbers = [leaf.number for leaf in leaves if leaf.number is not None]
-        answer = self._ask({"nodes": numbers, "source": source})
+        answer = self._ask({"nodes": numbers, "source": source, **request})
         return {int(number): entry for number, entry in answer["nodes"].items()}
 
     def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:

@@ -49,6 +49,19 @@ def forget() -> None:
     _loaded = None
 
 
+def session_setting(key: str) -> dict[str, str]:
+    """A setting of the active session, as a mapping; an empty one where it is not set or there is no session."""
+    try:
+        from pyspark.sql import SparkSession
+
+        session: Any = SparkSession.getActiveSession()
+        value = session.conf.get(key, None)
+        return {} if value is None else {key: value}
+    except Exception as error:  # no pyspark, no session, or one that was stopped
+        _log.debug("no settings of a session: %s", error)
+        return {}
+
+
 def _answer_at_once(gateway: Any) -> None:
     """Send the JVM's answers without waiting to fill a packet.
 

@@ -54,6 +54,7 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
     owner = {bit: 1 << vertex_of[position] for bit, position in region.owners.items()}
     filters: list[list[Expression]] = [[] for _ in order]
     edges: list[Edge] = []
+    written = _written_tree(region.written, vertex_of)
     for conjunct in region.conjuncts:
         predicate = conjunct.predicate
         if conjunct.right is not None:
@@ -63,16 +64,28 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
         if reads.bit_count() == 1 and not safety.throwable(predicate):
             filters[reads.bit_length() - 1].append(predicate)
         else:
-            required = reads
+            required, together = reads, 0
             if reads.bit_count() < 2 or safety.may_throw(predicate):
                 required = sum(1 << v for p, v in vertex_of.items() if conjunct.start <= p < conjunct.end)
-            edges.append(Edge(predicate, reads, required, _keys(predicate, owner)))
+                if not safety.throwable(predicate):  # which Spark leaves where it stands
+                    together = _lowest(written, reads).relations
+            edges.append(Edge(predicate, reads, required, _keys(predicate, owner), together=together))
     edges = _with_implied(edges, owner)
     items = [region.items[position] for position in order]
     relations = tuple(_vertex_plan(item, plans, filters[v]) for v, item in enumerate(items))
     names = unique_names([relation_name(item.plan) for item in items])
     graph = JoinGraph(relations, names, tuple(edges), tuple(map(tuple, filters)))
-    return graph, _written_tree(region.written, vertex_of)
+    return graph, written
+
+
+def _lowest(tree: JoinTree, reads: int) -> JoinTree:
+    """The smallest part of an order that has all of these vertices."""
+    node: JoinTree | None = tree
+    while node is not None:
+        tree = node
+        parts = [part for part in (tree.left, tree.right) if part is not None]
+        node = next((part for part in parts if not reads & ~part.relations), None)
+    return tree
 
 
 def _looking(conjunct: Conjunct, region: Region, owner: dict[int, int], vertex_of: dict[int, int]) -> Edge:

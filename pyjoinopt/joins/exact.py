@@ -109,6 +109,7 @@ class _Search:
         self, graph: JoinGraph, estimates: GraphEstimates, cost: CostModel, budget: int, order: Sequence[int]
     ) -> None:
         self.everything = (1 << len(order)) - 1
+        self._graph = graph
         self._count = len(order)
         self._price = cost.join
         self._size_of = estimates.size
@@ -202,6 +203,7 @@ class _Search:
         # This is the loop that counts: local names, and no call that is not needed.
         cost, size, original, left = self._cost, self._size, self._original, self._left
         price, size_of, wide, reach = self._price, self._size_of, self._wide, self._reach
+        late, allows = self._graph.late, self._graph.allows
         room = self.everything & ~(one | below)
         own_cost, own_size, own_original = cost[one], size[one], original[one]
         excluded = one | below
@@ -223,7 +225,10 @@ class _Search:
                     total = own_cost + other_cost
                     known = cost.get(both)
                     if known is None:
-                        original[both] = whole = own_original | original[other]
+                        whole = own_original | original[other]
+                        if late and not allows(whole):
+                            continue
+                        original[both] = whole
                         size[both] = made = size_of(whole)
                         cost[both] = total + price(own_size, size[other], made)
                         left[both] = one

@@ -4,7 +4,8 @@ Each conjunct of the inner joins is an edge of its own, over the set of vertices
 vertex is a filter of that vertex. A predicate over three or more makes a hyperedge: it can be applied by the first
 join that has all of them. `required` is where an edge differs from plain textbook ones: a predicate that may fail at
 run time (ANSI division, say) must not meet rows that it did not meet as the query was written, so it waits for every
-relation that stood below it then.
+relation that stood below it then. Waiting alone does not do: Spark moves a predicate down to the lowest join that has
+all it reads. So an order may join what such an edge reads only together with what was below that join as written.
 
 A semi or anti join is an edge too: it looks from some vertices into one that has nothing else to do with the graph.
 That vertex can only be the lone right side of a join whose left side has all the others, so the edge needs no rule of
@@ -36,6 +37,7 @@ class Edge:
         equality_class: number of the class of columns that it equates, -1 if none.
         join_type: `LeftSemi` or `LeftAnti` if the edge is such a join, with its whole condition as predicate.
         right: the vertex that such a join looks into, as a set.
+        together: vertices without which no join result may have all of `relations`; 0 if it does not matter.
     """
 
     predicate: Expression
@@ -46,6 +48,7 @@ class Edge:
     equality_class: int = -1
     join_type: str = INNER
     right: int = 0
+    together: int = 0
 
 
 @dataclass(eq=False)
@@ -96,6 +99,15 @@ class JoinGraph:
     def looking(self) -> dict[int, Edge]:
         """Vertex (as a set) that a semi or anti join looks into -> that join."""
         return {edge.right: edge for edge in self.edges if edge.right}
+
+    @cached_property
+    def late(self) -> tuple[tuple[int, int], ...]:
+        """(vertices, what no join result that has them all may lack), of the edges that may fail."""
+        return tuple((e.relations, e.together) for e in self.edges if e.together & ~e.relations)
+
+    def allows(self, relations: int) -> bool:
+        """May an order have a join result of this set?"""
+        return all(reads & ~relations or not together & ~relations for reads, together in self.late)
 
     @property
     def signs(self) -> dict[int, str]:

@@ -40,6 +40,7 @@ def greedy(graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree
 class _Greedy:
     def __init__(self, graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree]) -> None:
         self._estimates = estimates
+        self._graph = graph
         self._looking = graph.looking
         self._trees: dict[int, JoinTree] = dict(enumerate(parts))
         self._parts: dict[int, Part] = {i: _part_of(estimates, tree) for i, tree in self._trees.items()}
@@ -80,7 +81,13 @@ class _Greedy:
                 self._merge(one, other)
         return next(iter(self._trees.values()))
 
+    def _allowed(self, one: int, other: int) -> bool:
+        graph = self._graph
+        return not graph.late or graph.allows(self._trees[one].relations | self._trees[other].relations)
+
     def _push(self, one: int, other: int) -> None:
+        if not self._allowed(one, other):
+            return
         rows = round(self._estimates.log_rows_of(self._parts[one], self._parts[other]), _DIGITS)
         a, b = self._place[one], self._place[other]
         heapq.heappush(self._heap, (rows, a, b, one, other) if a < b else (rows, b, a, one, other))
@@ -94,8 +101,12 @@ class _Greedy:
             looked_into = self._trees[i].relations in self._looking  # its edge ties it as soon as it may be joined
             return looked_into, round(self._parts[i].log_rows, _DIGITS), self._place[i]
 
-        one, other = heapq.nsmallest(2, self._trees, key=key)
-        return one, other
+        if not self._graph.late:
+            one, other = heapq.nsmallest(2, self._trees, key=key)
+            return one, other
+        ranked = sorted(self._trees, key=key)
+        pairs = ((one, other) for j, other in enumerate(ranked) for one in ranked[:j])
+        return next((pair for pair in pairs if self._allowed(*pair)), (ranked[0], ranked[1]))
 
     def _merge(self, one: int, other: int) -> None:
         made, self._next = self._next, self._next + 1

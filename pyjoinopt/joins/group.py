@@ -49,6 +49,10 @@ from pyjoinopt.plan.tree import post_order
 
 #: A predicate over computed columns may have this many parts when they are written out.
 _LONGEST = 400
+#: All such predicates of a group together; five hundred filters, each over a column made of the one before, are 60,000.
+_LONGEST_TOGETHER = 2000
+
+_VARIANT = "Spark may compute early what it takes out of a VARIANT, and that can fail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,9 @@ class GroupFinder:
             if not safety.movable(predicate):
                 self.refuse(node, safety.why_not_movable(predicate))
                 return None
+        if node.condition is not None and safety.hoisted(node.condition):
+            self.refuse(node, _VARIANT)
+            return None
         left = self._below(node.left)
         right = None if looks_only else self._below(node.right)
         visible = [r.visible if r else c.output_set for r, c in zip((left, right), node.children, strict=True)]
@@ -136,7 +143,8 @@ class GroupFinder:
             # A self-join whose columns a projection hides: look no further than that projection.
             left = right = None
         opened = self._open(node.left, left), self._open(node.right, right)
-        if _outgrown({**opened[0].late, **opened[1].late}, node.condition):
+        spelled = opened[0].spelled + opened[1].spelled
+        if _outgrown({**opened[0].late, **opened[1].late}, node.condition, spelled):
             self.refuse(node, "its condition would grow too long in terms of the columns of the relations")
             opened = self._open(node.left, None), self._open(node.right, None)
         if looks_only:
@@ -149,7 +157,12 @@ class GroupFinder:
                 if not below.pending:
                     self.refuse(node, safety.why_not_movable(predicate))
                 return None
-        if not self._look_through(below) or _outgrown(below.late, node.condition):
+        if safety.hoisted(node.condition):
+            # Spark makes it a part of the join below, which must then get no projection either.
+            self.refuse(node, _VARIANT)
+            self._regions[id(node.child)] = None
+            return None
+        if not self._look_through(below) or _outgrown(below.late, node.condition, below.spelled):
             return None
         below.top = node
         return _with_conjuncts(below, node.condition)
@@ -178,6 +191,9 @@ class GroupFinder:
             for e in node.expressions:
                 if e.kind not in ("Alias", "AttributeReference") or not safety.movable(e):
                     self.refuse(node, safety.why_not_movable(e))
+                    return False
+                if safety.hoisted(e):
+                    self.refuse(node, _VARIANT)
                     return False
                 if e.kind == "Alias":
                     if e.attribute is None or e.attribute.mask & (region.attributes | computed):
@@ -212,7 +228,7 @@ def _merge(node: Join, left: Region, right: Region) -> Region:
         big, top=node, crossed=left.crossed or right.crossed or node.join_type == CROSS,
         written=(left.written, right.written), start=min(left.start, right.start),
         end=max(left.end, right.end), attributes=left.attributes | right.attributes,
-        looked_into=left.looked_into | right.looked_into,
+        looked_into=left.looked_into | right.looked_into, spelled=left.spelled + right.spelled,
     )  # fmt: skip
 
 
@@ -240,8 +256,10 @@ def _in_terms_of_items(region: Region, predicate: Expression) -> Expression:
     """The predicate with late columns written out."""
     late = {bit: alias.children[0] for bit, alias in region.late.items()}
     computed = sum(1 << bit for bit in late)
-    while predicate.references & computed:
-        predicate = substitute(predicate, late)
+    if predicate.references & computed:
+        while predicate.references & computed:
+            predicate = substitute(predicate, late)
+        region.spelled += sum(1 for _ in walk(predicate))
     return predicate
 
 
@@ -259,8 +277,11 @@ def _place(region: Region, alias: Expression) -> None:
     region.late[alias.attribute.bit] = alias
 
 
-def _outgrown(late: dict[int, Expression], condition: Expression | None) -> bool:
-    """True if the condition, late columns written out, has more than `_LONGEST` parts (x = x + x, fifty times)."""
+def _outgrown(late: dict[int, Expression], condition: Expression | None, spelled: int) -> bool:
+    """True if the condition, late columns written out, has too many parts (x = x + x, fifty times).
+
+    `spelled` is how many parts such predicates of the group have already.
+    """
     if not late or condition is None:
         return False
     sizes: dict[int, int] = {}
@@ -270,4 +291,5 @@ def _outgrown(late: dict[int, Expression], condition: Expression | None) -> bool
 
     for bit, alias in late.items():
         sizes[bit] = size(alias.children[0])
-    return any(size(p) > _LONGEST for p in conjuncts(condition) if any(p.references >> bit & 1 for bit in late))
+    lengths = [size(p) for p in conjuncts(condition) if any(p.references >> bit & 1 for bit in late)]
+    return bool(lengths) and (max(lengths) > _LONGEST or sum(lengths) + spelled > _LONGEST_TOGETHER)

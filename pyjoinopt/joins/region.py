@@ -51,6 +51,7 @@ class Region:
         late: attribute bit -> alias computed on top of the group, in an order in which each can be computed.
         hidden: bits of columns that a USING join hid from `*`, still reachable by name.
         crossed: whether a cross join was asked for.
+        spelled: parts of the predicates in which late columns are written out.
         pending: nodes above `top` that a join further up may look through.
     """
 
@@ -67,6 +68,7 @@ class Region:
     looked_into: int = 0
     crossed: bool = False
     pending: list[LogicalPlan] = field(default_factory=list)
+    spelled: int = 0
 
     def copy(self) -> Region:
         """An independent copy, for a sub-plan that stands under two parents."""

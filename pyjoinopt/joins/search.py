@@ -124,8 +124,15 @@ def blocks(graph: JoinGraph, canonical: Sequence[int]) -> list[int]:
                 still.append(required)
             elif len(touched) == 2:
                 changed = True
-                merged = sum(touched)
-                for member in vertices(merged):
-                    block_of[member] = merged
+                _merge(block_of, touched)
         waiting = still
+    for reads, together in graph.late:
+        if not reads & ~block_of.get(next(vertices(reads)), 0):  # they cannot be joined by themselves
+            _merge(block_of, {block_of[v] for v in vertices(together)})
     return list(dict.fromkeys(block_of[vertex] for vertex in canonical))
+
+
+def _merge(block_of: dict[int, int], touched: set[int]) -> None:
+    merged = sum(touched)
+    for member in vertices(merged):
+        block_of[member] = merged

@@ -113,3 +113,18 @@ def replicate_rows(times: Attribute, columns: Sequence[Attribute], child: Logica
 def pick(columns: Sequence[Attribute], child: LogicalPlan) -> Project:
     """A projection that just picks and orders columns."""
     return Project(tuple(reference(a) for a in columns), child)
+
+
+def each_once(columns: Sequence[Attribute], fresh: Fresh) -> list[Expression]:
+    """A use of each column; one that was listed before gets an alias, so that all of them are told apart.
+
+    >>> a = Attribute(0, 1, "a")
+    >>> each_once([a, a], Fresh(1))
+    [a, a AS a]
+    """
+    seen: set[int] = set()
+    used = []
+    for a in columns:
+        used.append(fresh.alias(reference(a), a.name, a.nullable) if a.bit in seen else reference(a))
+        seen.add(a.bit)
+    return used

@@ -2,11 +2,15 @@
 
 A correlated subquery holds the columns of the enclosing query that it uses, and once it is decorrelated also the
 conditions that will join it, which mix columns of both. Only the former are read of the row.
+
+Before it is decorrelated, its plan refers to these columns by name from within. They cannot be renamed from outside
+then: the predicate may move only to where they have the same identity.
 """
 
 from __future__ import annotations
 
-from pyjoinopt.plan.expressions import SUBQUERY, Expression
+from pyjoinopt.plan.expressions import CORRELATED, OUTER_REFERENCE, SUBQUERY, Expression, walk
+from pyjoinopt.plan.tree import post_order
 
 
 def outer_columns(subquery: Expression) -> tuple[Expression, ...]:
@@ -37,3 +41,16 @@ def row_references(predicate: Expression) -> int:
         else:
             stack.extend(e.children)
     return mask
+
+
+def is_tied(predicate: Expression) -> bool:
+    """True if a subquery in the predicate refers, within its plan, to columns of the enclosing query.
+
+    >>> from pyjoinopt.plan.expressions import Attribute, reference
+    >>> is_tied(reference(Attribute(0, 1, "a")))
+    False
+    """
+    if not predicate.contains & CORRELATED:
+        return False
+    plans = [e.plan for e in walk(predicate) if e.plan is not None and e.flags & CORRELATED]
+    return any(e.contains & OUTER_REFERENCE for plan in plans for node in post_order(plan) for e in node.expressions)

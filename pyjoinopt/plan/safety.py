@@ -68,6 +68,18 @@ def _total(e: Expression) -> bool:
     return False
 
 
+def hoisted(expression: Expression) -> bool:
+    """True if Spark may compute a part of it early that can fail: what it takes out of a VARIANT.
+
+    A projection right above a join makes Spark 4.3 compute such parts of the join's condition below that join
+    (`PullOutVariantExtractions`), for rows that the join would not have compared. So no projection may be added there.
+    """
+    return any(
+        (e.kind == "Cast" and "variant" in e.children[0].type) or (e.kind == "VariantGet" and e.flags & ANSI)
+        for e in walk(expression)
+    )
+
+
 def why_not_movable(predicate: Expression) -> str:
     """The reason for a report, for a predicate that is not `movable`."""
     if predicate.contains & PYTHON_UDF:

@@ -15,7 +15,9 @@ from pyjoinopt.rules.context import RuleContext
 from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
 from pyjoinopt.rules.infer_filters_from_constraints import infer_filters_from_constraints
+from pyjoinopt.rules.limit_push_down import limit_push_down
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.rules.push_projection_through_union import push_projection_through_union
 from pyjoinopt.rules.remove_literal_from_group_expressions import remove_literal_from_group_expressions
 from pyjoinopt.rules.remove_repetition_from_group_expressions import remove_repetition_from_group_expressions
 from pyjoinopt.rules.reorder_join import reorder_join
@@ -94,6 +96,12 @@ _ALL = (
         lambda plan, c: remove_repetition_from_group_expressions(plan),
         "grouping by the same thing twice is grouping by it once",
     ),
+    NamedRule(
+        "PushProjectionThroughUnion",
+        lambda plan, c: push_projection_through_union(plan, fresh=c.fresh, repeats=c.spark < (4, 1)),
+        "each branch of a union computes only what is wanted of it",
+    ),
+    NamedRule("LimitPushDown", lambda plan, c: limit_push_down(plan), "as few rows as possible reach a limit"),
     NamedRule("ColumnPruning", lambda plan, c: column_pruning(plan), "no operator carries a column that nobody reads"),
     NamedRule(
         "EliminateOuterJoin",

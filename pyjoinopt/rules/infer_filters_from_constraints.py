@@ -93,9 +93,7 @@ class _Rule:
         """One input of a join under a filter with what is known of it and not guaranteed by it."""
         outside = ~side.output_set
         here = (
-            p
-            for p in (*known, *not_null(known, ()))
-            if p.references and not p.references & outside and p.deterministic
+            p for p in (*known, *not_null(known, ())) if p.references and not p.references & outside and p.deterministic
         )
         new = conjunction(self._set(here).without(self.facts.constraints(side)))
         return side if new is None else Filter(new, side)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyjoinopt.plan.expressions import Attribute, Expression, reference
-from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project, SubqueryAlias
+from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
 
 
 def pruned(plan: LogicalPlan, wanted: int) -> LogicalPlan:
@@ -33,7 +33,7 @@ def over(
     """A copy of a node over narrower children; it hands on what they still have."""
     if all(a is b for a, b in zip(node.children, children, strict=True)):
         return node
-    if isinstance(node, (Filter, Join, SubqueryAlias)):
+    if isinstance(node, (Aggregate, Filter, Join, Project, SubqueryAlias)):
         return node.with_children(children)
     gone = 0
     for old, new in zip(node.children, children, strict=True):

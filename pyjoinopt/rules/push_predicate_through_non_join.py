@@ -19,7 +19,8 @@ rows, therefore it lets nothing pass, and a conjunct without columns (`false`) d
 
 No operator is passed that computes something nondeterministic: what `rand()` gives depends on the rows before. A
 projection is passed neither by a conjunct over a column that is costly to compute (it would be computed twice) nor by
-a filter with a subquery over the very columns of the projection's input.
+a filter with a subquery over the very columns of the projection's input. And a correlated subquery that is not yet
+taken apart, whose own plan names columns of this query, is not moved to where these columns have other names.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from pyjoinopt.plan.expressions import (
     walk,
 )  # fmt: skip
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
+from pyjoinopt.plan.outer_reads import is_tied
 from pyjoinopt.rules.predicate_helper import filtered, is_only_a_name
 from pyjoinopt.rules.pushable import Manner, Passage, may_fail
 from pyjoinopt.rules.through_projection import grows_too_large, is_costly, reads_same_source
@@ -73,7 +75,7 @@ def through(pending: deque[Expression], node: LogicalPlan, manner: Manner) -> Pa
     elif node.kind in _GENERIC and len(node.children) == 1:
         passage = _through_generic(pending, node, manner)
     elif node.kind == "Union":
-        passage = _partition(pending, manner, lambda p: p)
+        passage = _partition(pending, manner, lambda p: None if is_tied(p) else p)
     else:
         return None
     return passage if manner.faithful else _in_order(pending, passage)
@@ -167,7 +169,9 @@ def _through_aggregate(pending: deque[Expression], node: Aggregate, manner: Mann
         if not manner.reads(predicate) or not manner.faithful and grows_too_large(predicate, columns):
             return None
         moved = substitute(predicate, columns)
-        return None if manner.reads(moved) & ~inner or not manner.movable(moved) else moved
+        if manner.reads(moved) & ~inner or not manner.movable(moved) or moved is not predicate and is_tied(moved):
+            return None
+        return moved
 
     return _partition(pending, manner, below)
 
@@ -223,7 +227,7 @@ def _below(
     if predicate.references & computed:
         if any(predicate.references >> bit & 1 for bit in costly):
             return None
-        if grows_too_large(predicate, columns):
+        if grows_too_large(predicate, columns) or is_tied(predicate):
             return None
         predicate = substitute(predicate, columns)
         if not manner.faithful and not manner.movable(predicate):

@@ -11,6 +11,9 @@ can say that, a sum can:
 
 The last step is the generator `replicate_rows(sum, c)`. Grouping takes NULLs as equal, as set operations do. The union
 compares columns by position and calls them as the left side does, so the result has the left side's columns.
+
+A side that lists a column twice, `SELECT a, a FROM x EXCEPT ALL SELECT c, d FROM y`, needs care: in the union the two
+are no longer equal, yet `a` names both. Catalyst's rule makes an invalid plan of it; here the second gets an alias.
 """
 
 from __future__ import annotations
@@ -54,14 +57,15 @@ def rewrite_except_all(plan: LogicalPlan, *, fresh: make.Fresh) -> LogicalPlan:
         both = make.union([_counted(left, 1, fresh), _counted(right, -1, fresh)])
         total = fresh.alias(make.aggregate_call("Sum", reference(both.output[0])), "sum")
         assert total.attribute is not None
-        columns = [reference(a) for a in left.output]
-        sums = make.aggregate(columns, [*columns, total], both)
+        columns = both.output[1:]
+        keys = [reference(a) for a in columns]
+        sums = make.aggregate(keys, [*keys, total], both)
         left_over = Filter(call("GreaterThan", reference(total.attribute), make.constant(0, "bigint")), sums)
-        return make.pick(left.output, make.replicate_rows(total.attribute, left.output, left_over))
+        return make.pick(left.output, make.replicate_rows(total.attribute, columns, left_over))
 
     return transform_down(plan, rewritten)
 
 
 def _counted(side: LogicalPlan, by: int, fresh: make.Fresh) -> Project:
     count = fresh.alias(make.constant(by, "bigint"), "vcol", nullable=False)
-    return Project((count, *(reference(a) for a in side.output)), side)
+    return Project((count, *make.each_once(side.output, fresh)), side)

@@ -11,7 +11,7 @@ own; `count` skips the NULLs in the other side's column:
     WHERE vcol1_count >= 1 AND vcol2_count >= 1        -- and every row of it `min_count` times
 
 The last step is the generator `replicate_rows(min_count, c)`. As in `rewrite_except_all`, grouping takes NULLs as
-equal and the union goes by position.
+equal, the union goes by position, and a column that a side lists twice gets an alias.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ def rewrite_intersect_all(plan: LogicalPlan, *, fresh: make.Fresh) -> LogicalPla
         if node.kind != "Intersect" or node.cached or not node.info.get("all"):
             return node
         left, right = node.children
-        columns = [reference(a) for a in left.output]
         both = make.union([_marked(left, (True, None), fresh), _marked(right, (None, True), fresh)])
+        columns = both.output[2:]
+        keys = [reference(a) for a in columns]
         counts = [
             fresh.alias(make.aggregate_call("Count", reference(mark)), f"{mark.name}_count", nullable=False)
             for mark in both.output[:2]
         ]
-        grouped = make.aggregate(columns, [*counts, *columns], both)
+        grouped = make.aggregate(keys, [*counts, *keys], both)
         in_left, in_right = (reference(_column(count)) for count in counts)
         one = make.constant(1, "bigint")
         in_both = call("And", call("GreaterThanOrEqual", in_left, one), call("GreaterThanOrEqual", in_right, one))
         smaller = make.if_else(call("GreaterThan", in_left, in_right), in_right, in_left)
         times = fresh.alias(smaller, "min_count", nullable=False)
-        counted = Project((*columns, times), Filter(in_both, grouped))
-        return make.pick(left.output, make.replicate_rows(_column(times), left.output, counted))
+        counted = Project((*keys, times), Filter(in_both, grouped))
+        return make.pick(left.output, make.replicate_rows(_column(times), columns, counted))
 
     return transform_down(plan, rewritten)
 
@@ -61,7 +62,7 @@ def _marked(side: LogicalPlan, marks: tuple[bool | None, bool | None], fresh: ma
         fresh.alias(make.constant(mark, "boolean"), f"vcol{i}", nullable=mark is None)
         for i, mark in enumerate(marks, 1)
     ]
-    return Project((*made, *(reference(a) for a in side.output)), side)
+    return Project((*made, *make.each_once(side.output, fresh)), side)
 
 
 def _column(alias: Expression) -> Attribute:

@@ -1,1 +1,71 @@
-"""See docs/architecture.md."""
+"""How many rows: where counts come from, what is known of columns, and estimates of everything above.
+
+    pyjoinopt.statistics.show(df)            # what is known of the relations of a query, from where, how old
+    pyjoinopt.statistics.forget(df)          # gather it anew next time
+    pyjoinopt.statistics.register(source)    # a source of your own, asked before the others
+
+`show` and `forget` are this room's front door for users. They cross to Spark, which nothing else in here does, so they
+only hand on to `pyjoinopt.known`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyjoinopt.statistics.source import (
+    Column,
+    Files,
+    Known,
+    Relation,
+    StatisticsSource,
+    register,
+    registered,
+    unregister,
+)
+
+if TYPE_CHECKING:
+    import pandas
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "Column", "Files", "Known", "Relation", "StatisticsSource", "forget", "register", "registered", "show",
+    "unregister",
+]  # fmt: skip
+
+
+def show(df: DataFrame, **options: Any) -> pandas.DataFrame:
+    """What is known of the relations that a query reads. Starts no Spark job.
+
+    Args:
+        df: a classic DataFrame.
+        **options: as of `optimize_joins`; `statistics` and `store` matter here.
+
+    Returns:
+        A pandas DataFrame, a row a relation: `relation`, `format`, `rows`, `bytes`, `source`, `exact`, `age` (a
+        timedelta; missing for what is known by looking now), `columns` (those of which something is known), `note`.
+
+    Raises:
+        ValueError, TypeError: an unknown option, or a value that is not allowed.
+        PyJoinOptError: no JVM behind the DataFrame.
+
+    Example:
+        >>> pyjoinopt.statistics.show(spark.table("orders"))    # doctest: +SKIP
+    """
+    from pyjoinopt import known
+
+    return known.show(df, **options)
+
+
+def forget(df: DataFrame | None = None, **options: Any) -> None:
+    """Forget what the store remembers: of the relations of a query, or, without one, everything.
+
+    Args:
+        df: a classic DataFrame, or None.
+        **options: `store` names another store than the session's.
+
+    Example:
+        >>> pyjoinopt.statistics.forget()    # doctest: +SKIP
+    """
+    from pyjoinopt import known
+
+    known.forget(df, **options)

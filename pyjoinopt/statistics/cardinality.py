@@ -37,7 +37,9 @@ _THROUGH = frozenset(
     """.split()
 )
 #: From the best to the worst; of several inputs the worst names the result.
-_SOURCES = ("local", "memory", "footers", "catalog", "catalyst", "size", "default")
+_SOURCES = (
+    "local", "memory", "footers", "catalog", "reported", "catalyst", "size / row width", "size", "default",
+)  # fmt: skip
 
 
 def weakest(inputs: Iterable[RelationStatistics]) -> str:

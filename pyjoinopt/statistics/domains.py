@@ -5,22 +5,54 @@ range, and a range only bounds the count. So the columns that may be keys (no tw
 are found first, and the smallest of them is taken for *the* key: every column of which only a bound is known has at
 most as many values. An order line's key column spans as many numbers as there are lines, yet it has only as many
 values as there are orders.
+
+**After filters** two things can be said of what is left.
+
+* Of a column that is no key, no more values are left than rows. They are taken for a subset of the values of the
+  others: what survives a filter is rather what much is known of than what little is.
+* Of a key, r of d values are left, and of the rows that refer to it a share of r/d, if all values are referred to
+  alike. Two deviations are visible. If the references lie in a part of the key's range and fill it (a calendar has
+  centuries, the facts fill five years), then the filter is taken to mean that part. And if some values are referred
+  to much more often than others, then a filter that *names* what it wants (a keyword, a country) is taken to want
+  some of these. With the chance s that two random references are equal, a value named by a random reference has s of
+  them, instead of 1/d, and r of them have (r/d) ** (ln s / ln(1/d)). Half of that way is gone, as in `selectivity`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pyjoinopt.statistics.histogram import Bin, repeat_share
+
+#: How far to go from values that are all alike (0) to those of random references (1).
+_POPULAR = 0.5
+#: A range is filled if at least this share of the key's values in it is referred to.
+_FILLED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One column of a class of equal columns; the first three are those of `ColumnStatistics`, `rows` is unfiltered."""
+    """One column of a class of equal columns.
+
+    Attributes:
+        ndv, guessed, key_values: those of `ColumnStatistics`.
+        rows: of its relation, before filters.
+        kept: rows after them.
+        min, max, bins: those of `ColumnStatistics`.
+        named: that of its relation.
+    """
 
     ndv: float | None
     guessed: bool
     key_values: float | None
     rows: float
+    kept: float = math.inf
+    min: float | None = None
+    max: float | None = None
+    bins: tuple[Bin, ...] = ()
+    named: bool = False
 
 
 def shared_domains(members: Sequence[Member]) -> list[float]:
@@ -41,3 +73,56 @@ def shared_domains(members: Sequence[Member]) -> list[float]:
         ndv = m.rows if m.ndv is None else m.ndv
         domains.append(max(1.0, min(ndv, largest) if m.guessed or m.ndv is None else ndv))
     return domains
+
+
+def met_domains(members: Sequence[Member]) -> list[float]:
+    """Among how many values the rows of each member that are left find their partners, at least 1.
+
+    >>> from dataclasses import replace
+    >>> kinds, things = Member(100.0, False, 100.0, 100.0, 1.0, 1, 100), Member(100.0, False, None, 1e6, 1e6, 1, 100)
+    >>> met_domains([kinds, things])
+    [100.0, 100.0]
+    >>> met_domains([kinds, replace(things, kept=10.0)])
+    [100.0, 10.0]
+    >>> skewed = (Bin(1, 1, 1), Bin(1, 1, 1), Bin(2, 50, 49), Bin(51, 100, 50))  # half of all things are of one kind
+    >>> [round(d, 1) for d in met_domains([replace(kinds, named=True), replace(things, bins=skewed)])]
+    [19.9, 19.9]
+    """
+    domains = shared_domains(members)
+    referring = [(m, d) for m, d in zip(members, domains) if m.key_values is None]
+    chosen = math.inf  # the fewest values that a filter has left of a key
+    met = []
+    for m, domain in zip(members, domains):
+        kept = max(1.0, m.kept)
+        if m.key_values is not None and kept < domain:
+            domain = max(kept, _referred_to(m, domain, referring))
+            if m.named:
+                domain = _popular(kept, domain, max((_evenness(o, d) for o, d in referring), default=1.0))
+                chosen = min(chosen, kept)
+        met.append(domain if m.key_values is not None else min(domain, kept))
+    return [
+        d if m.key_values is not None else _popular(chosen, d, _evenness(m, domain))
+        for m, d, domain in zip(members, met, domains)
+    ]
+
+
+def _popular(chosen: float, domain: float, evenness: float) -> float:
+    """Of how many equally frequent values the chosen ones would be as large a share as these popular ones are."""
+    return chosen * (domain / chosen) ** evenness if chosen < domain else domain
+
+
+def _referred_to(key: Member, domain: float, referring: Sequence[tuple[Member, float]]) -> float:
+    """How many values of a key lie where the references do, if they fill that part of its range."""
+    lows, highs = [o.min for o, _ in referring if o.min is not None], [o.max for o, _ in referring if o.max is not None]
+    if key.min is None or key.max is None or not referring or not len(lows) == len(highs) == len(referring):
+        return domain
+    common = min(key.max, max(highs)) - max(key.min, min(lows)) + 1.0
+    part = domain * common / (key.max - key.min + 1.0)
+    return part if 0 < part and max(d for _, d in referring) >= _FILLED * part else domain
+
+
+def _evenness(m: Member, domain: float) -> float:
+    """1 if all values are referred to alike, less if many references are to few of them."""
+    if not m.bins or domain <= 1:
+        return 1.0
+    return 1.0 - _POPULAR * (1.0 - min(1.0, math.log(repeat_share(m.bins)) / -math.log(domain)))

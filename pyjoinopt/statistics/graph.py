@@ -6,7 +6,8 @@ take away.
 
 **Equality classes.** a.k = b.k and b.k = c.k make one class {a.k, b.k, c.k}. Inside a set, a class that touches m of
 its relations divides the product by the m - 1 largest of their distinct counts (each join after the first finds its
-partners among the larger domain). It does so whether or not each pair was written: Spark infers the missing ones.
+partners among the larger domain; `domains` says what counts after filters). It does so whether or not each pair was
+written: Spark infers the missing ones.
 
 **Composite keys.** Two classes that tie the same pair of relations (l.part = p.part and l.supp = p.supp) are columns
 of one key, and the product of their distinct counts may exceed the number of keys a thousandfold. A *bundle* of such
@@ -31,7 +32,7 @@ from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.classes import DisjointSets, Term, bundle_terms
 from pyjoinopt.statistics.constants import column_of
-from pyjoinopt.statistics.domains import shared_domains
+from pyjoinopt.statistics.domains import met_domains, shared_domains
 from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept
 from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
 
@@ -122,11 +123,11 @@ class GraphEstimates:
 
     def rows(self, relations: int) -> float:
         """Estimated rows of the join of a set, at least 1."""
-        return self.size(relations).rows
+        return max(1.0, self.size(relations).rows)
 
     def bytes(self, relations: int) -> float:
-        """Estimated bytes of the join of a set."""
-        return self.size(relations).bytes
+        """Estimated bytes of the join of a set, of at least one row."""
+        return self.rows(relations) * self.width(relations)
 
     def width(self, relations: int) -> float:
         """Bytes of a row of the join of a set."""
@@ -138,10 +139,10 @@ class GraphEstimates:
         return width
 
     def size(self, relations: int) -> Size:
-        """Rows and bytes of a set, remembered."""
+        """Rows and bytes of a set, for costs; there may be less than one row: the result is likely to be empty then."""
         size = self._sizes.get(relations)
         if size is None:
-            rows = math.exp(min(_HIGHEST, round(max(0.0, self._log_rows(relations)), _DIGITS)))
+            rows = math.exp(round(max(-_HIGHEST, min(_HIGHEST, self._log_rows(relations))), _DIGITS))
             size = self._sizes[relations] = Size(rows, rows * round(self.width(relations), _DIGITS))
         return size
 
@@ -155,7 +156,7 @@ class GraphEstimates:
     def statistics(self, relations: int) -> RelationStatistics:
         """What is known of the join of a set, in the form that is used for plans."""
         parts = [s for v, s in enumerate(self.relations) if relations >> v & 1]
-        rows, size = self.size(relations)
+        rows, size = self.rows(relations), self.bytes(relations)
         exact = len(parts) == 1 and parts[0].exact
         columns = {bit: column for part in parts for bit, column in part.columns.items()}
         source = parts[0].source if len({p.source for p in parts}) == 1 else "mixed"
@@ -261,7 +262,7 @@ class GraphEstimates:
             base[vertex] = min(base[vertex], math.log(max(1.0, known.rows * (1.0 - nulls))))
 
     def _class(self, columns: list[tuple[int, Expression]]) -> dict[int, float]:
-        domains = shared_domains([member(e, self.relations[vertex]) for vertex, e in columns])
+        domains = met_domains([member(e, self.relations[vertex]) for vertex, e in columns])
         values: dict[int, float] = {}
         for (vertex, _), domain in zip(columns, domains):
             values[vertex] = min(values.get(vertex, math.inf), math.log(domain))

@@ -56,6 +56,23 @@ def share_equal(bins: Sequence[Bin], value: float) -> float:
     return sum(1.0 / max(1.0, b.ndv) for b in bins if b.low <= value <= b.high) / len(bins) if bins else 0.0
 
 
+def repeat_share(bins: Sequence[Bin]) -> float:
+    """Chance that two random rows have the same value; of n equally frequent values it is 1/n (Simpson's index).
+
+    >>> repeat_share([Bin(1, 1, 1), Bin(1, 1, 1), Bin(2, 9, 8), Bin(10, 25, 16)])
+    0.26171875
+    """
+    total, run = 0.0, 0
+    for i, b in enumerate(bins):
+        if b.low < b.high:
+            total += 1.0 / max(1.0, b.ndv)
+            continue
+        run += 1  # bins full of one value
+        if i + 1 == len(bins) or not bins[i + 1].low == bins[i + 1].high == b.low:
+            total, run = total + run**2, 0
+    return total / len(bins) ** 2 if bins else 1.0
+
+
 def _covered(b: Bin, low: float, high: float, step: float) -> float:
     first, last = b.low - step / 2, b.high + step / 2
     if last <= first:

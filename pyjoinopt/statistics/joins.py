@@ -7,12 +7,14 @@ from dataclasses import replace
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, RIGHT, SEMI, SINGLE, Join
 from pyjoinopt.statistics.constants import column_of
-from pyjoinopt.statistics.domains import Member, shared_domains
+from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
-from pyjoinopt.statistics.selectivity import CONTAINS, OTHER, RANGE, selectivity
+from pyjoinopt.statistics.selectivity import OTHER, RANGE, selectivity
 
 #: Rows that an anti join keeps at least, of what it gets.
 ANTI_LEAST = 0.05
+#: Share of the pairs of rows for which two computed values are equal.
+_EQUAL_BY_CHANCE = 0.1
 
 _ORDERINGS = frozenset({"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"})
 
@@ -21,7 +23,10 @@ def member(e: Expression, relation: RelationStatistics) -> Member:
     """What a side of an equality may hold."""
     attribute = column_of(e)
     known = relation.column(attribute.bit) if attribute is not None else ColumnStatistics()
-    return Member(known.ndv, known.guessed, known.key_values, relation.base_rows)
+    return Member(
+        known.ndv, known.guessed, known.key_values, relation.base_rows, relation.rows, known.min, known.max, known.bins,
+        relation.named,
+    )  # fmt: skip
 
 
 def residual_selectivity(predicate: Expression) -> float:
@@ -29,7 +34,7 @@ def residual_selectivity(predicate: Expression) -> float:
     factor = 1.0
     for e in conjuncts(predicate):
         if e.kind in ("EqualTo", "EqualNullSafe"):
-            factor *= CONTAINS
+            factor *= _EQUAL_BY_CHANCE
         elif e.kind in _ORDERINGS:
             factor *= RANGE
         elif e.kind == "Not" and e.children[0].kind in ("EqualTo", "EqualNullSafe", "In", "Like"):
@@ -99,8 +104,9 @@ def _inner(
             rest *= _one_sided(e, columns, left, right)
             continue
         keys += 1
-        of_left, of_right = shared_domains([member(sides[0], left), member(sides[1], right)])
-        product *= max(of_left, of_right)
+        members = [member(sides[0], left), member(sides[1], right)]
+        of_left, of_right = shared_domains(members)
+        product *= max(met_domains(members))
         matched *= min(1.0, min(of_right, max(1.0, right.rows)) / of_left)
     if keys > 1:  # columns of one key do not multiply
         product = min(product, min(left.base_rows, right.base_rows))

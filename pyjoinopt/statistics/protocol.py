@@ -34,7 +34,8 @@ def known_from(entry: Mapping[str, Any], output: Sequence[Attribute]) -> Known:
 def column_from(facts: Mapping[str, Any]) -> Column:
     """The shim's, or the store's, answer about a column."""
     details = {key: value for key, value in facts.items() if key not in _COLUMN}
-    return Column(*(facts.get(key) for key in _COLUMN), details)
+    ndv, low, high, nulls, length = (facts.get(key) for key in _COLUMN)
+    return Column(ndv, low, high, nulls, length, details)
 
 
 def facts_of(column: Column) -> dict[str, Any]:

@@ -89,6 +89,7 @@ class RelationStatistics:
         columns: attribute number -> what is known of that column.
         upper_bound: rows that are proved not to be exceeded.
         unfiltered: rows before filters; the number of values that a primary key would have.
+        named: True if a filter has picked rows by a text that they hold.
     """
 
     rows: float
@@ -98,6 +99,7 @@ class RelationStatistics:
     columns: Mapping[int, ColumnStatistics] = field(default_factory=dict)
     upper_bound: float = math.inf
     unfiltered: float | None = None
+    named: bool = False
 
     @property
     def base_rows(self) -> float:
@@ -190,8 +192,9 @@ def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ())
         return unknown(output, size)
     exact = bool(entry.get("exact"))
     source = str(entry.get("source") or "default")
-    # The catalog's counts are what the owner of the table vouches for; Spark plans by them too.
-    trusted = exact or source == "catalog"
+    # The catalog's counts are what the owner of the table vouches for; Spark plans by them too. Not so if the files
+    # have changed since.
+    trusted = exact or (source == "catalog" and not entry.get("note"))
     types = {attribute.bit: attribute.type for attribute in output}
     columns: dict[int, ColumnStatistics] = {}
     for key, known in (entry.get("columns") or {}).items():

@@ -25,7 +25,16 @@ from filelock import FileLock
 
 from pyjoinopt.statistics.protocol import column_from, facts_of
 from pyjoinopt.statistics.source import Files, Known
-from pyjoinopt.statistics.store_file import BROKEN, NotOurs, is_broken, is_locked, open_file, set_aside, warn_once
+from pyjoinopt.statistics.store_file import (
+    BROKEN,
+    NotOurs,
+    default_path,
+    is_broken,
+    is_locked,
+    open_file,
+    set_aside,
+    warn_once,
+)
 
 T = TypeVar("T")
 Key = tuple[str, str]
@@ -45,6 +54,7 @@ class Store:
         path: the file. Its folder is made.
         max_bytes: see `MAX_BYTES`.
 
+    >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()) / "statistics.sqlite")
     >>> key = Files("id", "schema", 1, 100, 0.0)
     >>> store.put({key: Known(3.0, source="footers")}, {key: "t"})
@@ -57,7 +67,7 @@ class Store:
         self.max_bytes = max_bytes
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
-        self._process = 0
+        self._opened = (0, 0)  # by which process, and which file (its inode)
         self._writable = True
         self._not_before = 0.0
 
@@ -176,7 +186,7 @@ class Store:
     def close(self) -> None:
         """Let go of the file; the next question opens it again."""
         with self._lock:
-            if self._connection is not None and self._process == os.getpid():
+            if self._connection is not None and self._opened[0] == os.getpid():
                 self._connection.close()
             self._connection = None
 
@@ -231,13 +241,21 @@ class Store:
             return otherwise
 
     def _open(self) -> sqlite3.Connection:
-        if self._connection is None or self._process != os.getpid():
+        here = self._here()
+        if self._connection is None or here != self._opened:
+            if self._opened[0] == here[0]:
+                self.close()  # the file was moved or deleted
             # A connection must not be used, nor closed, on the other side of a fork.
             self._connection, writable = open_file(self.path)
-            self._process = os.getpid()
-            if not writable:
-                self._writable = False
+            self._opened = self._here()
+            self._writable = self._writable and writable
         return self._connection
+
+    def _here(self) -> tuple[int, int]:
+        try:
+            return os.getpid(), os.stat(self.path).st_ino
+        except OSError:
+            return os.getpid(), 0
 
     def _replaced(self, error: Exception) -> bool:
         if not is_broken(error):
@@ -256,3 +274,18 @@ class Store:
             self._writable = False
         else:
             self._not_before = time.monotonic() + (PAUSE if is_locked(error) else float("inf"))
+
+
+_stores: dict[Path, Store] = {}
+
+
+def open_store(setting: str = "auto") -> Store | None:
+    """The store of a setting (`spark.pyjoinopt.store`): a path, "off", or "auto" for the user's own. One a process.
+
+    >>> open_store("off") is None
+    True
+    """
+    if setting == "off":
+        return None
+    path = Path(setting).expanduser() if setting not in ("", "auto") else default_path()
+    return _stores.setdefault(path, Store(path))

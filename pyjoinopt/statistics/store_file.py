@@ -43,8 +43,8 @@ def default_path() -> Path:
     chosen = os.environ.get("PYJOINOPT_STORE")
     if chosen:
         return Path(chosen)
-    folder = os.environ.get("PYJOINOPT_CACHE_DIR")
-    return (Path(folder) if folder else platformdirs.user_cache_path("pyjoinopt", appauthor=False)) / "statistics.sqlite"
+    folder = os.environ.get("PYJOINOPT_CACHE_DIR") or platformdirs.user_cache_path("pyjoinopt", appauthor=False)
+    return Path(folder) / "statistics.sqlite"
 
 
 def open_file(path: Path) -> tuple[sqlite3.Connection, bool]:
@@ -151,8 +151,10 @@ def _is_sound(path: Path) -> bool:
             connection.close()
     except sqlite3.OperationalError as error:
         return not is_broken(error)
-    except (sqlite3.Error, NotOurs):
+    except sqlite3.Error:
         return False
+    except NotOurs:
+        return True
 
 
 def warn_once(path: Path, problem: str, broken: bool = False) -> None:
@@ -160,5 +162,5 @@ def warn_once(path: Path, problem: str, broken: bool = False) -> None:
     key = f"{path}{time.time() if broken else ''}"
     if key not in _warned:
         _warned.add(key)
-        remedy = "" if broken else "; statistics are not remembered (spark.pyjoinopt.store names another file, or 'off')"
+        remedy = "" if broken else "; nothing is remembered (spark.pyjoinopt.store names another file, or 'off')"
         warnings.warn(f"the store of statistics {path}: {problem}{remedy}", RuntimeWarning, stacklevel=3)

@@ -48,6 +48,24 @@ def test_thirty_joins_run(lenient: SparkSession, shape) -> None:  # type: ignore
 
 
 @pytest.mark.timeout(300)
+def test_two_hundred_joins_run(lenient: SparkSession) -> None:
+    """About as many as Spark runs in ten seconds; ranges of one part keep it from starting hundreds of tasks."""
+    relations = " ".join(f"JOIN range(0, {2 + n % 5}, 1, 1) r{n} ON r{n}.id = r{n - 1}.id" for n in range(1, 201))
+    unharmed(lenient.sql(f"SELECT r0.id, r200.id AS last FROM range(0, 9, 1, 1) r0 {relations}"), reordered=True)
+
+
+@pytest.mark.timeout(300)
+def test_five_hundred_levels_run(lenient: SparkSession) -> None:
+    """Each filter tests a column made of the one before: written out, the conditions would be 60,000 parts long."""
+    df = lenient.sql("SELECT a.id AS k, a.id AS x FROM range(0, 20, 1, 1) a JOIN range(0, 15, 1, 1) b ON a.id = b.id")
+    df = df.join(lenient.range(0, 5, 1, 1).withColumnRenamed("id", "c"), F.expr("k = c"))
+    for number in range(250):
+        df = df.withColumn("x", F.col("x") + number).filter(F.col("x") > -1 - number)
+    fast = unharmed(df)
+    assert sorted(row.k for row in fast.collect()) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.timeout(300)
 def test_thousand_joins(lenient: SparkSession) -> None:
     df = chain(lenient, 1001)
     started = time.perf_counter()

@@ -131,11 +131,18 @@ class Oracle:
         """The rules that change an exported plan, each with the plan it makes in (at most) so many applications."""
         request = {"rules": list(rules.items()), "confs": confs or {}}
         answer = json.loads(self.shim.fired(export.handle, json.dumps(request)))
-        return {rule: self._keep_one(plan) for rule, plan in answer.items()}
+        return {rule: self._let_go(decoded(plan)) for rule, plan in answer.items()}
 
     def built(self, export: Export, plan: LogicalPlan) -> Export:
         """A plan of ours as the JVM builds it: the proof that it can be built, and with which columns."""
-        return self.applied(export, [], once=True, plan=plan)
+        return self._let_go(self.applied(export, [], once=True, plan=plan))
+
+    def _let_go(self, export: Export) -> Export:
+        """An export that is only looked at; the JVM keeps few of them."""
+        if export.handle in self._handles:
+            self._handles.remove(export.handle)
+        self.shim.release(export.handle)
+        return export
 
     def release(self) -> None:
         """Let go of all plans opened so far."""

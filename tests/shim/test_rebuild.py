@@ -234,15 +234,16 @@ def test_a_condition_that_is_no_predicate(spark: SparkSession, shim: Shim) -> No
 
 def test_a_test_for_null_above_an_outer_join(spark: SparkSession, shim: Shim) -> None:
     """The join below becomes an outer one: IS NULL over a column that was never NULL would be simplified to false."""
-    df = spark.sql("select l.id a, r.id b from range(4) l join range(2) r on l.id = r.id where isnull(r.id) or r.id >= 0")
+    where = "isnull(r.id) or r.id >= 0"
+    df = spark.sql(f"select l.id a, r.id b from range(4) l join range(2) r on l.id = r.id where {where}")
     export = shim.export(df)
-    join, where = find(export, "Join"), find(export, "Filter")
+    join, tested = find(export, "Join"), find(export, "Filter")
     left, right = export["nodes"][join]["k"]
     outer = ["JoinLike", join, left, right, "LeftOuter", export["nodes"][join]["cond"]]
     [a], [b] = export["nodes"][left]["o"], export["nodes"][right]["o"]
     alias = export["nodes"][export["root"]]["list"][1]
     exprs = [["Attr", a], ["Attr", b], ["Coalesce", [-2, -1]], ["Alias", -3, alias]]
-    for kept in (["Copy", where, [-1]], ["Filter", -1, export["nodes"][where]["cond"]]):
+    for kept in (["Copy", tested, [-1]], ["Filter", -1, export["nodes"][tested]["cond"]]):
         nodes = [outer, kept, ["Exprs", export["root"], [-2], [[alias, -4]]]]
         rebuilt = shim.rebuild(export, {"exprs": exprs, "nodes": nodes, "root": -3})
         assert sorted(map(tuple, rebuilt.collect())) == [(0, 0), (1, 1), (2, 2), (3, 3)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,10 +12,12 @@ import pytest
 from pyjoinopt.joins.edges import build_graph
 from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.group import GroupFinder
-from pyjoinopt.plan.expressions import call, conjunction
+from pyjoinopt.plan.expressions import Expression, call, conjunction
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 from pyjoinopt.statistics.cardinality import estimate_plan
 from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.statistics.histogram import Bin, repeat_share
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from tests.joins.graphs import Builder, random_builder
 from tests.statistics.tables import KNOWN, ROWS, TABLES, col, eq, leaf, lit
 
@@ -40,7 +43,7 @@ def test_foreign_keys_along_a_chain() -> None:
     assert estimates.rows(0b0011) == pytest.approx(ROWS["lines"])
     assert estimates.rows(0b0111) == pytest.approx(ROWS["lines"])
     assert estimates.rows(0b0110) == pytest.approx(ROWS["orders"])
-    assert estimates.rows(0b1111) == pytest.approx(ROWS["lines"] * 1.25 / 25)  # EQUAL keeps 1.25 of 25 nations
+    assert estimates.rows(0b1111) == pytest.approx(ROWS["lines"] / 25)  # one of 25 nations
     assert estimates.rows(0b0101) == pytest.approx(ROWS["lines"] * ROWS["customers"])  # nothing ties these
 
 
@@ -96,6 +99,59 @@ def test_class_divides_by_the_largest_domains() -> None:
     assert estimates.rows(0b011) == pytest.approx(1e6 / 200)
     assert estimates.rows(0b101) == pytest.approx(1e6 / 50)
     assert estimates.rows(0b111) == pytest.approx(1e9 / 200 / 50)
+
+
+def keyed(column: Expression, rows: float, base: float, **known: object) -> RelationStatistics:
+    """A relation of which a filter has left some rows; only one column is known."""
+    assert column.attribute is not None
+    columns = {column.attribute.bit: ColumnStatistics(**known)}  # type: ignore[arg-type]
+    return RelationStatistics(rows, rows * 40, "catalog", False, columns, unfiltered=base)
+
+
+def test_values_left_after_filters_meet() -> None:
+    """A hundred rows refer to a hundred keys at most; these are taken to be among those that the others refer to."""
+    builder = Builder([100.0, 1000.0])
+    a, b = builder.column(0, "a"), builder.column(1, "b")
+    builder.equal(0, 1, a, b)
+    known = [keyed(a, 100.0, 1e6, ndv=1e5), keyed(b, 1000.0, 1000.0, ndv=500.0)]
+    assert GraphEstimates(builder.graph(), known).rows(0b11) == pytest.approx(100 * 1000 / 500)
+
+
+def test_filtered_key_keeps_its_share_of_references() -> None:
+    """Three of 100 kinds: 3 % of the things, unless many are of one kind that the filter names, or all of ten kinds."""
+    builder = Builder([3.0, 1e6])
+    kind, of_kind = builder.column(0, "kind"), builder.column(1, "of_kind")
+    builder.equal(0, 1, kind, of_kind)
+
+    def rows(named: bool = False, **things: object) -> float:
+        known = [
+            replace(keyed(kind, 3.0, 100.0, ndv=100.0, key_values=100.0, min=1.0, max=100.0), named=named),
+            keyed(of_kind, 1e6, 1e6, **{"min": 1.0, "max": 100.0, **things}),
+        ]
+        return GraphEstimates(builder.graph(), known).rows(0b11)
+
+    assert rows(ndv=100.0) == pytest.approx(30_000)
+    skewed = (Bin(1, 1, 1), Bin(1, 1, 1), Bin(2, 50, 49), Bin(51, 100, 50))
+    assert rows(ndv=100.0, bins=skewed) == pytest.approx(30_000)
+    evenness = math.log(repeat_share(skewed)) / math.log(1 / 100)  # 0.29: half of the things are of one kind
+    assert rows(named=True, ndv=100.0, bins=skewed) == pytest.approx(1e6 * 0.03 ** ((1 + evenness) / 2))
+    assert rows(ndv=9.0, min=50.0, max=59.0) == pytest.approx(300_000)  # the ten kinds in use are meant
+    assert rows(ndv=3.0, min=10.0, max=59.0) == pytest.approx(30_000)  # the range says nothing: it is hardly filled
+
+
+def test_less_than_one_row_is_still_a_cost() -> None:
+    """Both results are almost surely empty, the one more surely than the other."""
+    builder = Builder([1.0, 10.0, 100.0])
+    key, one, other = builder.column(0, "k"), builder.column(1, "x"), builder.column(2, "y")
+    builder.equal(0, 1, key, one)
+    builder.equal(0, 2, key, other)
+    known = [
+        keyed(key, 1.0, 1e4, ndv=1e4, key_values=1e4), keyed(one, 10.0, 1e4, ndv=5e3), keyed(other, 100.0, 1e4, ndv=5e3)
+    ]  # fmt: skip
+    estimates = GraphEstimates(builder.graph(), known)
+    assert estimates.size(0b011).rows == pytest.approx(10 / 1e4)
+    assert estimates.size(0b101).rows == pytest.approx(100 / 1e4)
+    assert estimates.rows(0b011) == estimates.rows(0b101) == 1
 
 
 def test_unknown_keys_are_keys_of_the_smaller_side() -> None:

@@ -11,7 +11,9 @@ import pytest
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, call, literal, reference
 from pyjoinopt.statistics import selectivity as s
 from pyjoinopt.statistics.constants import constant_value
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics, unknown
+from pyjoinopt.statistics.histogram import Bin
+from pyjoinopt.statistics.patterns import CONTAINS, PREFIX
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics, from_json, unknown
 from tests.statistics.tables import KNOWN, col, eq, lit
 
 A = reference(Attribute(0, 1, "a", "int"))
@@ -60,7 +62,7 @@ def test_constants_that_are_sums() -> None:
     both_ends = call(
         "And", call("GreaterThanOrEqual", A, lit(8)), call("LessThanOrEqual", A, call("Add", lit(8), lit(1)))
     )
-    assert of(both_ends) == pytest.approx(1 / 99, rel=0.02)
+    assert of(both_ends) == pytest.approx(2 / 100)
 
 
 def test_null_tests() -> None:
@@ -75,13 +77,13 @@ def test_null_tests() -> None:
 def test_ranges() -> None:
     assert of(call("LessThan", A, lit(1000))) == 1
     assert of(call("GreaterThan", A, lit(1000))) == 0
-    assert of(call("LessThanOrEqual", A, lit(50))) == pytest.approx(49 / 99)
-    assert of(call("GreaterThan", lit(50), A)) == pytest.approx(49 / 99)
+    assert of(call("LessThanOrEqual", A, lit(50))) == pytest.approx(50 / 100)
+    assert of(call("GreaterThan", lit(50), A)) == pytest.approx(49 / 100)
     assert of(call("LessThan", A, lit(5)), NOTHING) == pytest.approx(s.RANGE)
     low, high = call("GreaterThanOrEqual", A, lit(40)), call("LessThan", A, lit(50))
-    assert of(call("And", low, high)) == pytest.approx(10 / 99)  # not 60 % of 49 %
+    assert of(call("And", low, high)) == pytest.approx(10 / 100)  # not 61 % of 49 %
     assert of(call("And", low, high), NOTHING) == pytest.approx(s.BETWEEN)
-    assert of(Expression("Between", (call("And", low, high),))) == pytest.approx(10 / 99)
+    assert of(Expression("Between", (call("And", low, high),))) == pytest.approx(10 / 100)
 
 
 def test_dates_decimals_and_casts() -> None:
@@ -123,11 +125,11 @@ def test_patterns_and_the_rest() -> None:
     def like(pattern: str) -> float:
         return of(Expression("Like", (col("n_name"), lit(pattern))), KNOWN["nations"])
 
-    assert like("GER%") == s.PREFIX
-    assert like("%GER%") == s.CONTAINS
-    assert like("GERMANY") == s.EQUAL
+    assert like("GER%") == PREFIX
+    assert like("%GER%") == CONTAINS
+    assert like("GERMANY") == pytest.approx(1 / 25)  # 25 rows have 25 values at most
     assert like("%") == 1
-    assert of(Expression("StartsWith", (A, lit("x")))) == s.PREFIX
+    assert of(Expression("StartsWith", (A, lit("xyz")))) == PREFIX
     assert of(Expression("ScalaUDF", (A,))) == s.OTHER
     assert of(Expression("Exists", flags=SUBQUERY)) == s.SUBQUERY_TEST
     assert of(reference(Attribute(3, 3, "flag", "boolean"))) == s.BOOLEAN
@@ -155,8 +157,8 @@ def test_deep_predicates() -> None:
 
 def test_filter_narrows_columns() -> None:
     after = s.apply_filter(T, call("And", call("LessThan", A, lit(51)), eq(B, lit(3))))
-    assert after.rows == pytest.approx(1000 * 50 / 99 * 0.08)
-    assert after.column(0).max == 51 and after.column(0).ndv == pytest.approx(50.5, abs=0.1)
+    assert after.rows == pytest.approx(1000 * 50 / 100 * 0.08)
+    assert after.column(0).max == 50 and after.column(0).ndv == pytest.approx(50)
     assert after.column(1).ndv == 1 and after.column(1).nulls == 0
     assert not after.exact and after.base_rows == 1000
     # A filter on one column does not change what another column's values are drawn from.
@@ -167,4 +169,53 @@ def test_filter_narrows_columns() -> None:
 def test_filter_keeps_the_proved_bound() -> None:
     known = KNOWN["nations"]
     after = s.apply_filter(known, eq("n_name", lit("GERMANY")))
-    assert after.upper_bound == 25 and after.rows == pytest.approx(25 * s.EQUAL)
+    assert after.upper_bound == 25 and after.rows == pytest.approx(1)
+
+
+YEAR = reference(Attribute(0, 1, "year", "int"))
+#: Four bins of 25 rows each: half of the rows are of 2008 and later, though that is a tenth of the range.
+YEARS = ((1880, 1999, 100), (2000, 2007, 8), (2008, 2011, 4), (2012, 2019, 8))
+MOVIES = from_json(
+    {"rows": 100, "columns": {"0": {"ndv": 120, "min": 1880, "max": 2019, "nulls": 0, "bins": YEARS}}},
+    [Attribute(0, 1, "year", "int")],
+)
+
+
+def test_histograms() -> None:
+    assert MOVIES.column(0).bins == tuple(Bin(*b) for b in YEARS)
+    assert of(call("GreaterThan", YEAR, lit(2007)), MOVIES) == pytest.approx(0.5)
+    assert of(call("GreaterThanOrEqual", YEAR, lit(2008)), MOVIES) == pytest.approx(0.5)
+    assert of(call("LessThan", YEAR, lit(2000)), MOVIES) == pytest.approx(0.25)
+    inside = call("And", call("GreaterThanOrEqual", YEAR, lit(2010)), call("LessThanOrEqual", YEAR, lit(2013)))
+    assert of(inside, MOVIES) == pytest.approx(0.25 * 2 / 4 + 0.25 * 2 / 8)
+    assert of(eq(YEAR, lit(2009)), MOVIES) == pytest.approx(0.25 / 4)
+    assert of(listed(YEAR, 2009, 2013), MOVIES) == pytest.approx(0.25 / 4 + 0.25 / 8)
+    after = s.apply_filter(MOVIES, inside)
+    assert (after.column(0).min, after.column(0).max) == (2010, 2013)
+    assert after.column(0).ndv == pytest.approx(4) and after.column(0).bins == ()
+
+
+def test_bins_that_are_not_numbers_are_not_used() -> None:
+    known = from_json({"rows": 10, "columns": {"0": {"min": 1, "max": 9, "bins": [[1, 5, 3], ["NaN", 9, 2]]}}})
+    assert known.column(0).bins == ()
+
+
+def test_popular_texts() -> None:
+    """A text that a query names is more frequent than the average one, unless all are different."""
+    country, name = (reference(Attribute(i, i, "c", "string")) for i in (0, 1))
+    known = RelationStatistics(
+        10_000.0, 1e6, columns={0: ColumnStatistics(ndv=256.0, nulls=0.2), 1: ColumnStatistics(ndv=10_000.0)}
+    )
+    assert of(eq(country, lit("us")), known) == pytest.approx(0.8 / 64)  # 256 ** 0.75 = 64
+    assert of(Expression("In", (country, *map(lit, "abcdefghijklmnop"))), known) == pytest.approx(0.8 / 8)
+    assert of(eq(name, lit("John")), known) == pytest.approx(1e-4)
+    likes_not = call("Not", Expression("Like", (country, lit("%abc%"))))
+    assert of(likes_not, known) == pytest.approx(0.8 * (1 - CONTAINS))  # NULL is neither like nor unlike
+
+
+def test_filters_that_name_what_they_want() -> None:
+    text, number = reference(Attribute(0, 0, "c", "string")), reference(Attribute(1, 1, "n", "int"))
+    assert s.apply_filter(NOTHING, eq(text, lit("us"))).named
+    assert s.apply_filter(NOTHING, Expression("In", (text, lit("us"), lit("ca")))).named
+    assert not s.apply_filter(NOTHING, eq(number, lit(5))).named
+    assert not s.apply_filter(NOTHING, Expression("Like", (text, lit("%us%")))).named

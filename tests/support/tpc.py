@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,6 +87,7 @@ def register(spark: SparkSession, benchmark: str, scale: float = SCALE) -> None:
         spark.read.parquet(str(file)).createOrReplaceTempView(file.stem)
 
 
+@cache
 def duckdb_queries(benchmark: str) -> dict[int, str]:
     """The query texts as DuckDB's extension has them, by number."""
     with duckdb_with(benchmark) as connection:

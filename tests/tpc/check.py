@@ -1,5 +1,8 @@
 """What every TPC query has to show: same rows, same schema, and the known number of join groups found and changed.
 
+DuckDB answers each query too, over the same files: if plain Spark and the optimizer read a query wrongly in the same
+way, a third opinion shows it.
+
 The counts are the guard against doing nothing: an optimizer that silently hands back its input also returns the right
 rows. `PYJOINOPT_RECORD=1 pytest tests/tpc` writes the table anew; look at the difference before committing it.
 """
@@ -8,8 +11,11 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import duckdb
 
 import pyjoinopt
 from tests.support import tpc
@@ -19,6 +25,8 @@ from tests.support.run import collect_both
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Sums in another order, and averages of decimals that are rounded elsewhere.
+NEARLY = 1e-6
 EXPECTED = Path(__file__).with_name("expected_groups.json")
 RECORDING = bool(os.environ.get("PYJOINOPT_RECORD"))
 Counts = dict[str, int]
@@ -43,6 +51,8 @@ def check_query(spark: SparkSession, benchmark: str, number: int, text: str) -> 
     assert_same_schema(plain, fast)
     rows, fast_rows = collect_both(plain, fast)
     assert_same_rows(rows, fast_rows, label=("plain Spark", "optimised"))
+    third = _duckdb(benchmark).execute(tpc.duckdb_queries(benchmark)[number]).fetchall()
+    assert_same_rows(third, rows, loose=True, relative=NEARLY, absolute=NEARLY, label=("DuckDB", "plain Spark"))
 
     report = pyjoinopt.join_report(plain, strict=True)
     counts = {
@@ -55,6 +65,11 @@ def check_query(spark: SparkSession, benchmark: str, number: int, text: str) -> 
     else:
         known = expected(benchmark)[str(number)]
         assert counts == known, f"counted {counts}, the table says {known}"
+
+
+@cache
+def _duckdb(benchmark: str) -> duckdb.DuckDBPyConnection:
+    return tpc.duckdb_tables(benchmark)
 
 
 def _record(benchmark: str, number: int, counts: Counts) -> None:

@@ -60,7 +60,7 @@ private[pyjoinopt] object FileIdentity {
   /** Why the catalog's statistics cannot be of these files: both say when or of how many bytes they are. */
   private def outdated(table: CatalogTable, bytes: Long, newest: Long): Option[String] =
     for (counted <- table.stats if counted.rowCount.isDefined; reason <- {
-        val altered = table.properties.get(LastAltered).flatMap(t => Support.attempt(Option.empty[Long])(Some(t.toLong)))
+        val altered = table.properties.get(LastAltered).map(text => Support.attempt(Long.MaxValue / 2000)(text.toLong))
         if (altered.exists(seconds => seconds * 1000 + 999 < newest)) Some("older than the files")
         else if (counted.sizeInBytes != BigInt(bytes)) Some("older than the files: their size is another one")
         else None

@@ -25,13 +25,17 @@ import org.apache.spark.util.ThreadUtils
  * what cannot be read is told and stands for nothing.
  */
 private[pyjoinopt] object FileStatistics {
-  /** `maxBytes`: once so much was read, no other file is opened. */
-  final case class Limits(maxFiles: Int, deadlineMillis: Long, maxBytes: Long)
+  /** `maxBytes`: once so much was read, no other file is opened. `until`: as `System.nanoTime` tells time. */
+  final case class Limits(maxFiles: Int, maxBytes: Long, until: Long)
 
   private lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-footers", 8, 30)
 
   /** What became of the files that were chosen. */
-  private final case class Reading(footers: Seq[(FileStatus, FileFooter)], late: Int, problem: Option[String], bytes: Long)
+  private final case class Reading(
+      footers: Seq[(FileStatus, FileFooter)],
+      late: Int,
+      problem: Option[String],
+      bytes: Long)
 
   def read(
       session: Compat.Session,
@@ -41,20 +45,19 @@ private[pyjoinopt] object FileStatistics {
       sources: String => Boolean): Option[NodeFacts] =
     relation.relation match {
       case files: HadoopFsRelation =>
-        val until = deadline(limits)
         val footer = reader(files.fileFormat).filter(_ => sources("footers"))
         val text = footer.isEmpty && sources("text") && TextRows.applies(files)
-        val listing = if (footer.isDefined || text) list(session, files, until) else None
+        val listing = if (footer.isDefined || text) list(session, files, limits.until) else None
         listing.map { directories =>
           val all = directories.flatMap(_.files.map(_.fileStatus)).filter(_.getLen > 0)
           val conf = session.sessionState.newHadoopConfWithOptions(files.options)
           val known = footer match {
             case Some(read) =>
-              val reading = readSome(all, limits, until)(FileFooters.cached(_)(read(_, conf)))
+              val reading = readSome(all, limits)(FileFooters.cached(_)(read(_, conf)))
               val partitions = partitionColumns(relation, files, directories)
               val sensitive = session.sessionState.conf.caseSensitiveAnalysis
               facts(relation.output.filter(wanted), all, reading, partitions, sensitive)
-            case None => lines(all, files, conf, until)
+            case None => lines(all, files, conf, limits.until)
           }
           known.copy(files = Some(FileIdentity.of(relation, files, all)))
         }
@@ -64,13 +67,11 @@ private[pyjoinopt] object FileStatistics {
   def identify(session: Compat.Session, relation: LogicalRelation, limits: Limits): Option[FileIdentity] =
     relation.relation match {
       case files: HadoopFsRelation if reader(files.fileFormat).isDefined || TextRows.applies(files) =>
-        list(session, files, deadline(limits)).map { directories =>
+        list(session, files, limits.until).map { directories =>
           FileIdentity.of(relation, files, directories.flatMap(_.files.map(_.fileStatus)).filter(_.getLen > 0))
         }
       case _ => None
     }
-
-  private def deadline(limits: Limits): Long = System.nanoTime + TimeUnit.MILLISECONDS.toNanos(limits.deadlineMillis)
 
   /** Exact classes: a subclass may hide rows. */
   private def reader(format: FileFormat): Option[(FileStatus, Configuration) => FileFooter] = format.getClass match {
@@ -95,7 +96,7 @@ private[pyjoinopt] object FileStatistics {
     }
 
   /** The footers of some files, evenly chosen, that could be read in time, each with its file. */
-  private def readSome(files: Seq[FileStatus], limits: Limits, until: Long)(read: FileStatus => FileFooter): Reading = {
+  private def readSome(files: Seq[FileStatus], limits: Limits)(read: FileStatus => FileFooter): Reading = {
     val all = files.toIndexedSeq
     val count = math.min(math.max(limits.maxFiles, 0), all.length)
     val chosen = (0 until count).map(i => all((i.toLong * all.length / count).toInt))
@@ -103,14 +104,14 @@ private[pyjoinopt] object FileStatistics {
     val waiting = chosen.map { file =>
       file -> pool.submit(new Callable[FileFooter] {
         override def call(): FileFooter = {
-          if (spent.get >= limits.maxBytes) throw new TimeoutException("enough bytes were read")
+          if (System.nanoTime >= limits.until || spent.get >= limits.maxBytes) throw new TimeoutException
           val bytes = SparkHadoopUtil.get.getFSBytesReadOnThreadCallback()
           try read(file)
           finally spent.addAndGet(bytes())
         }
       })
     }
-    val done = waiting.map { case (file, future) => file -> await(future, until) }
+    val done = waiting.map { case (file, future) => file -> await(future, limits.until) }
     val problems = done.collect { case (file, Left(error)) if !isLate(error) => file -> error }
     Reading(
       done.collect { case (file, Right(footer)) => file -> footer },
@@ -183,7 +184,8 @@ private[pyjoinopt] object FileStatistics {
     all.headOption.fold(unknown.copy(rows = Some(0), exact = true, source = RowWidth)) { file =>
       await(pool.submit(() => TextRows.sample(file, files, conf)), until) match {
         case Right(sample) if sample.bytes > 0 && sample.rows > 0 =>
-          unknown.copy(rows = Some(total / sample.bytes * sample.rows), source = RowWidth, read = sample.bytes.toLong)
+          val rows = math.rint(total / sample.bytes * sample.rows)
+          unknown.copy(rows = Some(rows), source = RowWidth, read = sample.bytes.toLong)
         case Right(_) => unknown
         case Left(error) => unknown.copy(note = Some(s"${file.getPath.getName} cannot be read: ${message(error)}"))
       }

@@ -19,7 +19,9 @@ import org.apache.spark.sql.sources.DataSourceRegister
 private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: JsonGenerator) {
 
   def write(leaf: LogicalPlan): Unit = leaf match {
-    case range: Range => out.writeNumberField("rows", range.numElements.bigInteger.doubleValue)
+    case range: Range =>
+      out.writeNumberField("rows", range.numElements.bigInteger.doubleValue)
+      range.numSlices.foreach(out.writeNumberField("slices", _: Int))
     case local: LocalRelation => out.writeNumberField("rows", local.data.length)
     case _: OneRowRelation | _: CTERelationRef =>
     case relation: LogicalRelation =>

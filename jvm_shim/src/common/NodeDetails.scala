@@ -34,7 +34,9 @@ private[pyjoinopt] final class NodeDetails(
     case hint: UnresolvedHint => out.writeStringField("name", hint.name)
     case limit: GlobalLimit => writeLimit(limit.limitExpr)
     case limit: LocalLimit => writeLimit(limit.limitExpr)
-    case sample: Sample => out.writeNumberField("fraction", sample.upperBound - sample.lowerBound)
+    case sample: Sample =>
+      out.writeNumberField("fraction", sample.upperBound - sample.lowerBound)
+      out.writeBooleanField("replacement", sample.withReplacement)
     case union: Union =>
       out.writeBooleanField("byName", union.byName)
       out.writeBooleanField("allowMissing", union.allowMissingCol)

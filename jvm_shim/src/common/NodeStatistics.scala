@@ -1,5 +1,7 @@
 package org.apache.spark.sql.pyjoinopt
 
+import java.util.concurrent.TimeUnit
+
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.JsonNode
 
@@ -8,7 +10,7 @@ import org.apache.spark.sql.catalyst.catalog.{CatalogTable, HiveTableRelation}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -33,7 +35,8 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     ExpressionBuilder.elements(request.get("nodes")).map(_.asInt).foreach { n =>
       out.writeFieldName(n.toString)
       val wanted = wantedColumns(n)
-      writeOne(out, wanted)(facts(handle.nodes.applyOrElse(n, (_: Int) => Support.fail(s"There is no node $n.")), wanted))
+      def node = handle.nodes.applyOrElse(n, (_: Int) => Support.fail(s"There is no node $n."))
+      writeOne(out, wanted)(facts(node, wanted))
     }
     out.writeEndObject()
     if (request.has("plans")) writePlans(out)
@@ -98,8 +101,12 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     case other => size(other)
   }
 
-  /** With which files these are, if that is asked. They also tell whether the catalog's counts can be of today. */
+  /**
+   * With which files these are, if that is asked. They also tell whether the catalog's counts can be of today; but the
+   * catalog is not asked for all partitions only to tell that.
+   */
   private def identified(node: LogicalPlan, known: NodeFacts): NodeFacts = node match {
+    case relation: LogicalRelation if known.source == "catalog" && inCatalog(relation) => known
     case relation: LogicalRelation if request.path("identity").asBoolean && known.files.isEmpty =>
       Support.attempt(Option.empty[FileIdentity])(FileStatistics.identify(handle.session, relation, limits)) match {
         case Some(files) if known.source == "catalog" => known.copy(files = Some(files), note = files.note)
@@ -108,16 +115,26 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     case _ => known
   }
 
+  private def inCatalog(relation: LogicalRelation): Boolean = relation.relation match {
+    case files: HadoopFsRelation => files.location.isInstanceOf[CatalogFileIndex]
+    case _ => false
+  }
+
   private def wants(what: String): Boolean =
     if (request.has("sources")) asked(what) else what != "text" && (source == "auto" || source == what)
 
   private lazy val asked: Set[String] = ExpressionBuilder.elements(request.get("sources")).map(_.asText).toSet
 
-  private def limits =
+  private val started = System.nanoTime
+
+  /** For the next node. However many there are, together they have `totalMs`. */
+  private def limits = {
+    def nanos(field: String, default: Long) = TimeUnit.MILLISECONDS.toNanos(request.path(field).asLong(default))
     FileStatistics.Limits(
       request.path("maxFiles").asInt(64),
-      request.path("deadlineMs").asLong(2000),
-      request.path("maxBytes").asLong(64L << 20))
+      request.path("maxBytes").asLong(64L << 20),
+      until = math.min(System.nanoTime + nanos("deadlineMs", 2000), started + nanos("totalMs", 10000)))
+  }
 
   private def isCounted(table: Option[CatalogTable]): Boolean =
     wants("catalog") && table.flatMap(_.stats).exists(_.rowCount.isDefined)

@@ -23,6 +23,8 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
 
   private val outputs = new KnownOutputs(handle)
   private val columns = new KnownColumns(outputs)
+  private val exported = new IdentityHashMap[LogicalPlan, LogicalPlan]
+  handle.nodes.foreach(node => exported.put(node, node))
   private val expressions: EditList[Expression] =
     new EditList[Expression]("expression", edits.get("exprs"), handle.expressions)(expressionBuilder.build(_))
   private val nodes: EditList[LogicalPlan] = new EditList[LogicalPlan]("node", edits.get("nodes"), handle.nodes)(built)
@@ -52,7 +54,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
 
   private def built(entry: JsonNode): LogicalPlan = {
     val bare = build(entry)
-    val node = if (outputs.contains(bare)) bare else columns.refreshed(bare)
+    val node = if (exported.containsKey(bare)) bare else columns.refreshed(bare)
     outputs(node)
     node
   }

@@ -14,11 +14,16 @@ import org.apache.spark.sql.execution.datasources.text.TextFileFormat
 /**
  * How wide a line of a text file is, from the first lines of one file.
  *
- * Law: one file is opened, at most `Enough` bytes of text are read, and a format or option under which a line is no
- * row gives nothing at all.
+ * A compressed file is read in blocks, so that one knows only roughly how much of it the lines read so far took up:
+ * more of it is read, until that does not matter.
+ *
+ * Law: one file is opened, at most `Enough` bytes of it are read, and a format or option under which a line is no row
+ * gives nothing at all.
  */
 private[pyjoinopt] object TextRows {
   private val Enough = 64 * 1024
+  private val EnoughPacked = 256 * 1024
+  private val MostUnpacked = 4L << 20
 
   /** What was looked at: bytes of the file, and rows in them. */
   final case class Sample(bytes: Double, rows: Double)
@@ -39,7 +44,8 @@ private[pyjoinopt] object TextRows {
       val unpacker = codec.map(CodecPool.getDecompressor).orNull
       try {
         val text = codec.fold[InputStream](raw)(_.createInputStream(raw, unpacker))
-        val (bytes, lines, whole) = readSome(text)
+        val most = if (codec.isDefined) MostUnpacked else Enough.toLong
+        val (bytes, lines, whole) = readSome(text, most, codec.isDefined && raw.getPos >= EnoughPacked)
         val header = if (hasHeader(files)) 1 else 0
         val looked = if (whole) file.getLen.toDouble else if (codec.isDefined) raw.getPos.toDouble else bytes.toDouble
         Sample(looked, math.max(0, lines - header).toDouble)
@@ -52,15 +58,25 @@ private[pyjoinopt] object TextRows {
       files.options.exists { case (key, value) => key.equalsIgnoreCase("header") && value.equalsIgnoreCase("true") }
 
   /** Bytes up to the end of the last whole line, the lines in them, and whether that was all there is. */
-  private def readSome(text: InputStream): (Long, Long, Boolean) = {
+  private def readSome(text: InputStream, most: Long, enough: => Boolean): (Long, Long, Boolean) = {
     val buffer = new Array[Byte](Enough)
-    var (filled, ended) = (0, false)
-    while (filled < Enough && !ended) {
-      val got = text.read(buffer, filled, Enough - filled)
-      if (got < 0) ended = true else filled += got
+    var (read, upToBreak, lines, last, ended) = (0L, 0L, 0L, '\n'.toByte, false)
+    while (read < most && !ended && !enough) {
+      val got = text.read(buffer, 0, math.min(Enough.toLong, most - read).toInt)
+      if (got < 0) ended = true
+      else {
+        var i = 0
+        while (i < got) {
+          if (buffer(i) == '\n') {
+            lines += 1
+            upToBreak = read + i + 1
+          }
+          i += 1
+        }
+        if (got > 0) last = buffer(got - 1)
+        read += got
+      }
     }
-    val breaks = buffer.take(filled).count(_ == '\n')
-    if (ended) (filled, if (filled > 0 && buffer(filled - 1) != '\n') breaks + 1L else breaks.toLong, true)
-    else (buffer.lastIndexOf('\n'.toByte, filled - 1) + 1L, breaks.toLong, false)
+    if (ended) (read, if (last == '\n') lines else lines + 1, true) else (upToBreak, lines, false)
   }
 }

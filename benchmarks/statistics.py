@@ -1,0 +1,130 @@
+"""What it costs to know how many rows: seconds and bytes for the TPC-DS tables, by source, first and second session.
+
+    python -m benchmarks.statistics [--scale 0.1] [--repeat 5]
+
+Each source is asked about all tables at once, as for a query that reads all of them. "First" is with an empty store and
+a JVM that has opened no file yet, "again" the same session, "second" what another session pays: it opens the store, and
+no file. The target is 5 ms a table in a second session. Spark's own listing of the files is not counted: it was made
+when the DataFrame was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+# Instead of this folder, in which a `statistics` would hide Python's own.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from benchmarks.common import machine, session
+from pyjoinopt.bridge.gateway import Py4jGateway
+from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.statistics.leaves import LeafStatistics
+from pyjoinopt.statistics.store import Store
+from tests.support import tpc
+
+
+class Asked:
+    """Hands questions on to the JVM, and adds up the bytes that were read to answer them."""
+
+    def __init__(self, gateway: Py4jGateway) -> None:
+        self._gateway = gateway
+        self.bytes = 0
+        self.questions = 0
+
+    def __call__(self, leaves: Any, option: str, **request: Any) -> dict[int, dict[str, Any]]:
+        answers = self._gateway.statistics(leaves, option, **request)
+        self.bytes += sum(int(answer.get("read", 0)) for answer in answers.values())
+        self.questions += 1
+        return answers
+
+
+def gather(df: Any, option: str, store: Store | None) -> tuple[float, int, int, list[Any]]:
+    """Milliseconds, bytes and questions to know all leaves of a plan, and what is known."""
+    with Py4jGateway(bridge_for(df), df._jdf) as gateway:
+        ask = Asked(gateway)
+        started = perf_counter()
+        leaves = [node for node in gateway.export.nodes if not node.children]
+        known = LeafStatistics(ask, leaves, option, gateway.export.nodes, store).known()
+        return (perf_counter() - started) * 1000, ask.bytes, ask.questions, known
+
+
+def all_tables(spark: Any, folder: Path, format: str) -> Any:
+    """One plan that reads every table once."""
+    counted = None
+    for path in sorted(folder.iterdir()):
+        one = spark.read.format(format).load(str(path)).selectExpr("count(*) as rows")
+        counted = one if counted is None else counted.unionAll(one)
+    return counted
+
+
+def as_format(spark: Any, folder: Path, format: str, target: Path) -> Path:
+    for path in sorted(folder.glob("*.parquet")):
+        spark.read.parquet(str(path)).write.format(format).save(str(target / format / path.stem))
+    return target / format
+
+
+def as_catalog(spark: Any, folder: Path) -> Any:
+    """Analysed tables of the catalog over the same files."""
+    counted = None
+    for path in sorted(folder.glob("*.parquet")):
+        spark.sql(f"CREATE TABLE known_{path.stem} USING parquet LOCATION '{path}'")
+        spark.sql(f"ANALYZE TABLE known_{path.stem} COMPUTE STATISTICS FOR ALL COLUMNS")
+        one = spark.table(f"known_{path.stem}").selectExpr("count(*) as rows")
+        counted = one if counted is None else counted.unionAll(one)
+    return counted
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=0.1)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--analyze", action="store_true", help="ANALYZE all columns too, which takes much longer")
+    arguments = parser.parse_args()
+    source = tpc.parquet_folder("tpcds", arguments.scale)
+    with tempfile.TemporaryDirectory() as scratch:
+        spark = session()
+        parquet = Path(scratch, "parquet")
+        parquet.mkdir()
+        for path in source.glob("*.parquet"):
+            (parquet / path.name).symlink_to(path)
+        count = len(list(parquet.iterdir()))
+        size = sum(path.stat().st_size for path in parquet.iterdir())
+        print(f"{machine()}, Spark {spark.version}, TPC-DS at scale {arguments.scale:g}")
+        print(f"{count} tables, {size / 1e6:.1f} MB as Parquet")
+        bridge_for(spark.range(1))
+        spark.range(1).optimize_joins()
+        plans = [("footers", "parquet", "footers", all_tables(spark, parquet, "parquet"))]
+        for format, name in (("orc", "footers"), ("csv", "auto")):
+            folder = as_format(spark, parquet, format, Path(scratch))
+            label = "footers" if name == "footers" else "row width"
+            plans.append((label, format, name, all_tables(spark, folder, format)))
+        if arguments.analyze:
+            started = perf_counter()
+            plans.append(("catalog", "parquet", "catalog", as_catalog(spark, parquet)))
+            print(f"ANALYZE ... FOR ALL COLUMNS took {perf_counter() - started:.1f} s")
+        plans.append(("size", "parquet", "none", plans[0][3]))
+        print("source     format    first ms     bytes  again ms  second ms  a table   provenance")
+        for source_name, format, option, df in plans:
+            path = Path(scratch, f"{source_name}-{format}.sqlite")
+            first, read, _, known = gather(df, option, Store(path))
+            names = {one.source for _, one in known}
+            kept = Store(path)
+            again = min(gather(df, option, kept)[0] for _ in range(arguments.repeat))
+            second = []
+            for _ in range(arguments.repeat):
+                milliseconds, reread, _, _ = gather(df, option, Store(path))
+                second.append(milliseconds)
+                assert reread == 0, "a second session reads no file"
+            middle = sorted(second)[len(second) // 2]
+            figures = f"{first:9.1f} {read:9d} {again:9.1f} {middle:10.1f} {middle / count:8.2f}"
+            print(f"{source_name:<10} {format:<8} {figures}   {', '.join(sorted(names))}")
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()

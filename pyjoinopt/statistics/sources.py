@@ -1,0 +1,221 @@
+"""The sources that are built in, and the ladders that the option `statistics` chooses from.
+
+    catalog          the counts that ANALYZE, or somebody else, left in the catalog
+    memory           rows that the session holds already: cached data, rows of an RDD that were counted
+    footers          footers of Parquet and ORC files
+    size / row width of text files: their size over the width of the first lines
+    size             what Spark takes the size to be, over the width that the types have
+    default          nothing is known
+
+Rows that are part of the plan itself (VALUES, range) are no statistics: every ladder counts them.
+Two questions to the JVM serve all of them: the first opens no file, the second those that the store does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.statistics.protocol import known_from, relation_of
+from pyjoinopt.statistics.relation import DEFAULT_ROWS, row_width, unknown
+from pyjoinopt.statistics.source import Files, Known, Relation, StatisticsSource
+from pyjoinopt.statistics.store import Store
+
+Ask = Callable[..., dict[int, dict[str, Any]]]
+
+#: Of a table with more columns than this only the needed ones are asked for.
+WIDE = 64
+_FOOTERS = frozenset({"parquet", "orc"})
+_TEXT = frozenset({"csv", "json", "text"})
+#: The option -> what the JVM is asked for, and whether which files there are.
+_FIRST: dict[str, tuple[list[str], bool]] = {
+    "auto": (["catalog", "memory"], True),
+    "full": (["catalog", "memory"], True),
+    "catalog": (["catalog"], False),
+    "footers": ([], True),
+}
+
+
+class Leaves:
+    """The leaves of a plan, and what the JVM says of them."""
+
+    def __init__(self, ask: Ask, leaves: Sequence[LogicalPlan], option: str, needed: int) -> None:
+        self._ask = ask
+        self._option = option
+        self._needed = needed
+        self._leaves = {leaf.number: leaf for leaf in leaves if leaf.number is not None}
+        self.first: dict[int, Known] = {}
+        self.relations: dict[int, Relation] = {}
+
+    def look(self) -> None:
+        """Ask the first question."""
+        answers: dict[int, dict[str, Any]] = {}
+        if self._option in _FIRST:
+            sources, identity = _FIRST[self._option]
+            leaves = list(self._leaves.values())
+            answers = self._ask(leaves, self._option, sources=sources, identity=identity, **self._wide(leaves))
+        for number, leaf in self._leaves.items():
+            entry = answers.get(number, {})
+            self.relations[number] = relation_of(leaf, self._needed, entry.get("files"))
+            if entry and "error" not in entry:
+                self.first[number] = known_from(entry, leaf.output)
+
+    def told(self, relation: Relation) -> Known | None:
+        """The first answer about a relation."""
+        return self.first.get(relation.leaf.number) if relation.leaf and relation.leaf.number is not None else None
+
+    def read(self, relations: Sequence[Relation], what: str) -> dict[int, tuple[Known, Files | None]]:
+        """Ask for more, which may open files."""
+        leaves = [relation.leaf for relation in relations if relation.leaf is not None]
+        answers = self._ask(leaves, self._option, sources=[what], **self._wide(leaves))
+        found = {}
+        for relation, leaf in zip(relations, leaves):
+            entry = answers.get(leaf.number if leaf.number is not None else -1, {})
+            if entry and "error" not in entry:
+                found[id(relation)] = known_from(entry, leaf.output), relation_of(leaf, 0, entry.get("files")).files
+        return found
+
+    def _wide(self, leaves: Iterable[LogicalPlan]) -> dict[str, Any]:
+        columns = {
+            str(leaf.number): [a.bit for a in leaf.output if self._needed >> a.bit & 1]
+            for leaf in leaves
+            if len(leaf.output) > WIDE
+        }
+        return {"columns": columns} if columns else {}
+
+
+class Told:
+    """A source that the JVM's first answer holds already."""
+
+    def __init__(self, name: str, leaves: Leaves, *says: str) -> None:
+        self.name = name
+        self._leaves = leaves
+        self._says = says or (name,)
+
+    def lookup(self, relation: Relation) -> Known | None:
+        known = self._leaves.told(relation)
+        if known is None or known.rows is None or known.source not in self._says:
+            return None
+        return replace(known, source=self.name) if known.source == "size" else known
+
+
+class Written:
+    """Rows that the plan itself tells the number of; nobody is asked."""
+
+    name = "local"
+
+    def lookup(self, relation: Relation) -> Known | None:
+        rows = relation.leaf.info.get("rows") if relation.leaf is not None else None
+        return None if rows is None else Known(float(rows), exact=True)
+
+
+class FromFiles:
+    """What files say of themselves: remembered in the store, else read now, all relations at once."""
+
+    def __init__(self, name: str, leaves: Leaves, what: str, formats: frozenset[str], store: Store | None) -> None:
+        self.name = name
+        self._leaves = leaves
+        self._what = what
+        self._formats = formats
+        self._store = store
+        self._known: dict[tuple[str, str], Known] = {}
+        self._asked: dict[tuple[str, str], frozenset[str] | None] = {}  # for which columns; None: for all
+
+    def prepare(self, relations: Sequence[Relation]) -> None:
+        wanted: dict[tuple[str, str], tuple[Files, list[Relation]]] = {}
+        for relation in relations:
+            if relation.files is not None and relation.format in self._formats:
+                wanted.setdefault(_key(relation.files), (relation.files, []))[1].append(relation)
+        stored = self._store.get(files for files, _ in wanted.values()) if self._store and wanted else {}
+        missing: list[Relation] = []
+        for key, (_, same) in wanted.items():
+            if key in stored:
+                self._known[key], self._asked[key] = stored[key]
+            asked = self._asked.get(key, frozenset())
+            if key not in stored or (asked is not None and any(relation.needed - asked for relation in same)):
+                missing += same
+        if missing:
+            self._read(missing)
+
+    def lookup(self, relation: Relation) -> Known | None:
+        return self._known.get(_key(relation.files)) if relation.files is not None else None
+
+    def _read(self, relations: Sequence[Relation]) -> None:
+        found = self._leaves.read(relations, self._what)
+        new: dict[Files, Known] = {}
+        names: dict[Files, str] = {}
+        for relation in relations:
+            known, files = found.get(id(relation), (None, None))
+            if known is None or relation.files is None:
+                continue
+            if known.rows is None:
+                self._known.setdefault(_key(relation.files), Known(note=known.note))
+                continue
+            before = self._known.get(_key(relation.files))
+            columns = {**(before.columns if before else {}), **known.columns}
+            known = Known(known.rows, known.bytes, columns, known.exact, known.source, None, known.note)
+            self._known[_key(relation.files)] = known
+            # What was late or broken may be better next time. What was listed anew in between is something else.
+            if not known.note and files is not None and _key(files) == _key(relation.files):
+                new[relation.files], names[relation.files] = known, relation.name
+                before_asked = self._asked.get(_key(files)) or frozenset()
+                self._asked[_key(files)] = before_asked | relation.needed if len(relation.columns) > WIDE else None
+        if self._store is not None and new:
+            asked = {files: self._asked[_key(files)] for files in new}
+            self._store.put(new, names, {files: some for files, some in asked.items() if some is not None})
+
+
+class Size:
+    """What Spark takes the size to be, over the width of a row."""
+
+    name = "size"
+
+    def __init__(self, leaves: Leaves) -> None:
+        self._leaves = leaves
+
+    def lookup(self, relation: Relation) -> Known | None:
+        told = self._leaves.told(relation)
+        output = relation.leaf.output if relation.leaf is not None else ()
+        guess = unknown(output, told.bytes if told is not None and told.bytes is not None else relation.bytes)
+        if guess.source != self.name:
+            return None
+        return Known(guess.rows, guess.bytes)
+
+
+class Default:
+    """Something has to be assumed."""
+
+    name = "default"
+
+    def lookup(self, relation: Relation) -> Known:
+        width = row_width(relation.leaf.output) if relation.leaf is not None and relation.leaf.output else 24.0
+        return Known(DEFAULT_ROWS, DEFAULT_ROWS * width)
+
+
+def ladder(option: str, leaves: Leaves, store: Store | None) -> tuple[StatisticsSource, ...]:
+    """The built-in sources of an option, the best first.
+
+    >>> [source.name for source in ladder("catalog", Leaves(lambda *_: {}, [], "catalog", 0), None)]
+    ['local', 'catalog', 'default']
+    """
+    local = Told("local", leaves)
+    catalog = Told("catalog", leaves, "catalog", "catalyst")
+    footers = FromFiles("footers", leaves, "footers", _FOOTERS, store)
+    text = FromFiles("size / row width", leaves, "text", _TEXT, store)
+    memory = Told("memory", leaves)
+    reported = Told("reported", leaves, "catalyst", "size")
+    match option:
+        case "none":
+            return Written(), Size(leaves), Default()
+        case "catalog":
+            return local, catalog, Default()
+        case "footers":
+            return local, footers, Default()
+        case _:
+            return local, Told("catalog", leaves), memory, footers, text, reported, Size(leaves), Default()
+
+
+def _key(files: Files) -> tuple[str, str]:
+    return files.id, files.schema

@@ -1,0 +1,276 @@
+"""Where a local limit is repeated, and where it would be wrong or for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyjoinopt.plan import make
+from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.max_rows import MaxRows
+from pyjoinopt.plan.nodes import (
+    ANTI,
+    CROSS,
+    EXISTENCE,
+    FULL,
+    INNER,
+    LEFT,
+    RIGHT,
+    SEMI,
+    SINGLE,
+    Filter,
+    Join,
+    LogicalPlan,
+    SubqueryAlias,
+    show,
+)  # fmt: skip
+from pyjoinopt.rules.catalog import RULES
+from pyjoinopt.rules.eliminate_sorts import eliminate_sorts
+from pyjoinopt.rules.limit_push_down import limit_push_down
+from tests.rules import generated
+from tests.rules.oracle import Oracle, Tally
+from tests.rules.states import compare, passages
+from tests.support.letters import Letters, join
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "LimitPushDown"
+
+
+def local(n: int, child: LogicalPlan) -> LogicalPlan:
+    return make.local_limit(make.constant(n, "int"), child)
+
+
+def node(kind: str, child: LogicalPlan, *expressions: Expression, **info: Any) -> LogicalPlan:
+    return LogicalPlan(kind, (child,), child.output, expressions, info=info)
+
+
+def limit(n: int, child: LogicalPlan) -> LogicalPlan:
+    return node("GlobalLimit", local(n, child), make.constant(n, "int"))
+
+
+def limited(plan: LogicalPlan) -> tuple[bool, ...]:
+    """Which inputs of the join or union under a local limit are limited."""
+    while plan.kind in ("LocalLimit", "GlobalLimit", "Project"):
+        plan = plan.children[0]
+    return tuple(child.kind == "LocalLimit" for child in plan.children)
+
+
+@pytest.mark.parametrize(
+    ("join_type", "with_condition", "without"),
+    [
+        (INNER, (False, False), (True, True)),
+        (CROSS, (False, False), (True, True)),
+        (LEFT, (True, False), (True, True)),
+        (RIGHT, (False, True), (True, True)),
+        (FULL, (False, False), (True, True)),
+        (SEMI, (False, False), (True, True)),  # one row of the right side tells all
+        (ANTI, (False, False), (True, True)),
+        (EXISTENCE, (False, False), (False, False)),
+        (SINGLE, (False, False), (False, False)),
+    ],
+)
+def test_joins(join_type: str, with_condition: tuple[bool, bool], without: tuple[bool, bool]) -> None:
+    w = Letters()
+    x, y = w.relation("x", "a b"), w.relation("y", "d e")
+    exists = w.attribute("found") if join_type == EXISTENCE else None
+    for condition, expected in ((w("a = d"), with_condition), (None, without)):
+        joined = join(x, y, condition, join_type, exists=exists)
+        for plan in (local(5, joined), limit(5, w.project("a", joined))):
+            result = limit_push_down(plan)
+            assert limited(result) == expected
+            assert (result is plan) is (not any(expected)) and result.output == plan.output
+
+
+def test_the_right_side_of_a_semi_join_without_condition_needs_one_row() -> None:
+    w = Letters()
+    plan = join(w.relation("x", "a"), w.relation("y", "d"), type=SEMI)
+    result = limit_push_down(plan)
+    assert isinstance(result, Join) and show(result.right).splitlines()[0] == "LocalLimit 1"
+    assert limit_push_down(result).children[1].children[0].kind == "LocalRelation"
+    single = join(w.relation("x", "a"), w.relation("z", "g", rows=1), type=ANTI)
+    assert limit_push_down(single) is single
+
+
+def test_branches_of_a_union() -> None:
+    w = Letters()
+    few = w.relation("y", "b", rows=3)
+    many = w.relation("z", "c", rows=30)
+    plan = local(5, make.union([w.relation("x", "a"), few, many, local(9, w.relation("v", "d"))]))
+    assert [line.strip() for line in show(limit_push_down(plan)).splitlines()] == [
+        "LocalLimit 5", "Union", "LocalLimit 5", "LocalRelation x", "LocalRelation y", "LocalLimit 5",
+        "LocalRelation z", "LocalLimit 5", "LocalLimit 9", "LocalRelation v",
+    ]  # fmt: skip
+    again = limit_push_down(plan)
+    assert limit_push_down(again) is again
+
+
+def test_a_larger_global_limit_makes_place() -> None:
+    w = Letters()
+    plan = local(5, make.union([limit(9, w.relation("x", "a")), limit(2, w.relation("y", "b"))]))
+    first, second = limit_push_down(plan).children[0].children
+    assert [line.strip() for line in show(first).splitlines()][:2] == ["LocalLimit 5", "LocalLimit 9"]
+    assert second is plan.children[0].children[1]
+
+
+def test_an_offset_asks_for_more_rows() -> None:
+    w = Letters()
+    plan = local(5, node("Offset", w.relation("x", "a"), make.constant(2, "int")))
+    assert show(limit_push_down(plan)).splitlines() == ["Offset 2", "  LocalLimit (5 + 2)", "    LocalRelation x"]
+
+
+def test_one_group_is_any_row() -> None:
+    w = Letters()
+    x = w.relation("x", "a b")
+    grouped = w.group("a b", node("Sort", x, w("a"), **{"global": True}), w.alias("k", "7"), names="a")
+    for plan in (limit(1, grouped), limit(1, w.project("a", grouped))):
+        result = limit_push_down(plan)
+        assert [line.split()[0] for line in show(result).splitlines() if "Project a\n" not in line][-2:] == [
+            "LocalLimit", "LocalRelation",
+        ]  # fmt: skip
+        assert "Aggregate" not in show(result) and "Sort" not in show(result) and result.output == plan.output
+
+
+def test_one_group_of_several_or_with_a_function_is_not_any_row() -> None:
+    w = Letters()
+    x = w.relation("x", "a b")
+    counted = w.group("a", x, w.alias("n", make.aggregate_call("Count", w("b"))))
+    for plan in (limit(2, w.group("a", x)), limit(1, counted), limit(1, w.group("", x)), local(1, w.group("a", x))):
+        assert limit_push_down(plan) is plan
+
+
+def test_cached_plans_stay() -> None:
+    w = Letters()
+    branches = (w.relation("x", "a"), w.relation("y", "b"))
+    union = LogicalPlan("Union", branches, branches[0].output, info={"cached": True})
+    assert limit_push_down(local(1, union)).children[0] is union
+
+
+def test_max_rows() -> None:
+    w = Letters()
+    x, y, z = (w.relation(name, name, rows=rows) for name, rows in (("x", 3), ("y", 5), ("z", None)))
+    rows = MaxRows()
+    n = make.constant(2, "int")
+    assert [rows(join(x, y, w("x = y"), t)) for t in (INNER, CROSS, LEFT, RIGHT, FULL, SEMI, ANTI, SINGLE)] == [
+        15, 15, 15, 15, 15, 3, 3, 15,
+    ]  # fmt: skip
+    nothing = w.relation("none", "n", rows=0)
+    assert [rows(join(x, nothing, None, t)) for t in (INNER, LEFT, RIGHT, FULL)] == [0, 3, 0, 3]
+    assert rows(join(x, z)) is None and rows(join(x, y, type=EXISTENCE, exists=w.attribute("found"))) is None
+    assert rows(make.union([x, y])) == 8 and rows(make.union([x, z])) is None
+    assert rows(w.group("", z)) == 1 and rows(w.group("x", x)) == 3
+    assert rows(Filter(w("x > 1"), x)) == 3 and rows(Filter(w("false"), z)) == 0
+    once = node("Offset", x, n)
+    assert rows(limit(2, z)) == 2 and rows(once) == 1 and rows(node("Offset", once, n)) == 0
+    assert (rows(local(2, z)), rows.per_partition(local(2, z)), rows.per_partition(x)) == (None, 2, 3)
+    assert rows.per_partition(node("Sort", local(2, z), **{"global": False})) == 2
+    assert rows.per_partition(node("Sort", local(2, z), **{"global": True})) is None
+    assert rows(node("Sample", x, replacement=True)) is None and rows(node("Sample", x)) == 3
+    lists = [(w("x"),), (w("x"),)]
+    assert rows(node("Expand", x, lists=lists)) == 6
+    assert rows.per_partition(node("Expand", local(2, z), lists=lists)) == 4
+    assert rows(LogicalPlan("Intersect", (x, y), x.output)) == 3 and rows(LogicalPlan("Except", (y, z), y.output)) == 5
+    assert rows(node("Generate", x)) is None and rows(SubqueryAlias("s", x)) == 3
+    assert rows.per_partition(LogicalPlan("Range", (), (), info={"rows": 10, "slices": 4})) == 3
+    assert rows(LogicalPlan("Range", (), (), info={"rows": 2.0**70})) is None
+
+
+def test_sorts_that_nobody_sees() -> None:
+    w = Letters()
+    x = w.relation("x", "a b")
+
+    def ordered(child: LogicalPlan, everywhere: bool = True) -> LogicalPlan:
+        order = Expression("SortOrder", (w("a"),), "int")
+        return node("Sort", child, order, **{"global": everywhere})
+
+    def sorts(plan: LogicalPlan) -> int:
+        return show(eliminate_sorts(plan)).count("Sort")
+
+    below = w.project("a b", Filter(w("a > 1"), ordered(x)))
+    assert sorts(ordered(below)) == 1 and sorts(ordered(below, False)) == 2
+    assert sorts(ordered(node("Repartition", ordered(x)), False)) == 1
+    assert sorts(join(below, ordered(w.relation("y", "d")), w("a = d"))) == 0
+    assert sorts(join(below, x, w("rand() > 1"))) == 1
+    assert sorts(w.group("a", below, w.alias("s", make.aggregate_call("Sum", w("b"))))) == 0
+    assert sorts(w.group("a", below, w.alias("f", make.aggregate_call("First", w("b"))))) == 1
+    assert sorts(limit(5, below)) == 1
+    assert sorts(node("Sort", x, Expression("SortOrder", (make.constant(1, "int"),), "int"))) == 0
+
+
+def test_many_levels() -> None:
+    w = Letters()
+    plan = w.relation("x", "a")
+    for i in range(1500):
+        plan = join(plan, w.relation(f"y{i}", f"b{i}"), w(f"a = b{i}"), LEFT)
+    assert show(limit_push_down(local(5, plan))).count("LocalLimit") == 1501
+
+
+UNION = "(SELECT a, b FROM t UNION ALL SELECT b, c FROM u)"
+JOINS = ("INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI")
+QUERIES = [
+    f"SELECT * FROM {UNION} LIMIT 3",
+    f"SELECT a + 1 AS x FROM {UNION} LIMIT 3",
+    "SELECT * FROM (SELECT a FROM t UNION ALL SELECT 1 UNION ALL (SELECT a FROM u LIMIT 2)"
+    " UNION ALL (SELECT a FROM v LIMIT 9)) LIMIT 3",
+    *(f"SELECT * FROM t {join} JOIN u ON t.a = u.a LIMIT 3" for join in JOINS),
+    *(f"SELECT * FROM t {join} JOIN u LIMIT 3" for join in JOINS),
+    "SELECT t.b, u.c + 1 AS x FROM t LEFT JOIN u ON t.a = u.a LIMIT 3",
+    "SELECT v.b FROM (SELECT t.a FROM t LEFT JOIN u ON t.a = u.a) AS x RIGHT JOIN v ON x.a = v.a LIMIT 3",
+    "SELECT * FROM t LEFT JOIN (SELECT * FROM u LIMIT 2) ON true LIMIT 3",
+    "SELECT * FROM (SELECT * FROM t LIMIT 9) LEFT JOIN (SELECT * FROM u LIMIT 2) ON true LIMIT 3",
+    "SELECT * FROM t LEFT SEMI JOIN (SELECT max(a) FROM u) LIMIT 3",
+    "SELECT * FROM t LEFT ANTI JOIN u",
+    "SELECT DISTINCT a, b FROM t LIMIT 1",
+    "SELECT a FROM t GROUP BY a, b LIMIT 1",
+    "SELECT a + 1 AS x, 'k' AS k FROM t GROUP BY a + 1 LIMIT 1",
+    "SELECT x + 1 AS y FROM (SELECT DISTINCT a AS x FROM t ORDER BY x) LIMIT 1",
+    "SELECT DISTINCT a FROM (SELECT a FROM t ORDER BY b) LIMIT 1",
+    "SELECT DISTINCT a FROM (SELECT t.a FROM t JOIN (SELECT * FROM u ORDER BY b) AS u ON t.a = u.a) LIMIT 1",
+    "SELECT a, max(b) AS m FROM t GROUP BY a LIMIT 1",
+    "SELECT DISTINCT a FROM t LIMIT 2",
+    "SELECT * FROM t LIMIT 3 OFFSET 2",
+    f"SELECT * FROM {UNION} LIMIT 3 OFFSET 2",
+    "SELECT * FROM t OFFSET 2",
+    "SELECT * FROM (SELECT * FROM range(0, 10, 1, 4) UNION ALL SELECT * FROM range(2)) LIMIT 2",
+    "SELECT * FROM (SELECT * FROM range(0, 10, 1, 4) UNION ALL SELECT * FROM range(2)) LIMIT 3",
+    "SELECT * FROM ((SELECT a FROM t SORT BY a) UNION ALL SELECT a FROM VALUES (1), (2), (3), (4) AS w(a)) LIMIT 3",
+    "SELECT * FROM (SELECT a FROM t TABLESAMPLE (50 PERCENT) UNION ALL SELECT max(a) FROM u) LIMIT 3",
+    "(SELECT a FROM t LIMIT 5) UNION ALL (SELECT e FROM (SELECT a FROM t LIMIT 2) LATERAL VIEW explode(array(a)) AS e)"
+    " LIMIT 3",
+    "SELECT * FROM t LIMIT ALL",
+]  # fmt: skip
+
+
+@pytest.fixture
+def oracle(spark: SparkSession) -> Iterator[Oracle]:
+    from pyjoinopt.bridge.shim import bridge_for
+
+    with Oracle(bridge_for(spark.range(1))) as opened:
+        yield opened
+
+
+def test_beside_catalyst(spark: SparkSession, oracle: Oracle) -> None:
+    session = spark.newSession()
+    generated.create_tables(session)
+    tallies = {NAME: Tally(NAME)}
+    rules = {NAME: RULES[NAME]}
+    for text in QUERIES:
+        df = session.sql(text)
+        compare(oracle, text, [oracle.applied(oracle.finished(df), ["ReplaceDistinctWithAggregate"])], rules, tallies)
+    for name, states in passages(oracle, {text: session.sql(text) for text in QUERIES[20:26:2]}):
+        compare(oracle, name, states, rules, tallies)
+    assert not tallies[NAME].different, "\n".join(tallies[NAME].different)
+    assert tallies[NAME].fired_in_python > 15
+
+
+def test_as_many_rows_as_before(spark: SparkSession) -> None:
+    from pyjoinopt import rules
+
+    session = spark.newSession()
+    generated.create_tables(session)
+    for text in (QUERIES[0], QUERIES[2], QUERIES[4], QUERIES[13], *QUERIES[22:25], "SELECT a FROM t LIMIT 3 OFFSET 39"):
+        df = session.sql(text)
+        assert rules.apply(df, NAME).count() == df.count(), text
