@@ -48,8 +48,8 @@ class _Writer:
         if depth == 0:
             return f"SELECT a, b, c FROM {rng.choice(list(TABLES))}"
         kind = rng.choices(
-            ("select", "join", "set", "distinct", "group", "limit", "window", "outer", "exists", "explode"),
-            (4, 5, 3, 2, 3, 2 if self.limits else 0, 2, 2, 1, 1),
+            ("select", "join", "set", "distinct", "group", "limit", "window", "outer", "exists", "explode", "comma"),
+            (4, 5, 3, 2, 3, 2 if self.limits else 0, 2, 2, 1, 1, 1),
         )[0]
         return str(getattr(self, f"_{kind}")(depth - 1))
 
@@ -123,7 +123,16 @@ class _Writer:
         return f"SELECT * FROM ({text}) WHERE {self.conjunction()}" if rng.random() < 0.5 else text
 
     def _limit(self, depth: int) -> str:
-        return f"SELECT a, b, c FROM {self.source(depth)} LIMIT {self.rng.choice((1, 2, 5, 100))}"
+        limit = self.rng.choice((1, 2, 5, 100))
+        if self.rng.random() < 0.5:
+            return f"(({self.query(depth)}) UNION ALL ({self.query(0)}) LIMIT {limit})"
+        return f"SELECT a, b, c FROM {self.source(depth)} LIMIT {limit}"
+
+    def _comma(self, depth: int) -> str:
+        sources = [self.source(depth), self.source(0), self.source(0)]
+        one, two, three = (text.rsplit(" ", 1)[1] + "." for text in sources)
+        ties = f"{one}a = {three}b AND {two}{self.rng.choice('abc')} = {three}c AND {self.predicate(one, two)}"
+        return f"SELECT {one}a AS a, {two}b AS b, {three}c AS c FROM {', '.join(sources)} WHERE {ties}"
 
     def _window(self, depth: int) -> str:
         rng = self.rng

@@ -65,7 +65,9 @@ def test_generated_plans(spark: SparkSession, oracle: Oracle) -> None:
     tallies = {name: Tally(name) for name in RULES}
     for number, text in enumerate(generated.queries(GENERATED)):
         df = session.sql(text)
-        compare(oracle, text, [oracle.finished(df)], RULES, tallies)
+        # Spark takes correlated predicates out of subqueries before it comes to most of the rules.
+        start = oracle.applied(oracle.finished(df), ["PullupCorrelatedPredicates"], once=True)
+        compare(oracle, text, [start], RULES, tallies)
         if number < PASSED:
             for name, states in passages(oracle, {text: df}):
                 compare(oracle, name, states, RULES, tallies)
