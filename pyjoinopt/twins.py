@@ -15,6 +15,7 @@ from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import cost_of
 from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.plan import safety
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.reorder import Reorderer, group_report
 from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
@@ -58,9 +59,28 @@ def spark_order(
     result = cost_based_join_reorder(pruned, statistics, conf=conf, groups=done)
     if result is pruned:
         result = heuristic
+    if not may_be_used(plan, result):
+        reorderer.report.refuse("the whole query", "a predicate that may fail would meet rows that it does not meet")
+        return plan
     pairs = {len(group.relations): group.pairs for group in done}
     record(plan, result, "spark", reorderer, perf_counter() - started, pairs)
     return result
+
+
+def may_be_used(before: LogicalPlan, after: LogicalPlan) -> bool:
+    """True if no predicate that may fail meets rows in `after` that it does not meet in `before`.
+
+    Spark's own rule does not ask. Nor does this package's search need to: it never builds such an order.
+    """
+    ordered = {_items(region): region for region in GroupFinder().find(after).values()}
+    for region in GroupFinder().find(before).values():
+        new = ordered.get(_items(region))
+        if len(region.items) < 3 or not any(safety.may_throw(c.predicate) for c in region.conjuncts):
+            continue
+        graph, _ = build_graph(region, {})
+        if new is None or not all(graph.allows(n.relations) for n in _as_vertices(region, new).post_order()):
+            return False
+    return True
 
 
 def record(

@@ -91,3 +91,27 @@ def map_subqueries(root: LogicalPlan, change: Change) -> LogicalPlan:
         return node.with_expressions(tuple(rewritten))
 
     return transform_up(root, at)
+
+
+def same_plan(one: LogicalPlan, other: LogicalPlan) -> bool:
+    """True if two plans are certainly equal node by node, also where one was built anew; what they share costs nothing.
+
+    A rule that takes back what it did just before hands its input back if this says so: else no fixed point is reached.
+    """
+    stack = [(one, other)]
+    while stack:
+        a, b = stack.pop()
+        if a is b:
+            continue
+        if type(a) is not type(b) or a.kind != b.kind or a.origin != b.origin or a.output != b.output:
+            return False
+        if len(a.children) != len(b.children) or len(a.expressions) != len(b.expressions):
+            return False
+        if any(getattr(a, part, None) != getattr(b, part, None) for part in ("join_type", "hint", "name")):
+            return False
+        if a.info.get("narrowed") != b.info.get("narrowed") or a.info.get("unrequired") != b.info.get("unrequired"):
+            return False
+        if any(not x.same(y) for x, y in zip(a.expressions, b.expressions, strict=True)):
+            return False
+        stack.extend(zip(a.children, b.children, strict=True))
+    return True

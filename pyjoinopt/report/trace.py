@@ -48,7 +48,7 @@ class RuleStep:
         return lines
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RuleTrace:
     """All steps of a query, in order. In a notebook it shows itself as HTML.
 
@@ -89,7 +89,7 @@ class RuleTrace:
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.to_text()
 
 
@@ -121,12 +121,15 @@ def _side_by_side(lines: list[Line]) -> str:
         else:
             (gone if mark == "-" else come).append(text)
     flush()
-    body = "".join(f"<tr>{_cell(left, _BEFORE)}{_cell(right, _AFTER)}</tr>" for left, right in rows)
-    head = "<tr><th scope='col'>before</th><th scope='col'>after</th></tr>"
-    return f"<table style='{_STYLE}'>{head}{body}</table>"
+    head = "".join(f"<th scope='col' style='text-align:left'>{when}</th>" for when in ("before", "after"))
+    before = _column([left for left, _ in rows], _BEFORE)
+    after = _column([right for _, right in rows], _AFTER)
+    return f"<table style='{_STYLE}'><tr>{head}</tr><tr>{before}{after}</tr></table>"
 
 
-def _cell(line: Line, colour: str) -> str:
-    mark, text = line
-    style = f" style='{colour};text-align:left'" if mark != " " else " style='text-align:left'"
-    return f"<td{style}>{mark} {html.escape(text)}</td>"
+def _column(lines: list[Line], colour: str) -> str:
+    texts = []
+    for mark, text in lines:
+        shown = f"{mark} {html.escape(text)}"
+        texts.append(shown if mark == " " else f"<span style='{colour}'>{shown}</span>")
+    return f"<td style='text-align:left;vertical-align:top'>{chr(10).join(texts)}</td>"

@@ -40,7 +40,7 @@ from __future__ import annotations
 from pyjoinopt.plan.expressions import SUBQUERY, reference, walk
 from pyjoinopt.plan.make import aggregate
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, SEMI, Aggregate, Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.tree import transform_down, transform_up
+from pyjoinopt.plan.tree import same_plan, transform_down, transform_up
 from pyjoinopt.rules.narrowed import narrowed_expand, narrowed_generate, narrowed_window, over, pruned
 
 #: Operators whose input needs nothing but what they read, whoever stands above them.
@@ -61,7 +61,8 @@ def column_pruning(plan: LogicalPlan) -> LogicalPlan:
     Returns:
         The plan, the very same object if every column is read.
     """
-    return transform_up(transform_down(plan, _prune), _without_projection_below_filter)
+    result = transform_up(transform_down(plan, _prune), _without_projection_below_filter)
+    return plan if same_plan(plan, result) else result
 
 
 def _prune(node: LogicalPlan) -> LogicalPlan:

@@ -43,7 +43,13 @@ from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 from pyjoinopt.plan.outer_reads import is_tied
 from pyjoinopt.rules.predicate_helper import filtered, is_only_a_name
 from pyjoinopt.rules.pushable import Manner, Passage, may_fail
-from pyjoinopt.rules.through_projection import grows_too_large, is_costly, reads_same_source
+from pyjoinopt.rules.through_projection import (
+    LARGEST_BY_DEFAULT,
+    LARGEST_PREDICATE,
+    grows_too_large,
+    is_costly,
+    reads_same_source,
+)  # fmt: skip
 
 _CHECKED = PYTHON_UDF | OUTER_REFERENCE | CORRELATED | SUBQUERY | AGGREGATE_OR_WINDOW
 
@@ -227,7 +233,8 @@ def _below(
     if predicate.references & computed:
         if any(predicate.references >> bit & 1 for bit in costly):
             return None
-        if grows_too_large(predicate, columns) or is_tied(predicate):
+        largest = LARGEST_PREDICATE if manner.faithful else LARGEST_BY_DEFAULT
+        if grows_too_large(predicate, columns, largest) or is_tied(predicate):
             return None
         predicate = substitute(predicate, columns)
         if not manner.faithful and not manner.movable(predicate):

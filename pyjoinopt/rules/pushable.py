@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import FOLDABLE, THROWABLE, TRUE, Expression, rewrite
+from pyjoinopt.plan.expressions import FOLDABLE, THROWABLE, TRUE, Expression, rewrite, walk
 from pyjoinopt.plan.outer_reads import row_references
 
 
@@ -55,6 +55,6 @@ def may_fail(predicate: Expression) -> bool:
 
     What is constant does not count: it answers on all rows or on none, and Spark computes it before it reads any.
     """
-    if predicate.contains & FOLDABLE:
+    if predicate.contains & FOLDABLE and any(e.flags & FOLDABLE and e.children for e in walk(predicate)):
         predicate = rewrite(predicate, lambda e: TRUE if e.flags & FOLDABLE and not e.contains & THROWABLE else e)
     return safety.may_throw(predicate)

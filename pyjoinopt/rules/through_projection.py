@@ -7,8 +7,10 @@ from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.rules.predicate_helper import size
 
 #: A predicate does not grow beyond this when aliases are replaced by what they stand for: nested definitions
-#: (`x = x + x`, fifty times) would double it at every step.
+#: (`x = x + x`, fifty times) would double it at every step. Where nobody asks for Catalyst's very plan the limit is
+#: lower: a tower of n filters, each over a column made of the one before, costs n predicates times their length.
 LARGEST_PREDICATE = 400
+LARGEST_BY_DEFAULT = 80
 
 _COSTLY_KINDS = frozenset(
     """
@@ -24,13 +26,15 @@ def is_costly(body: Expression) -> bool:
     return any(e.kind in _COSTLY_KINDS for e in walk(body))
 
 
-def grows_too_large(predicate: Expression, columns: dict[int, Expression]) -> bool:
+def grows_too_large(
+    predicate: Expression, columns: dict[int, Expression], largest: int = LARGEST_BY_DEFAULT
+) -> bool:
     """True if the predicate with every computed column (by bit) written out is too large; nothing is written out."""
     total = 0
     for e in walk(predicate):
         body = columns.get(e.attribute.bit) if e.kind == "AttributeReference" and e.attribute is not None else None
-        total += 1 if body is None else size(body, LARGEST_PREDICATE + 1)
-        if total > LARGEST_PREDICATE:
+        total += 1 if body is None else size(body, largest + 1)
+        if total > largest:
             return True
     return False
 

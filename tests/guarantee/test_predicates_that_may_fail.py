@@ -40,6 +40,13 @@ def test_malformed_patterns(db: SparkSession, cost: str, predicate: str, in_filt
     unharmed(df, cost=cost, reordered=True)
 
 
+def test_spark_s_own_order_is_not_used_if_it_would_fail(db: SparkSession) -> None:
+    left, texts = written(db, PATTERNS, TEXTS)
+    df = left.join(texts, F.expr("pj = oj and os like p"))
+    unharmed(df, strategy="spark")
+    unharmed(df, strategy="heuristic")
+
+
 VARIANTS = """select pk, parse_json(j) as v, pj from values
     (1, '5', 1), (7, '"bad"', 1), (8, '"bad"', 2), (9, '5', 3) as t(pk, j, pj)"""
 NUMBERS = "select * from values (5, 1), (6, 2) as n(n, oj)"

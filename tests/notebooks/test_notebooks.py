@@ -25,6 +25,16 @@ EXPECTED = {
         "inner",
         "hint",
     ),
+    "02_catalyst_rules.ipynb": (
+        "Join LeftSemi (country <=> item)",
+        "Join LeftAnti (c_id <=> o_customer)",
+        "replicaterows",
+        "+       Join Inner (o_id = l_order)",
+        "ReplaceDistinctWithAggregate → EliminateOuterJoin",
+        "PushDownPredicates → InferFiltersFromConstraints",
+        "CostBasedJoinReorder",
+        "rule runs changed the plan.",
+    ),
 }
 
 

@@ -83,6 +83,7 @@ def test_a_trace_shows_each_step(tables: SparkSession) -> None:
     trace = pyjoinopt.rules.trace(df)
     rules = [step.rule for step in trace.steps]
     assert rules[0] == "FinishAnalysis" and rules.index("EliminateOuterJoin") < rules.index("PushDownPredicates")
+    assert len(rules) < 20, "a rule that undoes what another does would run for ever"
     for before, after in zip(trace.steps, trace.steps[1:]):
         assert before.after is after.before
     text = trace.to_text()
@@ -93,7 +94,7 @@ def test_a_trace_shows_each_step(tables: SparkSession) -> None:
 def test_a_trace_as_html(tables: SparkSession) -> None:
     html = pyjoinopt.rules.trace(tables.sql("SELECT * FROM t LEFT JOIN u ON t.a < u.a WHERE u.b > 1"))._repr_html_()
     assert "<script" not in html and "(a &lt; a)" in html and "(a < a)" not in html
-    assert "<td style='background" in html and "- " in html and "+ " in html
+    assert "<span style='background" in html and "- " in html and "+ " in html
     assert html.count("<table") == html.count("</table>") == html.count("<details") - 1
 
 
