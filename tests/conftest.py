@@ -53,7 +53,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .appName("pyjoinopt tests")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", "3g")
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home} -Xss16m -XX:+UseParallelGC")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home} -Xss16m -XX:+UseParallelGC -XX:TieredStopAtLevel=1")
         .config("spark.local.dir", str(home / "local"))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

@@ -119,8 +119,8 @@ def test_expressions_of_an_opaque_node_are_replaced_in_place():
 def test_what_nobody_knows_how_to_build_is_refused():
     plan = export()
     edits = Edits()
-    with pytest.raises(BridgeError, match="Generate"):
-        edits.plan(LogicalPlan("Generate", (plan.root,), plan.root.output))
+    with pytest.raises(BridgeError, match="Pivot"):
+        edits.plan(LogicalPlan("Pivot", (plan.root,), plan.root.output))
 
 
 def test_a_projection_of_columns():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Of `--fuzz-n` queries one in so many; each is run once for every rule that changes it.
-SHARE = 12
+SHARE = 30
 
 
 def test_each_rule_alone_keeps_the_rows(request: pytest.FixtureRequest, spark: SparkSession) -> None:

@@ -140,7 +140,7 @@ def test_outer_joins(spark: SparkSession, oracle: Oracle) -> None:
     assert alone.equal > 0.9 * alone.plans and alone.fired_in_python <= outer.fired_in_python
 
 
-@pytest.fixture(params=["tpch", "tpcds"])
+@pytest.fixture(params=["tpch", pytest.param("tpcds", marks=pytest.mark.slow)])
 def analysed(request: pytest.FixtureRequest, spark: SparkSession) -> tuple[str, SparkSession]:
     """A session with the tables of one benchmark in a catalog, with statistics of every column."""
     benchmark = request.param

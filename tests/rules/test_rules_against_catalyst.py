@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Of the states of a TPC query, so many at most.
-SAMPLE = 4
+SAMPLE = 2
 GENERATED = 500
 #: Of the generated queries, so many go through all of Spark's optimizer.
 PASSED = 10
@@ -56,7 +56,7 @@ def test_states_of_the_tpc_queries(request: pytest.FixtureRequest, oracle: Oracl
         compare(oracle, name, states if everything else some, RULES, tallies)
     report(f"{benchmark}, {'all' if everything else 'some'} states", tallies)
     for rule in ("PushDownPredicates", "ColumnPruning", "InferFiltersFromConstraints"):
-        assert tallies[rule].fired_in_python > 20
+        assert tallies[rule].fired_in_python > 5
 
 
 def test_generated_plans(spark: SparkSession, oracle: Oracle) -> None:
