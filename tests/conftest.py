@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: Deep plans need stack; queries over small tables do not live long enough for the optimizing compiler.
+JVM_FLAGS = "-Xss16m -XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--fuzz-n`, `--fuzz-seed`, `--fuzz-only`: how many random queries, from which seed, or just one of them."""
     group = parser.getgroup("fuzz", "random queries")
@@ -53,7 +57,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .appName("pyjoinopt tests")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", "3g")
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home} -Xss16m -XX:+UseParallelGC -XX:TieredStopAtLevel=1")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home} {JVM_FLAGS}")
         .config("spark.local.dir", str(home / "local"))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

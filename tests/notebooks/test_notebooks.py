@@ -29,7 +29,7 @@ EXPECTED = {
         "Join LeftSemi (country <=> item)",
         "Join LeftAnti (c_id <=> o_customer)",
         "replicaterows",
-        "+       Join Inner (o_id = l_order)",
+        "+     Join Inner (o_id = l_order)",
         "ReplaceDistinctWithAggregate → EliminateOuterJoin",
         "PushDownPredicates → InferFiltersFromConstraints",
         "CostBasedJoinReorder",
