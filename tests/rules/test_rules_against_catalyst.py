@@ -37,7 +37,7 @@ def oracle(spark: SparkSession) -> Iterator[Oracle]:
 
 
 def report(title: str, tallies: dict[str, Tally]) -> None:
-    """Print the table; every difference fails the test. Those that are meant (docs/rules.md) have tests of their own."""
+    """Print the table; every difference fails. Those that are meant (docs/rules.md) have tests of their own."""
     print("", title, HEADER, *(tally.row() for tally in tallies.values()), sep="\n")
     for tally in tallies.values():
         different = tally.different
