@@ -55,7 +55,7 @@ class Batch:
 
 
 def _batch(name: str, *rules: str, rounds: int = MOST_PASSES) -> Batch:
-    return Batch(name, tuple((rule, RULES[rule].run) for rule in rules if rule in RULES), rounds)
+    return Batch(name, tuple((rule, RULES[rule].run) for rule in rules), rounds)
 
 
 _OPERATORS = (

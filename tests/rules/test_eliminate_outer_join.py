@@ -28,58 +28,12 @@ from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from tests.support.letters import Letters, join
 
-MANY_NULLS = "not (e is null) or (d is not null and f is null)"
-
 
 def two(w: Letters) -> tuple[LogicalPlan, LogicalPlan]:
     return w.relation("x", "a b c"), w.relation("y", "d e f")
 
 
-def once(plan: LogicalPlan, **options: bool) -> LogicalPlan:
-    return push_down_predicates(eliminate_outer_join(plan, **options))
-
-
-# -- filters: the suite -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("number", "join_type", "predicate", "becomes", "left", "right", "condition"),
-    [
-        (1, FULL, "b > 1 and d > 2", INNER, "b > 1", "d > 2", "a = d"),
-        (2, FULL, "d > 2", RIGHT, "", "d > 2", "a = d"),
-        (3, FULL, "a <=> 2", LEFT, "a <=> 2", "", "a = d"),
-        (4, RIGHT, "b > 2", INNER, "b > 2", "", "a = d"),
-        (5, LEFT, "e is not null", INNER, "", "e is not null", "a = d"),
-        (6, LEFT, MANY_NULLS, INNER, "", MANY_NULLS, "a = d"),
-        (7, LEFT, "in(e, 1, 2)", INNER, "", "in(e, 1, 2)", "a = d"),
-        (8, LEFT, f"({MANY_NULLS}) and e is null", INNER, "", f"({MANY_NULLS}) and e is null", "a = d"),
-        (9, FULL, "b + 3 = e", INNER, "", "", "b + 3 = e and a = d"),
-    ],
-)
-def test_conversions(
-    number: int, join_type: str, predicate: str, becomes: str, left: str, right: str, condition: str
-) -> None:
-    w = Letters()
-    x, y = two(w)
-    result = once(Filter(w(predicate), join(x, y, w("a = d"), join_type)))
-    expected = join(
-        Filter(w(left), x) if left else x, Filter(w(right), y) if right else y, w(condition), becomes
-    )  # fmt: skip
-    assert show(result) == show(expected)
-
-
-@pytest.mark.parametrize(
-    ("number", "join_type", "predicate"),
-    [
-        (10, FULL, "coalesce(e, a) = 0"),
-        (11, FULL, "coalesce(e, a) is not null"),
-        (13, LEFT, "if(d > 0, true, raise_error(d)) is null"),
-    ],
-)
-def test_not_converted(number: int, join_type: str, predicate: str) -> None:
-    w = Letters()
-    plan = Filter(w(predicate), join(*two(w), w("a = d"), join_type))
-    assert eliminate_outer_join(plan) is plan
+# -- filters (the cases of Spark's suite are in suites/) --------------------------------------------------------------
 
 
 def test_without_constraint_propagation() -> None:
