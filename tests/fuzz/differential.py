@@ -13,6 +13,7 @@ from tests.support.compare import assert_same_rows, assert_same_schema
 from tests.support.querytree import Query, Table, all_nodes
 from tests.support.render_dataframe import run_pyspark, to_pyspark
 from tests.support.render_sql import to_sql
+from tests.support.run import collect_both
 from tests.support.sampledata import sample_tables
 from tests.support.shrink import shrunk
 
@@ -79,10 +80,10 @@ def compare(
         AssertionError: the answers differ.
     """
     plain = frame(spark, query, form)
-    rows = plain.collect()
     fast = plain.optimize_joins(strict=True, **options)
     assert_same_schema(plain, fast)
-    assert_same_rows(rows, fast, label=("plain Spark", "optimised"))
+    rows, fast_rows = collect_both(plain, fast)
+    assert_same_rows(rows, fast_rows, label=("plain Spark", "optimised"))
     third = database.cursor().execute(to_sql(query)).fetchall()
     assert_same_rows(third, rows, loose=True, label=("DuckDB", "plain Spark"))
 

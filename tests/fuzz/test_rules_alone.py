@@ -32,4 +32,4 @@ def test_each_rule_alone_keeps_the_rows(request: pytest.FixtureRequest, spark: S
                 fired[name] += 1
                 expected = df.collect() if expected is None else expected
                 assert_same_rows(expected, once, label=("plain Spark", f"{name} on {text}"))
-    assert len(fired) > 5, fired
+    assert sum(fired.values()) >= count, fired

@@ -13,6 +13,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tests.support.run import collect_both
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
@@ -79,6 +81,10 @@ def assert_same_rows(
       only in expected (1 rows):
         (1,)
     """
+    if expected is actual:  # nothing was changed, so the same query would run twice
+        return
+    if hasattr(expected, "collect") and hasattr(actual, "collect"):
+        expected, actual = collect_both(expected, actual)
     left, right = rows_of(expected), rows_of(actual)
     if loose:
         left, right = [_floats(row) for row in left], [_floats(row) for row in right]

@@ -15,6 +15,9 @@ def collect_both(first: DataFrame, second: DataFrame) -> tuple[list[Row], list[R
     Raises:
         Exception: whatever the first of them raises.
     """
+    if first is second:
+        rows = first.collect()
+        return rows, rows
     with ThreadPoolExecutor(max_workers=1) as pool:
         ahead = pool.submit(first.collect)
         rows = second.collect()
