@@ -10,12 +10,14 @@ import logging
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from pyjoinopt import optimizer
+from pyjoinopt import observe, optimizer
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.config import Options, check_keywords, resolve
 from pyjoinopt.errors import RefusedError
 from pyjoinopt.report.record import JoinReport
+from pyjoinopt.statistics.feedback import Watch
+from pyjoinopt.statistics.store import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +34,7 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
 
     Args:
         df: a classic (not Connect) DataFrame.
-        **options: `strategy`, `hints`, `cost`, `statistics`, `store`, `strict`, `pair_budget`; see
+        **options: `strategy`, `hints`, `cost`, `statistics`, `store`, `feedback`, `strict`, `pair_budget`; see
             `pyjoinopt.config.OPTIONS`. Each is also a session key `spark.pyjoinopt.*`; the keyword wins.
 
     Returns:
@@ -77,12 +79,19 @@ def _run(df: Any, keywords: dict[str, Any]) -> tuple[Any, JoinReport]:
         with Py4jGateway(shim, df._jdf) as gateway:
             options = _options(keywords, gateway.export.conf)
             strict = options.strict
-            plan = optimizer.optimize(gateway.export, gateway, options, report)
+            if options.feedback:
+                observe.learn(shim)
+            watches: list[Watch] = []
+            plan = optimizer.optimize(gateway.export, gateway, options, report, watches)
             if plan is not gateway.export.root:
                 result = type(df)(gateway.rebuild(plan), df.sparkSession)
                 report.changed = True
             elif strict and (reason := optimizer.why_not_at_all(gateway.export)):
                 raise RefusedError(f"the query cannot be optimised: {reason}")
+            store = open_store(options.store)
+            observe.let_observe(report, result, shim, watches, store)
+            if options.feedback:
+                observe.listen(result, shim, watches, store)
     except _BadSetting as error:
         raise error.cause from None
     except Exception as error:

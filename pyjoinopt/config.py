@@ -79,6 +79,11 @@ OPTIONS: tuple[Option, ...] = (
         "PYJOINOPT_STORE says), 'off' remembers nothing.",
     ),
     Option(
+        "feedback", PREFIX + "feedback", False, None,
+        "Listen to the queries of the session, and remember the true row counts of join groups for when they come "
+        "again. `report.observe()` does it for one query without this.",
+    ),
+    Option(
         "strict", PREFIX + "strict", False, None,
         "Raise instead of returning the input untouched after an internal error, or for a DataFrame that cannot be "
         "optimised at all (streaming, a command). Meant for tests.",
@@ -102,6 +107,7 @@ class Options:
     cost: str = "spark"
     statistics: str = "auto"
     store: str = "auto"
+    feedback: bool = False
     strict: bool = False
     pair_budget: int = 20_000
 
@@ -118,7 +124,7 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     >>> check_keywords({"stratgy": "auto"})
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, cost, statistics, \
-store, strict, pair_budget
+store, feedback, strict, pair_budget
     """
     checked = {}
     for name, value in keywords.items():
@@ -135,8 +141,8 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
     """Keywords over session keys over defaults.
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
-    Options(strategy='auto', hints=False, cost='c_out', statistics='auto', store='auto', strict=False, \
-pair_budget=20000)
+    Options(strategy='auto', hints=False, cost='c_out', statistics='auto', store='auto', feedback=False, \
+strict=False, pair_budget=20000)
     """
     chosen = {}
     for key, text in conf.items():

@@ -5,6 +5,7 @@
     ├── SessionError                 no Spark session, or one that was stopped
     ├── UnsupportedDataFrameError    a DataFrame without a JVM plan (Spark Connect), or a streaming one
     ├── BridgeError                  the JVM failed while a plan was exported or rebuilt
+    ├── NotRunError                  true row counts are asked of a query that did not run
     ├── RefusedError                 strict mode: the optimizer would have left something untouched
     └── ShimError                    the jar could not be found, compiled or loaded
         └── UnsupportedSparkError    a Spark that the jar does not know
@@ -33,6 +34,10 @@ class UnsupportedDataFrameError(PyJoinOptError):
 
 class BridgeError(PyJoinOptError):
     """The JVM raised an error while a plan was exported from it or rebuilt in it."""
+
+
+class NotRunError(PyJoinOptError):
+    """The DataFrame did not run its own query yet, so there are no true row counts to be read."""
 
 
 class RefusedError(PyJoinOptError):

@@ -16,13 +16,16 @@ from pyjoinopt.plan.tree import map_subqueries, post_order
 from pyjoinopt.reorder import Reorderer
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.rules.batches import normalise
+from pyjoinopt.statistics.feedback import LEARNED, Memory, Watch
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.plans import PlanEstimates
 from pyjoinopt.statistics.store import open_store
 from pyjoinopt.twins import heuristic_order, spark_order
 
 
-def optimize(export: Export, gateway: Gateway, options: Options, report: JoinReport) -> LogicalPlan:
+def optimize(
+    export: Export, gateway: Gateway, options: Options, report: JoinReport, watches: list[Watch] | None = None
+) -> LogicalPlan:
     """The better plan; the very root of the export if nothing is to be changed.
 
     Args:
@@ -30,6 +33,7 @@ def optimize(export: Export, gateway: Gateway, options: Options, report: JoinRep
         gateway: answers questions about it.
         options: of this call.
         report: filled with what was done.
+        watches: filled with the join groups, to be known again when they have run.
     """
     report.strategy = options.strategy
     refusal = why_not_at_all(export)
@@ -40,6 +44,8 @@ def optimize(export: Export, gateway: Gateway, options: Options, report: JoinRep
         return export.root
     road = _Road(export, gateway, options, report)
     plan = road.travel(export.root)
+    if watches is not None:
+        watches += road.memory.watches
     return export.root if options.strategy == "none" else plan
 
 
@@ -66,6 +72,7 @@ class _Road:
         store = open_store(options.store) if options.statistics != "none" else None
         known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store)
         self.estimates = PlanEstimates(known, export.nodes)
+        self.memory = Memory(known.identity, store if options.statistics in LEARNED else None)
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
         """One whole plan, the plans of its subqueries first, each on the same road."""
@@ -82,7 +89,7 @@ class _Road:
 
     def order(self, plan: LogicalPlan) -> LogicalPlan:
         cost = cost_model(self.options.cost, self.export.conf)
-        reorderer = Reorderer(self.estimates, cost, self.options.pair_budget, self.report)
+        reorderer = Reorderer(self.estimates, cost, self.options.pair_budget, self.report, self.memory)
         match self.options.strategy:
             case "spark":
                 return spark_order(plan, self.gateway.catalyst_statistics, self.export.conf, reorderer)

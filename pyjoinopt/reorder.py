@@ -24,6 +24,7 @@ from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport, RelationReport
 from pyjoinopt.statistics.cardinality import GraphEstimates
+from pyjoinopt.statistics.feedback import Memory, with_true_rows
 from pyjoinopt.statistics.relation import RelationStatistics
 
 #: A new order must be this much cheaper; rounding in the sums is no reason to change a plan.
@@ -41,12 +42,14 @@ class Reorderer:
         cost: what is minimised.
         budget: pairs that the exact search may look at, a group.
         report: filled with one entry a group of three relations or more, and with refusals.
+        memory: what was counted when these groups ran before; told which groups there are.
     """
 
     estimate: Estimate
     cost: CostModel
     budget: int
     report: JoinReport
+    memory: Memory
 
     def apply(self, root: LogicalPlan) -> LogicalPlan:
         """The plan with its groups in the best order found; `root` itself if none changed."""
@@ -76,9 +79,12 @@ class Reorderer:
         plans = {id(item.plan): done[id(item.plan)] for item in region.items.values()}
         graph, written = build_graph(region, plans)
         statistics = [self.estimate(plan) for plan in graph.relations]
+        counted = self.memory.recall(graph)
+        statistics = with_true_rows(statistics, counted)
         for alias in region.late.values():
             needed |= alias.references
         estimates = GraphEstimates(graph, statistics, needed)
+        estimates.correct(counted)
         before = cost_of(written, estimates, self.cost)
         found = search(graph, estimates, self.cost, self.budget)
         allowed = all(graph.allows(node.relations) for node in found.tree.post_order())
@@ -86,6 +92,8 @@ class Reorderer:
         tree = found.tree if changed else written
         seconds = perf_counter() - started
         after = found.cost if changed else before
+        made = {node.relations: estimates.rows(node.relations) for node in tree.post_order()}
+        self.memory.watch(graph, graph.names, made)
         self.report.groups.append(
             group_report(
                 graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs, seconds,

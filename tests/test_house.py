@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "pyjoinopt"
 #: Room -> rooms that it may import. A module at the top level is a room of its own.
 ALLOWED = {
     "plan": set(),
-    "report": {"plan"},
+    "report": {"plan", "errors"},
     "config": set(),
     "errors": set(),
     "_version": set(),
@@ -33,7 +33,8 @@ ALLOWED = {
     "optimizer": {
         "plan", "statistics", "cost", "joins", "rules", "physical", "report", "bridge", "config", "reorder", "twins",
     },
-    "api": {"optimizer", "bridge", "config", "errors", "report"},
+    "observe": {"statistics", "report", "errors"},
+    "api": {"optimizer", "observe", "bridge", "config", "errors", "report", "statistics"},
     "doctor": {"api", "bridge", "errors", "_version", ""},
     "__main__": {"doctor", "bridge", "errors", "_version", "", "config"},
     "__init__": {"api", "errors", "report", "rules", "statistics", "_version"},

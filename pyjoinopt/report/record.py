@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from pyjoinopt.errors import NotRunError
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,35 @@ class JoinReport:
     strategy: str = "auto"
     seconds: float = 0.0
     error: str | None = None
+
+    def __post_init__(self) -> None:
+        self._observer: Callable[[], list[Any]] | None = None  # no field: it is no data
+
+    def observe(self) -> list[Any]:
+        """The true row counts of the query that this report is of, after it ran; they are remembered.
+
+        The next time that the same joins over the same files are planned, in this session or another, they count.
+
+        Returns:
+            A list of `pyjoinopt.statistics.Observation`: one for each relation and join of a reordered or kept group
+            whose rows Spark has counted. Operators below a limit, or thinned out by a filter that Spark made at run
+            time, are left out.
+
+        Raises:
+            NotRunError: the DataFrame's own query did not run. `collect()`, `toPandas()` and `foreach()` run it;
+                `count()`, `show()` and `write` run another one made of it: for these switch on the option `feedback`.
+
+        Example:
+            >>> fast = slow.optimize_joins()                      # doctest: +SKIP
+            >>> rows = fast.collect()                             # doctest: +SKIP
+            >>> fast._pyjoinopt_report.observe()                  # doctest: +SKIP
+        """
+        if self._observer is None:
+            raise NotRunError(
+                "this report is of no DataFrame that can run: take the one that optimize_joins() gives, "
+                "df.optimize_joins()._pyjoinopt_report"
+            )
+        return self._observer()
 
     @property
     def cost_before(self) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyjoinopt.statistics.observed import Observation
 from pyjoinopt.statistics.source import (
     Column,
     Files,
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "Column", "Files", "Known", "Relation", "StatisticsSource", "forget", "register", "registered", "show",
-    "unregister",
+    "Column", "Files", "Known", "Observation", "Relation", "StatisticsSource", "forget", "register", "registered",
+    "show", "unregister",
 ]  # fmt: skip
 
 

@@ -38,7 +38,7 @@ _THROUGH = frozenset(
 )
 #: From the best to the worst; of several inputs the worst names the result.
 _SOURCES = (
-    "local", "memory", "footers", "catalog", "reported", "catalyst", "size / row width", "size", "default",
+    "feedback", "local", "memory", "footers", "catalog", "reported", "catalyst", "size / row width", "size", "default",
 )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ each class adds one minimum, and two disjoint sets can be put together from thei
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,6 +37,7 @@ from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept
 from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
 
 _HIGHEST = 690.0  # e ** 690 is still a float
+_EMPTY = 0.5  # rows that an empty result counts as
 _LEAST_SHARE = 1e-6  # of rows that a semi join keeps: an estimate of none at all is never meant so
 _DIGITS = 9  # beyond these, sums in another order differ, and would break ties differently
 
@@ -118,6 +119,16 @@ class GraphEstimates:
                 self._sizes[edge.right] = Size(rows, rows * self.width(edge.right))
                 self._widths[vertex] = 0.0
                 self._looked_into |= edge.right
+
+    def correct(self, rows: Mapping[int, float]) -> None:
+        """Take true row counts of sets of two relations and more; to be called before anything is asked.
+
+        Each is a factor that larger sets inherit. Those inside it are taken first, so the set itself comes out exactly.
+        """
+        for relations in sorted(rows, key=lambda s: (s.bit_count(), s)):
+            if relations & (relations - 1):
+                true = math.log(max(_EMPTY, rows[relations]))
+                self._factors.append((relations, true - self._log_rows(relations)))
 
     # -- questions ---------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.needed import needed_columns
 from pyjoinopt.statistics.protocol import entry_of
 from pyjoinopt.statistics.relation import RelationStatistics, from_json, unknown
-from pyjoinopt.statistics.source import Known, Relation, answer, prepare, registered
+from pyjoinopt.statistics.source import Files, Known, Relation, answer, prepare, registered
 from pyjoinopt.statistics.sources import Ask, Leaves, ladder
 from pyjoinopt.statistics.store import Store
 
@@ -43,6 +43,7 @@ class LeafStatistics:
         self._nodes = list(nodes)
         self._store = store
         self._statistics: dict[int, RelationStatistics] | None = None
+        self._files: dict[int, Files] = {}
 
     def __call__(self, leaf: LogicalPlan) -> RelationStatistics:
         if self._statistics is None:
@@ -55,6 +56,11 @@ class LeafStatistics:
         if number not in self._statistics:
             self._statistics[number] = unknown(leaf.output, (leaf.info.get("rel") or {}).get("bytes"))
         return self._statistics[number]
+
+    def identity(self, leaf: LogicalPlan) -> str | None:
+        """What the leaf's files are recognised by; None if it reads none, or was not asked about."""
+        files = self._files.get(leaf.number if leaf.number is not None else -1)
+        return None if files is None else f"{files.id} {files.schema}"
 
     def known(self) -> list[tuple[Relation, Known]]:
         """Every leaf as it is described to sources, and what the best of them says."""
@@ -82,6 +88,7 @@ class LeafStatistics:
         needed = needed_columns(self._nodes) if self._nodes else -1
         leaves = Leaves(self._ask, self._leaves, self._source, needed)
         leaves.look()
+        self._files = {n: relation.files for n, relation in leaves.relations.items() if relation.files is not None}
         return leaves
 
 

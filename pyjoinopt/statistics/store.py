@@ -127,7 +127,10 @@ class Store:
         )  # fmt: skip
 
     def forget(self, files: Iterable[Files] | None = None) -> None:
-        """Forget what is known of some files, whatever the schema; without an argument everything."""
+        """Forget what is known of some files, whatever the schema; without an argument everything.
+
+        Counts of join results go in both cases: which files they rest on is not written beside them.
+        """
 
         def work(connection: sqlite3.Connection) -> None:
             for table in ("relation", "blob"):
@@ -135,8 +138,7 @@ class Store:
                     connection.execute(f"DELETE FROM {table}")
                 else:
                     connection.executemany(f"DELETE FROM {table} WHERE id = ?", [(f.id,) for f in files])
-            if files is None:
-                connection.execute("DELETE FROM feedback")
+            connection.execute("DELETE FROM feedback")
 
         self._write(work)
 
@@ -159,25 +161,28 @@ class Store:
         row = (files.id, files.schema, kind, content, now, now)
         self._write(lambda connection: connection.execute("INSERT OR REPLACE INTO blob VALUES (?, ?, ?, ?, ?, ?)", row))
 
-    def feedback(self, fingerprints: Iterable[str]) -> dict[str, float]:
-        """True row counts that were observed, by what they were of."""
-        wanted = list(fingerprints)
+    def has_feedback(self) -> bool:
+        """True if any true row count is remembered."""
+        return self._run(lambda c: c.execute("SELECT 1 FROM feedback LIMIT 1").fetchone() is not None, False)
 
-        def work(connection: sqlite3.Connection) -> dict[str, float]:
-            query = "SELECT rows FROM feedback WHERE fingerprint = ?"
-            found = ((f, connection.execute(query, (f,)).fetchone()) for f in wanted)
-            return {f: row[0] for f, row in found if row is not None}
+    def feedback(self, group: str) -> dict[int, float]:
+        """True row counts of a join group: set of relations, in the group's own numbers -> rows."""
+
+        def work(connection: sqlite3.Connection) -> dict[int, float]:
+            query = "SELECT fingerprint, rows FROM feedback WHERE fingerprint >= ? AND fingerprint < ?"
+            found = connection.execute(query, (f"{group}:", f"{group};"))
+            return {int(fingerprint.partition(":")[2], 16): rows for fingerprint, rows in found}
 
         return self._run(work, {})
 
-    def put_feedback(self, rows: Mapping[str, float]) -> None:
+    def put_feedback(self, group: str, rows: Mapping[int, float]) -> None:
         """Remember true row counts; the latest counts."""
         now = time.time()
         self._write(
             lambda connection: connection.executemany(
                 "INSERT INTO feedback VALUES (?, ?, ?, 1) ON CONFLICT (fingerprint) DO UPDATE SET "
                 "rows = excluded.rows, observed = excluded.observed, runs = runs + 1",
-                [(fingerprint, count, now) for fingerprint, count in rows.items()],
+                [(f"{group}:{relations:x}", count, now) for relations, count in rows.items()],
             )
         )
 

@@ -47,6 +47,20 @@ def test_foreign_keys_along_a_chain() -> None:
     assert estimates.rows(0b0101) == pytest.approx(ROWS["lines"] * ROWS["customers"])  # nothing ties these
 
 
+def test_true_counts_are_met_and_inherited() -> None:
+    plan = Join(TABLES["lines"], TABLES["orders"], "Inner", eq("l_order", "o_key"))
+    plan = Join(plan, TABLES["customers"], "Inner", eq("o_cust", "c_key"))
+    _, before = group_of(plan)
+    graph, estimates = group_of(plan)
+    # Seen: half of the lines' orders, and of all three a fifth of what the estimate made of all lines.
+    estimates.correct({0b111: ROWS["lines"] / 5, 0b011: ROWS["lines"] / 2})
+    assert estimates.rows(0b011) == pytest.approx(ROWS["lines"] / 2)
+    assert estimates.rows(0b111) == pytest.approx(ROWS["lines"] / 5)
+    assert estimates.rows(0b110) == pytest.approx(before.rows(0b110))
+    part = estimates.joined(estimates.joined(estimates.part(0), estimates.part(1)), estimates.part(2))
+    assert math.exp(part.log_rows) == pytest.approx(ROWS["lines"] / 5)
+
+
 def test_filter_on_another_column_leaves_the_key_domain() -> None:
     """A tenth of the orders and a thousandth of the customers: a thousandth of the tenth match."""
     orders = Filter(call("LessThan", col("o_total"), lit(56_720.0)), TABLES["orders"])

@@ -72,6 +72,16 @@ object PyJoinOptBridge {
     })
   }
 
+  /** What a DataFrame's own query did when it ran: a JSON array of operators, or null if it did not run. */
+  def executed(dataset: Compat.AnyDataset): String = ExecutedPlan.json(dataset.queryExecution).orNull
+
+  /** Listen to the queries of a DataFrame's session, or listen no longer. */
+  def listen(dataset: Compat.AnyDataset, on: Boolean): Unit =
+    if (on) Feedback.listen(dataset.sparkSession) else Feedback.stop(dataset.sparkSession)
+
+  /** What the queries that were listened to did since the last question: a JSON array of arrays as of `executed`. */
+  def heard(): String = Feedback.take().mkString("[", ",", "]")
+
   private def exporting(session: Compat.Session)(plan: => LogicalPlan): String =
     session.withActive(new PlanExporter(session, plan).run())
 }

@@ -1,0 +1,136 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.IdentityHashMap
+
+import com.fasterxml.jackson.core.JsonGenerator
+
+import org.apache.spark.sql.catalyst.expressions.{BloomFilterMightContain, DynamicPruning, Expression}
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
+
+/**
+ * What a query really did: its physical plan as it was run, with Spark's own metrics, as JSON.
+ *
+ * Wrappers (adaptive execution, its stages, code generation) are looked through, so that what is told is one tree of
+ * operators, in post-order:
+ *
+ *  - `c` is the class, `k` the numbers of the children;
+ *  - `m` are the metrics that are not 0, the number of rows also if it is; times in milliseconds;
+ *  - `o` are the ids of a leaf's columns, the same that the analysed plan gave them;
+ *  - `limited`: it may have stopped early, because somebody above had enough;
+ *  - `reduced`: a filter made at run time took away rows that the query as written keeps here, or it stands for
+ *    operators that were not run.
+ *
+ * Law: nothing is run, and a plan that was not run to its end is not told.
+ */
+private[pyjoinopt] object ExecutedPlan {
+
+  /** None if the plan has not run. */
+  def json(execution: QueryExecution): Option[String] = {
+    val plan = execution.executedPlan
+    if (hasRun(plan)) Some(Support.json(write(_, bare(plan)))) else None
+  }
+
+  /** An adaptive plan says so itself; of others something must have been counted. */
+  private def hasRun(plan: SparkPlan): Boolean = plan match {
+    case adaptive: AdaptiveSparkPlanExec => adaptive.isFinalPlan
+    case other =>
+      var ran = false
+      Support.preOrder(bare(other))(children) { node => ran ||= node.metrics.values.exists(_.value > 0); !ran }
+      ran
+  }
+
+  /** The operator inside wrappers; an adaptive plan that is not final stays as it is. */
+  private def bare(plan: SparkPlan): SparkPlan = {
+    var inner = plan
+    var wrapped = true
+    while (wrapped) inner = inner match {
+      case adaptive: AdaptiveSparkPlanExec if adaptive.isFinalPlan => adaptive.executedPlan
+      case stage: QueryStageExec => stage.plan
+      case codegen: WholeStageCodegenExec => codegen.child
+      case input: InputAdapter => input.child
+      case other => wrapped = false; other
+    }
+    inner
+  }
+
+  private def children(plan: SparkPlan): Seq[SparkPlan] = plan.children.map(bare)
+
+  private def write(out: JsonGenerator, root: SparkPlan): Unit = {
+    val limited = earlyEnders(root)
+    val numbers = new IdentityHashMap[SparkPlan, Int]
+    out.writeStartArray()
+    Support.postOrder(root)(children, numbers.containsKey) { node =>
+      numbers.put(node, numbers.size)
+      out.writeStartObject()
+      out.writeStringField("c", Support.className(node).stripSuffix("Exec"))
+      out.writeArrayFieldStart("k")
+      children(node).foreach(child => out.writeNumber(numbers.get(child)))
+      out.writeEndArray()
+      writeMetrics(out, node)
+      if (node.children.isEmpty) {
+        out.writeArrayFieldStart("o")
+        node.output.foreach(attribute => out.writeNumber(attribute.exprId.id))
+        out.writeEndArray()
+      }
+      if (limited.containsKey(node)) out.writeBooleanField("limited", true)
+      if (isReduced(node)) out.writeBooleanField("reduced", true)
+      out.writeEndObject()
+    }
+    out.writeEndArray()
+  }
+
+  private def writeMetrics(out: JsonGenerator, node: SparkPlan): Unit = {
+    val counted = node match {
+      case reused: ReusedExchangeExec => reused.child.metrics
+      case other => other.metrics
+    }
+    out.writeObjectFieldStart("m")
+    counted.foreach { case (name, metric) =>
+      if (metric.value > 0 || name == Rows) {
+        val nanos = metric.metricType == "nsTiming"
+        out.writeNumberField(name, if (nanos) metric.value / 1000000 else metric.value)
+      }
+    }
+    out.writeEndObject()
+  }
+
+  /** What lies below a limit with nothing in between that reads all of its input first. */
+  private def earlyEnders(root: SparkPlan): IdentityHashMap[SparkPlan, SparkPlan] = {
+    val found = new IdentityHashMap[SparkPlan, SparkPlan]
+    Support.preOrder(root)(children) { node =>
+      if (node.isInstanceOf[LimitExec] || (found.containsKey(node) && !readsAll(node)))
+        children(node).foreach(child => found.put(child, child))
+      true
+    }
+    found
+  }
+
+  private def readsAll(node: SparkPlan): Boolean = node match {
+    case _: Exchange | _: SortExec => true
+    case _ => Support.className(node).contains("Aggregate")
+  }
+
+  private def isReduced(node: SparkPlan): Boolean = node match {
+    case reused: ReusedExchangeExec => leaves(reused.child) != 1
+    case _ if node.children.isEmpty && standsForOthers(Support.className(node)) => true
+    case _ => node.expressions.exists(madeAtRunTime)
+  }
+
+  private val Rows = "numOutputRows"
+
+  private def standsForOthers(leaf: String): Boolean = leaf == "EmptyRelationExec" || leaf == "LocalTableScanExec"
+
+  private def leaves(plan: SparkPlan): Int = {
+    var count = 0
+    Support.preOrder(bare(plan))(children) { node =>
+      if (node.children.isEmpty) count += (if (isReduced(node)) 2 else 1)
+      true
+    }
+    count
+  }
+
+  private def madeAtRunTime(expression: Expression): Boolean =
+    expression.exists(e => e.isInstanceOf[DynamicPruning] || e.isInstanceOf[BloomFilterMightContain])
+}

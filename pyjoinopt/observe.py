@@ -1,0 +1,77 @@
+"""True row counts, from Spark's metrics into the store: `report.observe()`, and the listener behind `feedback=True`.
+
+The listener lives in the JVM and keeps the last plans that ran as text; Python fetches them whenever it plans the next
+query, and when it ends. Nothing waits for it, and no thread is started.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import logging
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from pyjoinopt.errors import NotRunError
+from pyjoinopt.report.record import JoinReport
+from pyjoinopt.statistics.feedback import Watch
+from pyjoinopt.statistics.observed import Observation
+from pyjoinopt.statistics.store import Store
+
+_log = logging.getLogger("pyjoinopt")
+_expected: deque[tuple[Watch, Store]] = deque(maxlen=256)
+_listening: list[Any] = []  # the shim that listens
+
+
+def let_observe(report: JoinReport, df: Any, shim: Any, watches: Sequence[Watch], store: Store | None) -> None:
+    """Make `report.observe()` look at this DataFrame."""
+    alive = weakref.ref(df)
+
+    def observe() -> list[Observation]:
+        frame = alive()
+        if frame is None:
+            raise NotRunError("the DataFrame of this report is gone; keep a reference to it until its rows are counted")
+        told = shim.executed(frame._jdf)
+        if told is None:
+            raise NotRunError(
+                "this DataFrame's own query did not run: collect() or toPandas() runs it; for count(), show() and "
+                "write, which run another query, switch on the option feedback"
+            )
+        return [found for watch in watches for found in _learn(watch, json.loads(told), store)]
+
+    report._observer = observe
+
+
+def listen(df: Any, shim: Any, watches: Sequence[Watch], store: Store | None) -> None:
+    """Expect these groups to run, in whatever query they will be part of."""
+    if store is None:
+        return
+    shim.listen(df._jdf, True)
+    _expected.extend((watch, store) for watch in watches if watch.fingerprint is not None)
+    if not _listening:
+        atexit.register(_last_words)
+    _listening[:] = [shim]
+
+
+def learn(shim: Any) -> None:
+    """Remember what the listener has heard since the last time."""
+    if not _listening:
+        return
+    for plan in json.loads(shim.heard()):
+        for watch, store in tuple(_expected):
+            _learn(watch, plan, store)
+
+
+def _learn(watch: Watch, plan: Sequence[Any], store: Store | None) -> list[Observation]:
+    rows = watch.observe(plan)
+    if store is not None:
+        watch.remember(rows, store)
+    return watch.told(rows)
+
+
+def _last_words() -> None:
+    with contextlib.suppress(Exception):  # the JVM may have gone first
+        learn(_listening[0])

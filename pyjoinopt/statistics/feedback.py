@@ -1,0 +1,101 @@
+"""Learning from queries that ran: the true row counts of a join group are remembered for when it comes again.
+
+What was counted of a single relation replaces its estimate; what was counted of a join of several becomes a factor,
+the true count over the estimate, that every larger set inherits (as in the LEO optimizer, Stillger et al. 2001).
+Counts are taken from small sets to large ones, so each counted set is estimated exactly, and all others consistently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyjoinopt.statistics.fingerprint import Fingerprint, Identity, fingerprint
+from pyjoinopt.statistics.graph import Graph
+from pyjoinopt.statistics.observed import Observation, Operator, column_owners, observed_rows
+from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.statistics.store import Store
+
+SOURCE = "feedback"
+#: The settings of the option `statistics` under which what was learnt is used.
+LEARNED = frozenset({"auto", "full"})
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A join group that was ordered and may be seen to run.
+
+    Attributes:
+        names: of its relations.
+        owners: column id -> vertex.
+        estimates: set of vertices -> rows, of the sets that the chosen order makes.
+        fingerprint: None if the group cannot be recognised later.
+    """
+
+    names: tuple[str, ...]
+    owners: Mapping[int, int]
+    estimates: Mapping[int, float]
+    fingerprint: Fingerprint | None
+
+    def observe(self, plan: Sequence[Operator]) -> dict[int, float]:
+        """True rows of sets of vertices, from a plan that was run; nothing if it is another query's."""
+        return observed_rows(plan, self.owners, len(self.names))
+
+    def told(self, rows: Mapping[int, float]) -> list[Observation]:
+        """The same for people, small sets first."""
+        return [
+            Observation(self._named(relations), self.estimates[relations], rows[relations])
+            for relations in sorted(rows, key=lambda s: (s.bit_count(), s))
+            if relations in self.estimates
+        ]
+
+    def remember(self, rows: Mapping[int, float], store: Store) -> None:
+        """Put true rows into the store."""
+        if self.fingerprint is not None and rows:
+            canonical = {self.fingerprint.canonical(relations): n for relations, n in rows.items()}
+            store.put_feedback(self.fingerprint.key, canonical)
+
+    def _named(self, relations: int) -> tuple[str, ...]:
+        return tuple(name for v, name in enumerate(self.names) if relations >> v & 1)
+
+
+class Memory:
+    """What the store remembers of join groups, and the groups of this call.
+
+    Args:
+        identity: of leaves, see `fingerprint`.
+        store: None remembers nothing.
+    """
+
+    def __init__(self, identity: Identity, store: Store | None) -> None:
+        self._identity = identity
+        self._store = store
+        self.watches: list[Watch] = []
+
+    def recall(self, graph: Graph) -> dict[int, float]:
+        """Set of vertices -> rows that were counted when this group ran."""
+        if self._store is None or not self._store.has_feedback():
+            return {}
+        known = fingerprint(graph, self._identity)
+        if known is None:
+            return {}
+        return {known.vertices(canonical): rows for canonical, rows in self._store.feedback(known.key).items()}
+
+    def watch(self, graph: Graph, names: Sequence[str], estimates: Mapping[int, float]) -> None:
+        """Expect this group to run."""
+        known = fingerprint(graph, self._identity) if self._store is not None else None
+        self.watches.append(Watch(tuple(names), column_owners(graph.relations), estimates, known))
+
+
+def with_true_rows(statistics: Sequence[RelationStatistics], rows: Mapping[int, float]) -> list[RelationStatistics]:
+    """Statistics of relations, where they were counted with the true rows.
+
+    >>> [s.rows for s in with_true_rows([RelationStatistics(10.0, 80.0), RelationStatistics(5.0, 40.0)], {0b10: 7.0})]
+    [10.0, 7.0]
+    """
+    result = list(statistics)
+    for vertex, known in enumerate(result):
+        counted = rows.get(1 << vertex)
+        if counted is not None:
+            result[vertex] = replace(known.with_rows(counted), source=SOURCE)
+    return result

@@ -1,0 +1,106 @@
+"""True row counts, read off what Spark did, for the sets of relations of a join group.
+
+The plan that was run still carries the column ids of the plan that was ordered. So every operator that was run is
+known by the relations below it, and the highest one above just these relations has the count of their join. Nothing is
+taken from an operator that may have stopped early (below a limit), that a filter made at run time has thinned out, or
+whose relations cannot all be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.statistics.fingerprint import leaves_of
+
+#: An operator of `ExecutedPlan`'s JSON.
+Operator = Mapping[str, Any]
+
+_NOT_ONE = -1  # a column id that more than one relation has
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One set of relations: how many rows were estimated, and how many there were.
+
+    Attributes:
+        relations: their names.
+        estimated: rows, by the estimate that the order rests on.
+        actual: rows, as counted by Spark.
+    """
+
+    relations: tuple[str, ...]
+    estimated: float
+    actual: float
+
+    @property
+    def q_error(self) -> float:
+        """How many times too high or too low the estimate was; both sides count as at least one row.
+
+        >>> Observation(("a",), 10.0, 40.0).q_error
+        4.0
+        """
+        high, low = max(self.estimated, self.actual, 1.0), max(min(self.estimated, self.actual), 1.0)
+        return high / low
+
+
+def column_owners(relations: Sequence[LogicalPlan]) -> dict[int, int]:
+    """Column id -> the one vertex that it comes from, or `_NOT_ONE`."""
+    owners: dict[int, int] = {}
+    for vertex, (plan, leaves) in enumerate(zip(relations, leaves_of(relations))):
+        for attribute in (*plan.output, *(a for leaf in leaves for a in leaf.output)):
+            known = owners.setdefault(attribute.id, vertex)
+            if known != vertex:
+                owners[attribute.id] = _NOT_ONE
+    return owners
+
+
+def observed_rows(plan: Sequence[Operator], owners: Mapping[int, int], count: int) -> dict[int, float]:
+    """Set of vertices -> true rows, of all sets whose join this plan has made.
+
+    Args:
+        plan: operators in post-order.
+        owners: of column ids, see `column_owners`.
+        count: number of vertices.
+    """
+    below: list[int] = []  # per operator the vertices below it
+    leaves: list[int] = []  # ... the leaves below it
+    sure: list[bool] = []  # ... whether that is all there is below it
+    whole: dict[int, int] = {}  # vertex -> leaves that it is read from
+    for operator in plan:
+        children = operator["k"]
+        reads = 0
+        trusted = not operator.get("reduced", False) and all(sure[child] for child in children)
+        for child in children:
+            reads |= below[child]
+        if not children:
+            owner = {owners.get(column, _NOT_ONE) for column in operator["o"]}
+            trusted = trusted and len(owner) == 1 and _NOT_ONE not in owner
+            if trusted:
+                vertex = owner.pop()
+                reads = 1 << vertex
+                whole[vertex] = whole.get(vertex, 0) + 1
+        below.append(reads)
+        sure.append(trusted)
+        leaves.append(sum(leaves[child] for child in children) if children else 1)
+    rows: dict[int, float] = {}
+    for operator, reads, read, trusted in zip(plan, below, leaves, sure):
+        counted = operator["m"].get("numOutputRows")
+        if counted is None or not trusted or not reads or operator.get("limited"):
+            continue
+        if read != sum(n for vertex, n in whole.items() if reads >> vertex & 1):
+            continue  # one branch of several
+        if reads.bit_count() < count or _joins(operator):  # what stands above the whole group is no part of it
+            rows[reads] = float(counted)
+    return {relations: n for relations, n in rows.items() if not _never_ran(relations, rows)}
+
+
+def _joins(operator: Operator) -> bool:
+    return len(operator["k"]) == 2 and ("Join" in operator["c"] or "Product" in operator["c"])
+
+
+def _never_ran(relations: int, rows: Mapping[int, float]) -> bool:
+    """True for a count of 0 below a count that is not: a stage whose old result was taken once more counts nothing."""
+    return rows[relations] == 0 and any(n > 0 and not relations & ~other for other, n in rows.items())

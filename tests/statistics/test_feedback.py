@@ -1,0 +1,174 @@
+"""True row counts of queries that ran: read off Spark's metrics, remembered, and used when the query comes again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.errors import NotRunError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: The price says what kind of item it is, which no independent estimate of the two filters can know.
+ITEMS = "SELECT id AS item, id % 100 AS price, IF(id % 100 < 10, 'cheap', 'dear') AS kind FROM range(2000)"
+SALES = "SELECT id AS sale, id * 7 % 2000 AS item, id % 50 AS shop FROM range(20000)"
+SHOPS = "SELECT id AS shop, id % 5 AS region FROM range(50)"
+QUERY = """
+    SELECT s.sale, i.price, p.region FROM {0} s, {1} i, {2} p
+    WHERE s.item = i.item AND s.shop = p.shop AND i.price < 10 AND i.kind = 'cheap' AND p.region = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("feedback")
+    for name, text in (("items", ITEMS), ("sales", SALES), ("shops", SHOPS)):
+        spark.sql(text).coalesce(1).write.parquet(str(folder / name))
+    return folder
+
+
+@pytest.fixture
+def db(spark: SparkSession, folder: Path, tmp_path: Path) -> Iterator[SparkSession]:
+    session = spark.newSession()
+    session.conf.set("spark.pyjoinopt.store", str(tmp_path / "store.sqlite"))
+    session.conf.set("spark.pyjoinopt.strict", "true")
+    for path in folder.iterdir():
+        session.read.parquet(str(path)).createOrReplaceTempView(path.name)
+    yield session
+
+
+def query(db: SparkSession, order: str = "sales items shops") -> DataFrame:
+    """The query with its FROM list in some order."""
+    alias = {"sales": "s", "items": "i", "shops": "p"}
+    listed = ", ".join(f"{name} {alias[name]}" for name in order.split())
+    return db.sql(QUERY.replace("{0} s, {1} i, {2} p", listed))
+
+
+def true_rows(db: SparkSession) -> dict[frozenset[str], int]:
+    items = db.sql("SELECT * FROM items WHERE price < 10 AND kind = 'cheap'")
+    shops, sales = db.sql("SELECT * FROM shops WHERE region = 1"), db.table("sales")
+    return {
+        frozenset({"i"}): items.count(),
+        frozenset({"p"}): shops.count(),
+        frozenset({"s"}): sales.count(),
+        frozenset({"s", "i"}): sales.join(items, "item").count(),
+        frozenset({"s", "p"}): sales.join(shops, "shop").count(),
+        frozenset({"s", "i", "p"}): sales.join(items, "item").join(shops, "shop").count(),
+    }
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("threshold", ["-1", "10485760"], ids=["sort-merge", "broadcast"])
+def test_observed_counts_are_the_true_ones(db: SparkSession, adaptive: str, threshold: str) -> None:
+    db.conf.set("spark.sql.adaptive.enabled", adaptive)
+    db.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+    expected = true_rows(db)
+    fast = query(db).optimize_joins()
+    fast.collect()
+    seen = {frozenset(o.relations): o.actual for o in fast._pyjoinopt_report.observe()}
+    assert len(seen) == 5, "three relations and two joins"
+    assert seen == {relations: expected[relations] for relations in seen}
+
+
+def test_what_was_seen_is_known_next_time_in_any_order(db: SparkSession) -> None:
+    fast = query(db).optimize_joins()
+    before = {r.name: r.rows for r in fast._pyjoinopt_report.groups[0].relations}
+    fast.collect()
+    fast._pyjoinopt_report.observe()
+    expected = true_rows(db)
+    assert before["i"] != expected[frozenset({"i"})]
+    for order in ("sales items shops", "shops items sales"):
+        (group,) = pyjoinopt.join_report(query(db, order)).groups
+        rows = {r.name: r.rows for r in group.relations}
+        assert {r.source for r in group.relations} == {"feedback"}
+        assert rows == {name: expected[frozenset({name})] for name in "ips"}
+        for join in group.estimated_rows:
+            assert join.rows == pytest.approx(expected[frozenset(join.relations)])
+
+
+def test_other_filters_are_another_query(db: SparkSession) -> None:
+    fast = query(db).optimize_joins()
+    fast.collect()
+    fast._pyjoinopt_report.observe()
+    (group,) = pyjoinopt.join_report(db.sql(QUERY.format("sales", "items", "shops").replace("= 1", "= 2"))).groups
+    assert "feedback" not in {r.source for r in group.relations}
+
+
+@pytest.mark.parametrize("source", ["footers", "none"])
+def test_a_single_source_is_used_alone(db: SparkSession, source: str) -> None:
+    fast = query(db).optimize_joins()
+    fast.collect()
+    fast._pyjoinopt_report.observe()
+    (group,) = pyjoinopt.join_report(query(db), statistics=source).groups
+    assert "feedback" not in {r.source for r in group.relations}
+
+
+def test_forget(db: SparkSession) -> None:
+    fast = query(db).optimize_joins()
+    fast.collect()
+    fast._pyjoinopt_report.observe()
+    pyjoinopt.statistics.forget(fast)
+    (group,) = pyjoinopt.join_report(query(db)).groups
+    assert "feedback" not in {r.source for r in group.relations}
+
+
+def test_the_listener_learns_from_count_and_write(db: SparkSession, tmp_path: Path) -> None:
+    db.conf.set("spark.pyjoinopt.feedback", "true")
+    fast = query(db).optimize_joins()
+    fast.write.format("noop").mode("overwrite").save()
+    with pytest.raises(NotRunError, match="switch on the option feedback"):
+        fast._pyjoinopt_report.observe()
+    try:
+        for _ in range(100):  # Spark tells its listeners in its own time
+            (group,) = pyjoinopt.join_report(query(db)).groups
+            if group.relations[0].source == "feedback":
+                break
+            time.sleep(0.1)
+        expected = true_rows(db)
+        assert {r.name: r.rows for r in group.relations} == {n: expected[frozenset({n})] for n in "ips"}
+    finally:
+        bridge_for(fast).listen(fast._jdf, False)
+
+
+def test_below_a_limit_nothing_is_believed(db: SparkSession) -> None:
+    fast = query(db).limit(3).optimize_joins()
+    fast.collect()
+    expected = true_rows(db)
+    for seen in fast._pyjoinopt_report.observe():
+        assert seen.actual == expected[frozenset(seen.relations)]
+    assert frozenset("ips") not in {frozenset(o.relations) for o in fast._pyjoinopt_report.observe()}
+
+
+def test_run_twice(db: SparkSession) -> None:
+    """The second time, stages are not run again and count nothing."""
+    fast = query(db).optimize_joins()
+    expected = true_rows(db)
+    for _ in range(2):
+        fast.collect()
+        for seen in fast._pyjoinopt_report.observe():
+            assert seen.actual == expected[frozenset(seen.relations)]
+
+
+def test_an_empty_relation(db: SparkSession) -> None:
+    empty = db.sql(QUERY.format("sales", "items", "shops").replace("price < 10", "price < 0"))
+    fast = empty.optimize_joins()
+    assert fast.collect() == []
+    for seen in fast._pyjoinopt_report.observe():  # adaptive execution may have dropped it all
+        assert "i" not in seen.relations or seen.actual == 0
+
+
+def test_what_cannot_be_observed_says_why(db: SparkSession) -> None:
+    fast = query(db).optimize_joins()
+    with pytest.raises(NotRunError, match="did not run"):
+        fast._pyjoinopt_report.observe()
+    with pytest.raises(NotRunError, match="is gone"):
+        pyjoinopt.join_report(query(db)).observe()
+    with pytest.raises(NotRunError, match="of no DataFrame"):
+        pyjoinopt.JoinReport().observe()
