@@ -27,5 +27,8 @@ def db(spark: SparkSession, shop_folder: str) -> SparkSession:
 
     session = spark.newSession()
     session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    session.conf.set("spark.sql.adaptive.enabled", "false")
     shop.register(session, Path(shop_folder))
     return session
