@@ -6,6 +6,7 @@ order replaces the written one only if the same cost model calls it cheaper.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -13,7 +14,7 @@ from time import perf_counter
 from pyjoinopt.cost import CostModel
 from pyjoinopt.joins.edges import build_graph, vertex_names
 from pyjoinopt.joins.emit import emit, join_predicates
-from pyjoinopt.joins.graph import JoinGraph
+from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import cost_of, search
@@ -23,7 +24,7 @@ from pyjoinopt.plan.expressions import describe, reference
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport, RelationReport
-from pyjoinopt.statistics.cardinality import GraphEstimates
+from pyjoinopt.statistics.cardinality import GraphEstimates, weakest
 from pyjoinopt.statistics.feedback import Memory, with_true_rows
 from pyjoinopt.statistics.relation import RelationStatistics
 
@@ -118,6 +119,10 @@ def _parents_that_read_positions(nodes: list[LogicalPlan], root: LogicalPlan) ->
     return ids
 
 
+def _proved(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None
+
+
 def group_report(
     graph: JoinGraph,
     statistics: list[RelationStatistics],
@@ -137,8 +142,14 @@ def group_report(
         if node.left is not None and node.right is not None:
             predicates = join_predicates(graph, node.left.relations, node.right.relations)
             names = tuple(vertex_names(graph, node.relations))
-            joins.append(JoinEstimate(names, tuple(map(describe, predicates)), estimates.rows(node.relations)))
-    relations = [RelationReport(name, s.rows, s.source) for name, s in zip(graph.names, statistics, strict=True)]
+            rows, size = estimates.rows(node.relations), estimates.bytes(node.relations)
+            source = weakest(statistics[v] for v in vertices(node.relations))
+            bound = _proved(estimates.upper_bound(node.relations))
+            joins.append(JoinEstimate(names, tuple(map(describe, predicates)), rows, size, bound, source))
+    relations = [
+        RelationReport(name, s.rows, s.source, s.bytes, _proved(s.upper_bound))
+        for name, s in zip(graph.names, statistics, strict=True)
+    ]
     return GroupReport(
         relations=tuple(relations),
         predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),

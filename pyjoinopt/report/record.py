@@ -12,20 +12,42 @@ from pyjoinopt.errors import NotRunError
 
 @dataclass(frozen=True)
 class RelationReport:
-    """One relation of a group: its name, estimated rows after its own filters, and where the count came from."""
+    """One relation of a group, its own filters applied.
+
+    Attributes:
+        name: as the query calls it.
+        rows: estimate.
+        source: where the count comes from.
+        bytes: estimate, in memory.
+        bound: rows that are proved not to be exceeded; None if nothing is proved.
+    """
 
     name: str
     rows: float
     source: str
+    bytes: float | None = None
+    bound: float | None = None
 
 
 @dataclass(frozen=True)
 class JoinEstimate:
-    """One join of the chosen order: the relations below it, the predicates it applies, its estimated rows."""
+    """One join of the chosen order.
+
+    Attributes:
+        relations: the names of those below it.
+        predicates: what it applies, as text.
+        rows: estimate.
+        bytes: estimate, in memory.
+        bound: rows that are proved not to be exceeded; None if nothing is proved.
+        source: the weakest source that the estimate rests on.
+    """
 
     relations: tuple[str, ...]
     predicates: tuple[str, ...]
     rows: float
+    bytes: float | None = None
+    bound: float | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True)

@@ -60,20 +60,24 @@ def _group(number: int, group: GroupReport) -> list[str]:
     lines = [title, f"  before  {group.order_before}"]
     if group.changed:
         lines.append(f"  after   {group.order_after}")
-    lines.append(f"  {'relation':<20}{'rows':>8}  source")
-    lines += [f"    {r.name[:18]:<18}{_rows(r.rows):>8}  {r.source}" for r in group.relations]
-    lines.append(f"  {'join':<58}{'rows':>8}  on")
+    lines.append(f"  {'relation':<20}{'rows':>8}{'at most':>10}  source")
+    lines += [f"    {r.name[:18]:<18}{_rows(r.rows):>8}{_bound(r.bound):>10}  {r.source}" for r in group.relations]
+    lines.append(f"  {'join':<48}{'rows':>8}{'at most':>10}  on")
     for join in group.estimated_rows:
         name = " ⋈ ".join(join.relations)
-        name = name if len(name) <= 54 else name[:53] + "…"
+        name = name if len(name) <= 44 else name[:43] + "…"
         predicates = " AND ".join(join.predicates) or "(cross product)"
         predicates = predicates if len(predicates) <= _WIDEST - 70 else predicates[: _WIDEST - 71] + "…"
-        lines.append(f"    {name:<56}{_rows(join.rows):>8}  {predicates}")
+        lines.append(f"    {name:<46}{_rows(join.rows):>8}{_bound(join.bound):>10}  {predicates}")
     return lines
 
 
 def _rows(rows: float) -> str:
     return "~" + quantity(rows)
+
+
+def _bound(rows: float | None) -> str:
+    return "" if rows is None else quantity(rows)
 
 
 def quantity(value: float) -> str:

@@ -7,7 +7,10 @@ import json
 from pyjoinopt.report.record import GroupReport, HintReport, JoinEstimate, JoinReport, RelationReport
 
 GROUP = GroupReport(
-    relations=(RelationReport("orders", 1_500_000, "footers"), RelationReport("region", 5, "footers")),
+    relations=(
+        RelationReport("orders", 1_500_000, "size", 6e7),
+        RelationReport("region", 5, "footers", 200.0, 5.0),
+    ),
     predicates=("(a = b)",),
     order_before="(orders ⋈ region)",
     order_after="(region ⋈ orders)",
@@ -26,11 +29,11 @@ Joins: 1 group of 2 relations reordered, 1 hint given, planned in 12 ms
 Group 1: 2 relations, cost 4.00M -> 1.00M (4.0x cheaper), exact search, 1 pair
   before  (orders ⋈ region)
   after   (region ⋈ orders)
-  relation                rows  source
-    orders              ~1.50M  footers
-    region                  ~5  footers
-  join                                                          rows  on
-    orders ⋈ region                                           ~1.23k  (a = b)
+  relation                rows   at most  source
+    orders              ~1.50M            size
+    region                  ~5         5  footers
+  join                                                rows   at most  on
+    orders ⋈ region                                 ~1.23k            (a = b)
 
 Hints:
   BROADCAST right of (a = b): at most 5 rows
