@@ -69,26 +69,34 @@ def join_report(df: DataFrame, **options: Any) -> JoinReport:
     return _run(df, options)[1]
 
 
-def explain_joins(df: DataFrame, mode: str = "text", **options: Any) -> None:
+def explain_joins(df: DataFrame, mode: str = "text", analyze: bool | str = False, **options: Any) -> None:
     """Print what `optimize_joins(df, **options)` would do, as `df.explain()` prints the plan.
 
     Args:
         df: a classic DataFrame.
         mode: "text"; "tree" for the orders as trees side by side; "html" for pictures, shown at once in a notebook;
             "json", "mermaid" or "dot" for other programs.
+        analyze: True runs the query, as written and optimised, and puts the rows that every operator gave, and the time
+            that Spark measured for it, beside what was expected; "before" or "after" runs only one of them. No row is
+            kept. With `strategy="none"` it shows the query as it is.
         **options: as of `optimize_joins`.
 
     Raises:
         ValueError, TypeError: another mode, an unknown option, or a value that is not allowed.
 
     Example:
-        >>> df.explain_joins(mode="tree")    # doctest: +SKIP
+        >>> df.explain_joins(mode="tree")                       # doctest: +SKIP
+        >>> df.explain_joins(analyze=True)                      # doctest: +SKIP
     """
     if mode not in MODES:
         close = get_close_matches(str(mode), MODES, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"mode is {mode!r}, but must be one of {', '.join(map(repr, MODES))}{hint}")
-    report = join_report(df, **options)
+    if analyze not in (True, False, "before", "after"):
+        raise ValueError(f"analyze is {analyze!r}, but must be True, False, 'before' or 'after'")
+    optimised, report = _run(df, options)
+    if analyze:
+        observe.analyze(report, df, optimised, analyze)
     if mode == "html" and _show(report):
         return
     if mode == "tree":

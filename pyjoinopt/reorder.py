@@ -93,7 +93,7 @@ class Reorderer:
         tree = found.tree if changed else written
         seconds = perf_counter() - started
         after = found.cost if changed else before
-        made = {node.relations: estimates.rows(node.relations) for node in tree.post_order()}
+        made = {n.relations: estimates.rows(n.relations) for order in (written, tree) for n in order.post_order()}
         self.memory.watch(graph, graph.names, made)
         self.report.groups.append(
             group_report(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyjoinopt.report.quantity import quantity
 from pyjoinopt.report.record import GroupReport, JoinReport
-from pyjoinopt.report.text import quantity
 
 
 def render_mermaid(report: JoinReport) -> str:

@@ -61,19 +61,22 @@ def outline(relations: int, joins: Sequence[tuple[int, int]]) -> list[Line]:
     >>> [(line.node, line.depth, line.role) for line in outline(3, [(0, 1), (3, 2)])]
     [(4, 0, 'root'), (2, 1, 'branch'), (3, 0, 'spine'), (0, 1, 'branch'), (1, 0, 'last')]
     """
-    size = [1] * relations
-    for left, right in joins:
-        size.append(size[left] + size[right])
+    return outline_of([*((),) * relations, *joins])
+
+
+def outline_of(children: Sequence[Sequence[int]]) -> list[Line]:
+    """The same for any tree, given the children of each node; the last node is the root."""
+    size: list[int] = []
+    for below in children:
+        size.append(1 + sum(size[child] for child in below))
     lines: list[Line] = []
     stack = [Line(len(size) - 1, 0, ROOT)]
     while stack:
         line = stack.pop()
         lines.append(line)
-        if line.node < relations:
-            continue
-        small, large = joins[line.node - relations]
-        if size[small] > size[large]:
-            small, large = large, small
-        stack.append(Line(large, line.depth, SPINE if large >= relations else LAST))
-        stack.append(Line(small, line.depth + 1, BRANCH))
+        below = sorted(children[line.node], key=lambda child: size[child])  # of two alike the written order
+        if below:
+            large = below.pop()
+            stack.append(Line(large, line.depth, SPINE if children[large] else LAST))
+            stack.extend(Line(child, line.depth + 1, BRANCH) for child in reversed(below))
     return lines

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from pyjoinopt.report.quantity import quantity
 from pyjoinopt.report.record import GroupReport, JoinReport
 from pyjoinopt.report.svg import group_svg
-from pyjoinopt.report.text import headline, quantity
+from pyjoinopt.report.text import headline
 
 _TABLE = "border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums"
 _CELL = "padding:.15em .8em .15em 0;text-align:left"
@@ -20,6 +21,8 @@ def render_html(report: JoinReport) -> str:
     parts = [f"<div class='pyjoinopt'><p><b>{escape(headline(report))}</b></p>"]
     for number, group in enumerate(report.groups, 1):
         parts.append(_group(number, group))
+    for run in report.runs:
+        parts.append(f"<pre style='overflow-x:auto'>{escape(run.to_text())}</pre>")
     parts.append(_list("Outer joins eliminated", report.eliminated_outer_joins))
     parts.append(_list("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]))
     parts.append(_list("Left as written", [f"{r.where}: {r.reason}" for r in report.refusals]))

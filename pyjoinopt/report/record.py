@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.errors import NotRunError
+from pyjoinopt.report.run import RunReport
 
 if TYPE_CHECKING:
     import pandas
@@ -122,6 +123,7 @@ class JoinReport:
         refusals: what was left as written, with reasons.
         strategy: the option as asked for.
         seconds: the whole planning time, with the way to the JVM and back.
+        runs: what the query did when `explain_joins(analyze=True)` ran it.
         error: the internal error that made the optimizer return its input, if there was one.
     """
 
@@ -132,10 +134,13 @@ class JoinReport:
     refusals: list[RefusalReport] = field(default_factory=list)
     strategy: str = "auto"
     seconds: float = 0.0
+    runs: list[RunReport] = field(default_factory=list)
     error: str | None = None
 
     def __post_init__(self) -> None:
-        self._observer: Callable[[], list[Any]] | None = None  # no field: it is no data
+        # No fields, because they are no data: how to read true rows, and of which join groups.
+        self._observer: Callable[[], list[Any]] | None = None
+        self._watches: tuple[Any, ...] = ()
 
     def observe(self) -> list[Any]:
         """The true row counts of the query that this report is of, after it ran; they are remembered.

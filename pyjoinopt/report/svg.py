@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from html import escape
 
 from pyjoinopt.report.outline import BRANCH, ROOT, Line, outline
+from pyjoinopt.report.quantity import quantity
 from pyjoinopt.report.record import GroupReport, JoinEstimate
-from pyjoinopt.report.text import quantity
 
 _LINE, _STEP, _MARGIN, _GAP = 24, 18, 16, 32
 _CHARACTER = 6.7  # width of one, in a monospaced font of 11 px

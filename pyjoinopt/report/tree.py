@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from pyjoinopt.report.outline import outline
+from pyjoinopt.report.quantity import quantity
 from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport
-from pyjoinopt.report.text import headline, quantity
+from pyjoinopt.report.text import headline
 
 #: Narrower than this, two trees stand one above the other.
 _SIDE_BY_SIDE = 100
@@ -33,6 +34,7 @@ def render_tree(report: JoinReport, width: int = 110, ascii_only: bool = False) 
     parts = [headline(report)]
     for number, group in enumerate(report.groups, 1):
         parts.append("\n".join(_group(number, group, max(width, _LEAST), ascii_only)))
+    parts += [run.to_text(width, ascii_only) for run in report.runs]
     text = "\n\n".join(parts)
     return text.replace("…", "~").encode("ascii", "replace").decode("ascii") if ascii_only else text
 
