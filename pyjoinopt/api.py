@@ -7,6 +7,9 @@ is returned. Two kinds of error do reach the caller: bad arguments, always, and 
 from __future__ import annotations
 
 import logging
+import shutil
+import sys
+from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,8 @@ from pyjoinopt.statistics.store import open_store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: How `explain_joins` can show a report.
+MODES = ("text", "tree", "html", "json", "mermaid", "dot")
 _log = logging.getLogger("pyjoinopt")
 _logged: set[str] = set()
 
@@ -64,9 +69,56 @@ def join_report(df: DataFrame, **options: Any) -> JoinReport:
     return _run(df, options)[1]
 
 
-def explain_joins(df: DataFrame, **options: Any) -> None:
-    """Print `join_report(df, **options)`, as `df.explain()` prints the plan."""
-    print(join_report(df, **options).to_text())
+def explain_joins(df: DataFrame, mode: str = "text", analyze: bool | str = False, **options: Any) -> None:
+    """Print what `optimize_joins(df, **options)` would do, as `df.explain()` prints the plan.
+
+    Args:
+        df: a classic DataFrame.
+        mode: "text"; "tree" for the orders as trees side by side; "html" for pictures, shown at once in a notebook;
+            "json", "mermaid" or "dot" for other programs.
+        analyze: True runs the query, as written and optimised, and puts the rows that every operator gave, and the time
+            that Spark measured for it, beside what was expected; "before" or "after" runs only one of them. No row is
+            kept. With `strategy="none"` it shows the query as it is.
+        **options: as of `optimize_joins`.
+
+    Raises:
+        ValueError, TypeError: another mode, an unknown option, or a value that is not allowed.
+
+    Example:
+        >>> df.explain_joins(mode="tree")                       # doctest: +SKIP
+        >>> df.explain_joins(analyze=True)                      # doctest: +SKIP
+    """
+    if mode not in MODES:
+        close = get_close_matches(str(mode), MODES, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"mode is {mode!r}, but must be one of {', '.join(map(repr, MODES))}{hint}")
+    if analyze not in (True, False, "before", "after"):
+        raise ValueError(f"analyze is {analyze!r}, but must be True, False, 'before' or 'after'")
+    optimised, report = _run(df, options)
+    if analyze:
+        observe.analyze(report, df, optimised, analyze)
+    if mode == "html" and _show(report):
+        return
+    if mode == "tree":
+        width = shutil.get_terminal_size((110, 24)).columns
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        print(report.to_tree(width, ascii_only="utf" not in encoding.lower()))
+    elif mode == "json":
+        print(report.to_json(indent=2))
+    else:
+        print(getattr(report, f"to_{mode}")())
+
+
+def _show(report: JoinReport) -> bool:
+    """Show a report in the notebook that this runs in, if it does."""
+    try:
+        from IPython import display, get_ipython
+    except ImportError:
+        return False
+    if get_ipython() is None:
+        return False
+    display.display(report)
+    return True
 
 
 def _run(df: Any, keywords: dict[str, Any]) -> tuple[Any, JoinReport]:

@@ -15,8 +15,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.errors import NotRunError
 from pyjoinopt.report.record import JoinReport
+from pyjoinopt.report.run import run_report
 from pyjoinopt.statistics.feedback import Watch
 from pyjoinopt.statistics.observed import Observation
 from pyjoinopt.statistics.store import Store
@@ -43,6 +45,21 @@ def let_observe(report: JoinReport, df: Any, shim: Any, watches: Sequence[Watch]
         return [found for watch in watches for found in _learn(watch, json.loads(told), store)]
 
     report._observer = observe
+    report._watches = tuple(watches)
+
+
+def analyze(report: JoinReport, df: Any, optimised: Any, which: bool | str) -> None:
+    """Run a query as written, optimised, or both, and put what it did into its report."""
+    shim, watches = bridge_for(df), report._watches
+    for name, frame in (("as written", df), ("optimised", optimised)):
+        wanted = which is True or (which == "before") == (name == "as written")
+        if not wanted or (name == "optimised" and optimised is df and report.runs):
+            continue
+        told = json.loads(shim.run(frame._jdf))
+        expected: dict[int, tuple[tuple[str, ...], float]] = {}
+        for watch in watches:
+            expected.update(watch.located(told["operators"]))
+        report.runs.append(run_report(name, told, expected))
 
 
 def listen(df: Any, shim: Any, watches: Sequence[Watch], store: Store | None) -> None:

@@ -93,12 +93,12 @@ class Reorderer:
         tree = found.tree if changed else written
         seconds = perf_counter() - started
         after = found.cost if changed else before
-        made = {node.relations: estimates.rows(node.relations) for node in tree.post_order()}
+        made = {n.relations: estimates.rows(n.relations) for order in (written, tree) for n in order.post_order()}
         self.memory.watch(graph, graph.names, made)
         self.report.groups.append(
             group_report(
                 graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs, seconds,
-                changed,
+                changed, self.cost,
             )  # fmt: skip
         )
         if not changed:
@@ -123,6 +123,38 @@ def _proved(bound: float) -> float | None:
     return bound if math.isfinite(bound) else None
 
 
+def joins_report(
+    graph: JoinGraph,
+    statistics: list[RelationStatistics],
+    estimates: GraphEstimates,
+    order: JoinTree,
+    cost: CostModel,
+) -> tuple[JoinEstimate, ...]:
+    """The joins of one order, innermost first."""
+    joins: list[JoinEstimate] = []
+    number = {1 << vertex: vertex for vertex in range(len(graph))}
+    for node in order.post_order():
+        if node.left is None or node.right is None:
+            continue
+        left, right, both = node.left.relations, node.right.relations, node.relations
+        number[both] = len(graph) + len(joins)
+        joins.append(
+            JoinEstimate(
+                relations=tuple(vertex_names(graph, both)),
+                predicates=tuple(map(describe, join_predicates(graph, left, right))),
+                rows=estimates.rows(both),
+                bytes=estimates.bytes(both),
+                bound=_proved(estimates.upper_bound(both)),
+                source=weakest(statistics[v] for v in vertices(both)),
+                cost=cost.join(estimates.size(left), estimates.size(right), estimates.size(both)),
+                sign=graph.signs.get(right, "⋈"),
+                left=number[left],
+                right=number[right],
+            )
+        )
+    return tuple(joins)
+
+
 def group_report(
     graph: JoinGraph,
     statistics: list[RelationStatistics],
@@ -135,17 +167,13 @@ def group_report(
     pairs: int,
     seconds: float,
     changed: bool,
+    cost: CostModel,
 ) -> GroupReport:
     """The record of one group."""
-    joins = []
-    for node in tree.post_order():
-        if node.left is not None and node.right is not None:
-            predicates = join_predicates(graph, node.left.relations, node.right.relations)
-            names = tuple(vertex_names(graph, node.relations))
-            rows, size = estimates.rows(node.relations), estimates.bytes(node.relations)
-            source = weakest(statistics[v] for v in vertices(node.relations))
-            bound = _proved(estimates.upper_bound(node.relations))
-            joins.append(JoinEstimate(names, tuple(map(describe, predicates)), rows, size, bound, source))
+
+    def joins_of(order: JoinTree) -> tuple[JoinEstimate, ...]:
+        return joins_report(graph, statistics, estimates, order, cost)
+
     relations = [
         RelationReport(name, s.rows, s.source, s.bytes, _proved(s.upper_bound))
         for name, s in zip(graph.names, statistics, strict=True)
@@ -155,11 +183,12 @@ def group_report(
         predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
         order_before=written.show(graph.names, graph.signs),
         order_after=tree.show(graph.names, graph.signs),
-        estimated_rows=tuple(joins),
+        estimated_rows=joins_of(tree),
         cost_before=cost_before,
         cost_after=cost_after,
         strategy=strategy,
         pairs=pairs,
         seconds=seconds,
         changed=changed,
+        joins_before=joins_of(written) if changed else (),
     )

@@ -105,6 +105,7 @@ def record(
             group_report(
                 graph, statistics, estimates, written, tree, costs[0], costs[1], strategy,
                 pairs.get(len(region.items), 0), seconds, written.show(graph.names) != tree.show(graph.names),
+                reorderer.cost,
             )
         )  # fmt: skip
 

@@ -33,7 +33,7 @@ ALLOWED = {
     "optimizer": {
         "plan", "statistics", "cost", "joins", "rules", "physical", "report", "bridge", "config", "reorder", "twins",
     },
-    "observe": {"statistics", "report", "errors"},
+    "observe": {"statistics", "report", "errors", "bridge"},
     "api": {"optimizer", "observe", "bridge", "config", "errors", "report", "statistics"},
     "doctor": {"api", "bridge", "errors", "_version", ""},
     "__main__": {"doctor", "bridge", "errors", "_version", "", "config"},

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.errors import NotRunError
+from pyjoinopt.report.run import RunReport
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,9 @@ class JoinEstimate:
         bytes: estimate, in memory.
         bound: rows that are proved not to be exceeded; None if nothing is proved.
         source: the weakest source that the estimate rests on.
+        cost: of this join alone, under the cost model.
+        sign: what kind of join it is: ⋈ ⟕ ⟗ ⋉ ▷.
+        left, right: its sides, as numbers: relations first, then joins in this order.
     """
 
     relations: tuple[str, ...]
@@ -48,6 +56,10 @@ class JoinEstimate:
     bytes: float | None = None
     bound: float | None = None
     source: str = ""
+    cost: float | None = None
+    sign: str = "⋈"
+    left: int = 0
+    right: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,7 @@ class GroupReport:
         predicates: the join predicates, as text.
         order_before, order_after: such as `((a ⋈ b) ⋈ c)`; equal if nothing changed.
         estimated_rows: one entry a join of `order_after`, innermost first.
+        joins_before: the same of `order_before`.
         cost_before, cost_after: both orders under the same cost model.
         strategy: the search that found the order ("exact", "greedy", "spark", "heuristic").
         pairs: pairs of sub-plans looked at.
@@ -77,6 +90,7 @@ class GroupReport:
     pairs: int
     seconds: float
     changed: bool
+    joins_before: tuple[JoinEstimate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,6 +123,7 @@ class JoinReport:
         refusals: what was left as written, with reasons.
         strategy: the option as asked for.
         seconds: the whole planning time, with the way to the JVM and back.
+        runs: what the query did when `explain_joins(analyze=True)` ran it.
         error: the internal error that made the optimizer return its input, if there was one.
     """
 
@@ -119,10 +134,13 @@ class JoinReport:
     refusals: list[RefusalReport] = field(default_factory=list)
     strategy: str = "auto"
     seconds: float = 0.0
+    runs: list[RunReport] = field(default_factory=list)
     error: str | None = None
 
     def __post_init__(self) -> None:
-        self._observer: Callable[[], list[Any]] | None = None  # no field: it is no data
+        # No fields, because they are no data: how to read true rows, and of which join groups.
+        self._observer: Callable[[], list[Any]] | None = None
+        self._watches: tuple[Any, ...] = ()
 
     def observe(self) -> list[Any]:
         """The true row counts of the query that this report is of, after it ran; they are remembered.
@@ -184,6 +202,69 @@ class JoinReport:
         from pyjoinopt.report.text import render
 
         return render(self)
+
+    def to_tree(self, width: int = 110, ascii_only: bool = False) -> str:
+        """The orders before and after as trees, side by side if `width` columns suffice."""
+        from pyjoinopt.report.tree import render_tree
+
+        return render_tree(self, width, ascii_only)
+
+    def to_html(self) -> str:
+        """The pictures and all figures as HTML, without scripts."""
+        from pyjoinopt.report.page import render_html
+
+        return render_html(self)
+
+    def to_svg(self, group: int = 1) -> str:
+        """The orders of one group, before and after, as an SVG picture.
+
+        Raises:
+            ValueError: there is no such group; groups count from 1.
+        """
+        from pyjoinopt.report.svg import group_svg
+
+        if not 1 <= group <= len(self.groups):
+            raise ValueError(f"there is no group {group}: this report has {len(self.groups)}, counted from 1")
+        return group_svg(self.groups[group - 1], group)
+
+    def to_mermaid(self) -> str:
+        """The chosen orders as a Mermaid flowchart."""
+        from pyjoinopt.report.graphs import render_mermaid
+
+        return render_mermaid(self)
+
+    def to_dot(self) -> str:
+        """The chosen orders in Graphviz's language."""
+        from pyjoinopt.report.graphs import render_dot
+
+        return render_dot(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A pandas DataFrame, a row a join of the chosen orders."""
+        import pandas
+
+        rows = [{"group": i, **asdict(join)} for i, g in enumerate(self.groups, 1) for join in g.estimated_rows]
+        columns = ["group", *(f.name for f in fields(JoinEstimate))]
+        return pandas.DataFrame(rows, columns=columns)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report into a file; its ending says how: .txt .html .svg (the first group) .json .mmd .dot
+
+        Raises:
+            ValueError: another ending.
+        """
+        path = Path(path)
+        ways = {
+            ".txt": self.to_text, ".html": self.to_html, ".svg": self.to_svg, ".json": self.to_json,
+            ".mmd": self.to_mermaid, ".dot": self.to_dot,
+        }  # fmt: skip
+        if path.suffix.lower() not in ways:
+            raise ValueError(f"{path.name!r} ends in {path.suffix!r}; what can be written ends in {', '.join(ways)}")
+        path.write_text(ways[path.suffix.lower()](), encoding="utf-8")
+        return path
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": self.to_text(), "text/html": self.to_html()}
 
     def __str__(self) -> str:
         return self.to_text()

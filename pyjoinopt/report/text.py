@@ -10,7 +10,9 @@
 
 from __future__ import annotations
 
+from pyjoinopt.report.quantity import quantity
 from pyjoinopt.report.record import GroupReport, JoinReport
+from pyjoinopt.report.run import compared
 
 _WIDEST = 110
 
@@ -23,6 +25,10 @@ def render(report: JoinReport) -> str:
     lines += _section("Outer joins eliminated", report.eliminated_outer_joins)
     lines += _section("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints])
     lines += _section("Left as written", [f"{r.where}: {r.reason}" for r in report.refusals])
+    for run in report.runs:
+        lines += ["", run.to_text(_WIDEST)]
+    if len(report.runs) == 2:
+        lines += ["", compared(report.runs)]
     if report.error:
         lines += ["", f"The optimizer failed and the original plan is used: {report.error}"]
     return "\n".join(lines)
@@ -78,22 +84,6 @@ def _rows(rows: float) -> str:
 
 def _bound(rows: float | None) -> str:
     return "" if rows is None else quantity(rows)
-
-
-def quantity(value: float) -> str:
-    """A number in three digits.
-
-    >>> quantity(1234567), quantity(42), quantity(9e12), quantity(0.5)
-    ('1.23M', '42', '9.00T', '0.5')
-    """
-    if value != value or value in (float("inf"), float("-inf")):
-        return str(value)
-    for size, unit in ((1e15, "e15"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            scaled = value / size
-            digits = 2 if scaled < 10 else 1 if scaled < 100 else 0
-            return f"{scaled:.{digits}f}{unit}" if scaled < 1e6 else f"{value:.1e}"
-    return f"{value:.0f}" if value == int(value) else f"{value:.3g}"
 
 
 def _section(title: str, rows: list[str]) -> list[str]:

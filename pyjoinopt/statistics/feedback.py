@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pyjoinopt.statistics.fingerprint import Fingerprint, Identity, fingerprint
 from pyjoinopt.statistics.graph import Graph
-from pyjoinopt.statistics.observed import Observation, Operator, column_owners, observed_rows
+from pyjoinopt.statistics.observed import Observation, Operator, column_owners, located, observed_rows
 from pyjoinopt.statistics.relation import RelationStatistics
 from pyjoinopt.statistics.store import Store
 
@@ -28,7 +28,7 @@ class Watch:
     Attributes:
         names: of its relations.
         owners: column id -> vertex.
-        estimates: set of vertices -> rows, of the sets that the chosen order makes.
+        estimates: set of vertices -> rows, of the sets that the written and the chosen order make.
         fingerprint: None if the group cannot be recognised later.
     """
 
@@ -40,6 +40,11 @@ class Watch:
     def observe(self, plan: Sequence[Operator]) -> dict[int, float]:
         """True rows of sets of vertices, from a plan that was run; nothing if it is another query's."""
         return observed_rows(plan, self.owners, len(self.names))
+
+    def located(self, plan: Sequence[Operator]) -> dict[int, tuple[tuple[str, ...], float]]:
+        """Operator of a plan that was run -> the relations that it joins, and the rows that were expected of it."""
+        found = located(plan, self.owners, len(self.names))
+        return {i: (self._named(s), self.estimates[s]) for s, i in found.items() if s in self.estimates}
 
     def told(self, rows: Mapping[int, float]) -> list[Observation]:
         """The same for people, small sets first."""

@@ -58,7 +58,13 @@ def column_owners(relations: Sequence[LogicalPlan]) -> dict[int, int]:
 
 
 def observed_rows(plan: Sequence[Operator], owners: Mapping[int, int], count: int) -> dict[int, float]:
-    """Set of vertices -> true rows, of all sets whose join this plan has made.
+    """Set of vertices -> true rows, of all sets whose join this plan has made; for the arguments see `located`."""
+    counts = {relations: float(plan[i]["m"]["numOutputRows"]) for relations, i in located(plan, owners, count).items()}
+    return {relations: n for relations, n in counts.items() if not _never_ran(relations, counts)}
+
+
+def located(plan: Sequence[Operator], owners: Mapping[int, int], count: int) -> dict[int, int]:
+    """Set of vertices -> the operator that gives their join.
 
     Args:
         plan: operators in post-order.
@@ -85,16 +91,15 @@ def observed_rows(plan: Sequence[Operator], owners: Mapping[int, int], count: in
         below.append(reads)
         sure.append(trusted)
         leaves.append(sum(leaves[child] for child in children) if children else 1)
-    rows: dict[int, float] = {}
-    for operator, reads, read, trusted in zip(plan, below, leaves, sure):
-        counted = operator["m"].get("numOutputRows")
-        if counted is None or not trusted or not reads or operator.get("limited"):
+    found: dict[int, int] = {}
+    for i, (operator, reads, read, trusted) in enumerate(zip(plan, below, leaves, sure)):
+        if "numOutputRows" not in operator["m"] or not trusted or not reads or operator.get("limited"):
             continue
         if read != sum(n for vertex, n in whole.items() if reads >> vertex & 1):
             continue  # one branch of several
         if reads.bit_count() < count or _joins(operator):  # what stands above the whole group is no part of it
-            rows[reads] = float(counted)
-    return {relations: n for relations, n in rows.items() if not _never_ran(relations, rows)}
+            found[reads] = i
+    return found
 
 
 def _joins(operator: Operator) -> bool:

@@ -4,10 +4,13 @@ import java.util.IdentityHashMap
 
 import com.fasterxml.jackson.core.JsonGenerator
 
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BloomFilterMightContain, DynamicPruning, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
+import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, SortMergeJoinExec}
 
 /**
  * What a query really did: its physical plan as it was run, with Spark's own metrics, as JSON.
@@ -16,13 +19,14 @@ import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
  * operators, in post-order:
  *
  *  - `c` is the class, `k` the numbers of the children;
+ *  - `t` is what it does, in words;
  *  - `m` are the metrics that are not 0, the number of rows also if it is; times in milliseconds;
  *  - `o` are the ids of a leaf's columns, the same that the analysed plan gave them;
  *  - `limited`: it may have stopped early, because somebody above had enough;
  *  - `reduced`: a filter made at run time took away rows that the query as written keeps here, or it stands for
  *    operators that were not run.
  *
- * Law: nothing is run, and a plan that was not run to its end is not told.
+ * Law: nothing is run unless `run` is called, and a plan that was not run to its end is not told.
  */
 private[pyjoinopt] object ExecutedPlan {
 
@@ -30,6 +34,26 @@ private[pyjoinopt] object ExecutedPlan {
   def json(execution: QueryExecution): Option[String] = {
     val plan = execution.executedPlan
     if (hasRun(plan)) Some(Support.json(write(_, bare(plan)))) else None
+  }
+
+  /** Runs a new query of the same plan to its end, keeping no row: what it did, and how long it took. */
+  def run(session: Compat.Session, plan: LogicalPlan): String = {
+    val started = System.nanoTime
+    val execution = Compat.ofRows(session, plan).queryExecution
+    val physical = execution.executedPlan
+    val planned = System.nanoTime
+    SQLExecution.withNewExecutionId(execution, Some("pyjoinopt analyze")) {
+      physical.execute().foreachPartition((rows: Iterator[InternalRow]) => rows.foreach(_ => ()))
+    }
+    val ended = System.nanoTime
+    Support.json { out =>
+      out.writeStartObject()
+      out.writeNumberField("planning", (planned - started) / 1e9)
+      out.writeNumberField("seconds", (ended - started) / 1e9)
+      out.writeFieldName("operators")
+      write(out, bare(physical))
+      out.writeEndObject()
+    }
   }
 
   /** An adaptive plan says so itself; of others something must have been counted. */
@@ -74,12 +98,31 @@ private[pyjoinopt] object ExecutedPlan {
         node.output.foreach(attribute => out.writeNumber(attribute.exprId.id))
         out.writeEndArray()
       }
+      detail(node).foreach(text => out.writeStringField("t", Support.cut(text)))
       if (limited.containsKey(node)) out.writeBooleanField("limited", true)
       if (isReduced(node)) out.writeBooleanField("reduced", true)
       out.writeEndObject()
     }
     out.writeEndArray()
   }
+
+  /** What an operator does, for people: the keys of a join, the condition of a filter, the name of a table. */
+  private def detail(node: SparkPlan): Option[String] = Support.attempt(Option.empty[String])(node match {
+    case scan: FileSourceScanExec => Some(tableName(scan))
+    case filter: FilterExec => Some(filter.condition.sql)
+    case join: HashJoin =>
+      val side = join.buildSide.toString.stripPrefix("Build").toLowerCase
+      Some(s"${equalities(join.leftKeys, join.rightKeys)}, build $side")
+    case join: SortMergeJoinExec => Some(equalities(join.leftKeys, join.rightKeys))
+    case join: BaseJoinExec => join.condition.map(_.sql)
+    case _ => None
+  })
+
+  private def tableName(scan: FileSourceScanExec): String =
+    scan.tableIdentifier.map(_.table).orElse(scan.relation.location.rootPaths.headOption.map(_.getName)).getOrElse("")
+
+  private def equalities(left: Seq[Expression], right: Seq[Expression]): String =
+    left.zip(right).map { case (a, b) => s"${a.sql} = ${b.sql}" }.mkString(" AND ")
 
   private def writeMetrics(out: JsonGenerator, node: SparkPlan): Unit = {
     val counted = node match {

@@ -75,6 +75,12 @@ object PyJoinOptBridge {
   /** What a DataFrame's own query did when it ran: a JSON array of operators, or null if it did not run. */
   def executed(dataset: Compat.AnyDataset): String = ExecutedPlan.json(dataset.queryExecution).orNull
 
+  /** Runs a DataFrame's plan to its end, and tells what it did: seconds, and operators as of `executed`. */
+  def run(dataset: Compat.AnyDataset): String = {
+    val session = dataset.sparkSession
+    session.withActive(ExecutedPlan.run(session, dataset.queryExecution.analyzed))
+  }
+
   /** Listen to the queries of a DataFrame's session, or listen no longer. */
   def listen(dataset: Compat.AnyDataset, on: Boolean): Unit =
     if (on) Feedback.listen(dataset.sparkSession) else Feedback.stop(dataset.sparkSession)

@@ -1,0 +1,19 @@
+"""Numbers for people."""
+
+from __future__ import annotations
+
+
+def quantity(value: float) -> str:
+    """A number in three digits.
+
+    >>> quantity(1234567), quantity(42), quantity(9e12), quantity(0.5)
+    ('1.23M', '42', '9.00T', '0.5')
+    """
+    if value != value or value in (float("inf"), float("-inf")):
+        return str(value)
+    for size, unit in ((1e15, "e15"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            scaled = value / size
+            digits = 2 if scaled < 10 else 1 if scaled < 100 else 0
+            return f"{scaled:.{digits}f}{unit}" if scaled < 1e6 else f"{value:.1e}"
+    return f"{value:.0f}" if value == int(value) else f"{value:.3g}"

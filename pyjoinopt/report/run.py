@@ -1,0 +1,141 @@
+"""What a query did when it ran, operator by operator, beside what was expected: Spark's missing EXPLAIN ANALYZE."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyjoinopt.report.outline import outline_of
+from pyjoinopt.report.quantity import quantity
+
+#: An estimate that is wrong by more than this is flagged.
+MISESTIMATED = 10.0
+_TIMES = ("scanTime", "sortTime", "buildTime", "aggTime", "shuffleWriteTime", "broadcastTime", "collectTime")
+
+
+@dataclass(frozen=True)
+class OperatorReport:
+    """One physical operator, as it ran.
+
+    Attributes:
+        name: Spark's name of it.
+        detail: its keys, its condition or its table.
+        children: numbers of the operators below it.
+        rows: that it gave; None where Spark does not count them.
+        milliseconds: that Spark measured for it, over all tasks; None where it measures none.
+        relations: of a join group, those that it joins or reads, where that is known.
+        estimated: rows that were expected of it; None where nothing was.
+        note: why the count may not be the whole truth.
+    """
+
+    name: str
+    detail: str
+    children: tuple[int, ...]
+    rows: float | None
+    milliseconds: float | None
+    relations: tuple[str, ...] = ()
+    estimated: float | None = None
+    note: str = ""
+
+    @property
+    def error(self) -> float | None:
+        """Logarithm of the rows found over the rows expected; both sides count as one row at least."""
+        if self.rows is None or self.estimated is None:
+            return None
+        return math.log(max(1.0, self.rows) / max(1.0, self.estimated))
+
+    @property
+    def q_error(self) -> float | None:
+        """How many times too high or too low the estimate was."""
+        return None if self.error is None else math.exp(abs(self.error))
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """One run of a query.
+
+    Attributes:
+        which: "as written" or "optimised".
+        seconds: from the analysed plan to the last row.
+        planning: how much of that was Spark's planning.
+        operators: children before parents.
+    """
+
+    which: str
+    seconds: float
+    planning: float
+    operators: tuple[OperatorReport, ...]
+
+    def misled(self) -> tuple[OperatorReport, float] | None:
+        """The operator whose estimate went wrong by most, the errors of its inputs not counted; and by what factor."""
+        inherited: list[float] = []
+        worst: tuple[OperatorReport, float] | None = None
+        for operator in self.operators:
+            below = sum(inherited[child] for child in operator.children)
+            error = operator.error
+            inherited.append(below if error is None else error)
+            if error is not None:
+                own = math.exp(abs(error - below))
+                if own > 1.0 and (worst is None or own > worst[1]):
+                    worst = operator, own
+        return worst
+
+    def to_text(self, width: int = 110, ascii_only: bool = False) -> str:
+        """The operators as a tree, with rows found and expected; `!` marks an estimate wrong by ten times and more."""
+        title = f"Run {self.which}: {self.seconds:.2f} s, of which {self.planning:.2f} s planning"
+        figures = f"{'rows':>9}{'expected':>10}{'wrong by':>10}{'ms':>9}"
+        room = max(30, width - len(figures) - 1)
+        lines = [title, f"{'':<{room}} {figures}"]
+        for line in outline_of([operator.children for operator in self.operators]):
+            operator = self.operators[line.node]
+            q = operator.q_error
+            flag = "!" if q is not None and q >= MISESTIMATED else " "
+            text = f"{flag} {line.prefix(ascii_only)}{operator.name} {operator.detail}".rstrip()
+            text += f" ({operator.note})" if operator.note else ""
+            text = text if len(text) <= room else text[: room - 1] + "…"
+            wrong = "" if q is None or q < 1.05 else f"{q:.1f}x"
+            lines.append(
+                f"{text:<{room}} {_figure(operator.rows):>9}{_figure(operator.estimated):>10}{wrong:>10}"
+                f"{_figure(operator.milliseconds):>9}".rstrip()
+            )
+        misled = self.misled()
+        if misled is not None and misled[1] >= MISESTIMATED:
+            operator, own = misled
+            expected, found = quantity(operator.estimated or 0.0), quantity(operator.rows or 0.0)
+            lines.append(
+                f"What misled most: {' ⋈ '.join(operator.relations)}, {expected} rows expected, {found} found; "
+                f"{own:.0f}x of that is its own."
+            )
+        text = "\n".join(lines)
+        return text.replace(" ⋈ ", " * ").replace("…", "~") if ascii_only else text
+
+
+def run_report(which: str, told: Mapping[str, Any], expected: Mapping[int, tuple[tuple[str, ...], float]]) -> RunReport:
+    """From the JVM's account of a run, and what was expected of its operators, by number."""
+    operators = []
+    for number, operator in enumerate(told["operators"]):
+        metrics = operator["m"]
+        times = [metrics[name] for name in _TIMES if name in metrics]
+        relations, estimated = expected.get(number, ((), None))
+        note = "may have stopped early" if operator.get("limited") else ""
+        operators.append(
+            OperatorReport(
+                operator["c"], operator.get("t", ""), tuple(operator["k"]), metrics.get("numOutputRows"),
+                float(sum(times)) if times else None, relations, estimated, note,
+            )  # fmt: skip
+        )
+    return RunReport(which, told["seconds"], told["planning"], tuple(operators))
+
+
+def compared(runs: Sequence[RunReport]) -> str:
+    """One line on two runs."""
+    if len(runs) != 2:
+        return ""
+    before, after = runs
+    return f"{before.seconds:.2f} s as written, {after.seconds:.2f} s optimised: {before.seconds / after.seconds:.2f}x"
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else quantity(value)

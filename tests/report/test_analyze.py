@@ -1,0 +1,113 @@
+"""`explain_joins(analyze=...)`: the rows that Spark really had, beside those that were expected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt import observe
+from pyjoinopt.report.run import OperatorReport, RunReport
+from tests.support import tpc
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pyjoinopt import JoinReport
+
+
+def analyzed(session: SparkSession, text: str, **options: str) -> JoinReport:
+    df = session.sql(text)
+    fast = df.optimize_joins(strict=True, **options)
+    observe.analyze(fast._pyjoinopt_report, df, fast, True)
+    return fast._pyjoinopt_report
+
+
+def found(run: RunReport) -> dict[frozenset[str], float]:
+    return {frozenset(o.relations): o.rows for o in run.operators if o.relations and o.rows is not None}
+
+
+@pytest.mark.parametrize("number", [5, 21])
+def test_both_orders_and_both_ways_to_run_agree(tpch: SparkSession, number: int) -> None:
+    """Sets of relations that two plans both make have the same rows in both: with and without adaptive execution."""
+    text = tpc.spark_queries("tpch")[number]
+    seen: dict[frozenset[str], float] = {}
+    compared = 0
+    for adaptive, threshold in (("true", "-1"), ("false", "10485760"), ("true", "10485760")):
+        session = tpch.newSession()
+        tpc.register(session, "tpch")
+        session.conf.set("spark.sql.codegen.wholeStage", "false")
+        session.conf.set("spark.sql.adaptive.enabled", adaptive)
+        session.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+        for run in analyzed(session, text).runs:
+            for relations, rows in found(run).items():
+                compared += relations in seen
+                assert seen.setdefault(relations, rows) == rows, relations
+    assert compared >= 6
+
+
+def test_counts_are_those_of_count_queries(tpch: SparkSession) -> None:
+    report = analyzed(tpch, tpc.spark_queries("tpch")[5])
+    rows = found(report.runs[0])
+    orders = "o_orderdate >= DATE '1994-01-01' AND o_orderdate < DATE '1995-01-01'"
+    truth = {
+        ("orders",): f"SELECT count(*) FROM orders WHERE {orders}",
+        ("region",): "SELECT count(*) FROM region WHERE r_name = 'ASIA'",
+        ("customer", "orders"): f"SELECT count(*) FROM customer, orders WHERE c_custkey = o_custkey AND {orders}",
+        ("customer", "orders", "lineitem"): f"""SELECT count(*) FROM customer, orders, lineitem
+            WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND {orders}""",
+    }
+    checked = 0
+    for names, text in truth.items():
+        if frozenset(names) in rows:
+            checked += 1
+            assert rows[frozenset(names)] == tpch.sql(text).collect()[0][0]
+    assert checked >= 3
+
+
+def test_an_empty_relation_and_a_limit(tpch: SparkSession) -> None:
+    empty = """SELECT * FROM orders, customer, nation WHERE o_custkey = c_custkey AND c_nationkey = n_nationkey
+        AND n_name = 'ATLANTIS'"""
+    for run in analyzed(tpch, empty).runs:
+        assert all(o.rows == 0 for o in run.operators if "nation" in o.relations)
+    some = "SELECT * FROM orders, customer, nation WHERE o_custkey = c_custkey AND c_nationkey = n_nationkey LIMIT 3"
+    for run in analyzed(tpch, some).runs:
+        assert any(o.note for o in run.operators)
+        assert not [o for o in run.operators if o.note and o.relations]
+
+
+def test_explain_shows_it_and_analyzes_one_if_asked(
+    tpch: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    df = tpch.sql(tpc.spark_queries("tpch")[5])
+    df.explain_joins(analyze=True)
+    text = capsys.readouterr().out
+    assert "Run as written:" in text and "Run optimised:" in text and "s as written," in text
+    assert "lineitem" in text and "expected" in text
+    df.explain_joins(analyze="after", mode="tree")
+    text = capsys.readouterr().out
+    assert "Run optimised:" in text and "Run as written:" not in text
+    df.explain_joins(analyze=True, strategy="none")
+    text = capsys.readouterr().out
+    assert "Run as written:" in text and "Run optimised:" not in text
+
+
+def test_what_is_not_allowed_says_so(tpch: SparkSession) -> None:
+    df = tpch.table("nation")
+    with pytest.raises(ValueError, match="analyze is 'both', but must be True, False, 'before' or 'after'"):
+        df.explain_joins(analyze="both")
+    with pytest.raises(ValueError, match="did you mean 'tree'"):
+        df.explain_joins(mode="trees")
+    assert pyjoinopt.join_report(df).runs == []
+
+
+def test_the_estimate_that_misled_most() -> None:
+    operators = (
+        OperatorReport("Scan", "a", (), 100, 1.0, ("a",), 100),
+        OperatorReport("Scan", "b", (), 4000, 1.0, ("b",), 100),  # 40 times too low
+        OperatorReport("Join", "", (0, 1), 8000, None, ("a", "b"), 100),  # 80 times, of which 40 are its input's
+    )
+    worst = RunReport("as written", 1.0, 0.1, operators).misled()
+    assert worst is not None and worst[0].detail == "b" and worst[1] == pytest.approx(40)
+    assert "What misled most: b, 100 rows expected, 4.00k found; 40x" in RunReport("x", 1.0, 0.1, operators).to_text()
