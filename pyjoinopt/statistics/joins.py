@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, RIGHT, SEMI, SINGLE, Join
+from pyjoinopt.statistics.classes import key_rows
+from pyjoinopt.statistics.comparisons import EQUALITIES
 from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
@@ -27,6 +30,16 @@ def member(e: Expression, relation: RelationStatistics) -> Member:
         known.ndv, known.guessed, known.key_values, relation.base_rows, relation.rows, known.min, known.max, known.bins,
         relation.named,
     )  # fmt: skip
+
+
+def side_by_side(parts: Sequence[RelationStatistics]) -> RelationStatistics:
+    """The columns of several relations as if they were one, for predicates that read more than one of them."""
+    columns = {
+        bit: replace(column, ndv=known.distinct(bit)) for known in parts for bit, column in known.columns.items()
+    }
+    unfiltered = max((known.base_rows for known in parts), default=1.0)
+    rows = max((known.rows for known in parts), default=1.0)
+    return RelationStatistics(rows, 0.0, "group", False, columns, unfiltered=unfiltered)
 
 
 def residual_selectivity(predicate: Expression) -> float:
@@ -107,6 +120,7 @@ def _inner(
 ) -> tuple[float, float]:
     """(rows of the inner join, share of the left rows that find a partner)."""
     product, keys, matched, rest = 1.0, 0, 1.0, 1.0
+    counts: list[list[float]] = []
     for e in conjuncts(condition):
         sides = _sides(e, *columns)
         if sides is None:
@@ -115,10 +129,12 @@ def _inner(
         keys += 1
         members = [member(sides[0], left), member(sides[1], right)]
         of_left, of_right = shared_domains(members)
+        counts.append([of_left, of_right])
         product *= max(met_domains(members))
         matched *= min(1.0, min(of_right, max(1.0, right.rows)) / of_left)
     if keys > 1:  # columns of one key do not multiply
-        product = min(product, min(left.base_rows, right.base_rows))
+        of_sides = [[count[side] for count in counts] for side in (0, 1)]
+        product = min(product, key_rows(zip((left.base_rows, right.base_rows), of_sides)))
     rows = left.rows * right.rows / product * rest
     partners = right.rows / product * rest
     return rows, matched if keys else min(1.0, partners)
@@ -130,7 +146,7 @@ def _one_sided(
     for side, known in zip(columns, (left, right), strict=True):
         if not e.references & ~side:
             return selectivity(e, known)
-    return residual_selectivity(e)
+    return residual_selectivity(e) if e.kind in EQUALITIES else selectivity(e, side_by_side((left, right)))
 
 
 def _sides(e: Expression, left: int, right: int) -> tuple[Expression, Expression] | None:
