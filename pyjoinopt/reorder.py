@@ -80,8 +80,8 @@ class Reorderer:
             needed |= alias.references
         estimates = GraphEstimates(graph, statistics, needed)
         before = cost_of(written, estimates, self.cost)
-        found = search(graph, estimates, self.cost, self.budget)
-        allowed = all(graph.allows(node.relations) for node in found.tree.post_order())
+        found = search(graph, estimates, self.cost, self.budget, written)
+        allowed = graph.allows_order(written) and graph.allows_order(found.tree)
         changed = allowed and found.cost < before * _MARGIN
         tree = found.tree if changed else written
         seconds = perf_counter() - started
@@ -134,8 +134,8 @@ def group_report(
     return GroupReport(
         relations=tuple(relations),
         predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
-        order_before=written.show(graph.names, graph.signs),
-        order_after=tree.show(graph.names, graph.signs),
+        order_before=written.show(graph.names, graph.sign),
+        order_after=tree.show(graph.names, graph.sign),
         estimated_rows=tuple(joins),
         cost_before=cost_before,
         cost_after=cost_after,
