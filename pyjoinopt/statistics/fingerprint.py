@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pyjoinopt.plan.expressions import SUBQUERY, Expression, conjuncts, walk
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 from pyjoinopt.plan.tree import post_order
-from pyjoinopt.statistics.graph import Graph
+from pyjoinopt.statistics.join_graph import Graph
 
 #: Leaf -> a name of what it reads that holds for all sessions; None if there is none.
 Identity = Callable[[LogicalPlan], str | None]
