@@ -43,6 +43,7 @@ class LeafStatistics:
         self._nodes = list(nodes)
         self._store = store
         self._statistics: dict[int, RelationStatistics] | None = None
+        self._relations: dict[int, Relation] = {}
 
     def __call__(self, leaf: LogicalPlan) -> RelationStatistics:
         if self._statistics is None:
@@ -56,13 +57,19 @@ class LeafStatistics:
             self._statistics[number] = unknown(leaf.output, (leaf.info.get("rel") or {}).get("bytes"))
         return self._statistics[number]
 
+    def relation(self, leaf: LogicalPlan) -> Relation | None:
+        """How a leaf is described to sources."""
+        self(leaf)
+        return self._relations.get(leaf.number if leaf.number is not None else -1)
+
     def known(self) -> list[tuple[Relation, Known]]:
         """Every leaf as it is described to sources, and what the best of them says."""
         leaves = self._look()
+        self._relations = leaves.relations
         users = () if self._source == "none" else registered()
         found: dict[int, Known] = {}
         for source in (*users, *ladder(self._source, leaves, self._store)):
-            waiting = {n: r for n, r in leaves.relations.items() if _asks(found.get(n), source.name)}
+            waiting = {n: r for n, r in leaves.relations.items() if _asks(found.get(n), source.name, r)}
             if not waiting:
                 continue
             prepare(source, list(waiting.values()))
@@ -85,11 +92,15 @@ class LeafStatistics:
         return leaves
 
 
-def _asks(known: Known | None, source: str) -> bool:
-    """Whether a source is needed: for the rows, or for the columns of a table of which only rows were counted."""
+def _asks(known: Known | None, source: str, relation: Relation) -> bool:
+    """Whether a source is needed: for the rows, or for columns that a better one said nothing of."""
     if known is None or known.rows is None:
         return True
-    return source == "footers" and known.source == "catalog" and not known.columns
+    if source != "footers":
+        return False
+    if known.source == "analyze":
+        return not relation.needed <= known.columns.keys()
+    return known.source == "catalog" and not known.columns
 
 
 def _together(better: Known | None, known: Known) -> Known:
@@ -97,7 +108,7 @@ def _together(better: Known | None, known: Known) -> Known:
     if better is None:
         return known
     if better.rows is not None:
-        return replace(better, columns=known.columns)
+        return replace(better, columns={**known.columns, **better.columns})
     return replace(
         known,
         bytes=better.bytes if better.bytes is not None else known.bytes,
