@@ -118,8 +118,8 @@ class PlanEstimates:
         for e in share.unknown:
             rest *= selectivity(e, base)
         arithmetic = min(1.0, filtered.share / rest) if rest else 0.0
-        rows = base.rows * share.estimate(arithmetic) * rest
-        counted = share.complete and not share.unknown and base.exact
+        counted = share.complete and not share.unknown and base.exact and share.rows == base.rows
+        rows = float(share.hits) if counted else base.rows * share.estimate(arithmetic) * rest
         bound = rows if counted else known.upper_bound
         source = f"{base.source}, sample{'' if share.hits or share.complete else ' without a hit'}"
         return replace(known.with_rows(rows, bound), source=source, exact=counted)

@@ -35,7 +35,9 @@ P, Q = like(B, "p%"), like(B, "qq%")
 class Shim:
     """Answers with prepared bits of eight rows, by predicate; notes what it was asked."""
 
-    def __init__(self, bits: dict[Any, int | None], *, rows: int = 8, complete: bool = False, here: bool = True) -> None:
+    def __init__(
+        self, bits: dict[Any, int | None], *, rows: int = 8, complete: bool = False, here: bool = True
+    ) -> None:
         self.bits = {e.key: b for e, b in bits.items()}
         self.rows, self.complete, self.here = rows, complete, here
         self.asked: list[list[dict[str, Any]]] = []
@@ -95,12 +97,15 @@ def test_no_hit_is_not_nothing() -> None:
 
 
 def test_a_whole_relation_is_counted() -> None:
-    counted = estimate(Shim({P: 0b00000111}, complete=True), Filter(P, T))
+    whole = Shim({P: (1 << 375) - 1, Q: None, SMALL: 0}, rows=1000, complete=True)
+    counted = estimate(whole, Filter(P, T))
     assert (counted.rows, counted.exact, counted.upper_bound) == (375, True, 375)
-    empty = estimate(Shim({P: 0}, complete=True), Filter(P, T))
+    empty = estimate(whole, Filter(call("And", P, SMALL), T))
     assert (empty.rows, empty.exact, empty.source) == (0, True, "footers, sample")
-    partly = estimate(Shim({P: 0b111, Q: None}, complete=True), Filter(call("And", P, Q), T))
+    partly = estimate(whole, Filter(call("And", P, Q), T))
     assert not partly.exact and partly.upper_bound == 1000
+    other = estimate(Shim({P: 0b111}, complete=True), Filter(P, T))
+    assert (other.rows, other.exact) == (375, False), "8 rows are not the 1,000 that footers count"
 
 
 def test_a_sample_of_no_rows_says_nothing() -> None:

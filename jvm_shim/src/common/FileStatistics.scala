@@ -66,7 +66,7 @@ private[pyjoinopt] object FileStatistics {
 
   def identify(session: Compat.Session, relation: LogicalRelation, limits: Limits): Option[FileIdentity] =
     relation.relation match {
-      case files: HadoopFsRelation if reads(files) =>
+      case files: HadoopFsRelation =>
         list(session, files, limits.until).map { directories =>
           FileIdentity.of(relation, files, directories.flatMap(_.files.map(_.fileStatus)).filter(_.getLen > 0))
         }
