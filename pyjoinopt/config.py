@@ -69,9 +69,10 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "statistics", PREFIX + "statistics", "auto", ("auto", "catalog", "footers", "full", "none"),
-        "Where row counts come from: 'auto' takes the catalog's, else what is in memory, else file footers, else file "
-        "sizes; 'full' also everything that was gathered earlier; 'catalog' and 'footers' use that source and nothing "
-        "else; 'none' uses sizes only.",
+        "Where row counts come from: 'auto' takes what pyjoinopt.analyze gathered, else the catalog's, else what is in "
+        "memory, else file footers, else file sizes, and counts filters over samples, for which it reads a few row "
+        "groups; 'full' samples every filtered relation and waits for it; 'catalog' and 'footers' use that source and "
+        "nothing else; 'none' uses sizes only.",
     ),
     Option(
         "store", PREFIX + "store", "auto", None,

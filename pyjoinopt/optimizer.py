@@ -70,7 +70,7 @@ class _Road:
         store = open_store(options.store) if options.statistics != "none" else None
         known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store)
         sampled = options.statistics in _SAMPLED and options.strategy in ("auto", "none")  # the twins know no samples
-        samples = Samples(gateway.samples, known.relation, store) if sampled else None
+        samples = Samples(gateway.samples, known.relation, store, options.statistics == "full") if sampled else None
         self.estimates = PlanEstimates(known, export.nodes, samples)
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:

@@ -50,6 +50,8 @@ BLOB = "sample"
 _NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
 #: A computed column may be written out in a predicate that reads it, up to this length.
 _LONGEST = 500
+#: Milliseconds to wait for samples that are to be thorough; otherwise the JVM's own second.
+_PATIENCE = 10_000
 _log = logging.getLogger("pyjoinopt")
 
 
@@ -110,7 +112,7 @@ class Samples:
         ask: see `Gateway.samples`.
         relation: leaf -> how it is described to sources, with its files; None if there are none.
         store: where samples are remembered.
-        may_read: whether files may be opened for new ones.
+        thorough: draw a sample of every relation that is filtered, and wait until it is there.
     """
 
     def __init__(
@@ -118,12 +120,12 @@ class Samples:
         ask: AskSamples,
         relation: Callable[[LogicalPlan], Relation | None],
         store: Store | None = None,
-        may_read: bool = True,
+        thorough: bool = False,
     ) -> None:
         self._ask = ask
         self._relation = relation
         self._store = store
-        self._may_read = may_read
+        self._thorough = thorough
         self._meaning: dict[int, Expression] = {}
         self._samples: dict[int, _Sample | None] = {}
 
@@ -216,7 +218,7 @@ class Samples:
                 blob = self._store.blob(files, BLOB) if self._store is not None else None
                 if blob is not None:
                     entry["blob"] = base64.b64encode(blob).decode("ascii")
-                entry["read"] = self._may_read and is_weak(conjuncts, known(leaf))
+                entry["read"] = self._thorough or is_weak(conjuncts, known(leaf))
                 if entry["read"] or blob is not None:
                     missing.append((leaf, files, conjuncts, entry))
         for (leaf, files, conjuncts, _), answer in zip(missing, self._answers([entry for *_, entry in missing])):
@@ -226,7 +228,8 @@ class Samples:
         if not entries:
             return []
         try:
-            return self._ask(entries, give=self._store is not None)
+            patience = {"deadlineMs": _PATIENCE} if self._thorough else {}
+            return self._ask(entries, give=self._store is not None, **patience)
         except Exception as error:
             _log.warning("no samples: %s", error)
             return [{} for _ in entries]

@@ -145,6 +145,13 @@ def test_files_are_opened_only_where_arithmetic_is_weak() -> None:
     assert shim.asked[-1][0]["read"] is True
 
 
+def test_to_be_thorough_is_to_open_files_for_every_filter() -> None:
+    shim = Shim({SMALL: 0b1}, here=False)
+    relation = Relation("t", "file", "parquet", files=FILES, leaf=T)
+    estimates = PlanEstimates(lambda leaf: KNOWN, (), Samples(shim, lambda leaf: relation, thorough=True))
+    assert estimates(Filter(SMALL, T)).source == "footers, sample"
+
+
 def test_not_null_alone_is_no_question() -> None:
     shim = Shim({})
     assert estimate(shim, Filter(call("IsNotNull", reference(A)), T)).source == "footers"
