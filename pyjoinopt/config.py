@@ -77,7 +77,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "store", PREFIX + "store", "auto", None,
         "The file in which statistics are remembered; 'auto' is one in the user's cache folder (or where "
-        "PYJOINOPT_STORE says), 'off' remembers nothing.",
+        "PYJOINOPT_STORE says), 'off' remembers nothing. It holds samples, thus values of the tables' rows.",
     ),
     Option(
         "strict", PREFIX + "strict", False, None,

@@ -30,8 +30,11 @@ private[pyjoinopt] object Analyses {
       override def run(): Unit = {
         context.setJobGroup(group, description, interruptOnCancel = true)
         result = Some(
-          try if (cancelled) throw new InterruptedException else Right(work)
-          catch { case error @ (NonFatal(_) | _: LinkageError | _: StackOverflowError | _: InterruptedException) => Left(error) })
+          try if (cancelled) throw new InterruptedException("cancelled") else Right(work)
+          catch {
+            case NonFatal(error) => Left(error)
+            case error @ (_: LinkageError | _: StackOverflowError | _: InterruptedException) => Left(error)
+          })
       }
     }
     thread.setDaemon(true)
@@ -57,7 +60,8 @@ private[pyjoinopt] object Analyses {
     val number = last.incrementAndGet()
     val description = request.path("description").asText("pyjoinopt.analyze")
     val analysis = new RelationAnalysis(handle, request)
-    open.put(number, new Running(handle.session.sparkContext, number, description, handle.session.withActive(analysis.run())))
+    def work = handle.session.withActive(analysis.run())
+    open.put(number, new Running(handle.session.sparkContext, number, description, work))
     while (open.size > Limit) open.pollFirstEntry()
     number
   }

@@ -100,7 +100,8 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         out.writeEndArray()
         if (request.path("give").asBoolean && !sample.kept) {
           sample.kept = true
-          out.writeStringField("blob", Base64.getEncoder.encodeToString(sample.bytes(conf)))
+          val bytes = sample.bytes(conf)
+          if (bytes.length <= SampleAnswers.MostBytes) out.writeStringField("blob", Base64.getEncoder.encodeToString(bytes))
         }
       case None => out.writeBooleanField("missing", true)
     }
@@ -131,6 +132,8 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
 private[pyjoinopt] object SampleAnswers {
   /** A sample grows with the columns that queries turn out to filter by, up to so many. */
   private val Wide = 64
+  /** Of a larger sample the store is spared. */
+  private val MostBytes = 16 << 20
   private val Digits = "0123456789abcdef".getBytes
 
   def hex(bytes: Array[Byte]): String = {

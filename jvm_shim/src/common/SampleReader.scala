@@ -112,6 +112,9 @@ private[pyjoinopt] object SampleReader {
 
   private val MostFooters = 64
 
+  /** Bytes of rows that are copied of one piece. */
+  private val MostHeld = 4L << 20
+
   /** Stretches of text files, evenly over all bytes. Large files that can only be read from their beginning have none. */
   private def stretches(
       session: Compat.Session,
@@ -204,14 +207,20 @@ private[pyjoinopt] object SampleReader {
       val copy = RelationSample.copier(columns)
       val random = new Random(piece.file.getPath.getName.hashCode * 31L + piece.start)
       val kept = new mutable.ArrayBuffer[UnsafeRow]
-      var seen = 0L
+      var (seen, held, places) = (0L, 0L, quota)
+      def keep(row: InternalRow): UnsafeRow = {
+        val copied = copy(row)
+        held += copied.getSizeInBytes
+        if (held > MostHeld && kept.length < places) places = kept.length + 1 // few rows, but wide ones
+        copied
+      }
       def enough = closes.isDefined && (seen >= most || seen % 1024 == 0 && System.nanoTime >= until)
       while (!enough && rows.hasNext) {
         val row = rows.next()
-        if (kept.length < quota) kept += copy(row)
+        if (kept.length < places) kept += keep(row)
         else {
           val place = (random.nextDouble() * (seen + 1)).toLong
-          if (place < quota) kept(place.toInt) = copy(row)
+          if (place < places) kept(place.toInt) = keep(row)
         }
         seen += 1
       }
