@@ -19,13 +19,14 @@ from pyjoinopt.errors import (
     UnsupportedDataFrameError,
     UnsupportedSparkError,
 )  # fmt: skip
+from pyjoinopt.gathering import Analysed, analyze
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.report.trace import RuleTrace
 
 attach()
 
 __all__ = [
-    "BridgeError", "JavaNotFoundError", "JoinReport", "PyJoinOptError", "RefusedError", "RuleTrace", "SessionError",
-    "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError", "__version__", "explain_joins", "join_report",
-    "optimize_joins", "rules", "statistics",
+    "Analysed", "BridgeError", "JavaNotFoundError", "JoinReport", "PyJoinOptError", "RefusedError", "RuleTrace",
+    "SessionError", "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError", "__version__", "analyze",
+    "explain_joins", "join_report", "optimize_joins", "rules", "statistics",
 ]  # fmt: skip

@@ -69,14 +69,15 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "statistics", PREFIX + "statistics", "auto", ("auto", "catalog", "footers", "full", "none"),
-        "Where row counts come from: 'auto' takes the catalog's, else what is in memory, else file footers, else file "
-        "sizes; 'full' also everything that was gathered earlier; 'catalog' and 'footers' use that source and nothing "
-        "else; 'none' uses sizes only.",
+        "Where row counts come from: 'auto' takes what pyjoinopt.analyze gathered, else the catalog's, else what is in "
+        "memory, else file footers, else file sizes, and counts filters over samples, for which it reads a few row "
+        "groups; 'full' samples every filtered relation and waits for it; 'catalog' and 'footers' use that source and "
+        "nothing else; 'none' uses sizes only.",
     ),
     Option(
         "store", PREFIX + "store", "auto", None,
         "The file in which statistics are remembered; 'auto' is one in the user's cache folder (or where "
-        "PYJOINOPT_STORE says), 'off' remembers nothing.",
+        "PYJOINOPT_STORE says), 'off' remembers nothing. It holds samples, thus values of the tables' rows.",
     ),
     Option(
         "feedback", PREFIX + "feedback", False, None,

@@ -19,8 +19,12 @@ from pyjoinopt.rules.batches import normalise
 from pyjoinopt.statistics.feedback import LEARNED, Memory, Watch
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.plans import PlanEstimates
+from pyjoinopt.statistics.samples import Samples
 from pyjoinopt.statistics.store import open_store
 from pyjoinopt.twins import heuristic_order, spark_order
+
+#: Settings of `statistics` that use more than one source.
+_SAMPLED = frozenset({"auto", "full"})
 
 
 def optimize(
@@ -71,7 +75,9 @@ class _Road:
         leaves = [node for node in export.nodes if not node.children or node.cached]
         store = open_store(options.store) if options.statistics != "none" else None
         known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store)
-        self.estimates = PlanEstimates(known, export.nodes)
+        sampled = options.statistics in _SAMPLED and options.strategy in ("auto", "none")  # the twins know no samples
+        samples = Samples(gateway.samples, known.relation, store, options.statistics == "full") if sampled else None
+        self.estimates = PlanEstimates(known, export.nodes, samples)
         self.memory = Memory(known.identity, store if options.statistics in LEARNED else None)
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
@@ -81,6 +87,7 @@ class _Road:
             return root
         eliminated = len(self.report.eliminated_outer_joins)
         plan = normalise(root, self.export.filters_null, self.report.eliminated_outer_joins)
+        self.estimates.look(plan)
         ordered = self.order(plan)
         hinted = self.give_hints(ordered)
         if hinted is plan and len(self.report.eliminated_outer_joins) == eliminated:

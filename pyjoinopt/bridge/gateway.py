@@ -29,6 +29,21 @@ class Gateway(Protocol):
         """
         ...
 
+    def samples(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
+        """Which rows of the relations' samples fulfil which predicates, in the protocol's JSON form.
+
+        Args:
+            relations: for each `node`, `id` and `schema` (its files), `columns` (attribute numbers), `predicates`
+                (expressions), and perhaps `blob` (a sample that was remembered) and `read` (open files if need be).
+            **request: `give` (hand out samples that are not remembered yet), `rows`, `pieces`, `maxBytes`,
+                `maxValues`, `deadlineMs`, `evaluateMs`.
+
+        Returns:
+            For each `hits` (bits as hexadecimal text, the first row lowest; None where nobody can tell), `rows`,
+            `complete`, perhaps `blob`; or `missing`.
+        """
+        ...
+
     def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
         """Catalyst's own statistics (cost-based mode on) of plans that need not exist in the JVM yet."""
         ...
@@ -57,6 +72,46 @@ class Py4jGateway:
         numbers = [leaf.number for leaf in leaves if leaf.number is not None]
         answer = self._ask({"nodes": numbers, "source": source, **request})
         return {int(number): entry for number, entry in answer["nodes"].items()}
+
+    def samples(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
+        edits = Edits()
+        asked = [{**one, "predicates": [edits.expression(e) for e in one["predicates"]]} for one in relations]
+        message = json.dumps({**request, "relations": asked, "exprs": edits.expressions})
+        try:
+            return list(json.loads(self._shim.samples(self.export.handle, message))["relations"])
+        except Exception as error:
+            raise _readable(error, "looking into samples") from error
+
+    def start_analysis(self, leaf: LogicalPlan, **request: Any) -> int:
+        """Begin to analyse a relation with a Spark job.
+
+        Args:
+            leaf: a node of the export.
+            **request: `columns` (attribute numbers), `rows` (to sample), `expected` (rows, roughly), `give` (hand out
+                the sample), `description` (of the job).
+
+        Returns:
+            The number by which to ask for it.
+        """
+        try:
+            return int(self._shim.startAnalysis(self.export.handle, json.dumps({"node": leaf.number, **request})))
+        except Exception as error:
+            raise _readable(error, "beginning an analysis") from error
+
+    def analysis(self, number: int) -> dict[str, Any]:
+        """How far an analysis is: `completed` and `tasks`; at the end once `result`, or `error`."""
+        try:
+            return dict(json.loads(self._shim.analysis(number)))
+        except Exception as error:
+            raise _readable(error, "analysing a relation") from error
+
+    def cancel_analysis(self, number: int) -> None:
+        """End an analysis and its Spark job."""
+        self._shim.cancelAnalysis(number)
+
+    def forget_samples(self) -> None:
+        """Forget the samples that the JVM holds."""
+        self._shim.forgetSamples()
 
     def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
         edits = Edits()

@@ -49,6 +49,15 @@ def forget() -> None:
     _loaded = None
 
 
+def forget_samples() -> None:
+    """Let the last JVM forget the samples that it holds, if it still runs."""
+    if _loaded is not None:
+        try:
+            _loaded[1].forgetSamples()
+        except Exception as error:
+            _log.debug("the JVM has gone, and its samples with it: %s", error)
+
+
 def session_setting(key: str) -> dict[str, str]:
     """A setting of the active session, as a mapping; an empty one where it is not set or there is no session."""
     try:

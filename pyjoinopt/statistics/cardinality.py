@@ -38,14 +38,15 @@ _THROUGH = frozenset(
 )
 #: From the best to the worst; of several inputs the worst names the result.
 _SOURCES = (
-    "feedback", "local", "memory", "footers", "catalog", "reported", "catalyst", "size / row width", "size", "default",
+    "feedback", "local", "memory", "analyze", "footers", "catalog", "reported", "catalyst", "size / row width", "size",
+    "default",
 )  # fmt: skip
 
 
 def weakest(inputs: Iterable[RelationStatistics]) -> str:
-    """The least trustworthy source of several."""
+    """The least trustworthy source of several; what comes after a comma only adds to it."""
     rank = {source: i for i, source in enumerate(_SOURCES)}
-    return max((s.source for s in inputs), key=lambda source: rank.get(source, len(_SOURCES)), default="default")
+    return max((s.source for s in inputs), key=lambda s: rank.get(s.split(",")[0], len(_SOURCES)), default="default")
 
 
 def estimate_plan(plan: LogicalPlan, leaf: Leaf) -> RelationStatistics:
