@@ -9,9 +9,11 @@ Example:
 from pyjoinopt import rules, statistics
 from pyjoinopt._version import __version__
 from pyjoinopt.api import attach, explain_joins, join_report, optimize_joins
+from pyjoinopt.comparison import Comparison, compare
 from pyjoinopt.errors import (
     BridgeError,
     JavaNotFoundError,
+    NotRunError,
     PyJoinOptError,
     RefusedError,
     SessionError,
@@ -26,7 +28,7 @@ from pyjoinopt.report.trace import RuleTrace
 attach()
 
 __all__ = [
-    "Analysed", "BridgeError", "JavaNotFoundError", "JoinReport", "PyJoinOptError", "RefusedError", "RuleTrace",
-    "SessionError", "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError", "__version__", "analyze",
-    "explain_joins", "join_report", "optimize_joins", "rules", "statistics",
+    "Analysed", "BridgeError", "Comparison", "JavaNotFoundError", "JoinReport", "NotRunError", "PyJoinOptError",
+    "RefusedError", "RuleTrace", "SessionError", "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError",
+    "__version__", "analyze", "compare", "explain_joins", "join_report", "optimize_joins", "rules", "statistics",
 ]  # fmt: skip
