@@ -87,8 +87,8 @@ class Reorderer:
         estimates = GraphEstimates(graph, statistics, needed)
         estimates.correct(counted)
         before = cost_of(written, estimates, self.cost)
-        found = search(graph, estimates, self.cost, self.budget)
-        allowed = all(graph.allows(node.relations) for node in found.tree.post_order())
+        found = search(graph, estimates, self.cost, self.budget, written)
+        allowed = graph.allows_order(written) and graph.allows_order(found.tree)
         changed = allowed and found.cost < before * _MARGIN
         tree = found.tree if changed else written
         seconds = perf_counter() - started
@@ -147,7 +147,7 @@ def joins_report(
                 bound=_proved(estimates.upper_bound(both)),
                 source=weakest(statistics[v] for v in vertices(both)),
                 cost=cost.join(estimates.size(left), estimates.size(right), estimates.size(both)),
-                sign=graph.signs.get(right, "⋈"),
+                sign=graph.sign(left, right),
                 left=number[left],
                 right=number[right],
             )
@@ -181,8 +181,8 @@ def group_report(
     return GroupReport(
         relations=tuple(relations),
         predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
-        order_before=written.show(graph.names, graph.signs),
-        order_after=tree.show(graph.names, graph.signs),
+        order_before=written.show(graph.names, graph.sign),
+        order_after=tree.show(graph.names, graph.sign),
         estimated_rows=joins_of(tree),
         cost_before=cost_before,
         cost_after=cost_after,

@@ -21,6 +21,9 @@ missing vertex as a stand-in neighbour. A set grown over a stand-in may not hang
 no plan is known for it; such a set is grown further but joined with nothing. Standing in by one vertex keeps the
 argument of 1-3: the rest of the edge is never among the vertices that are out of bounds.
 
+**Outer, semi and anti joins** allow some pairs and not others, which is asked of each pair that is tied. What the
+answer depends on are the two sets, so the best order of a set stays the best part of any order.
+
 Vertices are numbered canonically first (see `canonical`) and only a strictly better plan replaces one, so equal costs
 end in the same tree, whatever the order in which the query was written. A budget bounds the pairs that are looked at.
 """
@@ -204,6 +207,7 @@ class _Search:
         cost, size, original, left = self._cost, self._size, self._original, self._left
         price, size_of, wide, reach = self._price, self._size_of, self._wide, self._reach
         late, allows = self._graph.late, self._graph.allows
+        allows_join = self._graph.allows_join if self._graph.operators else None
         room = self.everything & ~(one | below)
         own_cost, own_size, own_original = cost[one], size[one], original[one]
         excluded = one | below
@@ -221,6 +225,8 @@ class _Search:
                     if other_cost is None or (wide and not self._tied(one, other)):
                         continue
                     pairs += 1
+                    if allows_join is not None and not allows_join(own_original, original[other]):
+                        continue
                     both = one | other
                     total = own_cost + other_cost
                     known = cost.get(both)

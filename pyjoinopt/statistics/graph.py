@@ -14,7 +14,7 @@ of one key, and the product of their distinct counts may exceed the number of ke
 classes is capped by the rows of its smallest relation, taken for the one whose key it is.
 
 **Everything else** (ranges, functions, what must wait for other relations) is a factor, once its `required` set is
-complete.
+complete. So is an outer join (see `padding`).
 
 "Product of all but the smallest" is the sum of all logarithms minus the smallest. So each relation has one constant,
 each class adds one minimum, and two disjoint sets can be put together from their minima alone: that is what
@@ -29,11 +29,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyjoinopt.plan.expressions import Expression
-from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.nodes import FULL, LEFT, LogicalPlan
 from pyjoinopt.statistics.classes import DisjointSets, Term, bundle_terms
 from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import met_domains, shared_domains
 from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept
+from pyjoinopt.statistics.padding import Padding, outer_factor
 from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
 
 _HIGHEST = 690.0  # e ** 690 is still a float
@@ -59,6 +60,10 @@ class GraphEdge(Protocol):
     def join_type(self) -> str: ...
     @property
     def right(self) -> int: ...
+    @property
+    def sides(self) -> tuple[int, int]: ...
+    @property
+    def room(self) -> tuple[int, int]: ...
 
 
 class Graph(Protocol):
@@ -91,6 +96,7 @@ class GraphEstimates:
 
     def __init__(self, graph: Graph, statistics: Sequence[RelationStatistics], needed: int | None = None) -> None:
         self.relations = tuple(statistics)
+        outputs = [plan.output_set for plan in graph.relations]
         self._sizes: dict[int, Size] = {}
         self._looked_into = 0
         self._terms: list[Term] = []
@@ -111,6 +117,10 @@ class GraphEstimates:
             for term in self._terms
         ]
         self._widths = _widths(graph, statistics, needed)
+        self._padding = Padding(graph.edges)
+        for edge in self._padding.joins:
+            sides = self._log_rows(edge.sides[0]), self._log_rows(edge.sides[1])
+            self._factors.append((edge.required, outer_factor(edge, sides, statistics, outputs)))
         # A relation that a semi join looks into has a size of its own, but gives no column to any result.
         for edge in graph.edges:
             if edge.right:
@@ -162,6 +172,8 @@ class GraphEstimates:
         if relations & (relations - 1):
             relations &= ~self._looked_into  # it never multiplies rows
         bounds = [s.upper_bound for v, s in enumerate(self.relations) if relations >> v & 1]
+        if relations & (relations - 1):
+            bounds = self._padding.widened(relations, bounds)
         return 0.0 if 0.0 in bounds else math.prod(bounds)
 
     def statistics(self, relations: int) -> RelationStatistics:
@@ -235,6 +247,8 @@ class GraphEstimates:
         for edge in graph.edges:
             if edge.right:
                 self._factors.append((edge.required, self._looking(graph, edge) - base[edge.right.bit_length() - 1]))
+                continue
+            if edge.join_type in (LEFT, FULL):
                 continue
             if edge.keys is None or edge.required != edge.relations or edge.required.bit_count() != 2:
                 if not edge.implied and edge.required:

@@ -88,6 +88,13 @@ def share_kept(
     return _kept(join_type, _inner(condition, (~right_columns, right_columns), left, right)[1])
 
 
+def share_of_pairs(
+    condition: Expression, left: RelationStatistics, right: RelationStatistics, right_columns: int
+) -> float:
+    """Share of the pairs of rows that an inner join on this condition would keep; arguments as of `share_kept`."""
+    return _inner(condition, (~right_columns, right_columns), left, right)[0] / max(1.0, left.rows * right.rows)
+
+
 def _kept(join_type: str, matched: float) -> float:
     return matched if join_type == SEMI else max(ANTI_LEAST, 1.0 - matched)
 
