@@ -27,22 +27,24 @@ class Draw:
         seed: of the drawing.
         n: relations.
         plain: only `=` and `<=>`, each on columns of its own, so that no order is right by coincidence.
+        wide: how often a condition reads a third relation.
     """
 
-    def __init__(self, seed: int, n: int, plain: bool = False, types: dict[str, int] = TYPES) -> None:
+    def __init__(
+        self, seed: int, n: int, plain: bool = False, types: dict[str, int] = TYPES, wide: float = 0.05
+    ) -> None:
         self.rng = random.Random(seed)
         self.letters = Letters()
         self.plain = plain
         self.types = types
-        self._columns: list[list[str]] = [[] if plain else [f"{name}{i}" for i in range(2)] for name in "abcdef"[:n]]
-        self.texts: list[str] = []
+        self.wide = 0.0 if plain else wide
+        self._columns: list[list[str]] = [[] if plain else [f"{name}{i}" for i in range(2)] for name in "abcdefgh"[:n]]
         self._shape = self._tree(list(range(n)))
         self.relations: list[LogicalPlan] = []
         drawn = self._draw(self._shape)
-        self.relations = [
-            self.letters.relation("abcdef"[v], " ".join(c or [f"{'abcdef'[v]}9"])) for v, c in enumerate(self._columns)
-        ]
-        self.plan = self._build(drawn)[0]
+        columns = zip("abcdefgh", self._columns)
+        self.relations = [self.letters.relation(name, " ".join(own or [f"{name}9"])) for name, own in columns]
+        self.plan = self._node(drawn[0])
 
     def _tree(self, leaves: list[int]):
         if len(leaves) == 1:
@@ -52,7 +54,7 @@ class Draw:
 
     def _column(self, vertex: int) -> str:
         if self.plain:
-            self._columns[vertex].append(f"{'abcdef'[vertex]}{len(self._columns[vertex])}")
+            self._columns[vertex].append(f"{'abcdefgh'[vertex]}{len(self._columns[vertex])}")
             return self._columns[vertex][-1]
         return self.rng.choice(self._columns[vertex])
 
@@ -74,6 +76,9 @@ class Draw:
         if rng.random() < 0.25:
             parts.append(self._condition(l_seen, r_seen))
         if not self.plain:
+            if len(l_seen) > 1 and rng.random() < self.wide:
+                one, two = (self._column(v) for v in rng.sample(l_seen, 2))
+                parts.append(f"{one} + {two} = {self._column(rng.choice(r_seen))}")
             draw = rng.random()
             if draw < 0.1:
                 parts.append(rng.choice(ONE_SIDED).format(l=self._column(rng.choice(l_seen))))
@@ -89,10 +94,6 @@ class Draw:
             above = "{l} is null" if self.plain else rng.choice(ONE_SIDED)
             above = above.format(l=self._column(rng.choice(seen)))
         return (join_type, parts, left, right, above), seen
-
-    def _build(self, drawn) -> tuple[LogicalPlan, None]:
-        node = drawn[0] if isinstance(drawn, tuple) and isinstance(drawn[1], list) and len(drawn) == 2 else drawn
-        return self._node(node), None
 
     def _node(self, node) -> LogicalPlan:
         if isinstance(node, int):
