@@ -89,8 +89,8 @@ OPTIONS: tuple[Option, ...] = (
         "optimised at all (streaming, a command). Meant for tests.",
     ),
     Option(
-        "pair_budget", PREFIX + "pairBudget", 20_000, None,
-        "How many pairs of sub-plans the exact search may look at before the greedy one takes over.",
+        "pair_budget", PREFIX + "pairBudget", 25_000, None,
+        "How many pairs of sub-plans the exact search may look at before cheaper searches take over.",
     ),
 )  # fmt: skip
 
@@ -109,7 +109,7 @@ class Options:
     store: str = "auto"
     feedback: bool = False
     strict: bool = False
-    pair_budget: int = 20_000
+    pair_budget: int = 25_000
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, cost='c_out', statistics='auto', store='auto', feedback=False, \
-strict=False, pair_budget=20000)
+strict=False, pair_budget=25000)
     """
     chosen = {}
     for key, text in conf.items():

@@ -127,23 +127,51 @@ class JoinGraph:
         """May an order have a join result of this set?"""
         return all(reads & ~relations or not together & ~relations for reads, together in self.late)
 
+    @cached_property
+    def _operators_of(self) -> list[int]:
+        """Per vertex the operators that require it, as a set of their numbers."""
+        found = [0] * len(self.relations)
+        for i, edge in enumerate(self.operators):
+            for vertex in vertices(edge.required):
+                found[vertex] |= 1 << i
+        return found
+
+    @cached_property
+    def _touching(self) -> dict[int, int]:
+        return {}
+
+    def _touch(self, relations: int) -> int:
+        """The operators that require some of these vertices."""
+        found = self._touching.get(relations)
+        if found is None:
+            found, of = 0, self._operators_of
+            for vertex in vertices(relations):
+                found |= of[vertex]
+            self._touching[relations] = found
+        return found
+
+    def _applied_operators(self, one: int, other: int) -> list[Edge]:
+        """The operators that the join of two disjoint sets is the first to have all they require."""
+        both, found = one | other, []
+        candidates = self._touch(one) & self._touch(other)
+        while candidates:
+            low = candidates & -candidates
+            edge = self.operators[low.bit_length() - 1]
+            if not edge.required & ~both:
+                found.append(edge)
+            candidates ^= low
+        return found
+
     def operator(self, one: int, other: int) -> Edge | None:
-        """The operator that the join of two disjoint sets applies, the last one as written if there are several."""
-        both = one | other
-        applied = (e for e in self.operators if not e.required & ~both and e.required & ~one and e.required & ~other)
-        return max(applied, key=lambda e: e.required.bit_count(), default=None)
+        """The operator that the join of two disjoint sets applies; the widest one where there are several."""
+        return max(self._applied_operators(one, other), key=lambda e: e.required.bit_count(), default=None)
 
     def allows_join(self, one: int, other: int) -> bool:
         """May an order join these two sets, one way round or the other, as far as its operators are concerned?"""
-        both = one | other
-        found = None
-        for edge in self.operators:
-            required = edge.required
-            if not required & ~both and required & ~one and required & ~other:
-                if found is not None:
-                    return False
-                found = edge
-        return found is None or found.fits(one, other) or found.fits(other, one)
+        if not self._touch(one) & self._touch(other):
+            return True
+        applied = self._applied_operators(one, other)
+        return not applied or (len(applied) == 1 and (applied[0].fits(one, other) or applied[0].fits(other, one)))
 
     def allows_order(self, tree: JoinTree) -> bool:
         """Does an order, with its sides in their places, give the rows of the written one?"""

@@ -13,7 +13,7 @@ heap, and is rarely far off while sets are small. Two things are added:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyjoinopt.cost.model import CostModel
 from pyjoinopt.joins.exact import exact
@@ -161,6 +161,7 @@ def polish(
     tree: JoinTree,
     budget: int,
     canonical: Sequence[int],
+    stop: Callable[[], bool] | None = None,
 ) -> tuple[JoinTree, int]:
     """Order the small sub-trees exactly, one after the other, while the budget lasts: (the tree, pairs compared)."""
     pairs = 0
@@ -174,7 +175,7 @@ def polish(
         elif node.left is None or node.right is None or node.relations.bit_count() == 2:
             done.append(node)
         elif node.relations.bit_count() <= SMALL:
-            better = exact(graph, estimates, cost, budget - pairs, node.relations, canonical)
+            better = exact(graph, estimates, cost, budget - pairs, node.relations, canonical, stop)
             if better is None:
                 pairs += min(budget - pairs, graph.everything.bit_count())
                 done.append(node)

@@ -73,7 +73,7 @@ class GroupReport:
         estimated_rows: one entry a join of `order_after`, innermost first.
         joins_before: the same of `order_before`.
         cost_before, cost_after: both orders under the same cost model.
-        strategy: the search that found the order ("exact", "greedy", "spark", "heuristic").
+        strategy: the search that found the order ("exact", "linearized", "greedy", "spark", "heuristic").
         pairs: pairs of sub-plans looked at.
         seconds: time to order this group.
         changed: whether the new order is used.
