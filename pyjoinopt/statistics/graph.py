@@ -29,12 +29,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyjoinopt.plan.expressions import Expression
-from pyjoinopt.plan.nodes import FULL, INNER, LEFT, LogicalPlan
+from pyjoinopt.plan.nodes import INNER, LogicalPlan
 from pyjoinopt.statistics.classes import DisjointSets, Term, bundle_terms
 from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import met_domains, shared_domains
 from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept
-from pyjoinopt.statistics.padding import Padding, outer_factor, share_above
+from pyjoinopt.statistics.padding import Padding, waits_above
 from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
 
 _HIGHEST = 690.0  # e ** 690 is still a float
@@ -118,16 +118,13 @@ class GraphEstimates:
         ]
         self._widths = _widths(graph, statistics, needed)
         self._padding = Padding(graph.edges)
-        for edge in self._padding.joins:
-            sides = self._log_rows(edge.sides[0]), self._log_rows(edge.sides[1])
-            factor, share = outer_factor(edge, sides, statistics, outputs)
+        for edge in self._padding.edges:
+            if edge.join_type == INNER:
+                factor = self._padding.filter_factor(edge, statistics)
+            else:
+                inputs = self._log_rows(edge.sides[0]), self._log_rows(edge.sides[1])
+                factor = self._padding.join_factor(edge, inputs, statistics, outputs)
             self._factors.append((edge.required, factor))
-            self._padding.note(edge, share)
-        for edge in graph.edges:
-            vertex = edge.relations.bit_length() - 1
-            if edge.join_type == INNER and edge.relations.bit_count() == 1:
-                kept = share_above(edge.predicate, statistics[vertex], self._padding.share[vertex])
-                self._factors.append((edge.required, math.log(kept)))
         # A relation that a semi join looks into has a size of its own, but gives no column to any result.
         for edge in graph.edges:
             if edge.right:
@@ -255,8 +252,8 @@ class GraphEstimates:
             if edge.right:
                 self._factors.append((edge.required, self._looking(graph, edge) - base[edge.right.bit_length() - 1]))
                 continue
-            if edge.join_type in (LEFT, FULL) or (edge.join_type == INNER and edge.relations.bit_count() == 1):
-                continue  # these need the others first
+            if waits_above(edge):
+                continue
             if edge.keys is None or edge.required != edge.relations or edge.required.bit_count() != 2:
                 if not edge.implied and edge.required:
                     self._factors.append((edge.required, math.log(self._other(edge))))
