@@ -28,13 +28,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.plan.expressions import Expression
-from pyjoinopt.plan.nodes import FULL, LEFT
+from pyjoinopt.plan.nodes import INNER
 from pyjoinopt.statistics.classes import DisjointSets, Term, bundle_terms
 from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
 from pyjoinopt.statistics.join_graph import Graph, GraphEdge
 from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept, side_by_side
-from pyjoinopt.statistics.padding import Padding, outer_factor
+from pyjoinopt.statistics.padding import Padding, waits_above
 from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
 from pyjoinopt.statistics.selectivity import selectivity
 
@@ -88,9 +88,13 @@ class GraphEstimates:
         ]
         self._widths = _widths(graph, statistics, needed)
         self._padding = Padding(graph.edges)
-        for edge in self._padding.joins:
-            sides = self._log_rows(edge.sides[0]), self._log_rows(edge.sides[1])
-            self._factors.append((edge.required, outer_factor(edge, sides, statistics, outputs)))
+        for edge in self._padding.edges:
+            if edge.join_type == INNER:
+                factor = self._padding.filter_factor(edge, statistics)
+            else:
+                inputs = self._log_rows(edge.sides[0]), self._log_rows(edge.sides[1])
+                factor = self._padding.join_factor(edge, inputs, statistics, outputs)
+            self._factors.append((edge.required, factor))
         # A relation that a semi join looks into has a size of its own, but gives no column to any result.
         for edge in graph.edges:
             if edge.right:
@@ -218,7 +222,7 @@ class GraphEstimates:
             if edge.right:
                 self._factors.append((edge.required, self._looking(graph, edge) - base[edge.right.bit_length() - 1]))
                 continue
-            if edge.join_type in (LEFT, FULL):
+            if waits_above(edge):
                 continue
             if edge.keys is None or edge.required != edge.relations or edge.required.bit_count() != 2:
                 if not edge.implied and edge.required:

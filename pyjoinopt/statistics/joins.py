@@ -81,7 +81,7 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
         padding = max(ANTI_LEAST, 1.0 - inner / rows) if rows > 0 else ANTI_LEAST
         for padded, known in ((kind in (RIGHT, FULL), left.columns), (kind in (LEFT, FULL, SINGLE), right.columns)):
             if padded:
-                columns.update({bit: _padded(columns[bit], padding) for bit in known})
+                columns.update({bit: padded_column(columns[bit], padding) for bit in known})
     unfiltered = left.base_rows if one_sided or kind == SINGLE else max(left.base_rows, right.base_rows, rows)
     rows = min(max(rows, 0.0 if one_sided else min(1.0, l_rows * r_rows)), bound)
     return RelationStatistics(rows, 0.0, source, False, columns, bound, unfiltered)
@@ -112,7 +112,7 @@ def _kept(join_type: str, matched: float) -> float:
     return matched if join_type == SEMI else max(ANTI_LEAST, 1.0 - matched)
 
 
-def _padded(column: ColumnStatistics, share: float) -> ColumnStatistics:
+def padded_column(column: ColumnStatistics, share: float) -> ColumnStatistics:
     """A column of the side that an outer join fills up with NULLs; never none, for then IS NULL would keep nothing."""
     return column if column.nulls is not None and column.nulls >= share else replace(column, nulls=share)
 

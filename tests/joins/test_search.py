@@ -101,7 +101,7 @@ def test_greedy_is_valid_and_never_better_than_exact() -> None:
             assert cross_products(g, tree) == 0, seed
             best = search(g, estimates, model)
             assert cost_of(tree, estimates, model) >= best.cost * (1 - 1e-9), seed
-            limited = search(g, estimates, model, budget=1)
+            limited = search(g, estimates, model, budget=0)
             check_tree(g, limited.tree)
             assert limited.cost >= best.cost * (1 - 1e-9), seed
 
@@ -167,7 +167,7 @@ def test_same_order_however_the_query_was_written() -> None:
         builder = random_builder(seed, most=7)
         shuffled = random.Random(-seed).sample(range(len(builder.rows)), len(builder.rows))
         other = renumbered(builder, shuffled)
-        for budget in (100_000, 2):
+        for budget in (100_000, 0):
             shown = []
             for b in (builder, other):
                 g = b.graph()
