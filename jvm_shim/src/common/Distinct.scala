@@ -1,0 +1,41 @@
+package org.apache.spark.sql.pyjoinopt
+
+/**
+ * How many different values there are in some parts (row groups) of a column.
+ *
+ * @param most in the part that has most
+ * @param sum of all parts, a value that several have counted as often
+ * @param filled rows of these parts that are not NULL
+ * @param parts how many
+ * @param known false if of some part it cannot be told
+ */
+private[pyjoinopt] final case class Distinct(most: Double, sum: Double, filled: Double, parts: Int, known: Boolean) {
+
+  def and(other: Distinct): Distinct =
+    Distinct(
+      math.max(most, other.most), sum + other.sum, filled + other.filled, parts + other.parts, known && other.known)
+
+  /**
+   * Of the whole column, which has `rows` rows that are not NULL.
+   *
+   * Every part of a column with few values has all of them, every part of a key has values of its own. Between these
+   * two, ln(values) / ln(rows) of a part tells how much of another part is new.
+   */
+  def estimate(rows: Double): Option[Double] =
+    if (!known || parts == 0) None
+    else {
+      val of = filled / parts
+      val newness = if (of <= 1) 1.0 else math.min(1.0, math.log(most) / math.log(of))
+      val all = math.max(sum, sum * rows / filled)
+      Some(math.rint(math.min(rows, most * math.pow(all / most, newness))))
+    }
+}
+
+private[pyjoinopt] object Distinct {
+  /** Nothing was looked at. */
+  val nothing: Distinct = Distinct(0, 0, 0, 0, known = true)
+  val unknown: Distinct = nothing.copy(known = false)
+
+  def part(values: Long, filled: Double): Distinct =
+    if (values <= 0 || filled <= 0) nothing else Distinct(values.toDouble, values.toDouble, filled, 1, known = true)
+}

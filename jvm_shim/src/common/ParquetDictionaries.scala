@@ -1,0 +1,73 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.io.ByteArrayInputStream
+import java.util.concurrent.TimeUnit
+
+import org.apache.parquet.column.Encoding
+import org.apache.parquet.format.Util
+import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData}
+import org.apache.parquet.io.{InputFile, SeekableInputStream}
+
+/**
+ * How many values the dictionaries of a Parquet file have. The footer does not tell; the header of the dictionary does,
+ * a few bytes in front of it. If all pages of a chunk refer to its dictionary, these are the chunk's different values.
+ *
+ * Law: only a few row groups are looked at, evenly chosen, and only for a short time: a column that was not reached is
+ * one of which nothing is known. The dictionaries themselves are not read.
+ */
+private[pyjoinopt] object ParquetDictionaries {
+  private val MostBlocks = 4
+  private val HeaderBytes = 64
+  private val Patience = TimeUnit.MILLISECONDS.toNanos(100)
+
+  /** For some of the row groups, the different values of a chunk. */
+  def read(file: InputFile, blocks: Seq[BlockMetaData]): Map[BlockMetaData, ColumnChunkMetaData => Distinct] = {
+    val filled = blocks.filter(_.getRowCount > 0).toIndexedSeq
+    val count = math.min(MostBlocks, filled.length)
+    val chosen = (0 until count).map(i => filled((i.toLong * filled.length / count).toInt))
+    val until = System.nanoTime + Patience
+    val stream = file.newStream()
+    try chosen.map { block =>
+      val found = for {
+        chunk <- block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).toList
+        if chunk.getPath.size == 1 && System.nanoTime < until
+      } yield chunk.getPath -> Support.attempt(Distinct.unknown)(distinct(stream, file.getLength, chunk))
+      val byPath = found.toMap
+      block -> ((chunk: ColumnChunkMetaData) => byPath.getOrElse(chunk.getPath, Distinct.unknown))
+    }.toMap
+    finally stream.close()
+  }
+
+  private def distinct(stream: SeekableInputStream, length: Long, chunk: ColumnChunkMetaData): Distinct = {
+    val statistics = chunk.getStatistics
+    val nulls = if (statistics != null && statistics.isNumNullsSet) statistics.getNumNulls else 0L
+    val offset = chunk.getDictionaryPageOffset
+    if (nulls == chunk.getValueCount) Distinct.nothing
+    else if (!isWhole(chunk) || offset <= 0) Distinct.unknown
+    else {
+      val bytes = new Array[Byte](math.min(HeaderBytes.toLong, length - offset).toInt)
+      stream.seek(offset)
+      stream.readFully(bytes)
+      val header = Util.readPageHeader(new ByteArrayInputStream(bytes))
+      if (!header.isSetDictionary_page_header) Distinct.unknown
+      else Distinct.part(header.getDictionary_page_header.getNum_values.toLong, (chunk.getValueCount - nulls).toDouble)
+    }
+  }
+
+  /**
+   * Whether all pages refer to the dictionary. Files without statistics of their pages tell it by the encodings they
+   * list: the older name of the dictionary's encoding is not used beside PLAIN unless the writer gave the dictionary up.
+   */
+  private def isWhole(chunk: ColumnChunkMetaData): Boolean = {
+    val pages = chunk.getEncodingStats
+    if (pages != null) pages.hasDictionaryPages && pages.hasDictionaryEncodedPages && !pages.hasNonDictionaryEncodedPages
+    else {
+      val encodings = new java.util.HashSet[Encoding](chunk.getEncodings)
+      encodings.remove(Encoding.PLAIN_DICTIONARY) && {
+        encodings.remove(Encoding.RLE)
+        encodings.remove(Encoding.BIT_PACKED)
+        encodings.isEmpty
+      }
+    }
+  }
+}
