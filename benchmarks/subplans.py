@@ -7,6 +7,7 @@ A sub-plan is a set of relations of a group that its predicates tie together. Se
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -50,6 +51,7 @@ def groups_of(export: Export, most: int) -> Iterator[Group]:
     travel(export.root)
     for graph in found:
         text = "\n".join([*map(show, graph.relations), *(describe(edge.predicate, 10_000) for edge in graph.edges)])
+        text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)  # which database a table is in does not matter
         key = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
         whole = {1 << v for v, plan in enumerate(graph.relations) if table_of(plan) is not None}
         sets = [relations for relations in connected_sets(graph, most, key) if relations not in whole]

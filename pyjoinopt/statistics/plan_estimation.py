@@ -8,8 +8,8 @@ from pyjoinopt.plan.constraints import PlanFacts
 from pyjoinopt.plan.expressions import DETERMINISTIC, FOLDABLE, Expression
 from pyjoinopt.plan.nodes import INNER_LIKE, Join, LogicalPlan, Project
 from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics, default_size, output_size
-from pyjoinopt.statistics.spark_predicates import plain
 from pyjoinopt.statistics.join_estimation import join_statistics
+from pyjoinopt.statistics.spark_predicates import plain
 
 
 def project_statistics(project: Project, child: CatalystStatistics) -> CatalystStatistics:

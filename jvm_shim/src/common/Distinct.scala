@@ -8,12 +8,28 @@ package org.apache.spark.sql.pyjoinopt
  * @param filled rows of these parts that are not NULL
  * @param parts how many
  * @param known false if of some part it cannot be told
+ * @param apart whether no value is in two parts
  */
-private[pyjoinopt] final case class Distinct(most: Double, sum: Double, filled: Double, parts: Int, known: Boolean) {
+private[pyjoinopt] final case class Distinct(
+    most: Double,
+    sum: Double,
+    filled: Double,
+    parts: Int,
+    known: Boolean,
+    apart: Boolean = true) {
 
-  def and(other: Distinct): Distinct =
-    Distinct(
-      math.max(most, other.most), sum + other.sum, filled + other.filled, parts + other.parts, known && other.known)
+  /** Of two groups of parts; `disjoint` if all values of the one are greater than all of the other. */
+  def and(other: Distinct, disjoint: Boolean): Distinct =
+    if (other.parts == 0 && other.known) this
+    else if (parts == 0 && known) other
+    else
+      Distinct(
+        math.max(most, other.most),
+        sum + other.sum,
+        filled + other.filled,
+        parts + other.parts,
+        known && other.known,
+        apart && other.apart && disjoint)
 
   /**
    * Of the whole column, which has `rows` rows that are not NULL.
@@ -25,8 +41,8 @@ private[pyjoinopt] final case class Distinct(most: Double, sum: Double, filled: 
     if (!known || parts == 0) None
     else {
       val of = filled / parts
-      val newness = if (of <= 1) 1.0 else math.min(1.0, math.log(most) / math.log(of))
       val all = math.max(sum, sum * rows / filled)
+      val newness = if (apart && parts > 1 || of <= 1) 1.0 else math.min(1.0, math.log(most) / math.log(of))
       Some(math.rint(math.min(rows, most * math.pow(all / most, newness))))
     }
 }

@@ -18,20 +18,29 @@ private[pyjoinopt] final case class FooterColumn(
     min: Option[Any],
     max: Option[Any],
     nulls: Option[Double],
-    allNull: Boolean)
+    allNull: Boolean,
+    distinct: Distinct = Distinct.nothing)
 
 private[pyjoinopt] object FileFooter {
 
   def merge(a: FooterColumn, b: FooterColumn): FooterColumn = {
     val nulls = for (x <- a.nulls; y <- b.nulls) yield x + y
-    if (a.allNull) b.copy(nulls = nulls)
-    else if (b.allNull) a.copy(nulls = nulls)
+    val distinct = a.distinct.and(b.distinct, below(a.max, b.min) || below(b.max, a.min))
+    if (a.allNull) b.copy(nulls = nulls, distinct = distinct)
+    else if (b.allNull) a.copy(nulls = nulls, distinct = distinct)
     else
       FooterColumn(
         NodeFacts.extreme(a.min, b.min, upper = false),
         NodeFacts.extreme(a.max, b.max, upper = true),
         nulls,
-        allNull = false)
+        allNull = false,
+        distinct)
+  }
+
+  private def below(a: Option[Any], b: Option[Any]): Boolean = (a, b) match {
+    case (Some(x: Long), Some(y: Long)) => x < y
+    case (Some(x: Double), Some(y: Double)) => x < y
+    case _ => false
   }
 }
 

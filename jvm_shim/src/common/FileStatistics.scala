@@ -16,8 +16,8 @@ import org.apache.spark.util.ThreadUtils
 /**
  * The statistics of a table of files, from the footers of some of them, or from the first lines of a text file.
  *
- * A footer holds the number of rows and, for each column, bounds and the number of nulls. Reading one costs
- * milliseconds near by and tens of milliseconds in an object store, so only some are read, all at the same time, until
+ * A footer holds the number of rows and, for each column, bounds and the number of nulls; dictionaries say how many
+ * different values there are. Reading one costs milliseconds near by and tens of milliseconds in an object store, so only some are read, all at the same time, until
  * a deadline; the rest is taken to be like those, byte for byte. The values of partition columns are in the paths.
  *
  * Laws: only formats whose rows are all visible rows (a table format may hide some behind deletion files). A
@@ -203,7 +203,8 @@ private[pyjoinopt] object FileStatistics {
     if (found.isEmpty || found.exists(_.isEmpty)) None
     else Some(found.flatten.reduce(FileFooter.merge)).map { merged =>
       val (min, max) = (merged.min.flatMap(fit(attribute, _)), merged.max.flatMap(fit(attribute, _)))
-      ColumnFacts(min = min, max = max, nulls = merged.nulls.map(_ * scale))
+      val filled = footers.map(_.rows.toDouble).sum - merged.nulls.getOrElse(0.0)
+      ColumnFacts(merged.distinct.estimate(filled * scale), min, max, merged.nulls.map(_ * scale))
     }
   }
 
