@@ -33,8 +33,9 @@ from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.classes import DisjointSets, Term, bundle_terms
 from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import met_domains, shared_domains
-from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept
+from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept, side_by_side
 from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
+from pyjoinopt.statistics.selectivity import selectivity
 
 _HIGHEST = 690.0  # e ** 690 is still a float
 _EMPTY = 0.5  # rows that an empty result counts as
@@ -253,15 +254,14 @@ class GraphEstimates:
 
     def _looking(self, graph: Graph, edge: GraphEdge) -> float:
         """Logarithm of the share of rows that a semi or anti join keeps."""
-        others = [s for v, s in enumerate(self.relations) if (edge.relations & ~edge.right) >> v & 1]
+        left = self._side_by_side(edge.relations & ~edge.right)
         vertex = edge.right.bit_length() - 1
-        columns = {bit: column for known in others for bit, column in known.columns.items()}
-        unfiltered = max((known.base_rows for known in others), default=1.0)
-        rows = max((known.rows for known in others), default=1.0)
-        left = RelationStatistics(rows, 0.0, "group", False, columns, unfiltered=unfiltered)
         inside = graph.relations[vertex].output_set
         kept = share_kept(edge.join_type, edge.predicate, left, self.relations[vertex], inside)
         return math.log(max(kept, _LEAST_SHARE))
+
+    def _side_by_side(self, relations: int) -> RelationStatistics:
+        return side_by_side([s for v, s in enumerate(self.relations) if relations >> v & 1])
 
     def _drop_nulls(self, column: tuple[int, Expression], base: list[float]) -> None:
         """Spark filters NULLs out below an inner equi-join."""
@@ -282,7 +282,7 @@ class GraphEstimates:
     def _other(self, edge: GraphEdge) -> float:
         """Selectivity of an edge that belongs to no class."""
         if edge.keys is None:
-            return residual_selectivity(edge.predicate)
+            return max(selectivity(edge.predicate, self._side_by_side(edge.relations)), _LEAST_SHARE)
         known = [(e, self.relations[side.bit_length() - 1]) for side, e in edge.keys if side.bit_count() == 1]
         if not known:
             return residual_selectivity(edge.predicate)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, RIGHT, SEMI, SINGLE, Join
+from pyjoinopt.statistics.comparisons import EQUALITIES
 from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
@@ -27,6 +29,16 @@ def member(e: Expression, relation: RelationStatistics) -> Member:
         known.ndv, known.guessed, known.key_values, relation.base_rows, relation.rows, known.min, known.max, known.bins,
         relation.named,
     )  # fmt: skip
+
+
+def side_by_side(parts: Sequence[RelationStatistics]) -> RelationStatistics:
+    """The columns of several relations as if they were one, for predicates that read more than one of them."""
+    columns = {
+        bit: replace(column, ndv=known.distinct(bit)) for known in parts for bit, column in known.columns.items()
+    }
+    unfiltered = max((known.base_rows for known in parts), default=1.0)
+    rows = max((known.rows for known in parts), default=1.0)
+    return RelationStatistics(rows, 0.0, "group", False, columns, unfiltered=unfiltered)
 
 
 def residual_selectivity(predicate: Expression) -> float:
@@ -130,7 +142,7 @@ def _one_sided(
     for side, known in zip(columns, (left, right), strict=True):
         if not e.references & ~side:
             return selectivity(e, known)
-    return residual_selectivity(e)
+    return residual_selectivity(e) if e.kind in EQUALITIES else selectivity(e, side_by_side((left, right)))
 
 
 def _sides(e: Expression, left: int, right: int) -> tuple[Expression, Expression] | None:

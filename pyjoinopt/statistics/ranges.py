@@ -62,3 +62,26 @@ def narrowed(known: ColumnStatistics, interval: Interval, step: float) -> Column
             share = values_between(known.bins, *interval, step) / held
         ndv = max(1.0, ndv * share)
     return replace(known, ndv=ndv, min=low, max=max(low, high), nulls=0.0, bins=())
+
+
+def share_below(a: ColumnStatistics, b: ColumnStatistics) -> float | None:
+    """Chance that a value of one column is less than one of another, both even over their ranges and independent.
+
+    None if a range is unknown. Of whole numbers ties count half.
+
+    >>> stock, order = ColumnStatistics(min=0, max=999), ColumnStatistics(min=1, max=100)
+    >>> round(share_below(stock, order), 3), round(share_below(order, stock), 3), share_below(order, order)
+    (0.051, 0.949, 0.5)
+    """
+    if a.min is None or a.max is None or b.min is None or b.max is None:
+        return None
+    low, high = max(a.min, b.min), min(a.max, b.max)
+    if low > high:
+        return float(a.max < b.min)
+    if a.max == a.min or b.max == b.min:  # one of them is a constant
+        if a.max == a.min == b.min == b.max:
+            return 0.5
+        return (b.max - low) / (b.max - b.min) if a.max == a.min else (high - a.min) / (a.max - a.min)
+    below = max(0.0, b.min - a.min) * (b.max - b.min)  # values of a that all of b are beyond
+    among = ((b.max - low) ** 2 - (b.max - high) ** 2) / 2
+    return (below + among) / ((a.max - a.min) * (b.max - b.min))

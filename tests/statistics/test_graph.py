@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.plan.expressions import Expression, call, conjunction
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
@@ -248,3 +248,12 @@ def test_statistics_of_a_set_for_hints() -> None:
     assert known.rows == pytest.approx(ROWS["customers"])
     assert known.upper_bound == ROWS["customers"] * 25
     assert known.source == "footers" and not known.exact
+
+
+def test_a_predicate_over_two_relations_is_held_against_the_columns_of_both() -> None:
+    """(a = 1 AND b = 2) OR (a = 2 AND b = 1), of 25 values each: twice 1/625 less both at once, of 625 pairs two."""
+    builder = Builder([25.0, 25.0])
+    a, b = builder.column(0, "a", 25.0), builder.column(1, "b", 25.0)
+    either = call("Or", call("And", eq(a, lit(1)), eq(b, lit(2))), call("And", eq(a, lit(2)), eq(b, lit(1))))
+    graph = JoinGraph(builder.graph().relations, ("x", "y"), (Edge(either, 0b11, 0b11),), ((), ()))
+    assert GraphEstimates(graph, builder.statistics()).rows(0b11) == pytest.approx(2 - 1 / 625)
