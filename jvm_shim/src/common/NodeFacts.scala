@@ -110,8 +110,9 @@ private[pyjoinopt] object NodeFacts {
     value.fold(out.writeNull())(out.writeNumber(_: Double))
   }
 
-  /** Bins of equally many rows, each its lowest and highest value and how many different ones it has. */
+  /** The rows of a bin, and the bins, each its lowest and highest value and how many different ones it has. */
   private def writeBins(out: JsonGenerator, histogram: Histogram): Unit = {
+    out.writeNumberField("height", histogram.height)
     out.writeArrayFieldStart("bins")
     for (bin <- histogram.bins) {
       out.writeStartArray()
