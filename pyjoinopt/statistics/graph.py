@@ -11,7 +11,7 @@ written: Spark infers the missing ones.
 
 **Composite keys.** Two classes that tie the same pair of relations (l.part = p.part and l.supp = p.supp) are columns
 of one key, and the product of their distinct counts may exceed the number of keys a thousandfold. A *bundle* of such
-classes is capped by the rows of its smallest relation, taken for the one whose key it is.
+classes is capped by the rows of the relation that it is the key of (`classes.key_rows`).
 
 **Everything else** (ranges, functions, what must wait for other relations) is a factor, once its `required` set is
 complete.
@@ -24,7 +24,7 @@ each class adds one minimum, and two disjoint sets can be put together from thei
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,11 +32,12 @@ from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.classes import DisjointSets, Term, bundle_terms
 from pyjoinopt.statistics.constants import column_of
-from pyjoinopt.statistics.domains import met_domains, shared_domains
+from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
 from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept, side_by_side
 from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
 from pyjoinopt.statistics.selectivity import selectivity
 
+Counting = Callable[[Sequence[Member]], list[float]]
 _HIGHEST = 690.0  # e ** 690 is still a float
 _EMPTY = 0.5  # rows that an empty result counts as
 _LEAST_SHARE = 1e-6  # of rows that a semi join keeps: an estimate of none at all is never meant so
@@ -248,9 +249,11 @@ class GraphEstimates:
             if edge.predicate.kind == "EqualTo":
                 self._drop_nulls(columns[one], base)
                 self._drop_nulls(columns[two], base)
-        classes = [self._class([columns[key] for key in keys]) for keys in linked.groups()]
-        self._terms = [Term(1.0, values) for values in classes]
-        self._terms += bundle_terms(classes, [s.base_rows for s in self.relations])
+        groups = [[columns[key] for key in keys] for keys in linked.groups()]
+        classes = [self._class(group, met_domains) for group in groups]
+        full = [self._class(group, shared_domains) for group in groups]
+        base_rows = [s.base_rows for s in self.relations]
+        self._terms = [Term(1.0, values) for values in classes] + bundle_terms(classes, base_rows, full)
 
     def _looking(self, graph: Graph, edge: GraphEdge) -> float:
         """Logarithm of the share of rows that a semi or anti join keeps."""
@@ -272,8 +275,8 @@ class GraphEstimates:
         if nulls:
             base[vertex] = min(base[vertex], math.log(max(1.0, known.rows * (1.0 - nulls))))
 
-    def _class(self, columns: list[tuple[int, Expression]]) -> dict[int, float]:
-        domains = met_domains([member(e, self.relations[vertex]) for vertex, e in columns])
+    def _class(self, columns: list[tuple[int, Expression]], count: Counting) -> dict[int, float]:
+        domains = count([member(e, self.relations[vertex]) for vertex, e in columns])
         values: dict[int, float] = {}
         for (vertex, _), domain in zip(columns, domains):
             values[vertex] = min(values.get(vertex, math.inf), math.log(domain))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, RIGHT, SEMI, SINGLE, Join
+from pyjoinopt.statistics.classes import key_rows
 from pyjoinopt.statistics.comparisons import EQUALITIES
 from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
@@ -119,6 +120,7 @@ def _inner(
 ) -> tuple[float, float]:
     """(rows of the inner join, share of the left rows that find a partner)."""
     product, keys, matched, rest = 1.0, 0, 1.0, 1.0
+    counts: list[list[float]] = []
     for e in conjuncts(condition):
         sides = _sides(e, *columns)
         if sides is None:
@@ -127,10 +129,12 @@ def _inner(
         keys += 1
         members = [member(sides[0], left), member(sides[1], right)]
         of_left, of_right = shared_domains(members)
+        counts.append([of_left, of_right])
         product *= max(met_domains(members))
         matched *= min(1.0, min(of_right, max(1.0, right.rows)) / of_left)
     if keys > 1:  # columns of one key do not multiply
-        product = min(product, min(left.base_rows, right.base_rows))
+        of_sides = [[count[side] for count in counts] for side in (0, 1)]
+        product = min(product, key_rows(zip((left.base_rows, right.base_rows), of_sides)))
     rows = left.rows * right.rows / product * rest
     partners = right.rows / product * rest
     return rows, matched if keys else min(1.0, partners)

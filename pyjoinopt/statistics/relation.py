@@ -226,9 +226,11 @@ def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bo
         ndv = max(1.0, min(filled, span))
     elif ndv is not None:
         ndv = min(ndv, span)  # a sketch, or the dictionaries of several row groups, may count too many
+    repeats = guessed and trusted and filled > span  # more values than there are numbers in the range
+    unique = ndv is not None and ndv >= _MAY_BE_UNIQUE * filled and not repeats
     return ColumnStatistics(
         ndv, low, high, nulls / rows if nulls is not None and rows else None, _number(known.get("avgLen")),
-        guessed, ndv if ndv is not None and ndv >= _MAY_BE_UNIQUE * filled else None, bound, _bins(known.get("bins")),
+        guessed, ndv if unique else None, bound, _bins(known.get("bins")),
     )  # fmt: skip
 
 

@@ -92,13 +92,15 @@ class SparkColumns:
         bounds = self._bounds(column, known)
         if bounds is not None and (value is None or not bounds[0] <= float(value) <= bounds[1]):
             return 0.0
+        if self._careful and not known.ndv:
+            return None
         if narrow:
             after = replace(known, ndv=1, nulls=0)
             self.now[column.bit] = after if is_text(column) else replace(after, min=value, max=value)
         if known.histogram is not None and known.min is not None and known.max is not None:
             bins = known.histogram.bins
             return bins_held(bins, value, value) / bins_held(bins, float(known.min), float(known.max))
-        if known.ndv is None or (self._careful and known.ndv <= 0):
+        if known.ndv is None:
             return None
         return 1.0 / known.ndv if known.ndv else math.inf
 
