@@ -38,11 +38,12 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from benchmarks.common import machine, session
 from benchmarks.grading import percentile, q_error
-from benchmarks.subplans import Group, as_plan, groups_of, is_correlated
+from benchmarks.subplans import Group, as_plan, groups_of, is_correlated, normal_plans
 from benchmarks.truth import Counter, Unprintable, as_frame, materialise
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.joins.edges import vertex_names
+from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.plans import PlanEstimates
@@ -130,11 +131,14 @@ class Run:
         self.spark.catalog.setCurrentDatabase(self.benchmark)
         df = self.spark.sql(text)
         with Py4jGateway(bridge_for(df), df._jdf) as gateway:
-            groups = self._uncorrelated(groups_of(gateway.export, MOST))
+            normal = normal_plans(gateway.export)
+            groups = self._uncorrelated(groups_of(gateway.export, normal, MOST))
             for source in OURS:
                 leaves = [node for node in gateway.export.nodes if not node.children]
                 leaf = LeafStatistics(gateway.statistics, leaves, source, gateway.export.nodes, None)
                 estimates = PlanEstimates(leaf, gateway.export.nodes)
+                for plan in normal:
+                    estimates.define(post_order(plan))
                 for group in groups:
                     sizes = GraphEstimates(group.graph, [estimates(plan) for plan in group.graph.relations])
                     group.estimates[source] = [sizes.rows(relations) for relations in group.sets]
@@ -181,7 +185,8 @@ class Run:
         self.spark.catalog.setCurrentDatabase(f"{self.benchmark}_analysed")
         df = self.spark.sql(text)
         with Py4jGateway(bridge_for(df), df._jdf) as gateway:
-            theirs = [group for group in groups_of(gateway.export, MOST) if not is_correlated(group.graph)]
+            found = groups_of(gateway.export, normal_plans(gateway.export), MOST)
+            theirs = [group for group in found if not is_correlated(group.graph)]
             assert [group.key for group in theirs] == [group.key for group in groups], "both catalogs, the same groups"
             for group in theirs:
                 answers = known[group, SPARK]

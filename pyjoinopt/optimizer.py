@@ -81,6 +81,7 @@ class _Road:
             return root
         eliminated = len(self.report.eliminated_outer_joins)
         plan = normalise(root, self.export.filters_null, self.report.eliminated_outer_joins)
+        self.estimates.define(post_order(plan))
         ordered = self.order(plan)
         hinted = self.give_hints(ordered)
         if hinted is plan and len(self.report.eliminated_outer_joins) == eliminated:

@@ -24,9 +24,14 @@ class PlanEstimates:
 
     def __init__(self, leaf: Callable[[LogicalPlan], RelationStatistics], nodes: Iterable[LogicalPlan] = ()) -> None:
         self._leaf = leaf
-        self._definitions = {node.info.get("cte"): node for node in nodes if node.kind == "CTERelationDef"}
+        self._definitions: dict[object, LogicalPlan] = {}
+        self.define(nodes)
         self._known: dict[int, RelationStatistics] = {}
         self._kept: list[LogicalPlan] = []  # ids in `_known` must stay unique
+
+    def define(self, nodes: Iterable[LogicalPlan]) -> None:
+        """Look up common table expressions among these nodes from now on: predicates may have moved in them."""
+        self._definitions.update((node.info.get("cte"), node) for node in nodes if node.kind == "CTERelationDef")
 
     def __call__(self, plan: LogicalPlan) -> RelationStatistics:
         stack: list[tuple[LogicalPlan, bool]] = [(plan, False)]
