@@ -229,14 +229,14 @@ def table(plans: Sequence[SubPlan]) -> list[str]:
     for who, label in LABELS.items():
         errors = sorted(error for plan in plans if (error := plan.error(who)) is not None)
         if errors:
-            figures = "".join(_figure(percentile(errors, share)) for share in SHARES)
+            figures = "".join(_figure(percentile(errors, share), 18 if share == 1 else 12) for share in SHARES)
             missing = len(plans) - len(errors)
             lines.append(f"{label:<32}{figures}{f'   no estimate of {missing}' if missing else ''}")
     return lines
 
 
-def _figure(x: float) -> str:
-    return f"{x:>12,.2f}" if x < 100 else f"{x:>12,.0f}"
+def _figure(x: float, width: int) -> str:
+    return f"{x:>{width},.2f}" if x < 100 else f"{x:>{width},.0f}"
 
 
 def report(benchmark: str, plans: Sequence[SubPlan], skipped: Tally[str], worst: int) -> None:
@@ -251,7 +251,7 @@ def report(benchmark: str, plans: Sequence[SubPlan], skipped: Tally[str], worst:
     for name, some in parts.items():
         if some:
             heading = f"{benchmark}: {name}, {len(some):,} sub-plans"
-            print(f"\n{heading:<44}{'median':>0}{'90 %':>12}{'95 %':>12}{'max':>12}")
+            print(f"\n{heading}\n{'':<32}{'median':>12}{'90 %':>12}{'95 %':>12}{'max':>18}")
             print(*table(some), sep="\n")
     for reason, count in skipped.most_common():
         print(f"left out: {count:,} {reason}")

@@ -19,7 +19,7 @@ private[pyjoinopt] final case class FooterColumn(
     max: Option[Any],
     nulls: Option[Double],
     allNull: Boolean,
-    distinct: Distinct = Distinct.nothing)
+    distinct: DistinctCount = DistinctCount.nothing)
 
 private[pyjoinopt] object FileFooter {
 
