@@ -38,11 +38,12 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from benchmarks.common import machine, session
 from benchmarks.grading import percentile, q_error
-from benchmarks.subplans import Group, as_plan, groups_of, is_correlated
+from benchmarks.subplans import Group, as_plan, groups_of, is_correlated, normal_plans
 from benchmarks.truth import Counter, Unprintable, as_frame, materialise
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.joins.edges import vertex_names
+from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.plans import PlanEstimates
@@ -130,11 +131,14 @@ class Run:
         self.spark.catalog.setCurrentDatabase(self.benchmark)
         df = self.spark.sql(text)
         with Py4jGateway(bridge_for(df), df._jdf) as gateway:
-            groups = self._uncorrelated(groups_of(gateway.export, MOST))
+            normal = normal_plans(gateway.export)
+            groups = self._uncorrelated(groups_of(gateway.export, normal, MOST))
             for source in OURS:
                 leaves = [node for node in gateway.export.nodes if not node.children]
                 leaf = LeafStatistics(gateway.statistics, leaves, source, gateway.export.nodes, None)
                 estimates = PlanEstimates(leaf, gateway.export.nodes)
+                for plan in normal:
+                    estimates.define(post_order(plan))
                 for group in groups:
                     sizes = GraphEstimates(group.graph, [estimates(plan) for plan in group.graph.relations])
                     group.estimates[source] = [sizes.rows(relations) for relations in group.sets]
@@ -181,7 +185,8 @@ class Run:
         self.spark.catalog.setCurrentDatabase(f"{self.benchmark}_analysed")
         df = self.spark.sql(text)
         with Py4jGateway(bridge_for(df), df._jdf) as gateway:
-            theirs = [group for group in groups_of(gateway.export, MOST) if not is_correlated(group.graph)]
+            found = groups_of(gateway.export, normal_plans(gateway.export), MOST)
+            theirs = [group for group in found if not is_correlated(group.graph)]
             assert [group.key for group in theirs] == [group.key for group in groups], "both catalogs, the same groups"
             for group in theirs:
                 answers = known[group, SPARK]
@@ -224,14 +229,14 @@ def table(plans: Sequence[SubPlan]) -> list[str]:
     for who, label in LABELS.items():
         errors = sorted(error for plan in plans if (error := plan.error(who)) is not None)
         if errors:
-            figures = "".join(_figure(percentile(errors, share)) for share in SHARES)
+            figures = "".join(_figure(percentile(errors, share), 18 if share == 1 else 12) for share in SHARES)
             missing = len(plans) - len(errors)
             lines.append(f"{label:<32}{figures}{f'   no estimate of {missing}' if missing else ''}")
     return lines
 
 
-def _figure(x: float) -> str:
-    return f"{x:>12,.2f}" if x < 100 else f"{x:>12,.0f}"
+def _figure(x: float, width: int) -> str:
+    return f"{x:>{width},.2f}" if x < 100 else f"{x:>{width},.0f}"
 
 
 def report(benchmark: str, plans: Sequence[SubPlan], skipped: Tally[str], worst: int) -> None:
@@ -246,7 +251,7 @@ def report(benchmark: str, plans: Sequence[SubPlan], skipped: Tally[str], worst:
     for name, some in parts.items():
         if some:
             heading = f"{benchmark}: {name}, {len(some):,} sub-plans"
-            print(f"\n{heading:<44}{'median':>0}{'90 %':>12}{'95 %':>12}{'max':>12}")
+            print(f"\n{heading}\n{'':<32}{'median':>12}{'90 %':>12}{'95 %':>12}{'max':>18}")
             print(*table(some), sep="\n")
     for reason, count in skipped.most_common():
         print(f"left out: {count:,} {reason}")

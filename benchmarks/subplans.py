@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pyjoinopt.bridge.decode import Export
@@ -36,19 +36,26 @@ class Group:
     estimates: dict[str, list[float]] = field(default_factory=dict)
 
 
-def groups_of(export: Export, most: int) -> Iterator[Group]:
-    """The join groups of a query and of its subqueries, on the road that the optimizer takes."""
-    found: list[JoinGraph] = []
+def normal_plans(export: Export) -> list[LogicalPlan]:
+    """The plan of a query and those of its subqueries, as the optimizer looks for join groups in them."""
+    plans: list[LogicalPlan] = []
 
     def travel(plan: LogicalPlan) -> LogicalPlan:
         map_subqueries(plan, travel)
         if any(isinstance(node, Join) for node in post_order(plan)):
-            normal = normalise(plan, export.filters_null, [])
-            regions = GroupFinder().find(normal).values()
-            found.extend(build_graph(region, {})[0] for region in regions if len(region.items) > 1)
+            plans.append(normalise(plan, export.filters_null, []))
         return plan
 
     travel(export.root)
+    return plans
+
+
+def groups_of(export: Export, plans: Iterable[LogicalPlan], most: int) -> Iterator[Group]:
+    """The join groups of plans of an export, with as many of their connected sets."""
+    found: list[JoinGraph] = []
+    for plan in plans:
+        regions = GroupFinder().find(plan).values()
+        found.extend(build_graph(region, {})[0] for region in regions if len(region.items) > 1)
     for graph in found:
         text = "\n".join([*map(show, graph.relations), *(describe(edge.predicate, 10_000) for edge in graph.edges)])
         text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)  # which database a table is in does not matter

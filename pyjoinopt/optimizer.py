@@ -87,6 +87,7 @@ class _Road:
             return root
         eliminated = len(self.report.eliminated_outer_joins)
         plan = normalise(root, self.export.filters_null, self.report.eliminated_outer_joins)
+        self.estimates.define(post_order(plan))
         self.estimates.look(plan)
         ordered = self.order(plan)
         hinted = self.give_hints(ordered)

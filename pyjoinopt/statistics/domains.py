@@ -119,6 +119,22 @@ def met_domains(members: Sequence[Member]) -> list[float]:
     ]
 
 
+def referred_shares(members: Sequence[Member]) -> list[float]:
+    """Of each member that is a key, which part of its values lies where the references do; 1 of all others.
+
+    >>> days = Member(73000.0, True, 73000.0, 73000.0, min=1, max=73000)
+    >>> sales = Member(1800.0, False, None, 1e6, min=36001, max=37825)
+    >>> referred_shares([days, sales])
+    [0.025, 1.0]
+    """
+    domains = shared_domains(members)
+    referring = [(m, d) for m, d in zip(members, domains) if m.key_values is None]
+    return [
+        min(1.0, _referred_to(m, domain, referring) / domain) if m.key_values is not None else 1.0
+        for m, domain in zip(members, domains)
+    ]
+
+
 def _popular(chosen: float, domain: float, evenness: float) -> float:
     """Of how many equally frequent values the chosen ones would be as large a share as these popular ones are."""
     return chosen * (domain / chosen) ** evenness if chosen < domain else domain

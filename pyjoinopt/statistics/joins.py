@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pyjoinopt.plan.expressions import Expression, conjuncts
-from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, RIGHT, SEMI, SINGLE, Join
+from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts
+from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, INNER, LEFT, RIGHT, SEMI, SINGLE, Join
 from pyjoinopt.statistics.classes import key_rows
 from pyjoinopt.statistics.comparisons import EQUALITIES
 from pyjoinopt.statistics.constants import column_of
-from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
+from pyjoinopt.statistics.domains import Member, met_domains, referred_shares, shared_domains
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from pyjoinopt.statistics.selectivity import OTHER, RANGE, selectivity
 
@@ -73,11 +73,12 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
         rows, bound = l_rows * _kept(kind, matched), l_most
     elif kind in (EXISTENCE, SINGLE):
         rows, bound = l_rows, l_most
-    columns = dict(left.columns)
     one_sided = kind in (SEMI, ANTI, EXISTENCE)
+    columns = dict(left.columns) if one_sided else _owned(node.left.output, left)
     if not one_sided:
-        columns.update(right.columns)
+        columns.update(_owned(node.right.output, right))
         columns = {bit: _repeated(column, rows) for bit, column in columns.items()}
+        columns.update(_in_range(node, left, right, columns))
         padding = max(ANTI_LEAST, 1.0 - inner / rows) if rows > 0 else ANTI_LEAST
         for padded, known in ((kind in (RIGHT, FULL), left.columns), (kind in (LEFT, FULL, SINGLE), right.columns)):
             if padded:
@@ -115,6 +116,41 @@ def _kept(join_type: str, matched: float) -> float:
 def padded_column(column: ColumnStatistics, share: float) -> ColumnStatistics:
     """A column of the side that an outer join fills up with NULLs; never none, for then IS NULL would keep nothing."""
     return column if column.nulls is not None and column.nulls >= share else replace(column, nulls=share)
+
+
+def _owned(output: Sequence[Attribute], side: RelationStatistics) -> dict[int, ColumnStatistics]:
+    """The columns of one side, each with the relation that it is from: this one, if it is no join itself."""
+    if any(column.joined for column in side.columns.values()):
+        return dict(side.columns)
+    joined = (min((a.bit for a in output), default=0), max(1.0, side.rows))
+    columns = {a.bit: ColumnStatistics(joined=joined) for a in output}
+    columns.update((bit, replace(column, joined=joined)) for bit, column in side.columns.items())
+    return columns
+
+
+def _in_range(
+    node: Join, left: RelationStatistics, right: RelationStatistics, columns: Mapping[int, ColumnStatistics]
+) -> dict[int, ColumnStatistics]:
+    """Columns of a side of whose key only one part is referred to: the calendar's weeks, where sales fill five years.
+
+    They lose values in proportion, as what is numbered along with the key does; what would be left with less than one
+    value comes again and again, like months, and keeps them all.
+    """
+    sides = (node.left.output_set, left, node.join_type in (RIGHT, INNER)), (
+        node.right.output_set, right, node.join_type in (LEFT, INNER)
+    )  # fmt: skip
+    changed: dict[int, ColumnStatistics] = {}
+    for e in conjuncts(node.condition):
+        pair = _sides(e, node.left.output_set, node.right.output_set)
+        if pair is None:
+            continue
+        shares = referred_shares([member(pair[0], left), member(pair[1], right)])
+        for share, (output, known, drops) in zip(shares, sides):
+            for bit in known.columns if drops and share < 1.0 else ():
+                column = changed.get(bit, columns[bit])
+                if output >> bit & 1 and column.ndv is not None and column.ndv * share >= 1.0:
+                    changed[bit] = replace(column, ndv=column.ndv * share)
+    return changed
 
 
 def _repeated(column: ColumnStatistics, rows: float) -> ColumnStatistics:

@@ -49,11 +49,16 @@ class PlanEstimates:
         samples: Samples | None = None,
     ) -> None:
         self._leaf = leaf
-        self._definitions = {node.info.get("cte"): node for node in nodes if node.kind == "CTERelationDef"}
+        self._definitions: dict[object, LogicalPlan] = {}
+        self.define(nodes)
         self._samples = samples
         self._filtered: dict[int, _Filtered] = {}
         self._known: dict[int, RelationStatistics] = {}
         self._kept: list[LogicalPlan] = []  # ids in `_known` must stay unique
+
+    def define(self, nodes: Iterable[LogicalPlan]) -> None:
+        """Look up common table expressions among these nodes from now on: predicates may have moved in them."""
+        self._definitions.update((node.info.get("cte"), node) for node in nodes if node.kind == "CTERelationDef")
 
     def look(self, plan: LogicalPlan) -> None:
         """Ask one question about the filters of a whole plan, before its parts are estimated one by one."""

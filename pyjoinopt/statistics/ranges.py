@@ -34,8 +34,24 @@ def narrow(interval: Interval, kind: str, value: float, step: float) -> Interval
     return (low, min(high, value)) if kind.startswith("Less") else (max(low, value), high)
 
 
+def _more(mean: float, count: float) -> float:
+    """Share of the groups with more rows than this: sizes of groups fall off geometrically, from 1 on.
+
+    >>> round(_more(2.0, 1.5), 3), round(_more(2.0, 3.5), 3), _more(2.0, -1.0), _more(2.0, math.inf)
+    (0.5, 0.125, 1.0, 0.0)
+    """
+    return 0.0 if count == math.inf else (1.0 - 1.0 / max(1.0, mean)) ** math.floor(max(0.0, count))
+
+
+def is_ranged(known: ColumnStatistics) -> bool:
+    """True if something is known about where the column's values lie."""
+    return known.mean is not None or (known.min is not None and known.max is not None)
+
+
 def fraction(known: ColumnStatistics, interval: Interval, step: float) -> float | None:
     """Share of the column's values, NULL not counted, that lie in the interval; None if its range is unknown."""
+    if known.mean is not None:
+        return _more(known.mean, interval[0]) - _more(known.mean, interval[1])
     if known.min is None or known.max is None:
         return None
     first, last = known.min - step / 2, known.max + step / 2

@@ -60,6 +60,9 @@ class ColumnStatistics:
             values it has when nothing is filtered away.
         ndv_bound: proved upper bound of distinct values, NULL not counted.
         bins: an equi-height histogram, if there is one.
+        mean: of a column of counts, such as rows in a group: their average.
+        joined: of a column that came through a join: a number of the joined relation that it is from, and that
+            relation's rows: all its columns together have no more different values.
     """
 
     ndv: float | None = None
@@ -71,6 +74,8 @@ class ColumnStatistics:
     key_values: float | None = None
     ndv_bound: float = math.inf
     bins: tuple[Bin, ...] = ()
+    mean: float | None = None
+    joined: tuple[int, float] | None = None
 
 
 _NOTHING = ColumnStatistics()

@@ -33,7 +33,16 @@ from pyjoinopt.statistics.comparisons import (
 from pyjoinopt.statistics.constants import column_of, constant_value
 from pyjoinopt.statistics.histogram import share_equal
 from pyjoinopt.statistics.patterns import PATTERNS, pattern_share
-from pyjoinopt.statistics.ranges import EVERYTHING, Interval, fraction, narrow, narrowed, share_below, step_of
+from pyjoinopt.statistics.ranges import (
+    EVERYTHING,
+    Interval,
+    fraction,
+    is_ranged,
+    narrow,
+    narrowed,
+    share_below,
+    step_of,
+)
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 
 #: An equality with a column whose distinct values nobody counted.
@@ -237,7 +246,7 @@ def _ranges(parts: Iterable[Expression], relation: RelationStatistics) -> tuple[
             continue
         attribute, kind, constant = simple
         value, known = constant_value(constant), relation.column(attribute.bit)
-        if value is not None and known.min is not None and known.max is not None:
+        if value is not None and is_ranged(known):
             intervals.setdefault(attribute.bit, []).append((kind, value, step_of(attribute)))
         else:
             vague.setdefault(attribute.bit, set()).add(kind.startswith("Less"))

@@ -4,11 +4,8 @@ import java.util.LinkedHashMap
 
 import org.apache.hadoop.fs.FileStatus
 
-/** What the footer of one file says: rows, for top-level columns bounds and nulls, and the parts it is made of. */
-private[pyjoinopt] final case class FileFooter(
-    rows: Long,
-    columns: Map[String, FooterColumn],
-    parts: Seq[FilePart] = Nil) {
+/** What the footer of one file says: rows, and for top-level columns bounds and nulls. */
+private[pyjoinopt] final case class FileFooter(rows: Long, columns: Map[String, FooterColumn]) {
 
   def column(name: String, caseSensitive: Boolean): Option[FooterColumn] =
     columns.get(name).orElse {
@@ -16,16 +13,13 @@ private[pyjoinopt] final case class FileFooter(
     }
 }
 
-/** A row group or stripe. A reader that is given these bytes of the file reads it and no other. */
-private[pyjoinopt] final case class FilePart(start: Long, length: Long, rows: Long)
-
 /** `allNull` columns have no bounds and need none; other columns without bounds are unknown. */
 private[pyjoinopt] final case class FooterColumn(
     min: Option[Any],
     max: Option[Any],
     nulls: Option[Double],
     allNull: Boolean,
-    distinct: Distinct = Distinct.nothing)
+    distinct: DistinctCount = DistinctCount.nothing)
 
 private[pyjoinopt] object FileFooter {
 
@@ -84,5 +78,5 @@ private[pyjoinopt] object FileFooters {
     }
   }
 
-  private def weight(footer: FileFooter): Long = footer.columns.size + footer.parts.size + 10L
+  private def weight(footer: FileFooter): Long = footer.columns.size + 10L
 }

@@ -21,7 +21,7 @@ private[pyjoinopt] object ParquetDictionaries {
   private val Patience = TimeUnit.MILLISECONDS.toNanos(100)
 
   /** For some of the row groups, the different values of a chunk. */
-  def read(file: InputFile, blocks: Seq[BlockMetaData]): Map[BlockMetaData, ColumnChunkMetaData => Distinct] = {
+  def read(file: InputFile, blocks: Seq[BlockMetaData]): Map[BlockMetaData, ColumnChunkMetaData => DistinctCount] = {
     val filled = blocks.filter(_.getRowCount > 0).toIndexedSeq
     val count = math.min(MostBlocks, filled.length)
     val chosen = (0 until count).map(i => filled((i.toLong * filled.length / count).toInt))
@@ -31,37 +31,41 @@ private[pyjoinopt] object ParquetDictionaries {
       val found = for {
         chunk <- block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).toList
         if chunk.getPath.size == 1 && System.nanoTime < until
-      } yield chunk.getPath -> Support.attempt(Distinct.unknown)(distinct(stream, file.getLength, chunk))
+      } yield chunk.getPath -> Support.attempt(DistinctCount.unknown)(distinct(stream, file.getLength, chunk))
       val byPath = found.toMap
-      block -> ((chunk: ColumnChunkMetaData) => byPath.getOrElse(chunk.getPath, Distinct.unknown))
+      block -> ((chunk: ColumnChunkMetaData) => byPath.getOrElse(chunk.getPath, DistinctCount.unknown))
     }.toMap
     finally stream.close()
   }
 
-  private def distinct(stream: SeekableInputStream, length: Long, chunk: ColumnChunkMetaData): Distinct = {
+  private def distinct(stream: SeekableInputStream, length: Long, chunk: ColumnChunkMetaData): DistinctCount = {
     val statistics = chunk.getStatistics
     val nulls = if (statistics != null && statistics.isNumNullsSet) statistics.getNumNulls else 0L
     val offset = chunk.getDictionaryPageOffset
-    if (nulls == chunk.getValueCount) Distinct.nothing
-    else if (!isWhole(chunk) || offset <= 0) Distinct.unknown
+    if (nulls == chunk.getValueCount) DistinctCount.nothing
+    else if (!isWhole(chunk) || offset <= 0) DistinctCount.unknown
     else {
       val bytes = new Array[Byte](math.min(HeaderBytes.toLong, length - offset).toInt)
       stream.seek(offset)
       stream.readFully(bytes)
       val header = Util.readPageHeader(new ByteArrayInputStream(bytes))
-      if (!header.isSetDictionary_page_header) Distinct.unknown
-      else Distinct.part(header.getDictionary_page_header.getNum_values.toLong, (chunk.getValueCount - nulls).toDouble)
+      if (!header.isSetDictionary_page_header) DistinctCount.unknown
+      else {
+        val values = header.getDictionary_page_header.getNum_values
+        DistinctCount.part(values.toLong, (chunk.getValueCount - nulls).toDouble)
+      }
     }
   }
 
   /**
-   * Whether all pages refer to the dictionary. Files without statistics of their pages tell it by the encodings they
-   * list: the older name of the dictionary's encoding is not used beside PLAIN unless the writer gave the dictionary up.
+   * Whether all pages refer to the dictionary. Files without statistics of their pages tell it by the encodings that
+   * they list: beside the older name of the dictionary's encoding stands PLAIN only if the writer gave up the dictionary.
    */
   private def isWhole(chunk: ColumnChunkMetaData): Boolean = {
     val pages = chunk.getEncodingStats
-    if (pages != null) pages.hasDictionaryPages && pages.hasDictionaryEncodedPages && !pages.hasNonDictionaryEncodedPages
-    else {
+    if (pages != null) {
+      pages.hasDictionaryPages && pages.hasDictionaryEncodedPages && !pages.hasNonDictionaryEncodedPages
+    } else {
       val encodings = new java.util.HashSet[Encoding](chunk.getEncodings)
       encodings.remove(Encoding.PLAIN_DICTIONARY) && {
         encodings.remove(Encoding.RLE)

@@ -29,7 +29,7 @@ private[pyjoinopt] object ParquetFooter {
     merge(blocks, Support.attempt(unread)(ParquetDictionaries.read(input, blocks)))
   }
 
-  private type Dictionaries = Map[BlockMetaData, ColumnChunkMetaData => Distinct]
+  private type Dictionaries = Map[BlockMetaData, ColumnChunkMetaData => DistinctCount]
   private def unread: Dictionaries = Map.empty
 
   private def merge(blocks: List[BlockMetaData], dictionaries: Dictionaries): FileFooter = {
@@ -37,12 +37,11 @@ private[pyjoinopt] object ParquetFooter {
       block <- blocks if block.getRowCount > 0
       chunk <- block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).toList
       if chunk.getPath.size == 1
-      distinct = dictionaries.get(block).fold(Distinct.nothing)(_(chunk))
+      distinct = dictionaries.get(block).fold(DistinctCount.nothing)(_(chunk))
     } yield chunk.getPath.toDotString -> column(chunk).copy(distinct = distinct)
     FileFooter(
       blocks.map(_.getRowCount).sum,
-      columns.groupBy(_._1).map { case (name, chunks) => name -> chunks.map(_._2).reduce(FileFooter.merge) },
-      blocks.map(block => FilePart(block.getStartingPos, block.getCompressedSize, block.getRowCount)))
+      columns.groupBy(_._1).map { case (name, chunks) => name -> chunks.map(_._2).reduce(FileFooter.merge) })
   }
 
   private def column(chunk: ColumnChunkMetaData): FooterColumn = {

@@ -10,7 +10,7 @@ package org.apache.spark.sql.pyjoinopt
  * @param known false if of some part it cannot be told
  * @param apart whether no value is in two parts
  */
-private[pyjoinopt] final case class Distinct(
+private[pyjoinopt] final case class DistinctCount(
     most: Double,
     sum: Double,
     filled: Double,
@@ -19,11 +19,11 @@ private[pyjoinopt] final case class Distinct(
     apart: Boolean = true) {
 
   /** Of two groups of parts; `disjoint` if all values of the one are greater than all of the other. */
-  def and(other: Distinct, disjoint: Boolean): Distinct =
+  def and(other: DistinctCount, disjoint: Boolean): DistinctCount =
     if (other.parts == 0 && other.known) this
     else if (parts == 0 && known) other
     else
-      Distinct(
+      DistinctCount(
         math.max(most, other.most),
         sum + other.sum,
         filled + other.filled,
@@ -47,11 +47,12 @@ private[pyjoinopt] final case class Distinct(
     }
 }
 
-private[pyjoinopt] object Distinct {
+private[pyjoinopt] object DistinctCount {
   /** Nothing was looked at. */
-  val nothing: Distinct = Distinct(0, 0, 0, 0, known = true)
-  val unknown: Distinct = nothing.copy(known = false)
+  val nothing: DistinctCount = DistinctCount(0, 0, 0, 0, known = true)
+  val unknown: DistinctCount = nothing.copy(known = false)
 
-  def part(values: Long, filled: Double): Distinct =
-    if (values <= 0 || filled <= 0) nothing else Distinct(values.toDouble, values.toDouble, filled, 1, known = true)
+  def part(values: Long, filled: Double): DistinctCount =
+    if (values <= 0 || filled <= 0) nothing
+    else DistinctCount(values.toDouble, values.toDouble, filled, 1, known = true)
 }
