@@ -172,7 +172,7 @@ def test_nobodys_own_code_is_run(spark: SparkSession, table: DataFrame, tmp_path
     assert all(len(one["predicates"]) == 1 for one in spy.asked)
     scala = array_to_vector(f.array("x")).isNotNull()
     known, spy = estimate(table.where(scala & (f.rand() < 0.5) & f.col("tag").like("c%")))
-    assert sorted(map(str, spy.answers[-1]["hits"]))[0] == "None"
+    assert [hits is None for hits in spy.answers[-1]["hits"]].count(True) == 1
     assert known.source == "footers, sample"
     called = "java_method('java.lang.System', 'setProperty', 'pyjoinopt.test', kind) is null"
     estimate(table.where(called))

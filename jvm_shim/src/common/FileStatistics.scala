@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.types.StringType
 import org.apache.spark.util.ThreadUtils
 
 /**
@@ -56,7 +57,8 @@ private[pyjoinopt] object FileStatistics {
               val reading = readSome(all, limits)(FileFooters.cached(_)(read(_, conf)))
               val partitions = partitionColumns(relation, files, directories)
               val sensitive = session.sessionState.conf.caseSensitiveAnalysis
-              facts(relation.output.filter(wanted), all, reading, partitions, sensitive)
+              val output = relation.output.filter(wanted)
+              facts(output, all, reading, partitions, dictionaries(files, reading, output, conf, limits), sensitive)
             case None => lines(all, files, conf, limits.until)
           }
           known.copy(files = Some(FileIdentity.of(relation, files, all)))
@@ -156,6 +158,7 @@ private[pyjoinopt] object FileStatistics {
       all: Seq[FileStatus],
       reading: Reading,
       partitions: Map[String, ColumnFacts],
+      dictionaries: Seq[ParquetDictionaries.Group],
       caseSensitive: Boolean): NodeFacts = {
     val footers = reading.footers
     val total = all.map(_.getLen.toDouble).sum
@@ -165,14 +168,43 @@ private[pyjoinopt] object FileStatistics {
     else {
       val complete = footers.length == all.length
       val scale = if (complete) 1.0 else total / footers.map(_._1.getLen.toDouble).sum
-      val columns = output.toList.flatMap { attribute =>
-        partitions.get(attribute.name)
-          .orElse(column(attribute, footers.map(_._2), scale, caseSensitive)).map(attribute -> _)
-      }
       val rows = footers.map(_._2.rows.toDouble).sum * scale
-      NodeFacts(Some(rows), Some(total), "footers", complete, columns, note = note, read = reading.bytes)
+      val columns = output.toList.flatMap { attribute =>
+        def read = column(attribute, footers.map(_._2), scale, caseSensitive)
+          .map(_.copy(ndv = ParquetDictionaries.distinct(dictionaries, attribute.name, rows)))
+        partitions.get(attribute.name).orElse(read).map(attribute -> _)
+      }
+      val read = reading.bytes + dictionaries.map(_.bytes).sum
+      NodeFacts(Some(rows), Some(total), "footers", complete, columns, note = note, read = read)
     }
   }
+
+  /** Of how many values text columns are, in row groups of a few files. What cannot be read is passed over. */
+  private def dictionaries(
+      files: HadoopFsRelation,
+      reading: Reading,
+      output: Seq[Attribute],
+      conf: Configuration,
+      limits: Limits): Seq[ParquetDictionaries.Group] = {
+    val texts = output.filter(_.dataType.isInstanceOf[StringType]).map(_.name).toSet
+    val filled = reading.footers.filter(_._2.rows > 0).map(_._1).toIndexedSeq
+    if (texts.isEmpty || files.fileFormat.getClass != classOf[ParquetFileFormat]) Nil
+    else {
+      val count = math.min(MostDictionaries, filled.length)
+      val chosen = (0 until count).map(i => filled((i.toLong * filled.length / count).toInt))
+      val waiting = chosen.map { file =>
+        pool.submit(new Callable[Option[ParquetDictionaries.Group]] {
+          override def call(): Option[ParquetDictionaries.Group] = {
+            val bytes = SparkHadoopUtil.get.getFSBytesReadOnThreadCallback()
+            ParquetDictionaries.read(file, conf, texts).map(_.copy(bytes = bytes()))
+          }
+        })
+      }
+      waiting.map(await(_, limits.until)).flatMap(_.toOption.flatten)
+    }
+  }
+
+  private val MostDictionaries = 4
 
   /** What the directories say of the columns that the files do not hold. */
   private def partitionColumns(
