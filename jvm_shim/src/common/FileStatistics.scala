@@ -200,7 +200,7 @@ private[pyjoinopt] object FileStatistics {
           }
         })
       }
-      waiting.map(await(_, limits.until)).flatMap(_.toOption.flatten)
+      waiting.map(await(_, limits.until)).collect { case Right(Some(group)) => group }
     }
   }
 
