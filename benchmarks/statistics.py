@@ -102,6 +102,7 @@ def filtered(spark: Any, path: Path, format: str) -> Any:
 
 def show_samples(name: str, df: Any, path: Path, repeat: int) -> None:
     """One line of the table of samples."""
+    bridge_for(df).forgetSamples()
     first, read, kept, sampled = draw(df, Store(path))
     again = min(draw(df, Store(path))[0] for _ in range(repeat))
     second = []

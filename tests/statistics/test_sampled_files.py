@@ -172,7 +172,7 @@ def test_nobodys_own_code_is_run(spark: SparkSession, table: DataFrame, tmp_path
     assert all(len(one["predicates"]) == 1 for one in spy.asked)
     scala = array_to_vector(f.array("x")).isNotNull()
     known, spy = estimate(table.where(scala & (f.rand() < 0.5) & f.col("tag").like("c%")))
-    assert sorted(map(str, spy.answers[-1]["hits"]))[0] == "None"
+    assert [hits is None for hits in spy.answers[-1]["hits"]].count(True) == 1
     assert known.source == "footers, sample"
     called = "java_method('java.lang.System', 'setProperty', 'pyjoinopt.test', kind) is null"
     estimate(table.where(called))
@@ -197,11 +197,8 @@ def test_a_predicate_that_throws_is_unknown(spark: SparkSession, table: DataFram
 
 
 def test_wide_tables(spark: SparkSession, tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = {f"c{i}": pa.array([f"{i % 7}-{row}" for row in range(50)]) for i in range(2000)}
-    pq.write_table(pa.table(columns), tmp_path / "wide.parquet")
+    columns = (f"'{i % 7}-' || id as c{i}" for i in range(2000))
+    spark.range(50).selectExpr(*columns).coalesce(1).write.parquet(str(tmp_path / "wide.parquet"))
     df = spark.read.parquet(str(tmp_path / "wide.parquet")).where("c3 like '3-1%' and c1999 like '%9'")
     known, spy = estimate(df)
     assert known.rows == 1 and spy.answers[-1]["columns"] == ["c3", "c1999"], "rows 1, 10, ..., 19, of which 19"

@@ -18,7 +18,7 @@ import org.apache.parquet.io.{InputFile, SeekableInputStream}
 private[pyjoinopt] object ParquetDictionaries {
   private val MostBlocks = 4
   private val HeaderBytes = 64
-  private val Patience = TimeUnit.MILLISECONDS.toNanos(100)
+  private val Patience = TimeUnit.MILLISECONDS.toNanos(1000)
 
   /** For some of the row groups, the different values of a chunk. */
   def read(file: InputFile, blocks: Seq[BlockMetaData]): Map[BlockMetaData, ColumnChunkMetaData => DistinctCount] = {

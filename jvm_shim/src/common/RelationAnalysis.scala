@@ -128,7 +128,8 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
         else if (values.unique && d >= 0.85 * filled) filled.toDouble
         else math.max(values.distinct.toDouble, math.min(d, filled.toDouble))
       }
-      def bound(j: Int) = if (bounded(attribute.dataType)) read(j, attribute.dataType).flatMap(NodeFacts.bound) else None
+      def bound(j: Int) =
+        if (bounded(attribute.dataType)) read(j, attribute.dataType).flatMap(NodeFacts.bound) else None
       ColumnFacts(
         ndv, bound(2), bound(3), Some((count - filled).toDouble),
         if (measured(attribute.dataType)) read(4, DoubleType).map(_.asInstanceOf[Double].round) else None,

@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import org.apache.spark.{SPARK_VERSION, SparkConf}
 import org.apache.spark.io.CompressionCodec
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, InterpretedUnsafeProjection, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, InterpretedUnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
@@ -77,8 +77,8 @@ private[pyjoinopt] object RelationSample {
 
   /** Makes rows that can be kept. Not shared between threads; nothing is compiled for it. */
   def copier(columns: StructType): InternalRow => UnsafeRow = {
-    val fields = columns.fields.toList.zipWithIndex.map { case (f, i) => BoundReference(i, f.dataType, nullable = true) }
-    val projection: UnsafeProjection = InterpretedUnsafeProjection.createProjection(fields)
+    val projection = InterpretedUnsafeProjection.createProjection(
+      columns.fields.toList.zipWithIndex.map { case (f, i) => BoundReference(i, f.dataType, nullable = true) })
     row => projection(row).copy()
   }
 }

@@ -101,7 +101,8 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         if (request.path("give").asBoolean && !sample.kept) {
           sample.kept = true
           val bytes = sample.bytes(conf)
-          if (bytes.length <= SampleAnswers.MostBytes) out.writeStringField("blob", Base64.getEncoder.encodeToString(bytes))
+          if (bytes.length <= SampleAnswers.MostBytes)
+            out.writeStringField("blob", Base64.getEncoder.encodeToString(bytes))
         }
       case None => out.writeBooleanField("missing", true)
     }

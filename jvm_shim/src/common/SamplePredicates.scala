@@ -14,8 +14,14 @@ import org.apache.spark.sql.types.{ObjectType, StructType}
 private[pyjoinopt] object SamplePredicates {
 
   /** For each row whether the predicate is true, as bits, the first row lowest; None if it cannot be told. */
-  def hits(predicate: Expression, sample: RelationSample, ordinals: ExprId => Option[Int], until: Long): Option[Array[Byte]] =
-    Support.attempt(Option.empty[Array[Byte]])(bound(predicate, sample.columns, ordinals).flatMap(run(_, sample, until)))
+  def hits(
+      predicate: Expression,
+      sample: RelationSample,
+      ordinals: ExprId => Option[Int],
+      until: Long): Option[Array[Byte]] =
+    Support.attempt(Option.empty[Array[Byte]]) {
+      bound(predicate, sample.columns, ordinals).flatMap(run(_, sample, until))
+    }
 
   private def run(predicate: Expression, sample: RelationSample, until: Long): Option[Array[Byte]] = {
     val bits = new Array[Byte]((sample.rows.length + 7) / 8)
@@ -56,5 +62,6 @@ private[pyjoinopt] object SamplePredicates {
     case other => !sparks(other.getClass)
   }
 
-  private def sparks(of: Class[_]): Boolean = of.getName.startsWith("org.apache.spark.") || of.getName.startsWith("java.")
+  private def sparks(of: Class[_]): Boolean =
+    of.getName.startsWith("org.apache.spark.") || of.getName.startsWith("java.")
 }

@@ -83,7 +83,8 @@ private[pyjoinopt] object SampleReader {
     val read = done.collect { case Right(read) => read }
     val rows = read.flatMap(_.rows).toArray
     val seen = read.map(_.seen).sum
-    val complete = all && chosen.length == pieces.length && problem.isEmpty && read.forall(_.ended) && rows.length == seen
+    val whole = all && chosen.length == pieces.length && problem.isEmpty && read.forall(_.ended)
+    val complete = whole && rows.length == seen
     val sample = if (rows.isEmpty && !complete) None else Some(new RelationSample(columns, rows, seen, complete))
     val note = problem.map(error => s"part of the sample cannot be read: ${FileStatistics.message(error)}")
     if (note.isDefined) sample.foreach(_.kept = true) // not to be remembered: it may be better next time
@@ -115,7 +116,7 @@ private[pyjoinopt] object SampleReader {
   /** Bytes of rows that are copied of one piece. */
   private val MostHeld = 4L << 20
 
-  /** Stretches of text files, evenly over all bytes. Large files that can only be read from their beginning have none. */
+  /** Stretches of text files, evenly over all bytes; none of large files that are packed as a whole. */
   private def stretches(
       session: Compat.Session,
       files: HadoopFsRelation,
