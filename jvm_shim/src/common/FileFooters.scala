@@ -4,14 +4,20 @@ import java.util.LinkedHashMap
 
 import org.apache.hadoop.fs.FileStatus
 
-/** What the footer of one file says: rows, and for top-level columns bounds and nulls. */
-private[pyjoinopt] final case class FileFooter(rows: Long, columns: Map[String, FooterColumn]) {
+/** What the footer of one file says: rows, for top-level columns bounds and nulls, and the parts it is made of. */
+private[pyjoinopt] final case class FileFooter(
+    rows: Long,
+    columns: Map[String, FooterColumn],
+    parts: Seq[FilePart] = Nil) {
 
   def column(name: String, caseSensitive: Boolean): Option[FooterColumn] =
     columns.get(name).orElse {
       if (caseSensitive) None else columns.collectFirst { case (other, c) if other.equalsIgnoreCase(name) => c }
     }
 }
+
+/** A row group or stripe. A reader that is given these bytes of the file reads it and no other. */
+private[pyjoinopt] final case class FilePart(start: Long, length: Long, rows: Long)
 
 /** `allNull` columns have no bounds and need none; other columns without bounds are unknown. */
 private[pyjoinopt] final case class FooterColumn(
@@ -78,5 +84,5 @@ private[pyjoinopt] object FileFooters {
     }
   }
 
-  private def weight(footer: FileFooter): Long = footer.columns.size + 10L
+  private def weight(footer: FileFooter): Long = footer.columns.size + footer.parts.size + 10L
 }

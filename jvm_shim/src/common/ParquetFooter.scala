@@ -41,7 +41,8 @@ private[pyjoinopt] object ParquetFooter {
     } yield chunk.getPath.toDotString -> column(chunk).copy(distinct = distinct)
     FileFooter(
       blocks.map(_.getRowCount).sum,
-      columns.groupBy(_._1).map { case (name, chunks) => name -> chunks.map(_._2).reduce(FileFooter.merge) })
+      columns.groupBy(_._1).map { case (name, chunks) => name -> chunks.map(_._2).reduce(FileFooter.merge) },
+      blocks.map(block => FilePart(block.getStartingPos, block.getCompressedSize, block.getRowCount)))
   }
 
   private def column(chunk: ColumnChunkMetaData): FooterColumn = {
