@@ -3,12 +3,7 @@
 Spark's own predicates are evaluated over the sampled rows, in the driver and without a Spark job: patterns, functions,
 OR and columns that depend on each other need no theory. For each conjunct the JVM says which rows fulfil it, as bits
 of one int; the rows that fulfil several are their AND, so that the share of every combination is known after one
-question.
-
-**Few hits.** Of n rows k fulfil the condition. The share is taken for k/n, mixed with what arithmetic says as if that
-were one row more. No hit proves no emptiness: with a chance of 95 % a share of 3/n stays unseen. The estimate is then
-half a row of n, or less if arithmetic says less, and `source` says that it rests on no hit. If the sample is the whole
-relation, k is a count.
+question. `shares` says what share that makes.
 
 **When a sample is drawn.** What the store or the JVM has is used whenever a relation is filtered. Drawing a new one
 opens files, so it is done only where arithmetic is weak: patterns, functions, OR, text, or more than one column.
@@ -19,7 +14,7 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +31,9 @@ from pyjoinopt.plan.expressions import (
 )
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
-from pyjoinopt.statistics.comparisons import EQUALITIES, TEXT, and_operands, comparison
-from pyjoinopt.statistics.constants import constant_value
+from pyjoinopt.statistics.comparisons import and_operands
 from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.statistics.shares import Share, is_weak
 from pyjoinopt.statistics.source import Files, Relation
 from pyjoinopt.statistics.store import Store
 
@@ -55,53 +50,13 @@ _PATIENCE = 10_000
 _log = logging.getLogger("pyjoinopt")
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """How many of the sampled rows fulfil some conjuncts.
-
-    Attributes:
-        hits, rows: so many of so many.
-        complete: the sample is the whole relation.
-        unknown: conjuncts that were not evaluated.
-    """
-
-    hits: int
-    rows: int
-    complete: bool
-    unknown: tuple[Expression, ...] = ()
-
-    @property
-    def bound(self) -> float:
-        """A share that is not exceeded, with a chance of 95 %.
-
-        >>> Share(0, 3000, False).bound
-        0.001
-        """
-        if self.complete:
-            return self.hits / self.rows
-        return min(1.0, 3.0 / self.rows) if not self.hits else 1.0
-
-    def estimate(self, arithmetic: float) -> float:
-        """The share that the conjuncts keep, mixed with what arithmetic says.
-
-        >>> Share(40, 4095, False).estimate(0.96)
-        0.01
-        >>> Share(0, 4999, False).estimate(0.25), Share(0, 4999, False).estimate(1e-6), Share(1, 4, True).estimate(0.9)
-        (0.0001, 1e-06, 0.25)
-        """
-        if self.complete:
-            return self.hits / self.rows
-        if not self.hits:
-            return min(arithmetic, 0.5 / (self.rows + 1))
-        return (self.hits + arithmetic) / (self.rows + 1)
-
-
 @dataclass(slots=True)
 class _Sample:
     """What is known of one leaf's sample: the bits of every conjunct asked so far."""
 
     rows: int
     complete: bool
+    places: int
     hits: dict[Any, int | None]
 
 
@@ -188,15 +143,16 @@ class Samples:
         if sample is None or not sample.rows:
             return None
         together, unknown = (1 << sample.rows) - 1, []
+        partitioned = _partition_columns(leaf) if sample.places else 0
         for e in conjuncts:
-            bits = sample.hits.get(e.key) if _is_countable(e) else None
+            bits = sample.hits.get(e.key) if _is_countable(e) and e.references & ~partitioned else None
             if bits is None:
                 unknown.append(e)
             else:
                 together &= bits
         if len(unknown) == len(conjuncts):
             return None
-        return Share(together.bit_count(), sample.rows, sample.complete, tuple(unknown))
+        return Share(together.bit_count(), sample.rows, sample.complete, tuple(unknown), sample.places)
 
     def _question(
         self,
@@ -218,7 +174,9 @@ class Samples:
                 blob = self._store.blob(files, BLOB) if self._store is not None else None
                 if blob is not None:
                     entry["blob"] = base64.b64encode(blob).decode("ascii")
-                entry["read"] = self._thorough or is_weak(conjuncts, known(leaf))
+                partitioned = _partition_columns(leaf)
+                own = [e for e in conjuncts if e.references & ~partitioned]
+                entry["read"] = bool(own) and (self._thorough or is_weak(own, known(leaf)))
                 if entry["read"] or blob is not None:
                     missing.append((leaf, files, conjuncts, entry))
         for (leaf, files, conjuncts, _), answer in zip(missing, self._answers([entry for *_, entry in missing])):
@@ -243,7 +201,8 @@ class Samples:
             return False
         sample = self._samples.get(number)
         if sample is None or sample.rows != answer["rows"]:
-            sample = self._samples[number] = _Sample(answer["rows"], bool(answer["complete"]), {})
+            complete, places = bool(answer["complete"]), int(answer.get("pieces", 0))
+            sample = self._samples[number] = _Sample(answer["rows"], complete, places, {})
         for e, bits in zip(conjuncts, answer["hits"]):
             sample.hits[e.key] = None if bits is None else int.from_bytes(bytes.fromhex(bits), "little")
         if self._store is not None and answer.get("blob"):
@@ -252,34 +211,6 @@ class Samples:
             except binascii.Error as error:
                 _log.debug("a sample that is not remembered: %s", error)
         return True
-
-
-def is_weak(conjuncts: Iterable[Expression], known: RelationStatistics) -> bool:
-    """True if arithmetic has little to go by: only numbers of one column, compared within known bounds, it does well.
-
-    >>> from pyjoinopt.plan.expressions import Attribute, call, literal, reference
-    >>> from pyjoinopt.statistics.relation import ColumnStatistics
-    >>> a = reference(Attribute(0, 1, "a"))
-    >>> t = RelationStatistics(9.0, 9.0, columns={0: ColumnStatistics(min=1, max=9)})
-    >>> is_weak([call("IsNotNull", a), call("LessThan", a, literal(3, "int"))], t)
-    False
-    """
-    columns = set()
-    for e in conjuncts:
-        if e.kind == "IsNotNull":
-            continue
-        simple = comparison(e)
-        if simple is None:
-            return True
-        attribute, kind, constant = simple
-        column = known.column(attribute.bit)
-        counted = column.bins or (column.ndv is not None and not column.guessed)
-        if attribute.type.startswith(TEXT) and not (kind in EQUALITIES and column.bins):
-            return True
-        if constant_value(constant) is None or (column.min is None and not counted):
-            return True
-        columns.add(attribute.bit)
-    return len(columns) > 1
 
 
 def _entry(leaf: LogicalPlan, files: Files, conjuncts: list[Expression]) -> dict[str, Any]:
@@ -299,6 +230,11 @@ def _is_countable(e: Expression) -> bool:
 
 def _is_short(e: Expression) -> bool:
     return sum(1 for _ in zip(walk(e), range(_LONGEST + 1))) <= _LONGEST
+
+
+def _partition_columns(leaf: LogicalPlan) -> int:
+    bits = (leaf.info.get("rel") or {}).get("partitionCols") or ()
+    return sum(1 << bit for bit in bits)
 
 
 def _number(leaf: LogicalPlan) -> int:

@@ -12,7 +12,8 @@ from pyjoinopt.plan.expressions import Attribute, Expression, call, literal, ref
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.statistics.plans import PlanEstimates
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
-from pyjoinopt.statistics.samples import BLOB, Samples, Share, is_weak
+from pyjoinopt.statistics.samples import BLOB, Samples
+from pyjoinopt.statistics.shares import Share, is_weak
 from pyjoinopt.statistics.source import Files, Relation
 from pyjoinopt.statistics.store import Store
 
@@ -36,10 +37,16 @@ class Shim:
     """Answers with prepared bits of eight rows, by predicate; notes what it was asked."""
 
     def __init__(
-        self, bits: dict[Any, int | None], *, rows: int = 8, complete: bool = False, here: bool = True
+        self,
+        bits: dict[Any, int | None],
+        *,
+        rows: int = 8,
+        complete: bool = False,
+        here: bool = True,
+        pieces: int = 0,
     ) -> None:
         self.bits = {e.key: b for e, b in bits.items()}
-        self.rows, self.complete, self.here = rows, complete, here
+        self.rows, self.complete, self.here, self.pieces = rows, complete, here, pieces
         self.asked: list[list[dict[str, Any]]] = []
 
     def __call__(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
@@ -51,7 +58,7 @@ class Shim:
                 continue
             found = [self.bits.get(e.key) for e in one["predicates"]]
             hits = [None if b is None else b.to_bytes((self.rows + 7) // 8, "little").hex() for b in found]
-            answer: dict[str, Any] = {"rows": self.rows, "complete": self.complete, "hits": hits}
+            answer: dict[str, Any] = {"rows": self.rows, "complete": self.complete, "hits": hits, "pieces": self.pieces}
             if one.get("read") and request.get("give"):
                 answer["blob"] = base64.b64encode(b"rows").decode()
             answers.append(answer)
@@ -94,6 +101,29 @@ def test_no_hit_is_not_nothing() -> None:
     assert 0 < none.rows <= 1000 * 0.5 / 9
     assert none.source == "footers, sample without a hit"
     assert Share(0, 8, False).bound == 3 / 8 and Share(2, 8, False).bound == 1
+
+
+def test_rows_that_lie_together_may_be_alike() -> None:
+    everywhere, few = Share(0, 4999, False), Share(0, 4999, False, places=49)
+    assert everywhere.estimate(0.5) == 0.5 / 5000
+    assert few.estimate(0.5) == pytest.approx(0.001), "half-way between 0.5 / 5,000 and 0.5 / 50"
+    assert few.estimate(0.0004) == 0.0004, "what arithmetic says of a range may well be true"
+    assert Share(50, 4999, False, places=49).estimate(0.0) == 0.01
+
+
+def test_arithmetic_knows_all_partitions() -> None:
+    info = {"rel": {"kind": "file", "name": "t", "partitionCols": [A.bit]}}
+    parted = LogicalPlan("LogicalRelation", (), T.output, (), 6, 6, info)
+    relation = Relation("t", "file", "parquet", files=FILES, leaf=parted)
+
+    def known(pieces: int, condition: Expression) -> RelationStatistics:
+        shim = Shim({P: 0b11110000, SMALL: 0}, pieces=pieces)
+        return PlanEstimates(lambda leaf: KNOWN, (), Samples(shim, lambda leaf: relation))(Filter(condition, parted))
+
+    both = call("And", P, SMALL)
+    assert known(0, both).source.endswith("without a hit"), "from all partitions"
+    assert known(4, both).rows == pytest.approx(1000 * 4 / 9 * 0.5, rel=0.02), "4 of 8 rows, and half of the partitions"
+    assert known(4, SMALL).source == "footers"
 
 
 def test_a_whole_relation_is_counted() -> None:

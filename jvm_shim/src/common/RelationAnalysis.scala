@@ -116,7 +116,7 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
     val kept =
       if (drawn.length <= rows || drawn.length == count) drawn
       else new scala.util.Random(Seed).shuffle(drawn.toSeq).take(rows).toArray
-    val sample = new RelationSample(schema, kept, count, complete = kept.length == count)
+    val sample = new RelationSample(schema, kept, count, complete = kept.length == count, pieces = 0)
     val facts = columns.zipWithIndex.map { case (attribute, i) =>
       val at = 1 + i * PerColumn
       def read(j: Int, as: DataType): Option[Any] = if (row.isNullAt(at + j)) None else Some(row.get(at + j, as))

@@ -11,7 +11,8 @@ import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
  * Some rows of a relation, of some of its columns. `seen` is out of how many they were drawn, `complete` says that they
- * are all the rows there are.
+ * are all the rows there are. `pieces` is from how many places of the files they come, 0 if from everywhere: rows that
+ * lie together may be alike.
  *
  * As bytes it is a header and Spark's own binary rows, compressed. Law: only the Spark that wrote the bytes reads them,
  * since nobody promises that the layout of rows stays; whatever else is wrong with them, they are no sample.
@@ -20,7 +21,8 @@ private[pyjoinopt] final class RelationSample(
     val columns: StructType,
     val rows: Array[UnsafeRow],
     val seen: Long,
-    val complete: Boolean) {
+    val complete: Boolean,
+    val pieces: Int) {
 
   /** The store has it. */
   @volatile var kept = false
@@ -39,6 +41,7 @@ private[pyjoinopt] final class RelationSample(
     out.write(schema)
     out.writeLong(seen)
     out.writeBoolean(complete)
+    out.writeInt(pieces)
     out.writeInt(rows.length)
     rows.foreach { row =>
       out.writeInt(row.getSizeInBytes)
@@ -62,7 +65,7 @@ private[pyjoinopt] object RelationSample {
           val schema = new Array[Byte](in.readInt())
           in.readFully(schema)
           val columns = DataType.fromJson(new String(schema, UTF_8)).asInstanceOf[StructType]
-          val (seen, complete) = (in.readLong(), in.readBoolean())
+          val (seen, complete, pieces) = (in.readLong(), in.readBoolean(), in.readInt())
           val rows = Array.fill(in.readInt()) {
             val content = new Array[Byte](in.readInt())
             in.readFully(content)
@@ -70,7 +73,7 @@ private[pyjoinopt] object RelationSample {
             row.pointTo(content, content.length)
             row
           }
-          Some(new RelationSample(columns, rows, seen, complete))
+          Some(new RelationSample(columns, rows, seen, complete, pieces))
         }
       } finally in.close()
     }

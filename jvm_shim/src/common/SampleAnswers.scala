@@ -87,6 +87,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         out.writeNumberField("rows", sample.rows.length)
         out.writeNumberField("seen", sample.seen)
         out.writeBooleanField("complete", sample.complete)
+        out.writeNumberField("pieces", sample.pieces)
         out.writeArrayFieldStart("columns")
         sample.columns.fieldNames.foreach(out.writeString)
         out.writeEndArray()
@@ -121,7 +122,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
 
   private def budget = SampleReader.Budget(
     request.path("rows").asInt(4096),
-    request.path("pieces").asInt(8),
+    request.path("pieces").asInt(16),
     request.path("maxBytes").asLong(64L << 20),
     request.path("maxValues").asLong(4000000),
     until = System.nanoTime + nanos("readMs", 10000))

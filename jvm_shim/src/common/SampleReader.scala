@@ -85,7 +85,8 @@ private[pyjoinopt] object SampleReader {
     val seen = read.map(_.seen).sum
     val whole = all && chosen.length == pieces.length && problem.isEmpty && read.forall(_.ended)
     val complete = whole && rows.length == seen
-    val sample = if (rows.isEmpty && !complete) None else Some(new RelationSample(columns, rows, seen, complete))
+    val places = if (whole) 0 else read.length
+    val sample = if (rows.isEmpty && !complete) None else Some(new RelationSample(columns, rows, seen, complete, places))
     val note = problem.map(error => s"part of the sample cannot be read: ${FileStatistics.message(error)}")
     if (note.isDefined) sample.foreach(_.kept = true) // not to be remembered: it may be better next time
     Drawn(identity, sample, read.map(_.bytes).sum, note)
