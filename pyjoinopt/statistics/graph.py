@@ -40,6 +40,7 @@ from pyjoinopt.statistics.selectivity import selectivity
 
 Counting = Callable[[Sequence[Member]], list[float]]
 _HIGHEST = 690.0  # e ** 690 is still a float
+_NO_ROWS = 1e-6  # of a relation whose filter lies outside the column's range: joins do not make rows of it
 _EMPTY = 0.5  # rows that an empty result counts as
 _LEAST_SHARE = 1e-6  # of rows that a semi join keeps: an estimate of none at all is never meant so
 _DIGITS = 9  # beyond these, sums in another order differ, and would break ties differently
@@ -71,7 +72,7 @@ class GraphEstimates:
         self._looked_into = 0
         self._terms: list[Term] = []
         self._factors: list[tuple[int, float]] = []  # (required vertices, logarithm of the selectivity)
-        base = [math.log(max(1.0, s.rows)) for s in statistics]
+        base = [math.log(max(1.0, s.rows) if s.rows > 0 else _NO_ROWS) for s in statistics]
         self._collect(graph, base)
         for term in self._terms:
             for vertex, value in term.values.items():

@@ -6,10 +6,14 @@ from collections.abc import Callable
 
 from pyjoinopt.plan.constraints import PlanFacts
 from pyjoinopt.plan.expressions import DETERMINISTIC, FOLDABLE, Expression
-from pyjoinopt.plan.nodes import INNER_LIKE, Join, LogicalPlan, Project
+from pyjoinopt.plan.nodes import ANTI, INNER_LIKE, OUTER, SEMI, Filter, Join, LogicalPlan, Project
 from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics, default_size, output_size
+from pyjoinopt.statistics.filter_estimation import filter_statistics
 from pyjoinopt.statistics.join_estimation import join_statistics
 from pyjoinopt.statistics.spark_predicates import plain
+
+#: Types of joins besides inner ones that Spark estimates.
+_ESTIMATED = OUTER | {SEMI, ANTI}
 
 
 def project_statistics(project: Project, child: CatalystStatistics) -> CatalystStatistics:
@@ -36,10 +40,18 @@ def _aliased(body: Expression, child: CatalystStatistics) -> ColumnStatistics | 
 
 
 class PlanStatistics:
-    """Statistics of inner joins and projections over sub-plans whose statistics are `given` (None for unknown)."""
+    """Statistics of inner joins and projections over sub-plans whose statistics are `given` (None for unknown).
 
-    def __init__(self, given: Callable[[LogicalPlan], CatalystStatistics | None]) -> None:
+    Args:
+        given: what is known of all other plans.
+        spark: compute filters and joins of all types too, as this version of Spark does; None to be given them.
+    """
+
+    def __init__(
+        self, given: Callable[[LogicalPlan], CatalystStatistics | None], spark: tuple[int, int] | None = None
+    ) -> None:
         self.given = given
+        self.spark = spark
         self.facts = PlanFacts()
         self._known: dict[int, CatalystStatistics | None] = {}
         self._alive: list[LogicalPlan] = []  # ids in `_known` stay unique while these live
@@ -51,7 +63,7 @@ class PlanStatistics:
             node = stack.pop()
             if id(node) in self._known:
                 continue
-            children = node.children if _computed(node) else ()
+            children = node.children if self._computed(node) else ()
             missing = [child for child in children if id(child) not in self._known]
             if missing:
                 stack.append(node)
@@ -66,7 +78,7 @@ class PlanStatistics:
         self._alive.append(plan)
 
     def _of(self, node: LogicalPlan) -> CatalystStatistics | None:
-        if not _computed(node):
+        if not self._computed(node):
             return self.given(node)
         below = [self._known[id(child)] for child in node.children]
         first = below[0]
@@ -74,10 +86,13 @@ class PlanStatistics:
             return None
         if isinstance(node, Join):
             return None if below[1] is None else join_statistics(node, first, below[1], self.facts)
+        if isinstance(node, Filter) and self.spark is not None:
+            return filter_statistics(node, first, self.spark)
         return project_statistics(node, first) if isinstance(node, Project) else first
 
-
-def _computed(node: LogicalPlan) -> bool:
-    if isinstance(node, Join):
-        return node.join_type in INNER_LIKE
-    return isinstance(node, Project) or node.kind == "SubqueryAlias"
+    def _computed(self, node: LogicalPlan) -> bool:
+        if isinstance(node, Join):
+            return node.join_type in INNER_LIKE or (self.spark is not None and node.join_type in _ESTIMATED)
+        if isinstance(node, Filter):
+            return self.spark is not None
+        return isinstance(node, Project) or node.kind == "SubqueryAlias"

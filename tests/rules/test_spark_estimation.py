@@ -21,6 +21,7 @@ from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.catalyst import CatalystStatistics
 from pyjoinopt.statistics.filter_estimation import filter_statistics
 from pyjoinopt.statistics.join_estimation import join_statistics
+from pyjoinopt.statistics.plan_estimation import PlanStatistics
 from tests.rules.oracle import Oracle
 
 if TYPE_CHECKING:
@@ -189,4 +190,23 @@ def test_a_join_with_its_own_groups(session: SparkSession, oracle: Oracle) -> No
     left = theirs(oracle, export, node.left)
     ours = join_statistics(node, left, CatalystStatistics(40, 640), PlanFacts())
     assert ours is not None and ours.rows == left.rows
+    oracle.release()
+
+
+WHOLE = (
+    "SELECT t.key, u.few + 1 m FROM t JOIN u ON t.ref = u.key WHERE t.key > 100 AND u.few = 3 AND t.text IS NOT NULL",
+    "SELECT t.key FROM t LEFT JOIN (SELECT * FROM u WHERE hgm < 100) v ON t.key = v.ref WHERE t.few IN (1, 2)",
+    "SELECT * FROM t LEFT SEMI JOIN u ON t.key = u.key JOIN u AS w ON t.hgm = w.hgm AND t.few = w.few WHERE t.far < 9",
+)
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_whole_plans_without_asking(session: SparkSession, oracle: Oracle, text: str) -> None:
+    """Only the tables' statistics are asked for; filters, joins and projections are counted here."""
+    rules = ["PushDownPredicates", "ConstantFolding"]
+    export = oracle.applied(oracle.finished(session.sql(text)), rules)
+    tables = {id(n): theirs(oracle, export, n) for n in post_order(export.root) if not n.children}
+    ours = PlanStatistics(lambda plan: tables.get(id(plan)), version(export))(export.root)
+    assert ours is not None
+    assert numbers(ours) == numbers(theirs(oracle, export, export.root))
     oracle.release()
