@@ -35,7 +35,8 @@ from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import met_domains, shared_domains
 from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept
 from pyjoinopt.statistics.padding import Padding, waits_above
-from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
+from pyjoinopt.statistics.relation import RelationStatistics, Size
+from pyjoinopt.statistics.widths import widths
 
 _HIGHEST = 690.0  # e ** 690 is still a float
 _EMPTY = 0.5  # rows that an empty result counts as
@@ -116,7 +117,7 @@ class GraphEstimates:
             (term.sign, sum(1 << v for v in term.values), sorted((x, 1 << v) for v, x in term.values.items()))
             for term in self._terms
         ]
-        self._widths = _widths(graph, statistics, needed)
+        self._widths = widths(graph.relations, [e.predicate for e in graph.edges], statistics, needed)
         self._padding = Padding(graph.edges)
         for edge in self._padding.edges:
             if edge.join_type == INNER:
@@ -310,17 +311,3 @@ class GraphEstimates:
 def _column_key(e: Expression) -> object:
     attribute = column_of(e)
     return attribute.bit if attribute is not None else e.key
-
-
-def _widths(graph: Graph, statistics: Sequence[RelationStatistics], needed: int | None) -> list[float]:
-    if needed is not None:
-        for edge in graph.edges:
-            needed |= edge.predicate.references
-    widths = []
-    for plan, known in zip(graph.relations, statistics):
-        if plan.output:
-            output = [a for a in plan.output if needed is None or needed >> a.bit & 1]
-            widths.append(row_width(output, known.columns) - 8.0)
-        else:
-            widths.append(max(0.0, known.width - 8.0))
-    return widths
