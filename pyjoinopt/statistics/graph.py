@@ -35,8 +35,9 @@ from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
 from pyjoinopt.statistics.join_graph import Graph, GraphEdge
 from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept, side_by_side
 from pyjoinopt.statistics.padding import Padding, waits_above
-from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
+from pyjoinopt.statistics.relation import RelationStatistics, Size
 from pyjoinopt.statistics.selectivity import selectivity
+from pyjoinopt.statistics.widths import widths
 
 Counting = Callable[[Sequence[Member]], list[float]]
 _HIGHEST = 690.0  # e ** 690 is still a float
@@ -87,7 +88,7 @@ class GraphEstimates:
             (term.sign, sum(1 << v for v in term.values), sorted((x, 1 << v) for v, x in term.values.items()))
             for term in self._terms
         ]
-        self._widths = _widths(graph, statistics, needed)
+        self._widths = widths(graph.relations, [e.predicate for e in graph.edges], statistics, needed)
         self._padding = Padding(graph.edges)
         for edge in self._padding.edges:
             if edge.join_type == INNER:
@@ -282,17 +283,3 @@ class GraphEstimates:
 def _column_key(e: Expression) -> object:
     attribute = column_of(e)
     return attribute.bit if attribute is not None else e.key
-
-
-def _widths(graph: Graph, statistics: Sequence[RelationStatistics], needed: int | None) -> list[float]:
-    if needed is not None:
-        for edge in graph.edges:
-            needed |= edge.predicate.references
-    widths = []
-    for plan, known in zip(graph.relations, statistics):
-        if plan.output:
-            output = [a for a in plan.output if needed is None or needed >> a.bit & 1]
-            widths.append(row_width(output, known.columns) - 8.0)
-        else:
-            widths.append(max(0.0, known.width - 8.0))
-    return widths

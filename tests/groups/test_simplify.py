@@ -14,6 +14,7 @@ from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, J
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.reorder import Reorderer
 from pyjoinopt.report.record import JoinReport
+from pyjoinopt.statistics.feedback import Memory
 from pyjoinopt.statistics.relation import RelationStatistics
 from tests.support.letters import Letters
 
@@ -131,7 +132,7 @@ def test_the_whole_way(w, abc, unique):
     plan = w.project("a1 b2 c2", joined)
     report = JoinReport()
     known = lambda _: RelationStatistics(100.0, 4000.0)  # noqa: E731
-    result = Reorderer(known, COut(), 1000, report).apply(plan)
+    result = Reorderer(known, COut(), 1000, report, Memory(lambda _: None, None)).apply(plan)
     assert not any(node.kind == "Aggregate" for node in post_order(result)), show(result)
     assert result.output == plan.output and not result.references & ~result.children[0].output_set
     assert report.eliminated_outer_joins == [
