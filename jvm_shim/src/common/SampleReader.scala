@@ -128,7 +128,7 @@ private[pyjoinopt] object SampleReader {
       Option(codecs.getCodec(file.getPath)).exists(!_.isInstanceOf[SplittableCompressionCodec])
     def piece(file: FileStatus, values: InternalRow, start: Long, length: Long, weight: Double) =
       Piece(file, values, start, math.min(length, file.getLen - start), weight, math.min(length, file.getLen).toDouble)
-    val length = math.max(MinStretch, budget.bytes / 16 / budget.pieces)
+    val length = math.max(MinStretch, budget.bytes / 64 / budget.pieces)
     val usable = listed.filter { case (file, _) => !packed(file) || file.getLen <= length }
     val total = usable.map(_._1.getLen).sum
     val all = usable.length == listed.length
