@@ -7,6 +7,7 @@ is returned. Two kinds of error do reach the caller: bad arguments, always, and 
 from __future__ import annotations
 
 import logging
+import os
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +130,12 @@ def _give_up(report: JoinReport, error: Exception) -> None:
 
 
 def attach() -> None:
-    """Give `pyspark.sql.DataFrame` the methods `optimize_joins` and `explain_joins`, if pyspark is there."""
+    """Give `pyspark.sql.DataFrame` the methods `optimize_joins` and `explain_joins`, if pyspark is there.
+
+    With `PYJOINOPT_ATTACH=off` in the environment nothing is done, and pyspark is not imported.
+    """
+    if os.environ.get("PYJOINOPT_ATTACH") == "off":
+        return
     try:
         import pyspark
         from pyspark.sql import DataFrame
