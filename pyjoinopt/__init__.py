@@ -21,11 +21,12 @@ from pyjoinopt.errors import (
 )  # fmt: skip
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.report.trace import RuleTrace
+from pyjoinopt.sessions import configure, disable, enable, is_enabled, last_reports
 
 attach()
 
 __all__ = [
     "BridgeError", "JavaNotFoundError", "JoinReport", "PyJoinOptError", "RefusedError", "RuleTrace", "SessionError",
-    "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError", "__version__", "explain_joins", "join_report",
-    "optimize_joins", "rules", "statistics",
+    "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError", "__version__", "configure", "disable", "enable",
+    "explain_joins", "is_enabled", "join_report", "last_reports", "optimize_joins", "rules", "statistics",
 ]  # fmt: skip

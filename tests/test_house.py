@@ -35,9 +35,11 @@ ALLOWED = {
     },
     "observe": {"statistics", "report", "errors"},
     "api": {"optimizer", "observe", "bridge", "config", "errors", "report", "statistics"},
+    "sessions": {"bridge", "config", "report", "errors"},
+    "worker": {"optimizer", "bridge", "config", "errors", "report", "_version"},
     "doctor": {"api", "bridge", "errors", "_version", ""},
     "__main__": {"doctor", "bridge", "errors", "_version", "", "config"},
-    "__init__": {"api", "errors", "report", "rules", "statistics", "_version"},
+    "__init__": {"api", "errors", "report", "rules", "sessions", "statistics", "_version"},
 }  # fmt: skip
 
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if "jvm_shim" not in p.parts)

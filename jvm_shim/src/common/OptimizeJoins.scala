@@ -26,30 +26,32 @@ import org.apache.spark.sql.execution.command.DataWritingCommand
 private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByDefault: Boolean)
     extends Rule[LogicalPlan] {
 
-  override def apply(plan: LogicalPlan): LogicalPlan =
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    val hints = TakeHintScopes.ofThisPlan()
     if (!plan.containsPattern(JOIN) || OptimizeJoins.inside.get || plan.isStreaming) plan
     else plan match {
-      case subquery: Subquery => around(subquery)
-      case writing: DataWritingCommand => around(writing)
-      case writing: V2WriteCommand if !OptimizeJoins.rowLevel(Support.className(writing)) => around(writing)
+      case subquery: Subquery => around(subquery, hints)
+      case writing: DataWritingCommand => around(writing, hints)
+      case writing: V2WriteCommand if !OptimizeJoins.rowLevel(Support.className(writing)) => around(writing, hints)
       case _: Command => plan
-      case query => optimized(query)
+      case query => optimized(query, hints)
     }
+  }
 
   /** Does this session want every query optimised? */
   def enabled: Boolean = session.sessionState.conf
     .getConfString(OptimizeJoins.Enabled, enabledByDefault.toString).trim.equalsIgnoreCase("true")
 
-  private def around(node: LogicalPlan): LogicalPlan = {
+  private def around(node: LogicalPlan, hints: List[TakeHintScopes.Taken]): LogicalPlan = {
     val before = node.children
-    val after = before.map(optimized)
+    val after = before.map(optimized(_, hints))
     if (before.zip(after).forall { case (a, b) => a eq b }) node else node.withNewChildren(after)
   }
 
-  private def optimized(query: LogicalPlan): LogicalPlan =
+  private def optimized(query: LogicalPlan, taken: List[TakeHintScopes.Taken]): LogicalPlan =
     if (!OptimizeJoins.worthAThought(query)) query
     else {
-      val hints = JoinOrderHints.of(query)
+      val hints = new JoinOrderHints(query, taken)
       if (!enabled && !hints.anyToOptimize) query
       else {
         OptimizeJoins.inside.set(true)

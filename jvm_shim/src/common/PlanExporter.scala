@@ -23,6 +23,7 @@ private[pyjoinopt] final class PlanExporter(
     root: LogicalPlan,
     optimizing: Boolean = false,
     keep: Join => Boolean = _ => false) {
+  private val kept = if (optimizing) keep else JoinOrderHints.keptBelowScopes(root)
   private val types = new TypeTable
   private val attributes = new AttributeTable(types)
   private val nodes = new Numbering[LogicalPlan]
@@ -79,7 +80,7 @@ private[pyjoinopt] final class PlanExporter(
   }
 
   private def writeNodes(out: JsonGenerator): Unit = {
-    val details = new NodeDetails(attributes, expressions.number, out, keep)
+    val details = new NodeDetails(attributes, expressions.number, out, kept)
     val leaves = new LeafDetails(attributes, out)
     val sides = new ExceptSides(nodes.items.toList, nodes(_), out)
     out.writeArrayFieldStart("nodes")

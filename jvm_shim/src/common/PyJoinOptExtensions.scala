@@ -1,6 +1,8 @@
 package org.apache.spark.sql.pyjoinopt
 
-import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
+import java.util.{Collections, WeakHashMap}
+
+import org.apache.spark.sql.SparkSessionExtensions
 
 /**
  * The door for whole sessions: `spark.sql.extensions=org.apache.spark.sql.pyjoinopt.PyJoinOptExtensions`.
@@ -19,10 +21,29 @@ private[pyjoinopt] object PyJoinOptExtensions {
   /** Add the rules; `enabled` is what counts in sessions that do not set the key. */
   def inject(extensions: SparkSessionExtensions, enabled: Boolean): Unit = {
     extensions.injectPreCBORule(session => new OptimizeJoins(Compat.ours(session), enabled))
-    extensions.injectPostHocResolutionRule(_ => ResolveOptimizeHints)
+    extensions.injectResolutionRule(_ => ResolveJoinOrderHints)
+    extensions.injectOptimizerRule(_ => TakeHintScopes)
     extensions.injectTableFunction(SessionReports.function)
     extensions.injectFunction(SessionReports.version)
   }
+
+  /**
+   * Add the rules to a session that runs already, once. Spark asks for the rules of its optimizer with every query, but
+   * for those of its analyser only once a session: here the hints will not be known, in sessions made from it they are.
+   */
+  def into(session: Compat.Session): Unit = synchronized {
+    if (ruleOf(session).isEmpty) inject(session.extensions, enabled = false)
+    if (told.add(session)) {
+      val functions = new SparkSessionExtensions
+      functions.injectTableFunction(SessionReports.function)
+      functions.injectFunction(SessionReports.version)
+      functions.registerTableFunctions(session.sessionState.tableFunctionRegistry)
+      functions.registerFunctions(session.sessionState.functionRegistry)
+    }
+  }
+
+  /** Live sessions that know our functions. */
+  private val told = Collections.newSetFromMap(new WeakHashMap[Compat.Session, java.lang.Boolean])
 
   /** The rule of this session, if its extensions have it. */
   def ruleOf(session: Compat.Session): Option[OptimizeJoins] =

@@ -29,6 +29,9 @@ private[pyjoinopt] final case class WorkerSettings(
 private[pyjoinopt] object WorkerSettings {
   private val Ours = "spark.pyjoinopt."
 
+  /** What a Python driver told of itself. */
+  @volatile var ofThisDriver: Option[WorkerCommand] = None
+
   def of(session: Compat.Session): WorkerSettings = {
     val conf = session.sessionState.conf
     def text(key: String): Option[String] = Option(conf.getConfString(key, null)).map(_.trim).filter(_.nonEmpty)
@@ -40,6 +43,7 @@ private[pyjoinopt] object WorkerSettings {
     val environment = System.getenv()
     val python = Seq(
       text(Ours + "python"),
+      ofThisDriver.map(_.python),
       text("spark.pyspark.driver.python").filter(isPython),
       Option(environment.get("PYSPARK_DRIVER_PYTHON")).filter(isPython),
       text("spark.pyspark.python"),
@@ -49,7 +53,7 @@ private[pyjoinopt] object WorkerSettings {
       if (read > 0) read else Support.fail(s"${Ours}workers is $value, but must be a number of processes, 1 or more.")
     }
     WorkerSettings(
-      WorkerCommand(python, text(Ours + "pythonpath").orElse(besideJar)),
+      WorkerCommand(python, text(Ours + "pythonpath").orElse(ofThisDriver.flatMap(_.path)).orElse(besideJar)),
       milliseconds("timeout", 2000),
       milliseconds("startTimeout", 20000),
       workers)
