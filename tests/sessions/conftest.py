@@ -60,6 +60,30 @@ def session(spark: SparkSession, new_session: Callable[[], SparkSession]) -> Ite
     yield made
 
 
+@pytest.fixture
+def warnings(spark: SparkSession) -> Iterator[Callable[[], list[str]]]:
+    """What our logger has warned of since the last time."""
+    jvm = spark._jvm
+    core = jvm.org.apache.logging.log4j.core
+    writer = jvm.java.io.StringWriter()
+    layout = core.layout.PatternLayout.newBuilder().withPattern("%p %m%n").build()
+    appender = core.appender.WriterAppender.createAppender(layout, None, writer, "caught", False, True)
+    appender.start()
+    name = "org.apache.spark.sql.pyjoinopt"
+    core.config.Configurator.setLevel(name, jvm.org.apache.logging.log4j.Level.INFO)
+    logger = jvm.org.apache.logging.log4j.LogManager.getContext(False).getLogger(name)
+    logger.addAppender(appender)
+
+    def take() -> list[str]:
+        text = str(writer.toString())
+        writer.getBuffer().setLength(0)
+        return [line for line in text.splitlines() if line.startswith(("WARN", "INFO"))]
+
+    yield take
+    logger.removeAppender(appender)
+    core.config.Configurator.setLevel(name, jvm.org.apache.logging.log4j.Level.ERROR)
+
+
 def pythons() -> tuple[str, str]:
     """What `enable` tells the JVM."""
     import sys

@@ -37,8 +37,8 @@ private[pyjoinopt] final class KnownColumns(outputs: KnownOutputs) {
         nullable ||= join.joinType == LeftOuter || join.joinType == FullOuter ||
           Support.className(join.joinType) == "LeftSingle"
         node = join.right
-      case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Distinct | _: ResolvedHint | _: HintScope | _: SubqueryAlias |
-          _: Repartition | _: RepartitionByExpression | _: Deduplicate | _: Sample =>
+      case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Distinct | _: ResolvedHint | _: SubqueryAlias |
+          _: HintScope | _: Repartition | _: RepartitionByExpression | _: Deduplicate | _: Sample =>
         node = node.children.head
       case maker => found = columns(maker).get(column.exprId)
     }

@@ -22,8 +22,8 @@ private[pyjoinopt] object NodeOutputs {
         case LeftExistence(_) => known(join.left)
         case _ => known(join.left) ++ known(join.right)
       }
-    case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Distinct | _: ResolvedHint | _: HintScope | _: SubqueryAlias |
-        _: Repartition | _: RepartitionByExpression | _: Deduplicate | _: Sample =>
+    case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Distinct | _: ResolvedHint | _: SubqueryAlias |
+        _: HintScope | _: Repartition | _: RepartitionByExpression | _: Deduplicate | _: Sample =>
       known(node.children.head)
     case _ => Support.attempt(Array.empty[Int])(node.output.map(number).filter(_ >= 0).toArray)
   }

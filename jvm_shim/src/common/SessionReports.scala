@@ -53,18 +53,20 @@ private[pyjoinopt] object SessionReports {
 
   /** A row for each join group of the last plans; one row for a plan without any. */
   private def rows(reports: Seq[Report]): Seq[Row] = reports.flatMap { case Report(at, report) =>
-    val notes = ExpressionBuilder.elements(report.get("eliminated_outer_joins")).map(_.asText) ++
-      ExpressionBuilder.elements(report.get("hints")).map(h => s"${h.path("strategy").asText}: ${h.path("reason").asText}") ++
-      ExpressionBuilder.elements(report.get("refusals")).map(r => s"${r.path("where").asText}: ${r.path("reason").asText}") ++
-      Option(report.get("error")).filterNot(_.isNull).map(_.asText)
+    def texts(list: String, parts: String*): List[String] = ExpressionBuilder.elements(report.get(list)).map { one =>
+      if (one.isTextual) one.asText else parts.map(one.path(_).asText).mkString(": ")
+    }
+    val notes = texts("eliminated_outer_joins") ++ texts("hints", "strategy", "reason") ++
+      texts("refusals", "where", "reason") ++ Option(report.get("error")).filterNot(_.isNull).map(_.asText)
     val (when, note) = (new java.sql.Timestamp(at), notes.mkString("; "))
+    val seconds = report.path("seconds").asDouble
     def row(group: JsonNode): Row = Row(
       when, group.path("changed").asBoolean, group.path("relations").size, group.path("order_before").asText,
       group.path("order_after").asText, group.path("cost_before").asDouble, group.path("cost_after").asDouble,
-      group.path("strategy").asText, report.path("seconds").asDouble, note)
+      group.path("strategy").asText, seconds, note)
     val groups = ExpressionBuilder.elements(report.get("groups"))
     if (groups.nonEmpty) groups.map(row)
-    else Seq(Row(when, report.path("changed").asBoolean, 0, null, null, null, null, null, report.path("seconds").asDouble, note))
+    else Seq(Row(when, report.path("changed").asBoolean, 0, null, null, null, null, null, seconds, note))
   }
 
   private def info(name: String, usage: String): ExpressionInfo =

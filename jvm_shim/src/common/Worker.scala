@@ -52,9 +52,10 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
     val greeting = guarded(deadline, "did not start in time")(read())
     val protocol = greeting.path("protocol").asInt(-1)
     if (protocol != Worker.Protocol) {
-      throw new WorkerFailure(s"the worker of ${command.python} is of pyjoinopt ${greeting.path("version").asText("?")} " +
-        s"and speaks protocol $protocol, this jar speaks ${Worker.Protocol}. Use the jar and the package of one release: " +
-        s"${command.python} -m pyjoinopt jar")
+      val version = greeting.path("version").asText("?")
+      throw new WorkerFailure(
+        s"the worker of ${command.python} is of pyjoinopt $version and speaks protocol $protocol, this jar speaks " +
+          s"${Worker.Protocol}. Use the jar and the package of one release: ${command.python} -m pyjoinopt jar")
     }
   }
 
@@ -70,7 +71,11 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
       else if (frame.has("question")) {
         val told =
           try s""""answer":${tell(frame.get("question"))}"""
-          catch { case NonFatal(error) => s""""error":${Support.mapper.writeValueAsString(String.valueOf(error.getMessage))}""" }
+          catch {
+            case NonFatal(error) =>
+              val text = Support.cut(String.valueOf(error.getMessage))
+              s""""error":${Support.mapper.writeValueAsString(text)}"""
+          }
         guarded(deadline, "did not answer in time")(write(s"""{"id":$id,$told}"""))
       } else if (frame.path("answer").isObject) answer = frame.get("answer")
       else throw unclear("it answered neither yes nor no")
@@ -107,7 +112,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
     val bytes = new Array[Byte](length)
     in.readFully(bytes)
     try Support.mapper.readTree(bytes)
-    catch { case NonFatal(error) => throw unclear(error.getMessage) }
+    catch { case NonFatal(_) => throw unclear("it wrote no JSON") }
   }
 
   private def unclear(what: String): WorkerFailure =

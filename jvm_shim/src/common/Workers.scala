@@ -11,9 +11,9 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 /**
  * The workers of this driver: started when a plan first needs one, kept, and ended with the application.
  *
- * Laws: a plan has a worker to itself while it is planned. A second worker is started only when the first is busy. After
- * a failure the next start waits, longer each time; meanwhile queries keep their plans at once and in silence. What
- * went wrong is said in one WARN, with what to do.
+ * Laws: a plan has a worker to itself while it is planned. A second worker is started only when the first is busy.
+ * After a failure the next start waits, longer each time; meanwhile queries keep their plans at once and in silence.
+ * What went wrong is said in one WARN, with what to do.
  */
 private[pyjoinopt] object Workers {
   private val pools = new mutable.HashMap[WorkerCommand, WorkerPool]
@@ -91,8 +91,8 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
     val patience = Deadline.in(WorkerPool.Patience)
     synchronized {
       var found = next()
-      while (found.isEmpty && mayWait && !(mayStart(settings) && (size + starting == 0 || patience.isOver)) && !until.isOver) {
-        val pause = if (mayStart(settings) && !patience.isOver) patience else until
+      while (found.isEmpty && mayWait && !until.isOver && !(mayStart(settings) && patience.isOver)) {
+        val pause = if (mayStart(settings)) patience else until
         wait(math.max(1, pause.milliseconds))
         found = next()
       }
