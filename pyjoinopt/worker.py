@@ -26,7 +26,6 @@ from typing import Any, BinaryIO
 from pyjoinopt import optimizer
 from pyjoinopt._version import __version__
 from pyjoinopt.bridge.decode import Export, decoded
-from pyjoinopt.bridge.encode import Edits
 from pyjoinopt.bridge.gateway import AskingGateway
 from pyjoinopt.config import resolve
 from pyjoinopt.errors import BridgeError

@@ -151,8 +151,12 @@ def test_only_the_last_hundred_reports_are_kept(session: SparkSession) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["SELECT * FROM fact", "SELECT * FROM fact JOIN mid ON fact_f = mid_k", "SELECT * FROM fact LEFT SEMI JOIN mid ON fact_f = mid_k"],
-)  # fmt: skip
+    [
+        "SELECT * FROM fact",
+        "SELECT * FROM fact JOIN mid ON fact_f = mid_k",
+        "SELECT * FROM fact LEFT SEMI JOIN mid ON fact_f = mid_k",
+    ],
+)
 def test_a_query_with_little_to_order_does_not_reach_the_worker(session: SparkSession, text: str) -> None:
     session.conf.set("spark.pyjoinopt.python", "/there/is/no/python")  # whoever asks a worker would be told
     assert planned(session, lambda: session.sql(text).count())[1] == []

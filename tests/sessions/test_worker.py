@@ -59,8 +59,8 @@ def export(**changes: Any) -> dict[str, Any]:
     """An export of a leaf without columns."""
     leaf = {"c": "OneRowRelation", "k": [], "o": [], "x": []}
     plain = {
-        "protocol": 1, "handle": 1, "spark": "4.0.0", "streaming": False, "resolved": True, "command": False, "conf": {},
-        "types": [], "attributes": [], "expressions": [], "nodes": [leaf], "root": 0, "filtersNull": [],
+        "protocol": 1, "handle": 1, "spark": "4.0.0", "streaming": False, "resolved": True, "command": False,
+        "conf": {}, "types": [], "attributes": [], "expressions": [], "nodes": [leaf], "root": 0, "filtersNull": [],
     }  # fmt: skip
     return {**plain, **changes}
 

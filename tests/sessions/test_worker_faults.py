@@ -55,7 +55,7 @@ FAULTS = {
         "cannot be understood",
     ),
     "writes no JSON": (
-        GREETS + "sys.stdout.buffer.write(struct.pack('>4sI', b'PJO1', 3) + b'abc'); sys.stdout.flush(); time.sleep(60)",
+        GREETS + "sys.stdout.buffer.write(b'PJO1' + bytes([0, 0, 0, 3]) + b'abc'); sys.stdout.flush(); time.sleep(60)",
         "cannot be understood",
     ),
     "answers somebody else": (GREETS + "write({'id': 99, 'answer': {}}); time.sleep(60)", "cannot be understood"),
