@@ -54,14 +54,14 @@ def enable(spark: SparkSession, **options: Any) -> None:
     unless Spark has planned them already.
 
     Args:
-        spark: a classic session.
+        spark: a session. The server of a Spark Connect session must have been started with the extension.
         **options: as of `optimize_joins`, but for `strict` and `feedback`; they become keys `spark.pyjoinopt.*` of this
             session.
 
     Raises:
         ValueError, TypeError: an unknown option, or a value that is not allowed.
         SessionError: the session was stopped.
-        UnsupportedDataFrameError: a Spark Connect session: the server's administrator adds the extension there.
+        UnsupportedDataFrameError: a Spark Connect session whose server has no extension.
         ShimError: the jar cannot be loaded.
 
     Example:

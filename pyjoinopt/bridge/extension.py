@@ -12,7 +12,7 @@ from typing import Any
 
 from pyjoinopt.bridge.jars import jar_for_version, spark_home
 from pyjoinopt.bridge.shim import add_jar, bridge_of
-from pyjoinopt.errors import SessionError
+from pyjoinopt.errors import SessionError, UnsupportedDataFrameError
 
 EXTENSION = "org.apache.spark.sql.pyjoinopt.PyJoinOptExtensions"
 _PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
@@ -32,14 +32,20 @@ def configure(builder: Any, keys: dict[str, str]) -> None:
         _add(builder, jar)  # somebody may have set the same keys after us
         _into_running_jvm(jar)
         session = create()
-        _check(session, jar)
+        _check(session)
         return session
 
     builder.getOrCreate = get_or_create
 
 
 def enable(session: Any) -> None:
-    """Put the rule into a live session, and tell the JVM which Python to use where no key says."""
+    """Put the rule into a live session, and tell the JVM which Python to use where no key says.
+
+    The server of a Connect session has it, or has not.
+    """
+    if is_connect(session):
+        check_server(session)
+        return
     bridge_of(session).enable(session._jsparkSession, sys.executable, _PACKAGES)
 
 
@@ -53,6 +59,10 @@ def is_enabled(session: Any) -> bool:
 
 def reports(session: Any) -> list[dict[str, Any]]:
     """The reports that the JVM keeps of a session."""
+    if is_connect(session):
+        check_server(session)
+        told = session.sql("SELECT DISTINCT number, report FROM joinopt_report() ORDER BY number").collect()
+        return [json.loads(row.report) for row in told]
     return list(json.loads(bridge_of(session).reports(session._jsparkSession)))
 
 
@@ -73,14 +83,20 @@ def is_there(session: Any) -> bool:
     return True
 
 
-def _check(session: Any, jar: str) -> None:
+def check_server(session: Any) -> None:
+    """Raise UnsupportedDataFrameError unless the server of a Connect session has the extension."""
+    if not is_there(session):
+        raise UnsupportedDataFrameError(
+            "the Spark Connect server runs without pyjoinopt. Whoever starts it adds the jar and the extension: "
+            f'--jars "$(python -m pyjoinopt jar)" --conf spark.sql.extensions={EXTENSION}'
+        )
+
+
+def _check(session: Any) -> None:
+    if is_connect(session):
+        check_server(session)
     if is_there(session):
         return
-    if is_connect(session):
-        raise SessionError(
-            "the Spark Connect server runs without pyjoinopt: start it with "
-            f"--jars {jar} --conf spark.sql.extensions={EXTENSION}"
-        )
     raise SessionError(
         "the session came up without the extension of pyjoinopt: another session was running already, or Spark could "
         "not load the class (see its warnings). Stop the other one first (spark.stop()), or use the one that you have: "

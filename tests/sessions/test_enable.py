@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -121,6 +122,7 @@ def test_the_reports_in_sql(session: SparkSession) -> None:
     assert [(r.changed, r.relations, r.order_before, r.order_after, r.strategy) for r in told] == [
         (True, 3, "((fact ⋈ mid) ⋈ dim)", BETTER, "exact")
     ]
+    assert json.loads(told[0].report)["groups"][0]["order_after"] == BETTER and told[0].number > 0
     assert told[0].cost_after < told[0].cost_before and 0 < told[0].seconds < 60
     (version,) = session.sql("SELECT joinopt_version()").first()
     assert '"protocol"' in version

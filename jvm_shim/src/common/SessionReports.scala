@@ -1,6 +1,7 @@
 package org.apache.spark.sql.pyjoinopt
 
 import java.util.{ArrayDeque, WeakHashMap}
+import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
 
@@ -22,11 +23,13 @@ private[pyjoinopt] object SessionReports {
   private val Kept = 100
   private val sessions = new WeakHashMap[Compat.Session, ArrayDeque[Report]]
 
-  private final case class Report(at: Long, report: JsonNode)
+  private final case class Report(number: Long, at: Long, report: JsonNode)
+
+  private val last = new AtomicLong
 
   def add(session: Compat.Session, report: JsonNode): Unit = sessions.synchronized {
     val reports = sessions.computeIfAbsent(session, _ => new ArrayDeque[Report])
-    reports.addLast(Report(System.currentTimeMillis, report))
+    reports.addLast(Report(last.incrementAndGet(), System.currentTimeMillis, report))
     while (reports.size > Kept) reports.removeFirst()
   }
 
@@ -40,6 +43,7 @@ private[pyjoinopt] object SessionReports {
   }
 
   private val columns = Seq(
+    "number" -> LongType,
     "at" -> TimestampType,
     "changed" -> BooleanType,
     "relations" -> IntegerType,
@@ -49,24 +53,26 @@ private[pyjoinopt] object SessionReports {
     "cost_after" -> DoubleType,
     "strategy" -> StringType,
     "seconds" -> DoubleType,
-    "notes" -> StringType)
+    "notes" -> StringType,
+    "report" -> StringType)
 
   /** A row for each join group of the last plans; one row for a plan without any. */
-  private def rows(reports: Seq[Report]): Seq[Row] = reports.flatMap { case Report(at, report) =>
+  private def rows(reports: Seq[Report]): Seq[Row] = reports.flatMap { case Report(number, at, report) =>
     def texts(list: String, parts: String*): List[String] = ExpressionBuilder.elements(report.get(list)).map { one =>
       if (one.isTextual) one.asText else parts.map(one.path(_).asText).mkString(": ")
     }
     val notes = texts("eliminated_outer_joins") ++ texts("hints", "strategy", "reason") ++
       texts("refusals", "where", "reason") ++ Option(report.get("error")).filterNot(_.isNull).map(_.asText)
     val (when, note) = (new java.sql.Timestamp(at), notes.mkString("; "))
+    val (text, changed) = (report.toString, report.path("changed").asBoolean)
     val seconds = report.path("seconds").asDouble
     def row(group: JsonNode): Row = Row(
-      when, group.path("changed").asBoolean, group.path("relations").size, group.path("order_before").asText,
-      group.path("order_after").asText, group.path("cost_before").asDouble, group.path("cost_after").asDouble,
-      group.path("strategy").asText, seconds, note)
+      number, when, changed && group.path("changed").asBoolean, group.path("relations").size,
+      group.path("order_before").asText, group.path("order_after").asText, group.path("cost_before").asDouble,
+      group.path("cost_after").asDouble, group.path("strategy").asText, seconds, note, text)
     val groups = ExpressionBuilder.elements(report.get("groups"))
     if (groups.nonEmpty) groups.map(row)
-    else Seq(Row(when, report.path("changed").asBoolean, 0, null, null, null, null, null, seconds, note))
+    else Seq(Row(number, when, changed, 0, null, null, null, null, null, seconds, note, text))
   }
 
   private def info(name: String, usage: String): ExpressionInfo =
