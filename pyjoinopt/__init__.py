@@ -24,11 +24,13 @@ from pyjoinopt.errors import (
 from pyjoinopt.gathering import Analysed, analyze
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.report.trace import RuleTrace
+from pyjoinopt.sessions import configure, disable, enable, is_enabled, last_reports
 
 attach()
 
 __all__ = [
     "Analysed", "BridgeError", "Comparison", "JavaNotFoundError", "JoinReport", "NotRunError", "PyJoinOptError",
     "RefusedError", "RuleTrace", "SessionError", "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError",
-    "__version__", "analyze", "compare", "explain_joins", "join_report", "optimize_joins", "rules", "statistics",
+    "__version__", "analyze", "compare", "configure", "disable", "enable", "explain_joins", "is_enabled",
+    "join_report", "last_reports", "optimize_joins", "rules", "statistics",
 ]  # fmt: skip

@@ -95,6 +95,16 @@ OPTIONS: tuple[Option, ...] = (
     ),
 )  # fmt: skip
 
+#: Keys of whole sessions, which are no options of a call: the JVM reads them. Key, default, help.
+SESSION_KEYS: tuple[tuple[str, str, str], ...] = (
+    (PREFIX + "enabled", "true", "Whether the queries of the session are optimised. Without the extension: false."),
+    (PREFIX + "python", "PySpark's", "The Python that runs the workers; it needs to have this package's dependencies."),
+    (PREFIX + "pythonpath", "the jar's", "Where the workers find this package, if that Python does not have it."),
+    (PREFIX + "timeout", "2s", "How long a query waits for its order before it is planned as written."),
+    (PREFIX + "startTimeout", "20s", "How long the first query waits for a worker to start."),
+    (PREFIX + "workers", "2", "How many worker processes there may be. The second starts when the first is busy."),
+)
+
 _BY_NAME = {option.name: option for option in OPTIONS}
 _BY_KEY = {option.key: option for option in OPTIONS}
 

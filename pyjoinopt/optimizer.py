@@ -28,7 +28,12 @@ _SAMPLED = frozenset({"auto", "full"})
 
 
 def optimize(
-    export: Export, gateway: Gateway, options: Options, report: JoinReport, watches: list[Watch] | None = None
+    export: Export,
+    gateway: Gateway,
+    options: Options,
+    report: JoinReport,
+    watches: list[Watch] | None = None,
+    enter_subqueries: bool = True,
 ) -> LogicalPlan:
     """The better plan; the very root of the export if nothing is to be changed.
 
@@ -38,6 +43,7 @@ def optimize(
         options: of this call.
         report: filled with what was done.
         watches: filled with the join groups, to be known again when they have run.
+        enter_subqueries: also optimise the plans inside expressions; Spark's optimizer brings those one by one.
     """
     report.strategy = options.strategy
     refusal = why_not_at_all(export)
@@ -46,7 +52,7 @@ def optimize(
         return export.root
     if not any(isinstance(node, Join) for node in export.nodes):
         return export.root
-    road = _Road(export, gateway, options, report)
+    road = _Road(export, gateway, options, report, enter_subqueries)
     plan = road.travel(export.root)
     if watches is not None:
         watches += road.memory.watches
@@ -67,11 +73,14 @@ def why_not_at_all(export: Export) -> str | None:
 
 
 class _Road:
-    def __init__(self, export: Export, gateway: Gateway, options: Options, report: JoinReport) -> None:
+    def __init__(
+        self, export: Export, gateway: Gateway, options: Options, report: JoinReport, enter_subqueries: bool
+    ) -> None:
         self.export = export
         self.gateway = gateway
         self.options = options
         self.report = report
+        self.enter_subqueries = enter_subqueries
         leaves = [node for node in export.nodes if not node.children or node.cached]
         store = open_store(options.store) if options.statistics != "none" else None
         known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store)
@@ -82,7 +91,8 @@ class _Road:
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
         """One whole plan, the plans of its subqueries first, each on the same road."""
-        root = map_subqueries(root, self.travel)
+        if self.enter_subqueries:
+            root = map_subqueries(root, self.travel)
         if not any(isinstance(node, Join) for node in post_order(root)):
             return root
         eliminated = len(self.report.eliminated_outer_joins)

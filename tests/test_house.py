@@ -36,10 +36,12 @@ ALLOWED = {
     },
     "observe": {"statistics", "report", "errors", "bridge"},
     "api": {"optimizer", "observe", "bridge", "config", "errors", "report", "statistics"},
+    "sessions": {"bridge", "config", "report", "errors"},
+    "worker": {"optimizer", "bridge", "config", "errors", "report", "_version"},
     "doctor": {"api", "bridge", "errors", "_version", ""},
     "__main__": {"doctor", "bridge", "errors", "_version", "", "config"},
     "comparison": {"api", "bridge", "report"},
-    "__init__": {"api", "comparison", "errors", "gathering", "report", "rules", "statistics", "_version"},
+    "__init__": {"api", "comparison", "errors", "gathering", "report", "rules", "sessions", "statistics", "_version"},
 }  # fmt: skip
 
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if "jvm_shim" not in p.parts)

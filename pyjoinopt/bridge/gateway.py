@@ -1,7 +1,7 @@
-"""What the optimizer may ask of the JVM, as a small protocol, and its py4j implementation.
+"""What the optimizer may ask of the JVM, as a small protocol, and its implementation over py4j.
 
 The optimizer never sees py4j: it is handed a `Gateway` for one plan. A worker process that serves a JVM over pipes
-implements the same protocol.
+implements the same protocol (`pyjoinopt/worker.py`).
 """
 
 from __future__ import annotations
@@ -49,24 +49,11 @@ class Gateway(Protocol):
         ...
 
 
-class Py4jGateway:
-    """One exported plan in a live driver; use it as a context manager so that the JVM lets go of the plan."""
+class AskingGateway:
+    """The protocol over any way to ask: a subclass says how one question is asked."""
 
-    def __init__(self, shim: Any, jdf: Any) -> None:
-        self._shim = shim
-        try:
-            self.export: Export = decode(shim.export(jdf, "{}"))
-        except Exception as error:
-            raise _readable(error, "exporting the plan") from error
-
-    def __enter__(self) -> Py4jGateway:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._shim.release(self.export.handle)
-        except Exception:  # the session may have stopped meanwhile; nothing is left to release then
-            pass
+    def __init__(self, export: Export) -> None:
+        self.export = export
 
     def statistics(self, leaves: list[LogicalPlan], source: str, **request: Any) -> dict[int, dict[str, Any]]:
         numbers = [leaf.number for leaf in leaves if leaf.number is not None]
@@ -120,19 +107,45 @@ class Py4jGateway:
         answer = self._ask({**request, "exprs": edits.expressions, "edits": edits.nodes})
         return list(answer["plans"])
 
-    def rebuild(self, plan: LogicalPlan, may_widen: bool = False) -> Any:
-        """The JVM Dataset of a plan; checked there against the original's output.
+    def edits(self, plan: LogicalPlan, may_widen: bool = False) -> dict[str, Any]:
+        """The message that turns the exported plan into this one.
 
         Args:
             plan: what the original became.
             may_widen: whether a column may be nullable that was not.
         """
         edits = Edits()
-        root = edits.plan(plan)
-        original = self.export.root
-        message = edits.message(root, restore=original.number)
+        message = edits.message(edits.plan(plan), restore=self.export.root.number)
         if may_widen:
             message["mayWiden"] = True
+        return message
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class Py4jGateway(AskingGateway):
+    """One exported plan in a live driver; use it as a context manager so that the JVM lets go of the plan."""
+
+    def __init__(self, shim: Any, jdf: Any) -> None:
+        self._shim = shim
+        try:
+            super().__init__(decode(shim.export(jdf, "{}")))
+        except Exception as error:
+            raise _readable(error, "exporting the plan") from error
+
+    def __enter__(self) -> Py4jGateway:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._shim.release(self.export.handle)
+        except Exception:  # the session may have stopped meanwhile; nothing is left to release then
+            pass
+
+    def rebuild(self, plan: LogicalPlan, may_widen: bool = False) -> Any:
+        """The JVM Dataset of a plan; checked there against the original's output."""
+        message = self.edits(plan, may_widen)
         try:
             return self._shim.rebuild(self.export.handle, json.dumps(message))
         except Exception as error:

@@ -123,7 +123,7 @@ class GroupFinder:
             return None
         if isinstance(node, Filter):
             return self._filter(node, below)
-        if isinstance(node, (Project, SubqueryAlias)) or node.kind == "View":
+        if isinstance(node, (Project, SubqueryAlias)) or node.kind in ("View", "HintScope"):
             below.pending.append(node)
             return below
         return None

@@ -189,6 +189,22 @@ class JoinReport:
         if refusal not in self.refusals:
             self.refusals.append(refusal)
 
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> JoinReport:
+        """The report that `to_dict` told of."""
+        plain = {name: told[name] for name in ("changed", "eliminated_outer_joins", "strategy", "seconds", "error")}
+        report = cls(**plain)
+        report.hints = [HintReport(**hint) for hint in told["hints"]]
+        report.refusals = [RefusalReport(**refusal) for refusal in told["refusals"]]
+        for group in told["groups"]:
+            joins = [
+                JoinEstimate(tuple(j["relations"]), tuple(j["predicates"]), j["rows"]) for j in group["estimated_rows"]
+            ]
+            relations = tuple(RelationReport(**relation) for relation in group["relations"])
+            lists = {"relations": relations, "predicates": tuple(group["predicates"]), "estimated_rows": tuple(joins)}
+            report.groups.append(GroupReport(**{**group, **lists}))
+        return report
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as dicts and lists."""
         return {**asdict(self), "cost_before": self.cost_before, "cost_after": self.cost_after}

@@ -105,6 +105,36 @@ object PyJoinOptBridge {
   /** What the queries that were listened to did since the last question: a JSON array of arrays as of `executed`. */
   def heard(): String = Feedback.take().mkString("[", ",", "]")
 
+  /**
+   * Put the rule into a live session; it does nothing until the session's key says so. Where no key names another, the
+   * workers of this driver are of this Python and find their package there.
+   */
+  def enable(session: Compat.Session, python: String, path: String): Unit = {
+    WorkerSettings.ofThisDriver = Some(WorkerCommand(python, Option(path)))
+    PyJoinOptExtensions.into(session)
+  }
+
+  /** Is the rule in this session? */
+  def isPresent(session: Compat.Session): Boolean = PyJoinOptExtensions.ruleOf(session).isDefined
+
+  /** Is it there and switched on? */
+  def isEnabled(session: Compat.Session): Boolean = PyJoinOptExtensions.ruleOf(session).exists(_.enabled)
+
+  /** What was done to the last plans of a session, as a JSON array. */
+  def reports(session: Compat.Session): String = SessionReports.json(session)
+
+  /** How many worker processes there are. */
+  def workers(): Int = Workers.count
+
+  /** How long the session's rule takes for the optimised plan of a DataFrame, on average of so many times. */
+  def ruleNanos(session: Compat.Session, dataset: Compat.AnyDataset, times: Int): Long = {
+    val plan = dataset.queryExecution.optimizedPlan
+    val rule = PyJoinOptExtensions.ruleOf(session).getOrElse(Support.fail("The rule is not in this session."))
+    val started = System.nanoTime
+    (1 to times).foreach(_ => rule(plan))
+    (System.nanoTime - started) / times
+  }
+
   private def exporting(session: Compat.Session)(plan: => LogicalPlan): String =
     session.withActive(new PlanExporter(session, plan).run())
 }
