@@ -40,7 +40,8 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
     Args:
         df: a classic (not Connect) DataFrame.
         **options: `strategy`, `hints`, `cost`, `statistics`, `store`, `feedback`, `strict`, `pair_budget`,
-            `search_seconds`; see `pyjoinopt.config.OPTIONS`. Each is also a session key `spark.pyjoinopt.*`; the keyword wins.
+            `search_seconds`; see `pyjoinopt.config.OPTIONS`. Each is also a session key `spark.pyjoinopt.*`; the
+            keyword wins.
 
     Returns:
         A DataFrame; its attribute `_pyjoinopt_report` is the `JoinReport` of this call.
