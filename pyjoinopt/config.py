@@ -93,6 +93,10 @@ OPTIONS: tuple[Option, ...] = (
         "pair_budget", PREFIX + "pairBudget", 25_000, None,
         "How many pairs of sub-plans the exact search may look at before cheaper searches take over.",
     ),
+    Option(
+        "search_seconds", PREFIX + "searchSeconds", 10, None,
+        "How many seconds the search for the order of one join group may take before it ends with what it has.",
+    ),
 )  # fmt: skip
 
 #: Keys of whole sessions, which are no options of a call: the JVM reads them. Key, default, help.
@@ -121,6 +125,7 @@ class Options:
     feedback: bool = False
     strict: bool = False
     pair_budget: int = 25_000
+    search_seconds: int = 10
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,7 +140,7 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     >>> check_keywords({"stratgy": "auto"})
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, cost, statistics, \
-store, feedback, strict, pair_budget
+store, feedback, strict, pair_budget, search_seconds
     """
     checked = {}
     for name, value in keywords.items():
@@ -153,7 +158,7 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, cost='c_out', statistics='auto', store='auto', feedback=False, \
-strict=False, pair_budget=25000)
+strict=False, pair_budget=25000, search_seconds=10)
     """
     chosen = {}
     for key, text in conf.items():

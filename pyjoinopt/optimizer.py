@@ -107,7 +107,8 @@ class _Road:
 
     def order(self, plan: LogicalPlan) -> LogicalPlan:
         cost = cost_model(self.options.cost, self.export.conf)
-        reorderer = Reorderer(self.estimates, cost, self.options.pair_budget, self.report, self.memory)
+        budget, seconds = self.options.pair_budget, self.options.search_seconds
+        reorderer = Reorderer(self.estimates, cost, budget, self.report, self.memory, seconds)
         match self.options.strategy:
             case "spark":
                 return spark_order(plan, self.gateway.catalyst_statistics, self.export.conf, reorderer)

@@ -46,6 +46,7 @@ class Reorderer:
         budget: pairs that the exact search may look at, a group.
         report: filled with one entry a group of three relations or more, and with refusals.
         memory: what was counted when these groups ran before; told which groups there are.
+        seconds: how long the search for one group's order may take.
     """
 
     estimate: Estimate
@@ -53,6 +54,7 @@ class Reorderer:
     budget: int
     report: JoinReport
     memory: Memory
+    seconds: float = math.inf
 
     def apply(self, root: LogicalPlan) -> LogicalPlan:
         """The plan with its groups in the best order found; `root` itself if none changed."""
@@ -108,7 +110,8 @@ class Reorderer:
         estimates = GraphEstimates(graph, statistics, needed)
         estimates.correct(counted)
         before = cost_of(written, estimates, self.cost)
-        found = search(graph, estimates, self.cost, self.budget, written)
+        ends = perf_counter() + self.seconds
+        found = search(graph, estimates, self.cost, self.budget, written, stop=lambda: perf_counter() > ends)
         allowed = graph.allows_order(written) and graph.allows_order(found.tree)
         cheaper = allowed and found.cost < before * _MARGIN
         tree = found.tree if cheaper else written

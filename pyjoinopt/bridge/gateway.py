@@ -50,7 +50,10 @@ class Gateway(Protocol):
 
 
 class AskingGateway:
-    """The protocol over any way to ask: a subclass says how one question is asked."""
+    """The protocol over any way to ask: a subclass says how one question is asked.
+
+    A question that names `relations` is one about samples, every other about statistics.
+    """
 
     def __init__(self, export: Export) -> None:
         self.export = export
@@ -63,42 +66,7 @@ class AskingGateway:
     def samples(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
         edits = Edits()
         asked = [{**one, "predicates": [edits.expression(e) for e in one["predicates"]]} for one in relations]
-        message = json.dumps({**request, "relations": asked, "exprs": edits.expressions})
-        try:
-            return list(json.loads(self._shim.samples(self.export.handle, message))["relations"])
-        except Exception as error:
-            raise _readable(error, "looking into samples") from error
-
-    def start_analysis(self, leaf: LogicalPlan, **request: Any) -> int:
-        """Begin to analyse a relation with a Spark job.
-
-        Args:
-            leaf: a node of the export.
-            **request: `columns` (attribute numbers), `rows` (to sample), `expected` (rows, roughly), `give` (hand out
-                the sample), `description` (of the job).
-
-        Returns:
-            The number by which to ask for it.
-        """
-        try:
-            return int(self._shim.startAnalysis(self.export.handle, json.dumps({"node": leaf.number, **request})))
-        except Exception as error:
-            raise _readable(error, "beginning an analysis") from error
-
-    def analysis(self, number: int) -> dict[str, Any]:
-        """How far an analysis is: `completed` and `tasks`; at the end once `result`, or `error`."""
-        try:
-            return dict(json.loads(self._shim.analysis(number)))
-        except Exception as error:
-            raise _readable(error, "analysing a relation") from error
-
-    def cancel_analysis(self, number: int) -> None:
-        """End an analysis and its Spark job."""
-        self._shim.cancelAnalysis(number)
-
-    def forget_samples(self) -> None:
-        """Forget the samples that the JVM holds."""
-        self._shim.forgetSamples()
+        return list(self._ask({**request, "relations": asked, "exprs": edits.expressions})["relations"])
 
     def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
         edits = Edits()
@@ -151,9 +119,41 @@ class Py4jGateway(AskingGateway):
         except Exception as error:
             raise _readable(error, "rebuilding the plan") from error
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def start_analysis(self, leaf: LogicalPlan, **request: Any) -> int:
+        """Begin to analyse a relation with a Spark job.
+
+        Args:
+            leaf: a node of the export.
+            **request: `columns` (attribute numbers), `rows` (to sample), `expected` (rows, roughly), `give` (hand out
+                the sample), `description` (of the job).
+
+        Returns:
+            The number by which to ask for it.
+        """
         try:
-            return dict(json.loads(self._shim.statistics(self.export.handle, json.dumps(request))))
+            return int(self._shim.startAnalysis(self.export.handle, json.dumps({"node": leaf.number, **request})))
+        except Exception as error:
+            raise _readable(error, "beginning an analysis") from error
+
+    def analysis(self, number: int) -> dict[str, Any]:
+        """How far an analysis is: `completed` and `tasks`; at the end once `result`, or `error`."""
+        try:
+            return dict(json.loads(self._shim.analysis(number)))
+        except Exception as error:
+            raise _readable(error, "analysing a relation") from error
+
+    def cancel_analysis(self, number: int) -> None:
+        """End an analysis and its Spark job."""
+        self._shim.cancelAnalysis(number)
+
+    def forget_samples(self) -> None:
+        """Forget the samples that the JVM holds."""
+        self._shim.forgetSamples()
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        asked = self._shim.samples if "relations" in request else self._shim.statistics
+        try:
+            return dict(json.loads(asked(self.export.handle, json.dumps(request))))
         except Exception as error:
             raise _readable(error, "reading statistics") from error
 

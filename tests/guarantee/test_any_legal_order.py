@@ -68,7 +68,7 @@ def test_they_all_give_the_same_rows(session: SparkSession, monkeypatch: pytest.
             shown: list[tuple[str, str]] = []
 
             def drawn_order(
-                graph: JoinGraph, estimates: object, cost: object, budget: int, written: JoinTree,
+                graph: JoinGraph, estimates: object, cost: object, budget: int, written: JoinTree, stop: object,
                 shown: list[tuple[str, str]] = shown, rng: random.Random = rng,
             ) -> SearchResult:  # fmt: skip
                 tree = rng.choice(Orders(graph).trees)

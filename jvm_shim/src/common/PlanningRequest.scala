@@ -40,7 +40,8 @@ private[pyjoinopt] final class PlanningRequest(
   }
 
   private def statistics(handle: Long, question: JsonNode): String =
-    new NodeStatistics(Handles(handle), question).run()
+    if (question.has("relations")) new SampleAnswers(Handles(handle), question).run()
+    else new NodeStatistics(Handles(handle), question).run()
 
   private def finished(handle: Long, answer: JsonNode): LogicalPlan = {
     val problem = answer.path("problem")
