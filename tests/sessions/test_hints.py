@@ -75,9 +75,11 @@ def test_on_dataframes(off: SparkSession) -> None:
 def test_filters_go_through_a_hint(session: SparkSession) -> None:
     df = session.sql(SQL)
 
-    def scans(frame: Any) -> list[str]:
+    def scans(frame: Any) -> list[list[str]]:
+        """What is pushed into each scan, whatever the order of the joins."""
         lines = frame._jdf.queryExecution().executedPlan().toString().splitlines()
-        return [sorted(line.partition("PushedFilters: [")[2].partition("]")[0].split(", ")) for line in lines]
+        pushed = [line.partition("PushedFilters: [")[2].partition("]")[0] for line in lines]
+        return sorted(sorted(filters.split(", ")) for filters in pushed if filters)
 
     assert scans(df.hint("KEEP_JOIN_ORDER").filter("fact_k > 100")) == scans(df.filter("fact_k > 100"))
 
