@@ -19,6 +19,7 @@ from pyjoinopt.statistics.cardinality import estimate_operator, renamed
 from pyjoinopt.statistics.relation import RelationStatistics
 from pyjoinopt.statistics.samples import Samples
 from pyjoinopt.statistics.selectivity import selectivity
+from pyjoinopt.statistics.shares import is_weak
 
 #: Operators that keep every row; what they call columns is looked up.
 _SAME_ROWS = frozenset("Project SubqueryAlias View ResolvedHint Sort Repartition RepartitionByExpression".split())
@@ -124,7 +125,8 @@ class PlanEstimates:
             rest *= selectivity(e, base)
         arithmetic = min(1.0, filtered.share / rest) if rest else 0.0
         counted = share.complete and not share.unknown and base.exact and share.rows == base.rows
-        rows = float(share.hits) if counted else base.rows * share.estimate(arithmetic) * rest
+        sound = not any(is_weak([e], base) for e in filtered.conjuncts if e not in share.unknown)
+        rows = float(share.hits) if counted else base.rows * share.estimate(arithmetic, sound) * rest
         bound = rows if counted else known.upper_bound
         source = f"{base.source}, sample{'' if share.hits or share.complete else ' without a hit'}"
         return replace(known.with_rows(rows, bound), source=source, exact=counted)

@@ -2,8 +2,9 @@
 
 **Few hits.** Of n rows k fulfil the condition. The share is taken for k/n, mixed with what arithmetic says as if that
 were one row more. No hit proves no emptiness: with a chance of 95 % a share of 3/n stays unseen. The estimate is then
-half a row of n, or less if arithmetic says less, and `source` says that it rests on no hit. If the sample is the whole
-relation, k is a count.
+half a row of n, or less if arithmetic says less, and `source` says that it rests on no hit. Where arithmetic is sound
+(numbers compared within known bounds) no hit only contradicts what lies above 3/n, and k hits weigh k times what
+arithmetic says, in logarithms. If the sample is the whole relation, k is a count.
 
 **Rows that lie together.** Of a large table only some row groups are read, and if it is sorted, what is asked for may
 lie in another one. No hit in rows from m places is then as little as no hit in m rows: the estimate is half-way, in
@@ -50,19 +51,23 @@ class Share:
             return self.hits / self.rows
         return min(1.0, 3.0 / self.rows) if not self.hits else 1.0
 
-    def estimate(self, arithmetic: float) -> float:
-        """The share that the conjuncts keep, mixed with what arithmetic says.
+    def estimate(self, arithmetic: float, sound: bool = False) -> float:
+        """The share that the conjuncts keep, mixed with what arithmetic says, which may be sound.
 
         >>> Share(40, 4095, False).estimate(0.96)
         0.01
         >>> Share(0, 4999, False).estimate(0.25), Share(0, 4999, False).estimate(1e-6), Share(1, 4, True).estimate(0.9)
         (0.0001, 1e-06, 0.25)
+        >>> Share(0, 4999, False).estimate(0.0004, True), round(Share(1, 10000, False).estimate(0.0004, True), 9)
+        (0.0004, 0.0002)
         """
         if self.complete:
             return self.hits / self.rows
         if not self.hits:
-            none = 0.5 / (self.rows + 1)
+            none = (3.0 if sound else 0.5) / (self.rows + 1)
             return min(arithmetic, math.sqrt(none * 0.5 / (self.places + 1)) if self.places else none)
+        if sound and arithmetic:
+            return math.exp((self.hits * math.log(self.hits / self.rows) + math.log(arithmetic)) / (self.hits + 1))
         return (self.hits + arithmetic) / (self.rows + 1)
 
 
