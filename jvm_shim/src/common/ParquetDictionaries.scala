@@ -3,10 +3,11 @@ package org.apache.spark.sql.pyjoinopt
 import java.io.ByteArrayInputStream
 import java.util.concurrent.TimeUnit
 
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, FSDataInputStream}
 import org.apache.parquet.column.Encoding
 import org.apache.parquet.format.Util
 import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData}
-import org.apache.parquet.io.{InputFile, SeekableInputStream}
 
 /**
  * How many values the dictionaries of a Parquet file have. The footer does not tell; the header of the dictionary does,
@@ -21,24 +22,28 @@ private[pyjoinopt] object ParquetDictionaries {
   private val Patience = TimeUnit.MILLISECONDS.toNanos(1000)
 
   /** For some of the row groups, the different values of a chunk. */
-  def read(file: InputFile, blocks: Seq[BlockMetaData]): Map[BlockMetaData, ColumnChunkMetaData => DistinctCount] = {
+  def read(
+      file: FileStatus,
+      conf: Configuration,
+      blocks: Seq[BlockMetaData]): Map[BlockMetaData, ColumnChunkMetaData => DistinctCount] = {
     val filled = blocks.filter(_.getRowCount > 0).toIndexedSeq
     val count = math.min(MostBlocks, filled.length)
     val chosen = (0 until count).map(i => filled((i.toLong * filled.length / count).toInt))
     val until = System.nanoTime + Patience
-    val stream = file.newStream()
+    // A buffer of the usual size would read a thousand times what is wanted.
+    val stream = file.getPath.getFileSystem(conf).open(file.getPath, HeaderBytes)
     try chosen.map { block =>
       val found = for {
         chunk <- block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).toList
         if chunk.getPath.size == 1 && System.nanoTime < until
-      } yield chunk.getPath -> Support.attempt(DistinctCount.unknown)(distinct(stream, file.getLength, chunk))
+      } yield chunk.getPath -> Support.attempt(DistinctCount.unknown)(distinct(stream, file.getLen, chunk))
       val byPath = found.toMap
       block -> ((chunk: ColumnChunkMetaData) => byPath.getOrElse(chunk.getPath, DistinctCount.unknown))
     }.toMap
     finally stream.close()
   }
 
-  private def distinct(stream: SeekableInputStream, length: Long, chunk: ColumnChunkMetaData): DistinctCount = {
+  private def distinct(stream: FSDataInputStream, length: Long, chunk: ColumnChunkMetaData): DistinctCount = {
     val statistics = chunk.getStatistics
     val nulls = if (statistics != null && statistics.isNumNullsSet) statistics.getNumNulls else 0L
     val offset = chunk.getDictionaryPageOffset
@@ -59,7 +64,7 @@ private[pyjoinopt] object ParquetDictionaries {
 
   /**
    * Whether all pages refer to the dictionary. Files without statistics of their pages tell it by the encodings that
-   * they list: beside the older name of the dictionary's encoding stands PLAIN only if the writer gave up the dictionary.
+   * they list: beside the older name of the dictionary's encoding PLAIN stands only if the writer gave it up.
    */
   private def isWhole(chunk: ColumnChunkMetaData): Boolean = {
     val pages = chunk.getEncodingStats

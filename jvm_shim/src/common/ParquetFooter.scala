@@ -21,12 +21,11 @@ import org.apache.parquet.schema.LogicalTypeAnnotation._
 private[pyjoinopt] object ParquetFooter {
 
   val read: (FileStatus, Configuration) => FileFooter = (file, conf) => {
-    val input = HadoopInputFile.fromStatus(file, conf)
-    val reader = ParquetFileReader.open(input)
+    val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, conf))
     val blocks =
       try reader.getFooter.getBlocks.toArray(Array.empty[BlockMetaData]).toList
       finally reader.close()
-    merge(blocks, Support.attempt(unread)(ParquetDictionaries.read(input, blocks)))
+    merge(blocks, Support.attempt(unread)(ParquetDictionaries.read(file, conf, blocks)))
   }
 
   private type Dictionaries = Map[BlockMetaData, ColumnChunkMetaData => DistinctCount]
