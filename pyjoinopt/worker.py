@@ -34,6 +34,9 @@ from pyjoinopt.report.record import JoinReport
 PROTOCOL = 1
 _HEAD = struct.Struct(">4sI")
 _MARK = b"PJO1"
+#: Reading files may take this part of the time that is left, and never longer than this (milliseconds).
+_SHARE = 0.6
+_LIMITS = {"deadlineMs": 2_000, "totalMs": 10_000}
 
 
 class Pipe:
@@ -68,13 +71,16 @@ class Pipe:
 class PipeGateway(AskingGateway):
     """Questions about the plan of one request, asked back over the pipe."""
 
-    def __init__(self, pipe: Pipe, request: int, export: Export) -> None:
+    def __init__(self, pipe: Pipe, request: int, export: Export, until: float) -> None:
         super().__init__(export)
         self._pipe = pipe
         self._request = request
+        self._until = until
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._pipe.write({"id": self._request, "question": request})
+        left = max(1, int(_SHARE * 1000 * (self._until - perf_counter())))
+        limits = {name: min(request.get(name, most), left) for name, most in _LIMITS.items()}
+        self._pipe.write({"id": self._request, "question": {**request, **limits}})
         told = self._pipe.read()
         if told is None:
             raise SystemExit(0)
@@ -99,7 +105,7 @@ def _plan(pipe: Pipe, number: int, request: dict[str, Any]) -> dict[str, Any]:
     try:
         export = decoded(request["export"])
         options = resolve(request["options"], export.conf)
-        gateway = PipeGateway(pipe, number, export)
+        gateway = PipeGateway(pipe, number, export, until=started + request["milliseconds"] / 1000)
         plan = optimizer.optimize(export, gateway, options, report, enter_subqueries=False)
         if plan is not export.root:
             edits = gateway.edits(plan)

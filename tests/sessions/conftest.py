@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,9 +94,12 @@ def pythons() -> tuple[str, str]:
 
 def planned(session: SparkSession, run: Callable[[], Any]) -> tuple[Any, list[pyjoinopt.JoinReport]]:
     """What `run` gives, and the reports of the plans that it made."""
-    before = len(pyjoinopt.last_reports(session))
+    numbered = "SELECT DISTINCT number, report FROM joinopt_report() WHERE number > {} ORDER BY number"
+    known = bridge_of(session).isPresent(session._jsparkSession)
+    before = [row.number for row in session.sql(numbered.format(-1)).collect()] if known else []
     result = run()
-    return result, pyjoinopt.last_reports(session)[before:]
+    after = session.sql(numbered.format(max(before, default=-1))).collect() if known else []
+    return result, [pyjoinopt.JoinReport.from_dict(json.loads(row.report)) for row in after]
 
 
 def orders(reports: list[pyjoinopt.JoinReport]) -> list[str]:

@@ -72,5 +72,6 @@ def test_tpcds_is_not_left_alone(tpcds_session: SparkSession) -> None:
     changed = 0
     for text in tpc.spark_queries("tpcds").values():
         _, reports = planned(tpcds_session, lambda text=text: tpcds_session.sql(f"EXPLAIN {text}").collect())
+        assert [report.error for report in reports if report.error] == []
         changed += any(report.changed for report in reports)
     assert changed >= 50

@@ -20,16 +20,18 @@ private[pyjoinopt] final class PlanningRequest(
   private val settings = WorkerSettings.of(session)
 
   def run(): LogicalPlan = session.withActive {
-    Workers.serving(session, settings) { (worker, deadline) =>
-      val exporter = new PlanExporter(session, query, optimizing = true, keep = isKept)
-      val text = exporter.run()
-      val handle = exporter.handle
-      try {
-        val answer = worker.ask(request(text, deadline), deadline)(question => statistics(handle, question))
+    val exporter = new PlanExporter(session, query, optimizing = true, keep = isKept)
+    val text = exporter.run()
+    val handle = exporter.handle
+    try {
+      val answered = Workers.serving(session, settings) { (worker, deadline) =>
+        worker.ask(request(text, deadline), deadline)(question => statistics(handle, question))
+      }
+      answered.fold(query) { answer =>
         Support.attempt(())(SessionReports.add(session, answer.path("report")))
         finished(handle, answer)
-      } finally Handles.release(handle)
-    }.getOrElse(query)
+      }
+    } finally Handles.release(handle)
   }
 
   private def isKept(join: Join): Boolean = hints.isKept(join) || (!everything && !hints.isToOptimize(join))

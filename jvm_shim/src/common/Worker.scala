@@ -28,6 +28,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
   private val out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream, 1 << 16))
   private val complaints = new Complaints(process.getErrorStream)
   @volatile private var late = false
+  @volatile private var talking = false
   private var last = 0L
 
   private def start(): Process = {
@@ -62,6 +63,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
   /** The answer to a request, a JSON object; questions on the way are answered by `tell`. */
   def ask(request: String, deadline: Deadline)(tell: JsonNode => String): JsonNode = {
     last += 1
+    talking = true
     val id = last
     guarded(deadline, "did not answer in time")(write(s"""{"id":$id,"request":$request}"""))
     var answer: JsonNode = null
@@ -80,10 +82,12 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
       } else if (frame.path("answer").isObject) answer = frame.get("answer")
       else throw unclear("it answered neither yes nor no")
     }
+    talking = false
     answer
   }
 
-  def isAlive: Boolean = !late && process.isAlive
+  /** Alive, and not in the middle of an answer that nobody waits for any more. */
+  def isReady: Boolean = !late && !talking && process.isAlive
 
   /** End the process and all that it started. */
   def kill(): Unit = {

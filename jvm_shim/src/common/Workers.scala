@@ -36,7 +36,7 @@ private[pyjoinopt] object Workers {
           case error: WorkerFailure =>
             pool.failed(worker)
             throw error
-          case error: Throwable => // the worker's answer was fine, what was made of it was not
+          case error: Throwable => // an interrupt, say: whoever cancels a query must not cost another its worker
             pool.giveBack(worker)
             throw error
         }
@@ -106,7 +106,7 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
     var found = Option.empty[Worker]
     while (found.isEmpty && !idle.isEmpty) {
       val worker = idle.pop()
-      if (worker.isAlive) found = Some(worker) else forget(worker)
+      if (worker.isReady) found = Some(worker) else forget(worker)
     }
     found
   }
@@ -142,7 +142,7 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
 
   def giveBack(worker: Worker): Unit = synchronized {
     failures = 0
-    if (closed || !worker.isAlive) forget(worker) else idle.push(worker)
+    if (closed || !worker.isReady) forget(worker) else idle.push(worker)
     notifyAll()
   }
 
