@@ -203,7 +203,10 @@ def _keys(
 
 
 def _with_implied(edges: list[Edge], owner: dict[int, int]) -> list[Edge]:
-    """Number the equality classes, and add transitive equalities between vertices that no edge connects yet."""
+    """Number the equality classes, and add transitive equalities between vertices that no edge of the class connects.
+
+    Each class counts in the estimate of a pair, so each has to be tested when the pair is joined.
+    """
     member: dict[int, list[Expression]] = {}
     for edge in edges:
         for left, right in _equated(edge):
@@ -218,15 +221,14 @@ def _with_implied(edges: list[Edge], owner: dict[int, int]) -> list[Edge]:
     for edge in edges:
         equated = _equated(edge)
         numbered.append(replace(edge, equality_class=number[_bit(equated[0][0])]) if equated else edge)
-    pairs = (e.relations for e in numbered if e.predicate is not TRUE)
-    connected = {pair for pair in pairs if pair.bit_count() == 2}
+    connected = {(e.relations, e.equality_class) for e in numbered}
     implied: list[Edge] = []
     for i, columns in enumerate(classes):
         for left, right in combinations(columns, 2):
             a_side, b_side = _reads(left, owner), _reads(right, owner)
             both = a_side | b_side
-            if both.bit_count() == 2 and both not in connected and len(implied) < _MOST_IMPLIED:
-                connected.add(both)
+            if both.bit_count() == 2 and (both, i) not in connected and len(implied) < _MOST_IMPLIED:
+                connected.add((both, i))
                 predicate = call("EqualTo", _plain(left), _plain(right))
                 implied.append(Edge(predicate, both, both, ((a_side, left), (b_side, right)), True, i))
     return numbered + implied

@@ -233,3 +233,14 @@ def test_aggregates_separate_groups(w, abc):
     below = Join(a, b, INNER, w("a1 = b1"))
     grouped = Aggregate((w("a1"),), (w("a1"),), below, (w.attribute("a1"),))
     assert sorted(len(r.items) for r in regions(Join(grouped, c, INNER, w("a1 = c1")))) == [2, 2]
+
+
+def test_each_class_that_ties_two_relations_is_tested_when_they_meet(w: Letters, abc: tuple[LogicalPlan, ...]) -> None:
+    """a and c share two classes through b; joined first, they must not be joined on one of them alone."""
+    a, b, c = abc
+    plan = Join(Join(a, b, INNER, w("a1 = b1 and a2 = b2")), c, INNER, w("b1 = c1 and b2 = c2"))
+    graph, _, region = graph_of(plan)
+    emitted = emit(graph, joined(joined(leaf(0), leaf(2)), leaf(1)), region)
+    inner = emitted.children[0]
+    assert isinstance(inner, Join) and inner.condition is not None
+    assert sorted(map(describe, conjuncts(inner.condition))) == ["(a1 = c1)", "(a2 = c2)"]
