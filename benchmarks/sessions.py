@@ -38,7 +38,8 @@ def main() -> int:
         times(spark, df, False, ROUNDS)
         off, off_best = times(spark, df, False, ROUNDS)
         on, on_best = times(spark, df, True, ROUNDS)
-        print(f"{name:33} {on - off:8.1f} ms more than {off:.1f} ms (medians of {ROUNDS}; best {on_best - off_best:.1f} ms)")
+        best = f"best {on_best - off_best:.1f} ms"
+        print(f"{name:33} {on - off:8.1f} ms more than {off:.1f} ms (medians of {ROUNDS}; {best})")
     nanos = bridge_of(spark).ruleNanos(spark._jsparkSession, two._jdf, 10_000)
     print(f"the rule itself on the fast path  {nanos / 1e6:8.4f} ms")
     spark.stop()
