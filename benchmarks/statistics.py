@@ -1,11 +1,14 @@
 """What it costs to know how many rows: seconds and bytes for the TPC-DS tables, by source, first and second session.
 
-    python -m benchmarks.statistics [--scale 0.1] [--repeat 5]
+    python -m benchmarks.statistics [--scale 0.1] [--repeat 5] [--analyze]
 
 Each source is asked about all tables at once, as for a query that reads all of them. "First" is with an empty store and
 a JVM that has opened no file yet, "again" the same session, "second" what another session pays: it opens the store, and
 no file. The target is 5 ms a table in a second session. Spark's own listing of the files is not counted: it was made
 when the DataFrame was.
+
+Samples are drawn for a plan that filters each table by a pattern on its first text column (or else a sum of two of its
+numbers), with all the time they take. "One" is the largest table alone, in a JVM that has drawn no sample before.
 """
 
 from __future__ import annotations
@@ -20,10 +23,15 @@ from typing import Any
 # Instead of this folder, in which a `statistics` would hide Python's own.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+import pyjoinopt
 from benchmarks.common import machine, session
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.plan.tree import post_order
+from pyjoinopt.rules.batches import normalise
 from pyjoinopt.statistics.leaves import LeafStatistics
+from pyjoinopt.statistics.plans import PlanEstimates
+from pyjoinopt.statistics.samples import Samples
 from pyjoinopt.statistics.store import Store
 from tests.support import tpc
 
@@ -51,6 +59,67 @@ def gather(df: Any, option: str, store: Store | None) -> tuple[float, int, int, 
         leaves = [node for node in gateway.export.nodes if not node.children]
         known = LeafStatistics(ask, leaves, option, gateway.export.nodes, store).known()
         return (perf_counter() - started) * 1000, ask.bytes, ask.questions, known
+
+
+class AskedSamples:
+    """The same for samples, which are waited for."""
+
+    def __init__(self, gateway: Py4jGateway) -> None:
+        self._gateway = gateway
+        self.bytes = 0
+        self.kept = 0
+
+    def __call__(self, relations: Any, **request: Any) -> list[dict[str, Any]]:
+        answers = self._gateway.samples(relations, **request, deadlineMs=120_000)
+        self.bytes += sum(int(answer.get("read", 0)) for answer in answers)
+        self.kept += sum(len(answer.get("blob", "")) * 3 // 4 for answer in answers)
+        return answers
+
+
+def draw(df: Any, store: Store) -> tuple[float, int, int, int]:
+    """Milliseconds to know the filters of a plan from samples, bytes read, bytes remembered, and how many tables."""
+    with Py4jGateway(bridge_for(df), df._jdf) as gateway:
+        nodes = gateway.export.nodes
+        known = LeafStatistics(gateway.statistics, [n for n in nodes if not n.children], "auto", nodes, store)
+        known.known()
+        ask = AskedSamples(gateway)
+        estimates = PlanEstimates(known, nodes, Samples(ask, known.relation, store))
+        plan = normalise(gateway.export.root)
+        started = perf_counter()
+        estimates.look(plan)
+        milliseconds = (perf_counter() - started) * 1000
+        sampled = sum("sample" in estimates(node).source for node in post_order(plan) if node.kind == "Filter")
+        return milliseconds, ask.bytes, ask.kept, sampled
+
+
+def filtered(spark: Any, path: Path, format: str) -> Any:
+    """A table with a filter that arithmetic cannot judge."""
+    table = spark.read.format(format).load(str(path))
+    text = next((name for name, kind in table.dtypes if kind == "string"), None)
+    numbers = [name for name, kind in table.dtypes if kind.startswith(("int", "bigint", "decimal", "double"))]
+    return table.where(f"{text} like '%a%'" if text else f"{numbers[0]} + {numbers[-1]} > 10").selectExpr("1 as one")
+
+
+def show_samples(name: str, df: Any, path: Path, repeat: int) -> None:
+    """One line of the table of samples."""
+    bridge_for(df).forgetSamples()
+    first, read, kept, sampled = draw(df, Store(path))
+    again = min(draw(df, Store(path))[0] for _ in range(repeat))
+    second = []
+    for _ in range(repeat):
+        bridge_for(df).forgetSamples()
+        milliseconds, reread, _, _ = draw(df, Store(path))
+        second.append(milliseconds)
+        assert reread == 0, "a second session reads no file"
+    middle = sorted(second)[len(second) // 2]
+    print(f"{name:<19} {sampled:6d} {first:9.1f} {read:10d} {kept:9d} {again:9.1f} {middle:10.1f}")
+
+
+def all_filtered(spark: Any, folder: Path, format: str) -> Any:
+    one, *others = [filtered(spark, path, format) for path in sorted(folder.iterdir())]
+    for other in others:
+        one = one.unionAll(other)
+    return one
 
 
 def all_tables(spark: Any, folder: Path, format: str) -> Any:
@@ -98,6 +167,7 @@ def main() -> None:
         print(f"{count} tables, {size / 1e6:.1f} MB as Parquet")
         bridge_for(spark.range(1))
         spark.range(1).optimize_joins()
+        largest = max(parquet.iterdir(), key=lambda path: path.stat().st_size)
         plans = [("footers", "parquet", "footers", all_tables(spark, parquet, "parquet"))]
         for format, name in (("orc", "footers"), ("csv", "auto")):
             folder = as_format(spark, parquet, format, Path(scratch))
@@ -123,6 +193,24 @@ def main() -> None:
             middle = sorted(second)[len(second) // 2]
             figures = f"{first:9.1f} {read:9d} {again:9.1f} {middle:10.1f} {middle / count:8.2f}"
             print(f"{source_name:<10} {format:<8} {figures}   {', '.join(sorted(names))}")
+        print("samples             tables  first ms      bytes      kept  again ms  second ms")
+        for name, df in (
+            (f"one, {largest.stem}", filtered(spark, largest, "parquet")),
+            ("all, parquet", all_filtered(spark, parquet, "parquet")),
+            ("all, orc", all_filtered(spark, Path(scratch, "orc"), "orc")),
+            ("all, csv", all_filtered(spark, Path(scratch, "csv"), "csv")),
+        ):
+            show_samples(name, df, Path(scratch, f"samples-{name}.sqlite"), arguments.repeat)
+        if arguments.analyze:
+            path = Path(scratch, "analyze.sqlite")
+            started = perf_counter()
+            for file in parquet.iterdir():
+                spark.read.parquet(str(file)).createOrReplaceTempView(file.stem)
+            names = sorted(file.stem for file in parquet.iterdir())
+            done = pyjoinopt.analyze(spark, names, store=str(path), progress=False)
+            kept = path.stat().st_size / 1e6
+            seconds = perf_counter() - started
+            print(f"pyjoinopt.analyze: {len(done)} tables, all columns, {seconds:.1f} s, a store of {kept:.1f} MB")
         spark.stop()
 
 

@@ -9,9 +9,11 @@ Example:
 from pyjoinopt import rules, statistics
 from pyjoinopt._version import __version__
 from pyjoinopt.api import attach, explain_joins, join_report, optimize_joins
+from pyjoinopt.comparison import Comparison, compare
 from pyjoinopt.errors import (
     BridgeError,
     JavaNotFoundError,
+    NotRunError,
     PyJoinOptError,
     RefusedError,
     SessionError,
@@ -19,13 +21,16 @@ from pyjoinopt.errors import (
     UnsupportedDataFrameError,
     UnsupportedSparkError,
 )  # fmt: skip
+from pyjoinopt.gathering import Analysed, analyze
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.report.trace import RuleTrace
+from pyjoinopt.sessions import configure, disable, enable, is_enabled, last_reports
 
 attach()
 
 __all__ = [
-    "BridgeError", "JavaNotFoundError", "JoinReport", "PyJoinOptError", "RefusedError", "RuleTrace", "SessionError",
-    "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError", "__version__", "explain_joins", "join_report",
-    "optimize_joins", "rules", "statistics",
+    "Analysed", "BridgeError", "Comparison", "JavaNotFoundError", "JoinReport", "NotRunError", "PyJoinOptError",
+    "RefusedError", "RuleTrace", "SessionError", "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError",
+    "__version__", "analyze", "compare", "configure", "disable", "enable", "explain_joins", "is_enabled",
+    "join_report", "last_reports", "optimize_joins", "rules", "statistics",
 ]  # fmt: skip

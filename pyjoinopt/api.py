@@ -7,6 +7,7 @@ is returned. Two kinds of error do reach the caller: bad arguments, always, and 
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sys
 from difflib import get_close_matches
@@ -14,6 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pyjoinopt import observe, optimizer
+from pyjoinopt.bridge import connect
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.config import Options, check_keywords, resolve
@@ -38,12 +40,14 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
     with the originals still resolve. If nothing can be gained, `df` itself is returned. Planning starts no Spark job.
 
     Args:
-        df: a classic (not Connect) DataFrame.
-        **options: `strategy`, `hints`, `cost`, `statistics`, `store`, `feedback`, `strict`, `pair_budget`; see
-            `pyjoinopt.config.OPTIONS`. Each is also a session key `spark.pyjoinopt.*`; the keyword wins.
+        df: a DataFrame. For one of Spark Connect the server does the work when it plans the query: what is returned
+            is `df` with the hint OPTIMIZE_JOINS, and only `strategy` can be given.
+        **options: `strategy`, `hints`, `cost`, `statistics`, `store`, `feedback`, `strict`, `pair_budget`,
+            `search_seconds`; see `pyjoinopt.config.OPTIONS`. Each is also a session key `spark.pyjoinopt.*`; the
+            keyword wins.
 
     Returns:
-        A DataFrame; its attribute `_pyjoinopt_report` is the `JoinReport` of this call.
+        A DataFrame; its attribute `_pyjoinopt_report` is the `JoinReport` of this call (not on Spark Connect).
 
     Raises:
         ValueError, TypeError: an unknown option, or a value that is not allowed.
@@ -54,6 +58,8 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
         >>> fast = slow.optimize_joins()                       # doctest: +SKIP
         >>> fast = slow.transform(pyjoinopt.optimize_joins)    # doctest: +SKIP
     """
+    if connect.is_connect(df):
+        return connect.hinted(df, check_keywords(options))
     result, report = _run(df, options)
     result._pyjoinopt_report = report
     return result
@@ -66,6 +72,9 @@ def join_report(df: DataFrame, **options: Any) -> JoinReport:
         >>> report = pyjoinopt.join_report(df)     # doctest: +SKIP
         >>> report.changed, report.groups[0].order_after, report.refusals    # doctest: +SKIP
     """
+    if connect.is_connect(df):
+        told = connect.report_of(connect.hinted(df, check_keywords(options)))
+        return JoinReport() if told is None else JoinReport.from_dict(told)
     return _run(df, options)[1]
 
 
@@ -181,7 +190,12 @@ def _give_up(report: JoinReport, error: Exception) -> None:
 
 
 def attach() -> None:
-    """Give `pyspark.sql.DataFrame` the methods `optimize_joins` and `explain_joins`, if pyspark is there."""
+    """Give `pyspark.sql.DataFrame` the methods `optimize_joins` and `explain_joins`, if pyspark is there.
+
+    With `PYJOINOPT_ATTACH=off` in the environment nothing is done, and pyspark is not imported.
+    """
+    if os.environ.get("PYJOINOPT_ATTACH") == "off":
+        return
     try:
         import pyspark
         from pyspark.sql import DataFrame

@@ -69,14 +69,15 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "statistics", PREFIX + "statistics", "auto", ("auto", "catalog", "footers", "full", "none"),
-        "Where row counts come from: 'auto' takes the catalog's, else what is in memory, else file footers, else file "
-        "sizes; 'full' also everything that was gathered earlier; 'catalog' and 'footers' use that source and nothing "
-        "else; 'none' uses sizes only.",
+        "Where row counts come from: 'auto' takes what pyjoinopt.analyze gathered, else the catalog's, else what is in "
+        "memory, else file footers, else file sizes, and counts filters over samples, for which it reads a few row "
+        "groups; 'full' samples every filtered relation and waits for it; 'catalog' and 'footers' use that source and "
+        "nothing else; 'none' uses sizes only.",
     ),
     Option(
         "store", PREFIX + "store", "auto", None,
         "The file in which statistics are remembered; 'auto' is one in the user's cache folder (or where "
-        "PYJOINOPT_STORE says), 'off' remembers nothing.",
+        "PYJOINOPT_STORE says), 'off' remembers nothing. It holds samples, thus values of the tables' rows.",
     ),
     Option(
         "feedback", PREFIX + "feedback", False, None,
@@ -89,10 +90,24 @@ OPTIONS: tuple[Option, ...] = (
         "optimised at all (streaming, a command). Meant for tests.",
     ),
     Option(
-        "pair_budget", PREFIX + "pairBudget", 20_000, None,
-        "How many pairs of sub-plans the exact search may look at before the greedy one takes over.",
+        "pair_budget", PREFIX + "pairBudget", 25_000, None,
+        "How many pairs of sub-plans the exact search may look at before cheaper searches take over.",
+    ),
+    Option(
+        "search_seconds", PREFIX + "searchSeconds", 10, None,
+        "How many seconds the search for the order of one join group may take before it ends with what it has.",
     ),
 )  # fmt: skip
+
+#: Keys of whole sessions, which are no options of a call: the JVM reads them. Key, default, help.
+SESSION_KEYS: tuple[tuple[str, str, str], ...] = (
+    (PREFIX + "enabled", "true", "Whether the queries of the session are optimised. Without the extension: false."),
+    (PREFIX + "python", "PySpark's", "The Python that runs the workers; it needs to have this package's dependencies."),
+    (PREFIX + "pythonpath", "the jar's", "Where the workers find this package, if that Python does not have it."),
+    (PREFIX + "timeout", "2s", "How long a query waits for its order before it is planned as written."),
+    (PREFIX + "startTimeout", "20s", "How long the first query waits for a worker to start."),
+    (PREFIX + "workers", "2", "How many worker processes there may be. The second starts when the first is busy."),
+)
 
 _BY_NAME = {option.name: option for option in OPTIONS}
 _BY_KEY = {option.key: option for option in OPTIONS}
@@ -109,7 +124,8 @@ class Options:
     store: str = "auto"
     feedback: bool = False
     strict: bool = False
-    pair_budget: int = 20_000
+    pair_budget: int = 25_000
+    search_seconds: int = 10
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +140,7 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     >>> check_keywords({"stratgy": "auto"})
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, cost, statistics, \
-store, feedback, strict, pair_budget
+store, feedback, strict, pair_budget, search_seconds
     """
     checked = {}
     for name, value in keywords.items():
@@ -142,7 +158,7 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, cost='c_out', statistics='auto', store='auto', feedback=False, \
-strict=False, pair_budget=20000)
+strict=False, pair_budget=25000, search_seconds=10)
     """
     chosen = {}
     for key, text in conf.items():

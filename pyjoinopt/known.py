@@ -6,8 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.bridge.gateway import Py4jGateway
-from pyjoinopt.bridge.shim import bridge_for, session_setting
+from pyjoinopt.bridge.shim import bridge_for, forget_samples, session_setting
 from pyjoinopt.config import PREFIX, Options, resolve
+from pyjoinopt.statistics import analysis
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.store import open_store
 
@@ -44,11 +45,15 @@ def forget(df: DataFrame | None = None, **options: Any) -> None:
         store = open_store(resolve(options, session_setting(PREFIX + "store")).store)
         if store is not None:
             store.forget()
+        analysis.forget()
+        forget_samples()
         return
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         known, chosen = _leaves(gateway, options)
         store = open_store(chosen.store)
         files = [relation.files for relation in known.relations() if relation.files is not None]
+        gateway.forget_samples()
+    analysis.forget(files)
     if store is not None:
         store.forget(files)
 

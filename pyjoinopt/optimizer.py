@@ -19,12 +19,21 @@ from pyjoinopt.rules.batches import normalise
 from pyjoinopt.statistics.feedback import LEARNED, Memory, Watch
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.plans import PlanEstimates
+from pyjoinopt.statistics.samples import Samples
 from pyjoinopt.statistics.store import open_store
 from pyjoinopt.twins import heuristic_order, spark_order
 
+#: Settings of `statistics` that use more than one source.
+_SAMPLED = frozenset({"auto", "full"})
+
 
 def optimize(
-    export: Export, gateway: Gateway, options: Options, report: JoinReport, watches: list[Watch] | None = None
+    export: Export,
+    gateway: Gateway,
+    options: Options,
+    report: JoinReport,
+    watches: list[Watch] | None = None,
+    enter_subqueries: bool = True,
 ) -> LogicalPlan:
     """The better plan; the very root of the export if nothing is to be changed.
 
@@ -34,6 +43,7 @@ def optimize(
         options: of this call.
         report: filled with what was done.
         watches: filled with the join groups, to be known again when they have run.
+        enter_subqueries: also optimise the plans inside expressions; Spark's optimizer brings those one by one.
     """
     report.strategy = options.strategy
     refusal = why_not_at_all(export)
@@ -42,7 +52,7 @@ def optimize(
         return export.root
     if not any(isinstance(node, Join) for node in export.nodes):
         return export.root
-    road = _Road(export, gateway, options, report)
+    road = _Road(export, gateway, options, report, enter_subqueries)
     plan = road.travel(export.root)
     if watches is not None:
         watches += road.memory.watches
@@ -63,24 +73,32 @@ def why_not_at_all(export: Export) -> str | None:
 
 
 class _Road:
-    def __init__(self, export: Export, gateway: Gateway, options: Options, report: JoinReport) -> None:
+    def __init__(
+        self, export: Export, gateway: Gateway, options: Options, report: JoinReport, enter_subqueries: bool
+    ) -> None:
         self.export = export
         self.gateway = gateway
         self.options = options
         self.report = report
+        self.enter_subqueries = enter_subqueries
         leaves = [node for node in export.nodes if not node.children or node.cached]
         store = open_store(options.store) if options.statistics != "none" else None
         known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store)
-        self.estimates = PlanEstimates(known, export.nodes)
+        sampled = options.statistics in _SAMPLED and options.strategy in ("auto", "none")  # the twins know no samples
+        samples = Samples(gateway.samples, known.relation, store, options.statistics == "full") if sampled else None
+        self.estimates = PlanEstimates(known, export.nodes, samples)
         self.memory = Memory(known.identity, store if options.statistics in LEARNED else None)
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
         """One whole plan, the plans of its subqueries first, each on the same road."""
-        root = map_subqueries(root, self.travel)
+        if self.enter_subqueries:
+            root = map_subqueries(root, self.travel)
         if not any(isinstance(node, Join) for node in post_order(root)):
             return root
         eliminated = len(self.report.eliminated_outer_joins)
         plan = normalise(root, self.export.filters_null, self.report.eliminated_outer_joins)
+        self.estimates.define(post_order(plan))
+        self.estimates.look(plan)
         ordered = self.order(plan)
         hinted = self.give_hints(ordered)
         if hinted is plan and len(self.report.eliminated_outer_joins) == eliminated:
@@ -89,7 +107,8 @@ class _Road:
 
     def order(self, plan: LogicalPlan) -> LogicalPlan:
         cost = cost_model(self.options.cost, self.export.conf)
-        reorderer = Reorderer(self.estimates, cost, self.options.pair_budget, self.report, self.memory)
+        budget, seconds = self.options.pair_budget, self.options.search_seconds
+        reorderer = Reorderer(self.estimates, cost, budget, self.report, self.memory, seconds)
         match self.options.strategy:
             case "spark":
                 return spark_order(plan, self.gateway.catalyst_statistics, self.export.conf, reorderer)

@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from pyjoinopt.cost import CostModel
-from pyjoinopt.joins.edges import build_graph, vertex_names
+from pyjoinopt.joins.edges import build_graph, relation_name, vertex_names
 from pyjoinopt.joins.emit import emit, join_predicates
 from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import cost_of, search
+from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import describe, reference
+from pyjoinopt.plan.keys import DistinctKeys
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport, RelationReport
@@ -44,6 +46,7 @@ class Reorderer:
         budget: pairs that the exact search may look at, a group.
         report: filled with one entry a group of three relations or more, and with refusals.
         memory: what was counted when these groups ran before; told which groups there are.
+        seconds: how long the search for one group's order may take.
     """
 
     estimate: Estimate
@@ -51,6 +54,7 @@ class Reorderer:
     budget: int
     report: JoinReport
     memory: Memory
+    seconds: float = math.inf
 
     def apply(self, root: LogicalPlan) -> LogicalPlan:
         """The plan with its groups in the best order found; `root` itself if none changed."""
@@ -61,21 +65,40 @@ class Reorderer:
         nodes = list(post_order(root))
         ordered_for = _parents_that_read_positions(nodes, root)
         needed = needed_columns(root)
+        read: dict[int, int] = {}
+        for node in nodes:
+            for child in node.children:
+                read[id(child)] = read.get(id(child), 0) | node.references
+        keys = DistinctKeys()
         done: dict[int, LogicalPlan] = {}
         for node in nodes:
             region = groups.get(id(node))
             plan = None
             if region is not None and len(region.items) > 2:
-                plan = self._order(region, done, needed[id(node)], restore=id(node) in ordered_for)
+                restore = id(node) in ordered_for
+                if not restore and not region.hidden:
+                    region = self._without_unread(region, read[id(node)], keys)
+                region = with_freed_semi_joins(region, keys)
+                smaller = len(region.items) < len(groups[id(node)].items)
+                plan = self._order(region, done, needed[id(node)], restore, smaller)
             if plan is None:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             done[id(node)] = plan
         return done[id(root)]
 
+    def _without_unread(self, region: Region, read: int, keys: DistinctKeys) -> Region:
+        """The region without left joins that make no difference, which the report is told of."""
+        smaller, gone = without_unread(region, read, keys)
+        for left, right in gone:
+            names = relation_name(region.items[left].plan), relation_name(region.items[right].plan)
+            why = f"dropped: no column of {names[1]} is read, and it has one row per join key"
+            self.report.eliminated_outer_joins.append(f"left join of {names[0]} and {names[1]} {why}")
+        return smaller
+
     def _order(
-        self, region: Region, done: dict[int, LogicalPlan], needed: int, restore: bool
+        self, region: Region, done: dict[int, LogicalPlan], needed: int, restore: bool, smaller: bool
     ) -> LogicalPlan | None:
-        """The group in a cheaper order; None to leave it as written."""
+        """The group in a cheaper order, or as written if it is `smaller`; None to leave it as it is."""
         started = perf_counter()
         plans = {id(item.plan): done[id(item.plan)] for item in region.items.values()}
         graph, written = build_graph(region, plans)
@@ -87,12 +110,14 @@ class Reorderer:
         estimates = GraphEstimates(graph, statistics, needed)
         estimates.correct(counted)
         before = cost_of(written, estimates, self.cost)
-        found = search(graph, estimates, self.cost, self.budget)
-        allowed = all(graph.allows(node.relations) for node in found.tree.post_order())
-        changed = allowed and found.cost < before * _MARGIN
-        tree = found.tree if changed else written
+        ends = perf_counter() + self.seconds
+        found = search(graph, estimates, self.cost, self.budget, written, stop=lambda: perf_counter() > ends)
+        allowed = graph.allows_order(written) and graph.allows_order(found.tree)
+        cheaper = allowed and found.cost < before * _MARGIN
+        tree = found.tree if cheaper else written
+        changed = cheaper or smaller
         seconds = perf_counter() - started
-        after = found.cost if changed else before
+        after = found.cost if cheaper else before
         made = {n.relations: estimates.rows(n.relations) for order in (written, tree) for n in order.post_order()}
         self.memory.watch(graph, graph.names, made)
         self.report.groups.append(
@@ -147,7 +172,7 @@ def joins_report(
                 bound=_proved(estimates.upper_bound(both)),
                 source=weakest(statistics[v] for v in vertices(both)),
                 cost=cost.join(estimates.size(left), estimates.size(right), estimates.size(both)),
-                sign=graph.signs.get(right, "⋈"),
+                sign=graph.sign(left, right),
                 left=number[left],
                 right=number[right],
             )
@@ -181,8 +206,8 @@ def group_report(
     return GroupReport(
         relations=tuple(relations),
         predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
-        order_before=written.show(graph.names, graph.signs),
-        order_after=tree.show(graph.names, graph.signs),
+        order_before=written.show(graph.names, graph.sign),
+        order_after=tree.show(graph.names, graph.sign),
         estimated_rows=joins_of(tree),
         cost_before=cost_before,
         cost_after=cost_after,

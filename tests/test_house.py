@@ -21,6 +21,7 @@ ALLOWED = {
     "statistics": {"plan"},
     "statistics/__init__": {"statistics", "known"},  # the room's front door for users
     "known": {"statistics", "bridge", "config"},
+    "gathering": {"statistics", "bridge", "config", "errors", "plan"},
     "cost": {"statistics", "plan"},
     "rules": {"plan", "statistics"},
     "rules/__init__": {"rule_by_rule"},  # the room's front door for users
@@ -35,9 +36,12 @@ ALLOWED = {
     },
     "observe": {"statistics", "report", "errors", "bridge"},
     "api": {"optimizer", "observe", "bridge", "config", "errors", "report", "statistics"},
+    "sessions": {"bridge", "config", "report", "errors"},
+    "worker": {"optimizer", "bridge", "config", "errors", "report", "_version"},
     "doctor": {"api", "bridge", "errors", "_version", ""},
     "__main__": {"doctor", "bridge", "errors", "_version", "", "config"},
-    "__init__": {"api", "errors", "report", "rules", "statistics", "_version"},
+    "comparison": {"api", "bridge", "report"},
+    "__init__": {"api", "comparison", "errors", "gathering", "report", "rules", "sessions", "statistics", "_version"},
 }  # fmt: skip
 
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if "jvm_shim" not in p.parts)

@@ -1,7 +1,7 @@
-"""What the optimizer may ask of the JVM, as a small protocol, and its py4j implementation.
+"""What the optimizer may ask of the JVM, as a small protocol, and its implementation over py4j.
 
 The optimizer never sees py4j: it is handed a `Gateway` for one plan. A worker process that serves a JVM over pipes
-implements the same protocol.
+implements the same protocol (`pyjoinopt/worker.py`).
 """
 
 from __future__ import annotations
@@ -29,18 +29,76 @@ class Gateway(Protocol):
         """
         ...
 
+    def samples(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
+        """Which rows of the relations' samples fulfil which predicates, in the protocol's JSON form.
+
+        Args:
+            relations: for each `node`, `id` and `schema` (its files), `columns` (attribute numbers), `predicates`
+                (expressions), and perhaps `blob` (a sample that was remembered) and `read` (open files if need be).
+            **request: `give` (hand out samples that are not remembered yet), `rows`, `pieces`, `maxBytes`,
+                `maxValues`, `deadlineMs`, `evaluateMs`.
+
+        Returns:
+            For each `hits` (bits as hexadecimal text, the first row lowest; None where nobody can tell), `rows`,
+            `complete`, perhaps `blob`; or `missing`.
+        """
+        ...
+
     def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
         """Catalyst's own statistics (cost-based mode on) of plans that need not exist in the JVM yet."""
         ...
 
 
-class Py4jGateway:
+class AskingGateway:
+    """The protocol over any way to ask: a subclass says how one question is asked.
+
+    A question that names `relations` is one about samples, every other about statistics.
+    """
+
+    def __init__(self, export: Export) -> None:
+        self.export = export
+
+    def statistics(self, leaves: list[LogicalPlan], source: str, **request: Any) -> dict[int, dict[str, Any]]:
+        numbers = [leaf.number for leaf in leaves if leaf.number is not None]
+        answer = self._ask({"nodes": numbers, "source": source, **request})
+        return {int(number): entry for number, entry in answer["nodes"].items()}
+
+    def samples(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
+        edits = Edits()
+        asked = [{**one, "predicates": [edits.expression(e) for e in one["predicates"]]} for one in relations]
+        return list(self._ask({**request, "relations": asked, "exprs": edits.expressions})["relations"])
+
+    def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
+        edits = Edits()
+        references = [edits.plan(plan) for plan in plans]
+        request = {"nodes": [], "source": "catalyst", "plans": references}
+        answer = self._ask({**request, "exprs": edits.expressions, "edits": edits.nodes})
+        return list(answer["plans"])
+
+    def edits(self, plan: LogicalPlan, may_widen: bool = False) -> dict[str, Any]:
+        """The message that turns the exported plan into this one.
+
+        Args:
+            plan: what the original became.
+            may_widen: whether a column may be nullable that was not.
+        """
+        edits = Edits()
+        message = edits.message(edits.plan(plan), restore=self.export.root.number)
+        if may_widen:
+            message["mayWiden"] = True
+        return message
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class Py4jGateway(AskingGateway):
     """One exported plan in a live driver; use it as a context manager so that the JVM lets go of the plan."""
 
     def __init__(self, shim: Any, jdf: Any) -> None:
         self._shim = shim
         try:
-            self.export: Export = decode(shim.export(jdf, "{}"))
+            super().__init__(decode(shim.export(jdf, "{}")))
         except Exception as error:
             raise _readable(error, "exporting the plan") from error
 
@@ -53,39 +111,49 @@ class Py4jGateway:
         except Exception:  # the session may have stopped meanwhile; nothing is left to release then
             pass
 
-    def statistics(self, leaves: list[LogicalPlan], source: str, **request: Any) -> dict[int, dict[str, Any]]:
-        numbers = [leaf.number for leaf in leaves if leaf.number is not None]
-        answer = self._ask({"nodes": numbers, "source": source, **request})
-        return {int(number): entry for number, entry in answer["nodes"].items()}
-
-    def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
-        edits = Edits()
-        references = [edits.plan(plan) for plan in plans]
-        request = {"nodes": [], "source": "catalyst", "plans": references}
-        answer = self._ask({**request, "exprs": edits.expressions, "edits": edits.nodes})
-        return list(answer["plans"])
-
     def rebuild(self, plan: LogicalPlan, may_widen: bool = False) -> Any:
-        """The JVM Dataset of a plan; checked there against the original's output.
-
-        Args:
-            plan: what the original became.
-            may_widen: whether a column may be nullable that was not.
-        """
-        edits = Edits()
-        root = edits.plan(plan)
-        original = self.export.root
-        message = edits.message(root, restore=original.number)
-        if may_widen:
-            message["mayWiden"] = True
+        """The JVM Dataset of a plan; checked there against the original's output."""
+        message = self.edits(plan, may_widen)
         try:
             return self._shim.rebuild(self.export.handle, json.dumps(message))
         except Exception as error:
             raise _readable(error, "rebuilding the plan") from error
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def start_analysis(self, leaf: LogicalPlan, **request: Any) -> int:
+        """Begin to analyse a relation with a Spark job.
+
+        Args:
+            leaf: a node of the export.
+            **request: `columns` (attribute numbers), `rows` (to sample), `expected` (rows, roughly), `give` (hand out
+                the sample), `description` (of the job).
+
+        Returns:
+            The number by which to ask for it.
+        """
         try:
-            return dict(json.loads(self._shim.statistics(self.export.handle, json.dumps(request))))
+            return int(self._shim.startAnalysis(self.export.handle, json.dumps({"node": leaf.number, **request})))
+        except Exception as error:
+            raise _readable(error, "beginning an analysis") from error
+
+    def analysis(self, number: int) -> dict[str, Any]:
+        """How far an analysis is: `completed` and `tasks`; at the end once `result`, or `error`."""
+        try:
+            return dict(json.loads(self._shim.analysis(number)))
+        except Exception as error:
+            raise _readable(error, "analysing a relation") from error
+
+    def cancel_analysis(self, number: int) -> None:
+        """End an analysis and its Spark job."""
+        self._shim.cancelAnalysis(number)
+
+    def forget_samples(self) -> None:
+        """Forget the samples that the JVM holds."""
+        self._shim.forgetSamples()
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        asked = self._shim.samples if "relations" in request else self._shim.statistics
+        try:
+            return dict(json.loads(asked(self.export.handle, json.dumps(request))))
         except Exception as error:
             raise _readable(error, "reading statistics") from error
 

@@ -30,12 +30,23 @@ def bridge_for(df: Any) -> Any:
         SessionError: its session was stopped.
         ShimError: the shim cannot be loaded.
     """
+    return bridge_of(_session_of(df))
+
+
+def bridge_of(session: Any) -> Any:
+    """The shim in the JVM of this session.
+
+    Raises:
+        UnsupportedDataFrameError: a Spark Connect session, or no session at all.
+        SessionError: it was stopped.
+        ShimError: the shim cannot be loaded.
+    """
     global _loaded
-    session = _classic_session(df)
+    _check_classic(session)
     context = session.sparkContext
     gateway = context._gateway
     if context._jsc is None or gateway is None or context._jsc.sc().isStopped():
-        raise SessionError("the Spark session of this DataFrame was stopped; start one and build the DataFrame again")
+        raise SessionError("this Spark session was stopped; start one and build its DataFrames again")
     _answer_at_once(gateway)
     with _lock:
         if _loaded is None or _loaded[0] is not gateway:
@@ -47,6 +58,15 @@ def forget() -> None:
     """Drop what is remembered of the last JVM."""
     global _loaded
     _loaded = None
+
+
+def forget_samples() -> None:
+    """Let the last JVM forget the samples that it holds, if it still runs."""
+    if _loaded is not None:
+        try:
+            _loaded[1].forgetSamples()
+        except Exception as error:
+            _log.debug("the JVM has gone, and its samples with it: %s", error)
 
 
 def session_setting(key: str) -> dict[str, str]:
@@ -78,13 +98,19 @@ def _answer_at_once(gateway: Any) -> None:
         _log.debug("py4j answers stay delayed: %s", error)
 
 
-def _classic_session(df: Any) -> Any:
-    module = type(df).__module__
-    if module.startswith("pyspark.sql.connect"):
+def _check_classic(of: Any) -> None:
+    if type(of).__module__.startswith("pyspark.sql.connect"):
         raise UnsupportedDataFrameError(
-            "this is a Spark Connect DataFrame: its plan is on the server, out of reach of this process; "
+            f"this is a Spark Connect {type(of).__name__}: its plans are on the server, out of reach of this process; "
             "use a classic session (SparkSession.builder.master(...) without .remote(...))"
         )
+    if not hasattr(of, "_jdf") and not hasattr(of, "_jsparkSession"):
+        kind = f"{type(of).__module__}.{type(of).__qualname__}"
+        raise TypeError(f"expected a pyspark.sql.DataFrame or SparkSession, got {kind}")
+
+
+def _session_of(df: Any) -> Any:
+    _check_classic(df)
     if not hasattr(df, "_jdf") or not hasattr(df, "sparkSession"):
         raise TypeError(f"expected a pyspark.sql.DataFrame, got {type(df).__module__}.{type(df).__qualname__}")
     return df.sparkSession
@@ -95,8 +121,8 @@ def _load(session: Any, jvm: Any) -> Any:
     scala = str(jvm.scala.util.Properties.versionNumberString())
     jar = find_jar(version, scala, _spark_jars(jvm), _java(jvm))
     try:
-        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+        if not _has_shim(jvm):
+            add_jar(jvm, jar)
         shim = getattr(jvm, _BRIDGE)
         told = json.loads(shim.version())
     except Exception as error:
@@ -107,6 +133,21 @@ def _load(session: Any, jvm: Any) -> Any:
     if told["scala"] != ".".join(scala.split(".")[:2]):
         raise ShimError(f"the JVM runs Scala {scala} but holds a shim for Scala {told['scala']}; restart it without it")
     return shim
+
+
+def _has_shim(jvm: Any) -> bool:
+    """A session that was configured with the jar brought it along; the same jar twice would be two shims in one."""
+    try:
+        jvm.java.lang.Class.forName(_BRIDGE, False, jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    except Exception:
+        return False
+    return True
+
+
+def add_jar(jvm: Any, jar: Path) -> None:
+    """Let a running JVM find the classes of a jar."""
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
 
 
 def _spark_jars(jvm: Any) -> Path | None:

@@ -22,12 +22,16 @@ def canonical_order(graph: JoinGraph, estimates: GraphEstimates) -> list[int]:
     Relations that look alike (the copies of a self-join) are told apart by their neighbours; if those look alike
     too, it makes no difference which is which.
     """
+    roles: list[list[tuple[str, int]]] = [[] for _ in range(len(graph))]
+    for edge in graph.operators:
+        for side in (0, 1):
+            for v in vertices(edge.relations & edge.sides[side]):
+                roles[v].append((edge.join_type, side))
     keys = []
     for v in range(len(graph)):
         size = estimates.size(1 << v)
-        looked = graph.looking.get(1 << v)
-        kind, name = looked.join_type if looked else "", _COPY.sub("", graph.names[v])
-        keys.append((kind, name, size.rows, size.bytes, graph.adjacency[v].bit_count()))
+        name = _COPY.sub("", graph.names[v])
+        keys.append((tuple(sorted(roles[v])), name, size.rows, size.bytes, graph.adjacency[v].bit_count()))
     colours = _ranks(keys)
     for _ in range(_ROUNDS):
         seen = len(set(colours))

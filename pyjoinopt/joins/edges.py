@@ -2,11 +2,14 @@
 
 Every conjunct finds its place by the vertices it reads:
 
-* one vertex: a filter on top of that item (it is where Spark would push it);
+* one vertex: a filter on top of that item (it is where Spark would push it), unless an outer join below the conjunct
+  pads that item;
 * two or more: an edge. If it can fail at run time its `required` set is widened to everything that stood below it as
   written, so that it never meets a row it did not meet then;
-* the condition of a semi or anti join is one edge as a whole;
+* the condition of an outer, semi or anti join is one edge as a whole;
 * none, or marked `throwable` and reading one vertex: an edge over all that stood below it.
+
+What an edge requires on top of what it reads, because of outer, semi and anti joins, `eligibility` works out.
 
 Equalities between plain columns form classes: from a.k = b.k and b.k = c.k follows a.k = c.k, and an order that joins
 a with c first should not need a cross product for it. Such an implied edge connects; `emit` writes its predicate only
@@ -15,16 +18,20 @@ into a join that no written predicate of the same class already ties.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 
-from pyjoinopt.joins.graph import Edge, JoinGraph, unique_names, vertices
+from pyjoinopt.joins.eligibility import Operator, Waiting, settle
+from pyjoinopt.joins.graph import Edge, JoinGraph, merge_parts, unique_names, vertices
 from pyjoinopt.joins.region import Conjunct, Item, Region, Written, bits
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import Expression, call, conjunction, reference
-from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
+from pyjoinopt.plan.expressions import TRUE, Expression, call, conjunction, reference
+from pyjoinopt.plan.nodes import INNER, Filter, LogicalPlan, Project
+from pyjoinopt.plan.nulls import rejects_nulls
 
 _MOST_IMPLIED = 200
 
@@ -55,21 +62,31 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
     filters: list[list[Expression]] = [[] for _ in order]
     edges: list[Edge] = []
     written = _written_tree(region.written, vertex_of)
+    spans = _Spans(order)
+    places: list[Operator | Waiting] = []
     for conjunct in region.conjuncts:
-        predicate = conjunct.predicate
-        if conjunct.right is not None:
-            edges.append(_looking(conjunct, region, owner, vertex_of))
-            continue
-        reads = _reads(predicate, owner)
-        if reads.bit_count() == 1 and not safety.throwable(predicate):
-            filters[reads.bit_length() - 1].append(predicate)
+        operator = conjunct.sides is not None
+        places.append((_operator if operator else _waiting)(conjunct, region, owner, spans))
+    settle(
+        [place for place in places if isinstance(place, Operator)],
+        [place for place in places if isinstance(place, Waiting)],
+    )
+    for conjunct, place in zip(region.conjuncts, places, strict=True):
+        predicate, reads, required = conjunct.predicate, place.reads, place.required
+        if isinstance(place, Operator):
+            right = 0 if conjunct.right is None else place.written[1]
+            room = place.room[0], place.room[1]
+            edges.append(
+                Edge(predicate, reads, required, join_type=place.join_type, right=right, sides=place.sides, room=room)
+            )
+        elif required.bit_count() == 1 and not safety.throwable(predicate):
+            filters[required.bit_length() - 1].append(predicate)
         else:
-            required, together = reads, 0
-            if reads.bit_count() < 2 or safety.may_throw(predicate):
-                required = sum(1 << v for p, v in vertex_of.items() if conjunct.start <= p < conjunct.end)
-                if not safety.throwable(predicate):  # which Spark leaves where it stands
-                    together = _lowest(written, reads).relations
+            together = 0
+            if place.fixed and not safety.throwable(predicate):  # which Spark leaves where it stands
+                together = _lowest(written, reads).relations
             edges.append(Edge(predicate, reads, required, _keys(predicate, owner), together=together))
+    edges += _ties(edges)
     edges = _with_implied(edges, owner)
     items = [region.items[position] for position in order]
     relations = tuple(_vertex_plan(item, plans, filters[v]) for v, item in enumerate(items))
@@ -88,19 +105,64 @@ def _lowest(tree: JoinTree, reads: int) -> JoinTree:
     return tree
 
 
-def _looking(conjunct: Conjunct, region: Region, owner: dict[int, int], vertex_of: dict[int, int]) -> Edge:
-    """The edge of a semi or anti join; the columns it looks into are hidden, so they may be known elsewhere, too."""
-    assert conjunct.right is not None
-    right = 1 << vertex_of[conjunct.right]
-    inside = region.items[conjunct.right].plan.output_set
-    outside = {bit: vertex for bit, vertex in owner.items() if not inside >> bit & 1}
-    reads = 0
-    for bit in bits(conjunct.predicate.references & ~inside):
-        reads |= outside[bit]
-    required = reads | right
-    if not reads or safety.may_throw(conjunct.predicate):
-        required = sum(1 << v for p, v in vertex_of.items() if conjunct.start <= p < conjunct.end)
-    return Edge(conjunct.predicate, reads | right, required, join_type=conjunct.join_type, right=right)
+class _Spans:
+    """Vertices of intervals of leaf positions, without looking at every vertex for each."""
+
+    def __init__(self, order: list[int]) -> None:
+        self._positions = sorted(order)
+        self._sums = [0]
+        vertex_of = {position: vertex for vertex, position in enumerate(order)}
+        for position in self._positions:
+            self._sums.append(self._sums[-1] | 1 << vertex_of[position])
+
+    def __call__(self, start: int, end: int) -> int:
+        low, high = bisect_left(self._positions, start), bisect_left(self._positions, end)
+        return self._sums[high] & ~self._sums[low]
+
+
+def _waiting(conjunct: Conjunct, region: Region, owner: dict[int, int], spans: _Spans) -> Waiting:
+    predicate = conjunct.predicate
+    reads, below = _reads(predicate, owner), spans(conjunct.start, conjunct.end)
+    whole = not reads or (reads.bit_count() == 1 and safety.throwable(predicate))
+    return Waiting(reads, below, below if whole else reads, fixed=not reads or safety.may_throw(predicate))
+
+
+def _operator(conjunct: Conjunct, region: Region, owner: dict[int, int], spans: _Spans) -> Operator:
+    """An outer, semi or anti join; the columns that the latter look into are hidden, so they may be known elsewhere."""
+    assert conjunct.sides is not None
+    predicate = conjunct.predicate
+    written = spans(*conjunct.sides[0]), spans(*conjunct.sides[1])
+    hidden = region.items[conjunct.right].plan.output_set if conjunct.right is not None else 0
+    columns, reads = [0, hidden & predicate.references], 0
+    for bit in bits(predicate.references & ~hidden):
+        reads |= owner[bit]
+        columns[0 if owner[bit] & written[0] else 1] |= 1 << bit
+    if conjunct.right is not None:
+        reads |= written[1]
+
+    @cache
+    def rejects(side: int) -> bool:
+        return rejects_nulls(predicate, columns[side])
+
+    return Operator(conjunct.join_type, written, reads, rejects, safety.may_throw(predicate))
+
+
+def _ties(edges: list[Edge]) -> list[Edge]:
+    """Edges without a predicate, between parts of a side of an operator that nothing else ties: needed products."""
+    ties: list[Edge] = []
+    for operator in edges:
+        if operator.join_type == INNER:
+            continue
+        for side in operator.sides:
+            parts = [1 << vertex for vertex in vertices(side)]
+            if len(parts) < 2:
+                continue
+            waiting = [e.required for e in (*edges, *ties) if e is not operator and not e.required & ~side]
+            parts = merge_parts(parts, waiting)
+            for one, other in zip(parts, parts[1:]):
+                pair = one & -one | other & -other
+                ties.append(Edge(TRUE, pair, pair, implied=True))
+    return ties
 
 
 def relation_name(plan: LogicalPlan) -> str:
@@ -141,7 +203,10 @@ def _keys(
 
 
 def _with_implied(edges: list[Edge], owner: dict[int, int]) -> list[Edge]:
-    """Number the equality classes, and add transitive equalities between vertices that no edge connects yet."""
+    """Number the equality classes, and add transitive equalities between vertices that no edge of the class connects.
+
+    Each class counts in the estimate of a pair, so each has to be tested when the pair is joined.
+    """
     member: dict[int, list[Expression]] = {}
     for edge in edges:
         for left, right in _equated(edge):
@@ -156,14 +221,14 @@ def _with_implied(edges: list[Edge], owner: dict[int, int]) -> list[Edge]:
     for edge in edges:
         equated = _equated(edge)
         numbered.append(replace(edge, equality_class=number[_bit(equated[0][0])]) if equated else edge)
-    connected = {edge.relations for edge in numbered if edge.relations.bit_count() == 2}
+    connected = {(e.relations, e.equality_class) for e in numbered}
     implied: list[Edge] = []
     for i, columns in enumerate(classes):
         for left, right in combinations(columns, 2):
             a_side, b_side = _reads(left, owner), _reads(right, owner)
             both = a_side | b_side
-            if both.bit_count() == 2 and both not in connected and len(implied) < _MOST_IMPLIED:
-                connected.add(both)
+            if both.bit_count() == 2 and (both, i) not in connected and len(implied) < _MOST_IMPLIED:
+                connected.add((both, i))
                 predicate = call("EqualTo", _plain(left), _plain(right))
                 implied.append(Edge(predicate, both, both, ((a_side, left), (b_side, right)), True, i))
     return numbered + implied

@@ -7,7 +7,7 @@ from pyjoinopt.joins.graph import Edge, JoinGraph
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import Expression, conjunction
+from pyjoinopt.plan.expressions import TRUE, Expression, conjunction
 from pyjoinopt.plan.nodes import CROSS, INNER, Filter, Join, LogicalPlan
 
 
@@ -24,9 +24,9 @@ def emit(graph: JoinGraph, tree: JoinTree, region: Region) -> LogicalPlan:
             plans.append(graph.relations[node.vertex])
             continue
         right, left = plans.pop(), plans.pop()
-        looking = graph.looking.get(node.right.relations)
-        if looking is not None:
-            plans.append(_looking(graph, looking, left, right, node))
+        operator = graph.operator(node.left.relations, node.right.relations)
+        if operator is not None:
+            plans.append(_operator(graph, operator, left, right, node))
             continue
         predicates = join_predicates(graph, node.left.relations, node.right.relations)
         condition = conjunction(predicates)
@@ -35,12 +35,12 @@ def emit(graph: JoinGraph, tree: JoinTree, region: Region) -> LogicalPlan:
     return with_columns(plan, region.late.values())
 
 
-def _looking(graph: JoinGraph, edge: Edge, left: LogicalPlan, right: LogicalPlan, node: JoinTree) -> LogicalPlan:
-    """A semi or anti join; predicates that waited for it go on top, for its own condition is no place for them."""
+def _operator(graph: JoinGraph, edge: Edge, left: LogicalPlan, right: LogicalPlan, node: JoinTree) -> LogicalPlan:
+    """An outer, semi or anti join; predicates that waited for it go on top, its own condition is no place for them."""
     assert node.left is not None and node.right is not None
-    if edge.required & ~node.relations:
-        raise ValueError(f"the order {node} has a {edge.join_type} join before the relations it compares")
-    joined = Join(left, right, edge.join_type, edge.predicate)
+    if not edge.fits(node.left.relations, node.right.relations):
+        raise ValueError(f"the order {node} has a {edge.join_type} join where it would give other rows")
+    joined = Join(left, right, edge.join_type, None if edge.predicate is TRUE else edge.predicate)
     others = [p for p in join_predicates(graph, node.left.relations, node.right.relations) if p is not edge.predicate]
     condition = conjunction(others)
     return joined if condition is None else Filter(condition, joined)
@@ -54,7 +54,8 @@ def join_predicates(graph: JoinGraph, left: int, right: int) -> list[Expression]
         (implied if edge.implied else written).append(edge)
     tied = {edge.equality_class for edge in written}
     for edge in implied:
-        if edge.equality_class not in tied:  # members of a class on one side are equal already
+        # Members of a class on one side are equal already; a needed product has no predicate.
+        if edge.predicate is not TRUE and edge.equality_class not in tied:
             tied.add(edge.equality_class)
             written.append(edge)
     return [e.predicate for e in sorted(written, key=_rank)]

@@ -21,6 +21,9 @@ missing vertex as a stand-in neighbour. A set grown over a stand-in may not hang
 no plan is known for it; such a set is grown further but joined with nothing. Standing in by one vertex keeps the
 argument of 1-3: the rest of the edge is never among the vertices that are out of bounds.
 
+**Outer, semi and anti joins** allow some pairs and not others, which is asked of each pair that is tied. What the
+answer depends on are the two sets, so the best order of a set stays the best part of any order.
+
 Vertices are numbered canonically first (see `canonical`) and only a strictly better plan replaces one, so equal costs
 end in the same tree, whatever the order in which the query was written. A budget bounds the pairs that are looked at.
 """
@@ -28,7 +31,7 @@ end in the same tree, whatever the order in which the query was written. A budge
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.cost.model import CostModel
@@ -64,6 +67,7 @@ def exact(
     budget: int,
     within: int | None = None,
     canonical: Sequence[int] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Exact | None:
     """The cheapest tree without needless cross products.
 
@@ -74,15 +78,16 @@ def exact(
         budget: pairs of sets to compare at most.
         within: only these vertices; None for all.
         canonical: all vertices in canonical order, if that is known.
+        stop: asked now and then; True to give up.
 
     Returns:
-        None if the budget did not suffice, or if the vertices do not hang together.
+        None if the budget did not suffice, on `stop`, or if the vertices do not hang together.
     """
     chosen = graph.everything if within is None else within
     if hopeless(graph, chosen, budget):
         return None
     order = [v for v in canonical or canonical_order(graph, estimates) if chosen >> v & 1]
-    search = _Search(graph, estimates, cost, budget, order)
+    search = _Search(graph, estimates, cost, budget, order, stop)
     try:
         search.run()
     except _Exhausted:
@@ -106,7 +111,13 @@ class _Search:
     """One run. Sets are masks of canonical numbers; `_original` translates them for the estimates."""
 
     def __init__(
-        self, graph: JoinGraph, estimates: GraphEstimates, cost: CostModel, budget: int, order: Sequence[int]
+        self,
+        graph: JoinGraph,
+        estimates: GraphEstimates,
+        cost: CostModel,
+        budget: int,
+        order: Sequence[int],
+        stop: Callable[[], bool] | None = None,
     ) -> None:
         self.everything = (1 << len(order)) - 1
         self._graph = graph
@@ -114,7 +125,7 @@ class _Search:
         self._price = cost.join
         self._size_of = estimates.size
         self._budget = budget
-        self._most_sets = _SETS_PER_PAIR * budget
+        self._stop = stop
         self._order = order
         rank = {vertex: i for i, vertex in enumerate(order)}
         self._near = _adjacency(graph, estimates, order, rank)
@@ -123,6 +134,8 @@ class _Search:
         for edge in graph.wide_edges:
             if not edge.required & ~chosen:
                 self._wide.append(sum(1 << rank[v] for v in vertices(edge.required)))
+        # Wide edges make every set dearer, those that find no pairs, too.
+        self._most_sets = _SETS_PER_PAIR * budget // (1 + len(self._wide) // 4)
         self._neighbours: dict[int, int] = {}
         self._cost: dict[int, float] = {}
         self._left: dict[int, int] = {}
@@ -164,7 +177,7 @@ class _Search:
 
     def _spend(self) -> None:
         self._sets += 1
-        if self._sets > self._most_sets:
+        if self._sets > self._most_sets or (self._stop is not None and not self._sets & 63 and self._stop()):
             raise _Exhausted
 
     def _reach(self, grown: int, excluded: int) -> int:
@@ -204,6 +217,7 @@ class _Search:
         cost, size, original, left = self._cost, self._size, self._original, self._left
         price, size_of, wide, reach = self._price, self._size_of, self._wide, self._reach
         late, allows = self._graph.late, self._graph.allows
+        allows_join = self._graph.allows_join if self._graph.operators else None
         room = self.everything & ~(one | below)
         own_cost, own_size, own_original = cost[one], size[one], original[one]
         excluded = one | below
@@ -221,6 +235,8 @@ class _Search:
                     if other_cost is None or (wide and not self._tied(one, other)):
                         continue
                     pairs += 1
+                    if allows_join is not None and not allows_join(own_original, original[other]):
+                        continue
                     both = one | other
                     total = own_cost + other_cost
                     known = cost.get(both)
@@ -252,6 +268,8 @@ class _Search:
                             stack.extend((larger, passed) for larger in partners)
                 self._sets += 1
                 if pairs + self.pairs > self._budget or self._sets > self._most_sets:
+                    raise _Exhausted
+                if self._stop is not None and not self._sets & 255 and self._stop():
                     raise _Exhausted
         self.pairs += pairs
 

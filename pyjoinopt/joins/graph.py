@@ -7,21 +7,25 @@ run time (ANSI division, say) must not meet rows that it did not meet as the que
 relation that stood below it then. Waiting alone does not do: Spark moves a predicate down to the lowest join that has
 all it reads. So an order may join what such an edge reads only together with what was below that join as written.
 
-A semi or anti join is an edge too: it looks from some vertices into one that has nothing else to do with the graph.
-That vertex can only be the lone right side of a join whose left side has all the others, so the edge needs no rule of
-its own in the search: whatever set holds the looked-into vertex and more holds the whole edge.
+An outer, semi or anti join is one edge with its whole condition, an *operator*. It says for each of its sides what it
+must hold and what it may hold at most (`eligibility` works that out), and the join that first has all it needs must
+be that operator: `allows_join` asks so of two sets. What a semi or anti join looks into is a vertex that has nothing
+else to do with the graph: the lone right side of that join.
 
 Sets of vertices are ints, bit *i* for vertex *i*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.expressions import Expression
-from pyjoinopt.plan.nodes import INNER, SEMI, LogicalPlan
+from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, LogicalPlan
+
+_SIGNS = {LEFT: "⟕", FULL: "⟗", SEMI: "⋉", ANTI: "▷"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,8 +39,10 @@ class Edge:
         keys: for an equality of one expression on each of two vertex sets: ((vertices, expression), (…)).
         implied: True if it follows from other edges (transitive equality): it selects nothing more.
         equality_class: number of the class of columns that it equates, -1 if none.
-        join_type: `LeftSemi` or `LeftAnti` if the edge is such a join, with its whole condition as predicate.
-        right: the vertex that such a join looks into, as a set.
+        join_type: left, full, semi or anti if the edge is such a join, with its whole condition as predicate.
+        right: the vertex that a semi or anti join looks into, as a set.
+        sides: what the left and the right side of such a join must hold.
+        room: what they may hold at most.
         together: vertices without which no join result may have all of `relations`; 0 if it does not matter.
     """
 
@@ -49,6 +55,13 @@ class Edge:
     join_type: str = INNER
     right: int = 0
     together: int = 0
+    sides: tuple[int, int] = (0, 0)
+    room: tuple[int, int] = (-1, -1)
+
+    def fits(self, left: int, right: int) -> bool:
+        """May an operator join these sets, in these places?"""
+        (l_needs, r_needs), (l_room, r_room) = self.sides, self.room
+        return not (l_needs & ~left or r_needs & ~right or left & ~l_room or right & ~r_room)
 
 
 @dataclass(eq=False)
@@ -96,6 +109,11 @@ class JoinGraph:
         return tuple(tuple(e for e in self.edges if e.required >> v & 1) for v in range(len(self.relations)))
 
     @cached_property
+    def operators(self) -> tuple[Edge, ...]:
+        """The outer, semi and anti joins."""
+        return tuple(edge for edge in self.edges if edge.join_type != INNER)
+
+    @cached_property
     def looking(self) -> dict[int, Edge]:
         """Vertex (as a set) that a semi or anti join looks into -> that join."""
         return {edge.right: edge for edge in self.edges if edge.right}
@@ -109,10 +127,69 @@ class JoinGraph:
         """May an order have a join result of this set?"""
         return all(reads & ~relations or not together & ~relations for reads, together in self.late)
 
-    @property
-    def signs(self) -> dict[int, str]:
-        """How to write the joins that are no inner ones, for `JoinTree.show`."""
-        return {right: "⋉" if edge.join_type == SEMI else "▷" for right, edge in self.looking.items()}
+    @cached_property
+    def _operators_of(self) -> list[int]:
+        """Per vertex the operators that require it, as a set of their numbers."""
+        found = [0] * len(self.relations)
+        for i, edge in enumerate(self.operators):
+            for vertex in vertices(edge.required):
+                found[vertex] |= 1 << i
+        return found
+
+    @cached_property
+    def _touching(self) -> dict[int, int]:
+        return {}
+
+    def _touch(self, relations: int) -> int:
+        """The operators that require some of these vertices."""
+        found = self._touching.get(relations)
+        if found is None:
+            found, of = 0, self._operators_of
+            for vertex in vertices(relations):
+                found |= of[vertex]
+            self._touching[relations] = found
+        return found
+
+    def _applied_operators(self, one: int, other: int) -> list[Edge]:
+        """The operators that the join of two disjoint sets is the first to have all they require."""
+        both, found = one | other, []
+        candidates = self._touch(one) & self._touch(other)
+        while candidates:
+            low = candidates & -candidates
+            edge = self.operators[low.bit_length() - 1]
+            if not edge.required & ~both:
+                found.append(edge)
+            candidates ^= low
+        return found
+
+    def operator(self, one: int, other: int) -> Edge | None:
+        """The operator that the join of two disjoint sets applies; the widest one where there are several."""
+        return max(self._applied_operators(one, other), key=lambda e: e.required.bit_count(), default=None)
+
+    def allows_join(self, one: int, other: int) -> bool:
+        """May an order join these two sets, one way round or the other, as far as its operators are concerned?"""
+        if not self._touch(one) & self._touch(other):
+            return True
+        applied = self._applied_operators(one, other)
+        return not applied or (len(applied) == 1 and (applied[0].fits(one, other) or applied[0].fits(other, one)))
+
+    def allows_order(self, tree: JoinTree) -> bool:
+        """Does an order, with its sides in their places, give the rows of the written one?"""
+        for node in tree.post_order():
+            if node.left is None or node.right is None:
+                continue
+            left, right = node.left.relations, node.right.relations
+            if not self.allows(node.relations) or not self.allows_join(left, right):
+                return False
+            edge = self.operator(left, right)
+            if edge is not None and not edge.fits(left, right):
+                return False
+        return True
+
+    def sign(self, left: int, right: int) -> str:
+        """How to write the join of two sets, for `JoinTree.show`."""
+        edge = self.operator(left, right)
+        return _SIGNS[edge.join_type] if edge is not None else "⋈"
 
     def neighbours(self, relations: int) -> int:
         """Vertices outside the set with a two-vertex edge into it."""
@@ -158,3 +235,25 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
         taken[name] = count = taken.get(name, 0) + 1
         result.append(name if count == 1 else f"{name}_{count}")
     return tuple(result)
+
+
+def merge_parts(parts: Sequence[int], waiting: Iterable[int]) -> list[int]:
+    """Disjoint sets joined by edges, given as the sets that they require, for as long as one completes two of them.
+
+    >>> [bin(part) for part in merge_parts([0b1, 0b10, 0b100, 0b1000], [0b111, 0b11])]
+    ['0b111', '0b1000']
+    """
+    part_of = {vertex: part for part in parts for vertex in vertices(part)}
+    left, changed = list(waiting), True
+    while changed:
+        changed, still = False, []
+        for required in left:
+            touched = {part_of[vertex] for vertex in vertices(required)}
+            if len(touched) > 2:
+                still.append(required)
+            elif len(touched) == 2:
+                changed = True
+                merged = sum(touched)
+                part_of.update(dict.fromkeys(vertices(merged), merged))
+        left = still
+    return list(dict.fromkeys(part_of[vertex] for part in parts for vertex in vertices(part)))

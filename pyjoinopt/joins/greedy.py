@@ -13,7 +13,7 @@ heap, and is rarely far off while sets are small. Two things are added:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyjoinopt.cost.model import CostModel
 from pyjoinopt.joins.exact import exact
@@ -26,8 +26,8 @@ SMALL = 10
 _DIGITS = 9
 
 
-def greedy(graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree]) -> JoinTree:
-    """Join all parts into one tree.
+def greedy(graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree]) -> JoinTree | None:
+    """Join all parts into one tree; None if that came to a point where outer joins allow no further step.
 
     Args:
         graph: the join graph.
@@ -42,6 +42,7 @@ class _Greedy:
         self._estimates = estimates
         self._graph = graph
         self._looking = graph.looking
+        self._free = not graph.late and not graph.operators
         self._trees: dict[int, JoinTree] = dict(enumerate(parts))
         self._parts: dict[int, Part] = {i: _part_of(estimates, tree) for i, tree in self._trees.items()}
         self._next = len(parts)
@@ -64,7 +65,7 @@ class _Greedy:
                 self._across.append(homes)
         self._heap: list[tuple[float, int, int, int, int]] = []
 
-    def run(self) -> JoinTree:
+    def run(self) -> JoinTree | None:
         for homes in self._across:
             if len(homes) == 2:
                 self._tie(*homes)
@@ -74,7 +75,10 @@ class _Greedy:
                     self._push(one, other)
         while len(self._trees) > 1:
             if not self._heap:
-                self._merge(*self._smallest())
+                pair = self._smallest()
+                if pair is None:
+                    return None
+                self._merge(*pair)
                 continue
             _, _, _, one, other = heapq.heappop(self._heap)
             if one in self._trees and other in self._trees:
@@ -82,8 +86,10 @@ class _Greedy:
         return next(iter(self._trees.values()))
 
     def _allowed(self, one: int, other: int) -> bool:
-        graph = self._graph
-        return not graph.late or graph.allows(self._trees[one].relations | self._trees[other].relations)
+        if self._free:
+            return True
+        left, right = self._trees[one].relations, self._trees[other].relations
+        return self._graph.allows(left | right) and self._graph.allows_join(left, right)
 
     def _push(self, one: int, other: int) -> None:
         if not self._allowed(one, other):
@@ -96,17 +102,17 @@ class _Greedy:
         self._near[one].add(other)
         self._near[other].add(one)
 
-    def _smallest(self) -> tuple[int, int]:
+    def _smallest(self) -> tuple[int, int] | None:
         def key(i: int) -> tuple[bool, float, int]:
             looked_into = self._trees[i].relations in self._looking  # its edge ties it as soon as it may be joined
             return looked_into, round(self._parts[i].log_rows, _DIGITS), self._place[i]
 
-        if not self._graph.late:
+        if self._free:
             one, other = heapq.nsmallest(2, self._trees, key=key)
             return one, other
         ranked = sorted(self._trees, key=key)
         pairs = ((one, other) for j, other in enumerate(ranked) for one in ranked[:j])
-        return next((pair for pair in pairs if self._allowed(*pair)), (ranked[0], ranked[1]))
+        return next((pair for pair in pairs if self._allowed(*pair)), None)
 
     def _merge(self, one: int, other: int) -> None:
         made, self._next = self._next, self._next + 1
@@ -155,6 +161,7 @@ def polish(
     tree: JoinTree,
     budget: int,
     canonical: Sequence[int],
+    stop: Callable[[], bool] | None = None,
 ) -> tuple[JoinTree, int]:
     """Order the small sub-trees exactly, one after the other, while the budget lasts: (the tree, pairs compared)."""
     pairs = 0
@@ -168,7 +175,7 @@ def polish(
         elif node.left is None or node.right is None or node.relations.bit_count() == 2:
             done.append(node)
         elif node.relations.bit_count() <= SMALL:
-            better = exact(graph, estimates, cost, budget - pairs, node.relations, canonical)
+            better = exact(graph, estimates, cost, budget - pairs, node.relations, canonical, stop)
             if better is None:
                 pairs += min(budget - pairs, graph.everything.bit_count())
                 done.append(node)

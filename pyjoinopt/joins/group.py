@@ -1,6 +1,6 @@
 """Which joins may be ordered together: the join groups of a plan.
 
-A group is a connected region of inner and cross joins, with everything between them that can be looked through:
+A group is a connected region of joins, with everything between them that can be looked through:
 
     Project [c.name, total]                       not part of the group: it sits on top
       Join  o.key = i.key AND i.qty > o.min   \\
@@ -16,8 +16,11 @@ A group is a connected region of inner and cross joins, with everything between 
 * A **subquery alias or view** is only a name.
 * A **semi or anti join** is a filter that looks into another relation: it may be applied as soon as all columns that
   it compares are there, and gives none of its own. Its left side is part of the region, its right side is one item.
+* A **left, right or full join** has both sides in the region. What must come before it, and what must not, is worked
+  out in `eligibility`. A column computed above it from what it pads is computed on top of the whole group; where that
+  group is itself a side that another outer join pads, the region ends there instead.
 
-Anything else ends the region and becomes an *item*: scans, aggregates, limits, outer joins, cached frames, hinted
+Anything else ends the region and becomes an *item*: scans, aggregates, limits, cached frames, existence joins, hinted
 joins, and any operator with an expression that must not move (a Python UDF, `rand()`, an outer reference). Ending a
 region is always safe; each place where it might surprise is recorded as a refusal with its reason.
 
@@ -28,16 +31,28 @@ Regions are found in one bottom-up walk. An item's place in the written order is
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from pyjoinopt.joins.region import Conjunct, Item, Region, bits
+from pyjoinopt.joins.merging import (
+    computes_late,
+    looked_into,
+    merged,
+    outer_joined,
+    outgrown,
+    place,
+    with_conjuncts,
+)  # fmt: skip
+from pyjoinopt.joins.region import Item, Region
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import Expression, conjuncts, describe, substitute, walk
+from pyjoinopt.plan.expressions import conjuncts, describe
 from pyjoinopt.plan.nodes import (
     ANTI,
-    CROSS,
+    FULL,
     INNER_LIKE,
+    LEFT,
     NO_HINT,
+    OUTER,
+    RIGHT,
     SEMI,
     Filter,
     Join,
@@ -46,11 +61,6 @@ from pyjoinopt.plan.nodes import (
     SubqueryAlias,
 )  # fmt: skip
 from pyjoinopt.plan.tree import post_order
-
-#: A predicate over computed columns may have this many parts when they are written out.
-_LONGEST = 400
-#: All such predicates of a group together; five hundred filters, each over a column made of the one before, are 60,000.
-_LONGEST_TOGETHER = 2000
 
 _VARIANT = "Spark may compute early what it takes out of a VARIANT, and that can fail"
 
@@ -113,7 +123,7 @@ class GroupFinder:
             return None
         if isinstance(node, Filter):
             return self._filter(node, below)
-        if isinstance(node, (Project, SubqueryAlias)) or node.kind == "View":
+        if isinstance(node, (Project, SubqueryAlias)) or node.kind in ("View", "HintScope"):
             below.pending.append(node)
             return below
         return None
@@ -124,7 +134,7 @@ class GroupFinder:
 
     def _join(self, node: Join) -> Region | None:
         looks_only = node.join_type in (SEMI, ANTI)
-        if node.join_type not in INNER_LIKE and not (looks_only and node.condition is not None):
+        if node.join_type not in INNER_LIKE | OUTER and not (looks_only and node.condition is not None):
             return None
         if node.hint != NO_HINT or any(self._hinted.get(id(c)) for c in node.children):
             self.refuse(node, "it carries a join hint of yours, which keeps it in place")
@@ -138,18 +148,24 @@ class GroupFinder:
             return None
         left = self._below(node.left)
         right = None if looks_only else self._below(node.right)
+        if left is not None and node.join_type in (RIGHT, FULL) and computes_late(left):
+            left = None
+        if right is not None and node.join_type in (LEFT, FULL) and computes_late(right):
+            right = None
         visible = [r.visible if r else c.output_set for r, c in zip((left, right), node.children, strict=True)]
         if visible[0] & visible[1]:
             # A self-join whose columns a projection hides: look no further than that projection.
             left = right = None
         opened = self._open(node.left, left), self._open(node.right, right)
         spelled = opened[0].spelled + opened[1].spelled
-        if _outgrown({**opened[0].late, **opened[1].late}, node.condition, spelled):
+        if outgrown({**opened[0].late, **opened[1].late}, node.condition, spelled):
             self.refuse(node, "its condition would grow too long in terms of the columns of the relations")
             opened = self._open(node.left, None), self._open(node.right, None)
         if looks_only:
-            return _looking_into(node, *opened)
-        return _with_conjuncts(_merge(node, *opened), node.condition)
+            return looked_into(node, *opened)
+        if node.join_type in OUTER:
+            return outer_joined(node, *opened)
+        return with_conjuncts(merged(node, *opened), node.condition)
 
     def _filter(self, node: Filter, below: Region) -> Region | None:
         for predicate in conjuncts(node.condition):
@@ -162,10 +178,10 @@ class GroupFinder:
             self.refuse(node, _VARIANT)
             self._regions[id(node.child)] = None
             return None
-        if not self._look_through(below) or _outgrown(below.late, node.condition, below.spelled):
+        if not self._look_through(below) or outgrown(below.late, node.condition, below.spelled):
             return None
         below.top = node
-        return _with_conjuncts(below, node.condition)
+        return with_conjuncts(below, node.condition)
 
     def _open(self, child: LogicalPlan, region: Region | None) -> Region:
         """The child's region with its projections looked through, or else the child as an item of its own."""
@@ -203,7 +219,7 @@ class GroupFinder:
             region.hidden.extend(node.info.get("hidden", ()))
             for e in node.expressions:
                 if e.kind == "Alias":
-                    _place(region, e)
+                    place(region, e)
         region.pending.clear()
         return True
 
@@ -214,82 +230,3 @@ class GroupFinder:
         if len(node.children) == 1 or node.kind in ("Intersect", "Except"):
             return self._hinted.get(id(node.children[0]), False)
         return False
-
-
-def _merge(node: Join, left: Region, right: Region) -> Region:
-    """One region out of two; the larger one's collections are extended."""
-    big, small = (left, right) if len(left.items) >= len(right.items) else (right, left)
-    big.items.update(small.items)
-    big.conjuncts.extend(small.conjuncts)
-    big.owners.update(small.owners)
-    big.late.update(small.late)
-    big.hidden.extend(small.hidden)
-    return replace(
-        big, top=node, crossed=left.crossed or right.crossed or node.join_type == CROSS,
-        written=(left.written, right.written), start=min(left.start, right.start),
-        end=max(left.end, right.end), attributes=left.attributes | right.attributes,
-        looked_into=left.looked_into | right.looked_into, spelled=left.spelled + right.spelled,
-    )  # fmt: skip
-
-
-def _looking_into(node: Join, left: Region, right: Region) -> Region:
-    """The left side's region under a semi or anti join with one item on its right."""
-    ((position, item),) = right.items.items()
-    assert node.condition is not None
-    left.items[position] = item
-    condition = _in_terms_of_items(left, node.condition)
-    start, end = min(left.start, right.start), max(left.end, right.end)
-    left.conjuncts.append(Conjunct(condition, start, end, node.join_type, position))
-    return replace(
-        left, top=node, written=(left.written, right.written), start=start, end=end,
-        looked_into=left.looked_into | right.attributes,
-    )  # fmt: skip
-
-
-def _with_conjuncts(region: Region, condition: Expression | None) -> Region:
-    for predicate in conjuncts(condition):
-        region.conjuncts.append(Conjunct(_in_terms_of_items(region, predicate), region.start, region.end))
-    return region
-
-
-def _in_terms_of_items(region: Region, predicate: Expression) -> Expression:
-    """The predicate with late columns written out."""
-    late = {bit: alias.children[0] for bit, alias in region.late.items()}
-    computed = sum(1 << bit for bit in late)
-    if predicate.references & computed:
-        while predicate.references & computed:
-            predicate = substitute(predicate, late)
-        region.spelled += sum(1 for _ in walk(predicate))
-    return predicate
-
-
-def _place(region: Region, alias: Expression) -> None:
-    """Compute a column on the one item it reads, or late, on top of the group."""
-    assert alias.attribute is not None
-    region.attributes |= alias.attribute.mask
-    read = list(bits(alias.references))
-    owners = {region.owners.get(bit, -1) for bit in read}
-    if len(owners) <= 1 and -1 not in owners and not safety.may_throw(alias):
-        position = owners.pop() if owners else min(region.items)
-        region.items[position].columns.append(alias)
-        region.owners[alias.attribute.bit] = position
-        return
-    region.late[alias.attribute.bit] = alias
-
-
-def _outgrown(late: dict[int, Expression], condition: Expression | None, spelled: int) -> bool:
-    """True if the condition, late columns written out, has too many parts (x = x + x, fifty times).
-
-    `spelled` is how many parts such predicates of the group have already.
-    """
-    if not late or condition is None:
-        return False
-    sizes: dict[int, int] = {}
-
-    def size(e: Expression) -> int:
-        return sum(sizes.get(part.attribute.bit, 1) if part.attribute else 1 for part in walk(e))
-
-    for bit, alias in late.items():
-        sizes[bit] = size(alias.children[0])
-    lengths = [size(p) for p in conjuncts(condition) if any(p.references >> bit & 1 for bit in late)]
-    return bool(lengths) and (max(lengths) > _LONGEST or sum(lengths) + spelled > _LONGEST_TOGETHER)

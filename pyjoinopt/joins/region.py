@@ -22,8 +22,8 @@ class Item:
 class Conjunct:
     """A predicate of the group and the interval [start, end) of leaf positions that stood below it.
 
-    The whole condition of a semi or anti join is one: `right` is then the position of the item that it looks into,
-    and `join_type` says what for.
+    The whole condition of a left, full, semi or anti join is one: `join_type` says which, and `sides` are the intervals
+    of its left and right side. Of a semi or anti join `right` is the position of the item that it looks into.
     """
 
     predicate: Expression
@@ -31,6 +31,7 @@ class Conjunct:
     end: int
     join_type: str = INNER
     right: int | None = None
+    sides: tuple[tuple[int, int], tuple[int, int]] | None = None
 
 
 #: The order as written: a leaf position, or a pair of these.
@@ -47,6 +48,7 @@ class Region:
         start, end: interval of leaf positions that it covers.
         attributes: every attribute visible inside it, hidden and computed ones too.
         looked_into: attributes of the right sides of its semi and anti joins, which nothing above can see.
+        padded: positions of the items whose columns an outer join of the region fills up with NULLs.
         owners: attribute bit -> position of the item that produces it.
         late: attribute bit -> alias computed on top of the group, in an order in which each can be computed.
         hidden: bits of columns that a USING join hid from `*`, still reachable by name.
@@ -66,6 +68,7 @@ class Region:
     late: dict[int, Expression] = field(default_factory=dict)
     hidden: list[int] = field(default_factory=list)
     looked_into: int = 0
+    padded: set[int] = field(default_factory=set)
     crossed: bool = False
     pending: list[LogicalPlan] = field(default_factory=list)
     spelled: int = 0
@@ -75,7 +78,7 @@ class Region:
         items = {position: Item(item.plan, list(item.columns)) for position, item in self.items.items()}
         return replace(
             self, items=items, owners=dict(self.owners), conjuncts=list(self.conjuncts), late=dict(self.late),
-            pending=list(self.pending), hidden=list(self.hidden),
+            pending=list(self.pending), hidden=list(self.hidden), padded=set(self.padded),
         )  # fmt: skip
 
     @property

@@ -1,30 +1,38 @@
 """The search ladder: which method finds the order of a group, decided by a budget and not by a count of tables.
 
 1. A group falls into *blocks*: what can be joined without a cross product. Most groups are one block.
-2. Each block is searched exactly while the budget of pairs lasts; a chain of eighty relations fits into the default,
-   so does a star of fourteen.
-3. A block that does not fit is ordered greedily, and the exact search improves its small sub-trees.
+2. Each block is searched exactly while the budget of pairs lasts; with the default a chain of fifty-three relations
+   fits, and a star of twelve. A block of twelve or less is always searched exactly, however its edges run.
+3. A block that does not fit is ordered greedily, and the exact search improves its small sub-trees. Then its
+   relations are laid out in a line, and the intervals of the line are searched (`linear`), if there are at most
+   eighty of them; of larger blocks, sub-trees of that size.
 4. Blocks are put together by cross products, the smallest first.
 
-A tree of the exact search never costs more than a greedy one; the greedy one is never taken where the exact search
-has finished.
+Each rung begins with what the one before it has found, or knows that it would have found no better. A deadline ends
+the search at the first tree that is complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.cost.model import CostModel
 from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.exact import exact
-from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.graph import JoinGraph, merge_parts, vertices
 from pyjoinopt.joins.greedy import greedy, lone_parts, polish
+from pyjoinopt.joins.linear import MOST, linearized
 from pyjoinopt.joins.tree import JoinTree, join
 from pyjoinopt.statistics.graph import GraphEstimates
 
-#: Pairs of sets that a search compares at most; about a quarter of a second.
-BUDGET = 100_000
+#: Pairs of sets that the exact search compares at most; about sixty milliseconds.
+BUDGET = 25_000
+#: Blocks of at most this many relations have at most 261,625 pairs and get a budget that is enough for them all.
+_ALWAYS_EXACT = 12
+_FOR_SMALL = 14
+#: Halves of intervals that may be compared for each pair of the budget; they are cheaper.
+_HALVES_PER_PAIR = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,8 @@ class SearchResult:
     Attributes:
         tree: the order.
         cost: its cost under the model that was given.
-        strategy: "exact" if every block was searched exactly, else "greedy".
+        strategy: "exact" if every block was searched exactly, "linearized" if none has more than eighty relations,
+            else "greedy".
         pairs: pairs of sets whose join was considered.
     """
 
@@ -44,7 +53,14 @@ class SearchResult:
     pairs: int
 
 
-def search(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel, budget: int = BUDGET) -> SearchResult:
+def search(
+    graph: JoinGraph,
+    estimates: GraphEstimates,
+    cost: CostModel,
+    budget: int = BUDGET,
+    written: JoinTree | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> SearchResult:
     """Find a cheap order of all relations of a graph.
 
     Args:
@@ -52,27 +68,47 @@ def search(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel, budget:
         estimates: sizes of its sets of vertices.
         cost: the cost model.
         budget: pairs of sets to compare at most.
+        written: the order as written. It is where the search ends up if the greedy one finds no way on, which only
+            outer, semi and anti joins can bring about.
+        stop: asked now and then; once it says True, the search ends with the best complete order that it has.
+
+    Raises:
+        ValueError: the greedy search found no way on, and there is no `written`.
     """
     canonical = canonical_order(graph, estimates)
     strategy, pairs = "exact", 0
     trees: list[JoinTree] = []
     for block in blocks(graph, canonical):
-        found = exact(graph, estimates, cost, budget - pairs, block, canonical)
+        small = block.bit_count() <= _ALWAYS_EXACT
+        found = exact(graph, estimates, cost, (_FOR_SMALL if small else 1) * budget - pairs, block, canonical, stop)
         if found is not None:
-            tree, looked_at = found.tree, found.pairs
-        else:
-            strategy = "greedy"
-            rough = greedy(graph, estimates, lone_parts([v for v in canonical if block >> v & 1]))
-            tree, looked_at = polish(graph, estimates, cost, rough, budget - pairs, canonical)
+            pairs += found.pairs
+            trees.append(found.tree)
+            continue
+        strategy = "linearized" if block.bit_count() <= MOST and strategy != "greedy" else "greedy"
+        rough = greedy(graph, estimates, lone_parts([v for v in canonical if block >> v & 1]))
+        if rough is None:
+            trees = []
+            break
+        tree, looked_at = polish(graph, estimates, cost, rough, budget - pairs, canonical, stop)
+        pairs += looked_at
+        tree, looked_at = linearized(graph, estimates, cost, tree, canonical, _HALVES_PER_PAIR * budget, stop)
         pairs += looked_at
         trees.append(tree)
-    tree = oriented(graph, greedy(graph, estimates, trees) if len(trees) > 1 else trees[0])
+    whole = greedy(graph, estimates, trees) if len(trees) > 1 else trees[0] if trees else None
+    if whole is None:
+        if written is None:
+            raise ValueError("no order was found, and none was given to fall back to")
+        strategy = "greedy"
+        whole, looked_at = polish(graph, estimates, cost, written, budget - pairs, canonical, stop)
+        pairs += looked_at
+    tree = oriented(graph, whole)
     return SearchResult(tree, cost_of(tree, estimates, cost), strategy, pairs)
 
 
 def oriented(graph: JoinGraph, tree: JoinTree) -> JoinTree:
-    """The tree with what semi and anti joins look into on the right side."""
-    if not graph.looking:
+    """The tree with the sides of outer, semi and anti joins in their places."""
+    if not graph.operators:
         return tree
     done: list[JoinTree] = []
     for node in tree.post_order():
@@ -80,7 +116,9 @@ def oriented(graph: JoinGraph, tree: JoinTree) -> JoinTree:
             done.append(node)
             continue
         right, left = done.pop(), done.pop()
-        done.append(join(right, left) if left.relations in graph.looking else join(left, right))
+        operator = graph.operator(left.relations, right.relations)
+        turned = operator is not None and not operator.fits(left.relations, right.relations)
+        done.append(join(right, left) if turned else join(left, right))
     return done[0]
 
 
@@ -114,25 +152,10 @@ def blocks(graph: JoinGraph, canonical: Sequence[int]) -> list[int]:
             fresh = graph.neighbours(fresh) & ~block
         for member in vertices(block):
             block_of[member] = block
-    waiting = [edge.required for edge in graph.wide_edges]
-    changed = True
-    while changed:
-        changed, still = False, []
-        for required in waiting:
-            touched = {block_of[v] for v in vertices(required)}
-            if len(touched) > 2:
-                still.append(required)
-            elif len(touched) == 2:
-                changed = True
-                _merge(block_of, touched)
-        waiting = still
+    parts = merge_parts(list(dict.fromkeys(block_of.values())), [edge.required for edge in graph.wide_edges])
     for reads, together in graph.late:
-        if not reads & ~block_of.get(next(vertices(reads)), 0):  # they cannot be joined by themselves
-            _merge(block_of, {block_of[v] for v in vertices(together)})
-    return list(dict.fromkeys(block_of[vertex] for vertex in canonical))
-
-
-def _merge(block_of: dict[int, int], touched: set[int]) -> None:
-    merged = sum(touched)
-    for member in vertices(merged):
-        block_of[member] = merged
+        first = next((part for part in parts if reads & part), 0)
+        if not reads & ~first:  # they cannot be joined by themselves
+            touched = [part for part in parts if part & together or part == first]
+            parts = [part for part in parts if part not in touched] + [sum(touched)]
+    return sorted(parts, key=lambda part: next(i for i, vertex in enumerate(canonical) if part >> vertex & 1))

@@ -6,7 +6,7 @@ streamed or comes first in text, the right one the build side where an operator 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 
 class JoinTree:
@@ -45,21 +45,20 @@ class JoinTree:
                 done.append(join(done.pop(), right))
         return done[0]
 
-    def show(self, names: Sequence[str], signs: Mapping[int, str] | None = None) -> str:
-        """The order as text; `signs` has those for right sides (as sets) that are not simply joined.
+    def show(self, names: Sequence[str], sign: Callable[[int, int], str] | None = None) -> str:
+        """The order as text; `sign` tells how to write the join of two sets.
 
-        >>> join(join(leaf(0), leaf(2)), leaf(1)).show("abc", {0b10: "⋉"})
+        >>> join(join(leaf(0), leaf(2)), leaf(1)).show("abc", lambda left, right: "⋉" if right == 0b10 else "⋈")
         '((a ⋈ c) ⋉ b)'
         """
-        signs = signs or {}
         texts: list[str] = []
         for tree in self.post_order():
             if tree.is_leaf:
                 texts.append(names[tree.vertex])
             else:
                 right = texts.pop()
-                sign = signs.get(tree.right.relations, "⋈") if tree.right is not None else ""
-                texts.append(f"({texts.pop()} {sign} {right})")
+                sides = (part.relations for part in (tree.left, tree.right) if part is not None)
+                texts.append(f"({texts.pop()} {'⋈' if sign is None else sign(*sides)} {right})")
         return texts[0]
 
     def __repr__(self) -> str:

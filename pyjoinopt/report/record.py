@@ -73,7 +73,7 @@ class GroupReport:
         estimated_rows: one entry a join of `order_after`, innermost first.
         joins_before: the same of `order_before`.
         cost_before, cost_after: both orders under the same cost model.
-        strategy: the search that found the order ("exact", "greedy", "spark", "heuristic").
+        strategy: the search that found the order ("exact", "linearized", "greedy", "spark", "heuristic").
         pairs: pairs of sub-plans looked at.
         seconds: time to order this group.
         changed: whether the new order is used.
@@ -188,6 +188,22 @@ class JoinReport:
         refusal = RefusalReport(where, reason)
         if refusal not in self.refusals:
             self.refusals.append(refusal)
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> JoinReport:
+        """The report that `to_dict` told of."""
+        plain = {name: told[name] for name in ("changed", "eliminated_outer_joins", "strategy", "seconds", "error")}
+        report = cls(**plain)
+        report.hints = [HintReport(**hint) for hint in told["hints"]]
+        report.refusals = [RefusalReport(**refusal) for refusal in told["refusals"]]
+        for group in told["groups"]:
+            joins = [
+                JoinEstimate(tuple(j["relations"]), tuple(j["predicates"]), j["rows"]) for j in group["estimated_rows"]
+            ]
+            relations = tuple(RelationReport(**relation) for relation in group["relations"])
+            lists = {"relations": relations, "predicates": tuple(group["predicates"]), "estimated_rows": tuple(joins)}
+            report.groups.append(GroupReport(**{**group, **lists}))
+        return report
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dicts and lists."""

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pyjoinopt.plan.expressions import Expression, conjunction, reference
 from pyjoinopt.plan.nodes import INNER, Join, LogicalPlan, Project
 from pyjoinopt.rules.join_reorder_dp_filters import JoinGraphInfo, star_join_filter
-from pyjoinopt.statistics.catalyst import CatalystStatistics, PlanStatistics
+from pyjoinopt.statistics.catalyst import CatalystStatistics
+from pyjoinopt.statistics.plan_estimation import PlanStatistics
 
 
 @dataclass(slots=True, eq=False)

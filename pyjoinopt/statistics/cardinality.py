@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression
+from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, SUBQUERY, Attribute, Expression
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.constants import column_of
@@ -29,6 +29,7 @@ GENERATED = 4.0
 #: Of a grouping expression that nothing is known about: one value for this many rows.
 ROWS_PER_GROUP = 10.0
 
+_CONSTANT = ColumnStatistics(ndv=1.0, ndv_bound=1.0)
 #: Operators that keep every row as it is.
 _THROUGH = frozenset(
     """
@@ -38,14 +39,15 @@ _THROUGH = frozenset(
 )
 #: From the best to the worst; of several inputs the worst names the result.
 _SOURCES = (
-    "feedback", "local", "memory", "footers", "catalog", "reported", "catalyst", "size / row width", "size", "default",
+    "feedback", "local", "memory", "analyze", "footers", "catalog", "reported", "catalyst", "size / row width", "size",
+    "default",
 )  # fmt: skip
 
 
 def weakest(inputs: Iterable[RelationStatistics]) -> str:
-    """The least trustworthy source of several."""
+    """The least trustworthy source of several; what comes after a comma only adds to it."""
     rank = {source: i for i, source in enumerate(_SOURCES)}
-    return max((s.source for s in inputs), key=lambda source: rank.get(source, len(_SOURCES)), default="default")
+    return max((s.source for s in inputs), key=lambda s: rank.get(s.split(",")[0], len(_SOURCES)), default="default")
 
 
 def estimate_plan(plan: LogicalPlan, leaf: Leaf) -> RelationStatistics:
@@ -141,12 +143,12 @@ def _expression(e: Expression, child: RelationStatistics) -> ColumnStatistics | 
     if not e.deterministic or e.contains & SUBQUERY:
         return None
     if not e.references:
-        return ColumnStatistics(ndv=1.0, ndv_bound=1.0)
+        return _CONSTANT
     if e.references.bit_count() == 1:
         known = child.columns.get(e.references.bit_length() - 1)
-        if known is not None and known.ndv is not None:
+        if known is not None and (known.ndv is not None or known.joined is not None):
             bound = known.ndv_bound + 1  # NULL may become a value
-            return ColumnStatistics(ndv=known.ndv, guessed=True, ndv_bound=bound)
+            return ColumnStatistics(ndv=known.ndv, guessed=True, ndv_bound=bound, joined=known.joined)
     return None
 
 
@@ -160,8 +162,14 @@ def _grouped(node: Aggregate, child: RelationStatistics) -> RelationStatistics:
         inner = e.children[0] if e.kind == "Alias" and e.children else e
         if inner.key in by_key:
             known = by_key[inner.key] or ColumnStatistics()
-            ndv = result.rows if alone or known.ndv is None else min(known.ndv, result.rows)
-            columns[attribute.bit] = replace(known, ndv=ndv, guessed=not alone, key_values=ndv if alone else None)
+            most = result.rows if known.joined is None else min(result.rows, known.joined[1])
+            ndv = result.rows if alone else most if known.ndv is None else min(known.ndv, most)
+            key_values = ndv if alone else None
+            columns[attribute.bit] = replace(known, ndv=ndv, guessed=not alone, key_values=key_values, joined=None)
+        elif inner.kind == "AggregateExpression" and inner.children[0].kind == "Count":
+            columns[attribute.bit] = ColumnStatistics(mean=max(1.0, child.rows / max(1.0, result.rows)))
+        elif not inner.references and not inner.contains & AGGREGATE_OR_WINDOW:
+            columns[attribute.bit] = _CONSTANT
     return _sized(replace(result, columns=columns, unfiltered=result.rows), node.output)
 
 
@@ -173,15 +181,23 @@ def _reference(attribute: Attribute, child: RelationStatistics) -> tuple[Express
 def _distinct(
     keys: Sequence[tuple[Expression, ColumnStatistics | None]], child: RelationStatistics
 ) -> RelationStatistics:
-    """One row for each combination of the keys; with no keys one row in all."""
-    groups, bound = 1.0, 1.0
+    """One row for each combination of the keys; with no keys one row in all.
+
+    Columns of one relation have no more combinations than it has rows, however often a join repeats them.
+    """
+    rows = max(1.0, child.rows)
+    combinations: dict[int, tuple[float, float]] = {}  # relation -> (combinations, rows)
+    bound = 1.0
     for _, known in keys:
+        number, most = known.joined if known is not None and known.joined is not None else (-1, rows)
+        so_far = combinations.get(number, (1.0, most))[0]
         if known is None or known.ndv is None:
-            groups *= max(1.0, child.rows / ROWS_PER_GROUP)
+            so_far *= max(1.0, most / ROWS_PER_GROUP)
         else:
-            groups *= max(1.0, min(known.ndv, child.rows)) + (1.0 if known.nulls else 0.0)
+            so_far *= max(1.0, min(known.ndv, rows)) + (1.0 if known.nulls else 0.0)
+        combinations[number] = min(so_far, most), most
         bound *= math.inf if known is None else known.ndv_bound + 1.0  # and NULL
-        groups = min(groups, max(1.0, child.rows))
+    groups = min(rows, math.prod(count for count, _ in combinations.values()))
     exact = not keys
     # GROUP BY over no rows gives no row; without GROUP BY it gives one.
     result = child.with_rows(min(groups, child.rows) if keys else 1.0, min(bound, child.upper_bound) if keys else 1.0)
@@ -216,8 +232,11 @@ def _union(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStati
 def _merged(parts: list[ColumnStatistics]) -> ColumnStatistics:
     lows, highs = [p.min for p in parts if p.min is not None], [p.max for p in parts if p.max is not None]
     ranged = len(lows) == len(highs) == len(parts)
+    ndv = max((p.ndv for p in parts if p.ndv is not None), default=None)
+    if all(p.ndv_bound <= 1 for p in parts):
+        ndv = float(len(parts))  # constants tell which part a row is from
     return ColumnStatistics(
-        max((p.ndv for p in parts if p.ndv is not None), default=None),
+        ndv,
         min(lows) if ranged else None,
         max(highs) if ranged else None,
         guessed=True,

@@ -15,13 +15,40 @@ class Term:
     values: dict[int, float]  # vertex -> logarithm of its distinct count
 
 
-def bundle_terms(classes: Sequence[dict[int, float]], base_rows: Sequence[float]) -> list[Term]:
+#: Rows that a relation has at least, on average, for one value of a single column of its composite key.
+_ROWS_A_VALUE = 2.0
+
+
+def key_rows(relations: Iterable[tuple[float, Iterable[float]]]) -> float:
+    """How many values a composite key has by which relations are joined: the rows of the relation whose key it is.
+
+    That is the smallest, unless one of the columns is nearly unique there: such a relation would need no other column
+    for its key. It rather refers to another's, as goods returned (1.5 rows an order) refer to goods sold (12).
+
+    Args:
+        relations: of each its rows, before filters, and the distinct counts of its columns of the key.
+
+    >>> supplies, lines = (8e5, [2e5, 1e4]), (6e6, [2e5, 1e4])
+    >>> returned, sold = (2.9e5, [2e5, 1e4]), (2.9e6, [2.4e5, 1e4])
+    >>> key_rows([lines, supplies]), key_rows([returned, sold])
+    (800000.0, 2900000.0)
+    """
+    listed = [(rows, list(counts)) for rows, counts in relations]
+    keys = [rows for rows, counts in listed if all(rows >= _ROWS_A_VALUE * count for count in counts)]
+    return min(keys or [rows for rows, _ in listed])
+
+
+def bundle_terms(
+    classes: Sequence[dict[int, float]], base_rows: Sequence[float], unfiltered: Sequence[dict[int, float]] = ()
+) -> list[Term]:
     """Corrections for classes that tie the same relations: a composite key has no more values than rows.
 
     Args:
         classes: per class, vertex -> logarithm of the distinct count there.
         base_rows: unfiltered rows of each vertex.
+        unfiltered: `classes` before filters.
     """
+    full = unfiltered or classes
     of_vertex: dict[int, list[int]] = {}
     for c, values in enumerate(classes):
         for vertex in values:
@@ -36,7 +63,7 @@ def bundle_terms(classes: Sequence[dict[int, float]], base_rows: Sequence[float]
         vertices = sorted(v for v in members if not any((c, v) in taken for c in bundle))
         if len(vertices) < 2:
             continue
-        cap = math.log(min(base_rows[v] for v in vertices))
+        cap = math.log(key_rows((base_rows[v], [math.exp(full[c][v]) for c in bundle]) for v in vertices))
         whole = {v: sum(classes[c][v] for c in bundle) for v in vertices}
         if max(whole.values()) > cap:
             taken.update((c, v) for c in bundle for v in vertices)

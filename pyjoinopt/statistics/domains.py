@@ -2,9 +2,10 @@
 
 Usually one of them is a key and the others refer to it. Exact distinct counts are rare; what file footers give is a
 range, and a range only bounds the count. So the columns that may be keys (no two rows are known to share a value)
-are found first, and the smallest of them is taken for *the* key: every column of which only a bound is known has at
-most as many values. An order line's key column spans as many numbers as there are lines, yet it has only as many
-values as there are orders.
+are found first, and one of them is taken for *the* key: the smallest of those whose values were counted, or else of
+those that fill their range, as numbered keys do (192,080 rows from 1 to 192,080), or else of all. Every column of which
+only a bound is known has at most as many values. An order line's key column spans as many numbers as there are lines,
+yet it has only as many values as there are orders.
 
 **After filters** two things can be said of what is left.
 
@@ -28,6 +29,8 @@ from pyjoinopt.statistics.histogram import Bin, repeat_share
 
 #: How far to go from values that are all alike (0) to those of random references (1).
 _POPULAR = 0.5
+#: A key is numbered if its range is at most this many times as wide as it has values.
+_NUMBERED = 1.001
 #: A range is filled if at least this share of the key's values in it is referred to.
 _FILLED = 0.5
 
@@ -54,6 +57,13 @@ class Member:
     bins: tuple[Bin, ...] = ()
     named: bool = False
 
+    @property
+    def fills_range(self) -> bool:
+        """Of a key: whether it has (nearly) every whole number of its range."""
+        if self.key_values is None or self.min is None or self.max is None:
+            return False
+        return self.max - self.min + 1.0 <= _NUMBERED * self.key_values
+
 
 def shared_domains(members: Sequence[Member]) -> list[float]:
     """Distinct values of each member, at least 1.
@@ -63,11 +73,14 @@ def shared_domains(members: Sequence[Member]) -> list[float]:
     [1500.0, 1500.0]
     >>> shared_domains([Member(None, True, None, 1e6), Member(25.0, False, 25.0, 25.0)])
     [25.0, 25.0]
+    >>> kinds = Member(1920.0, True, 1920.0, 1920.0, min=1, max=1920)
+    >>> shared_domains([kinds, Member(96.0, True, 96.0, 96.0, min=7, max=1900)])
+    [1920.0, 96.0]
     """
-    keys = [(m.guessed, m.key_values) for m in members if m.key_values is not None]
-    sure = [values for guessed, values in keys if not guessed]
-    maybe = [values for _, values in keys] + [m.rows for m in members if m.ndv is None]
-    largest = min(sure or maybe, default=float("inf"))
+    sure = [m.key_values for m in members if m.key_values is not None and not m.guessed]
+    numbered = [m.key_values for m in members if m.key_values is not None and m.fills_range]
+    maybe = [m.key_values for m in members if m.key_values is not None] + [m.rows for m in members if m.ndv is None]
+    largest = min(sure or numbered or maybe, default=float("inf"))
     domains = []
     for m in members:
         ndv = m.rows if m.ndv is None else m.ndv
@@ -103,6 +116,22 @@ def met_domains(members: Sequence[Member]) -> list[float]:
     return [
         d if m.key_values is not None else _popular(chosen, d, _evenness(m, domain))
         for m, d, domain in zip(members, met, domains)
+    ]
+
+
+def referred_shares(members: Sequence[Member]) -> list[float]:
+    """Of each member that is a key, which part of its values lies where the references do; 1 of all others.
+
+    >>> days = Member(73000.0, True, 73000.0, 73000.0, min=1, max=73000)
+    >>> sales = Member(1800.0, False, None, 1e6, min=36001, max=37825)
+    >>> referred_shares([days, sales])
+    [0.025, 1.0]
+    """
+    domains = shared_domains(members)
+    referring = [(m, d) for m, d in zip(members, domains) if m.key_values is None]
+    return [
+        min(1.0, _referred_to(m, domain, referring) / domain) if m.key_values is not None else 1.0
+        for m, domain in zip(members, domains)
     ]
 
 

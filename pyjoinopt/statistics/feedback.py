@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyjoinopt.statistics.fingerprint import Fingerprint, Identity, fingerprint
-from pyjoinopt.statistics.graph import Graph
+from pyjoinopt.statistics.join_graph import Graph
 from pyjoinopt.statistics.observed import Observation, Operator, column_owners, located, observed_rows
 from pyjoinopt.statistics.relation import RelationStatistics
 from pyjoinopt.statistics.store import Store

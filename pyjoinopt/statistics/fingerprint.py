@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pyjoinopt.plan.expressions import SUBQUERY, Expression, conjuncts, walk
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 from pyjoinopt.plan.tree import post_order
-from pyjoinopt.statistics.graph import Graph
+from pyjoinopt.statistics.join_graph import Graph
 
 #: Leaf -> a name of what it reads that holds for all sessions; None if there is none.
 Identity = Callable[[LogicalPlan], str | None]
@@ -65,8 +65,10 @@ def fingerprint(graph: Graph, identity: Identity) -> Fingerprint | None:
     order = tuple(sorted(range(len(relations)), key=lambda v: (relations[v], near[v], v)))
     number = {vertex: str(i) for i, vertex in enumerate(order)}
     names = {bit: number[v] for bit, v in owner.items()}
+    sides = [",".join(sorted(number[v] for v in order if e.sides[0] >> v & 1)) for e in edges]  # which one is padded
     predicates = sorted(
-        _hash(e.join_type, number.get(e.right.bit_length() - 1, ""), _expression(e.predicate, names)) for e in edges
+        _hash(e.join_type, number.get(e.right.bit_length() - 1, ""), left, _expression(e.predicate, names))
+        for e, left in zip(edges, sides)
     )
     return Fingerprint(_hash(*(relations[v] for v in order), *predicates), order)
 

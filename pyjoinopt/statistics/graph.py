@@ -11,10 +11,10 @@ written: Spark infers the missing ones.
 
 **Composite keys.** Two classes that tie the same pair of relations (l.part = p.part and l.supp = p.supp) are columns
 of one key, and the product of their distinct counts may exceed the number of keys a thousandfold. A *bundle* of such
-classes is capped by the rows of its smallest relation, taken for the one whose key it is.
+classes is capped by the rows of the relation that it is the key of (`classes.key_rows`).
 
 **Everything else** (ranges, functions, what must wait for other relations) is a factor, once its `required` set is
-complete.
+complete. So is an outer join (see `padding`).
 
 "Product of all but the smallest" is the sum of all logarithms minus the smallest. So each relation has one constant,
 each class adds one minimum, and two disjoint sets can be put together from their minima alone: that is what
@@ -24,50 +24,27 @@ each class adds one minimum, and two disjoint sets can be put together from thei
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pyjoinopt.plan.expressions import Expression
-from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.nodes import INNER
 from pyjoinopt.statistics.classes import DisjointSets, Term, bundle_terms
 from pyjoinopt.statistics.constants import column_of
-from pyjoinopt.statistics.domains import met_domains, shared_domains
-from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept
-from pyjoinopt.statistics.relation import RelationStatistics, Size, row_width
+from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
+from pyjoinopt.statistics.join_graph import Graph, GraphEdge
+from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept, side_by_side
+from pyjoinopt.statistics.padding import Padding, waits_above
+from pyjoinopt.statistics.relation import RelationStatistics, Size
+from pyjoinopt.statistics.selectivity import selectivity
+from pyjoinopt.statistics.widths import widths
 
+Counting = Callable[[Sequence[Member]], list[float]]
 _HIGHEST = 690.0  # e ** 690 is still a float
+_NO_ROWS = 1e-6  # of a relation whose filter lies outside the column's range: joins do not make rows of it
 _EMPTY = 0.5  # rows that an empty result counts as
 _LEAST_SHARE = 1e-6  # of rows that a semi join keeps: an estimate of none at all is never meant so
 _DIGITS = 9  # beyond these, sums in another order differ, and would break ties differently
-
-
-class GraphEdge(Protocol):
-    """What is read of an edge of a join graph."""
-
-    @property
-    def predicate(self) -> Expression: ...
-    @property
-    def relations(self) -> int: ...
-    @property
-    def required(self) -> int: ...
-    @property
-    def keys(self) -> tuple[tuple[int, Expression], tuple[int, Expression]] | None: ...
-    @property
-    def implied(self) -> bool: ...
-    @property
-    def join_type(self) -> str: ...
-    @property
-    def right(self) -> int: ...
-
-
-class Graph(Protocol):
-    """What is read of a join graph."""
-
-    @property
-    def relations(self) -> tuple[LogicalPlan, ...]: ...
-    @property
-    def edges(self) -> Sequence[GraphEdge]: ...
 
 
 @dataclass(slots=True)
@@ -91,11 +68,12 @@ class GraphEstimates:
 
     def __init__(self, graph: Graph, statistics: Sequence[RelationStatistics], needed: int | None = None) -> None:
         self.relations = tuple(statistics)
+        outputs = [plan.output_set for plan in graph.relations]
         self._sizes: dict[int, Size] = {}
         self._looked_into = 0
         self._terms: list[Term] = []
         self._factors: list[tuple[int, float]] = []  # (required vertices, logarithm of the selectivity)
-        base = [math.log(max(1.0, s.rows)) for s in statistics]
+        base = [math.log(max(1.0, s.rows) if s.rows > 0 else _NO_ROWS) for s in statistics]
         self._collect(graph, base)
         for term in self._terms:
             for vertex, value in term.values.items():
@@ -110,7 +88,15 @@ class GraphEstimates:
             (term.sign, sum(1 << v for v in term.values), sorted((x, 1 << v) for v, x in term.values.items()))
             for term in self._terms
         ]
-        self._widths = _widths(graph, statistics, needed)
+        self._widths = widths(graph.relations, [e.predicate for e in graph.edges], statistics, needed)
+        self._padding = Padding(graph.edges)
+        for edge in self._padding.edges:
+            if edge.join_type == INNER:
+                factor = self._padding.filter_factor(edge, statistics)
+            else:
+                inputs = self._log_rows(edge.sides[0]), self._log_rows(edge.sides[1])
+                factor = self._padding.join_factor(edge, inputs, statistics, outputs)
+            self._factors.append((edge.required, factor))
         # A relation that a semi join looks into has a size of its own, but gives no column to any result.
         for edge in graph.edges:
             if edge.right:
@@ -162,6 +148,8 @@ class GraphEstimates:
         if relations & (relations - 1):
             relations &= ~self._looked_into  # it never multiplies rows
         bounds = [s.upper_bound for v, s in enumerate(self.relations) if relations >> v & 1]
+        if relations & (relations - 1):
+            bounds = self._padding.widened(relations, bounds)
         return 0.0 if 0.0 in bounds else math.prod(bounds)
 
     def statistics(self, relations: int) -> RelationStatistics:
@@ -236,6 +224,8 @@ class GraphEstimates:
             if edge.right:
                 self._factors.append((edge.required, self._looking(graph, edge) - base[edge.right.bit_length() - 1]))
                 continue
+            if waits_above(edge):
+                continue
             if edge.keys is None or edge.required != edge.relations or edge.required.bit_count() != 2:
                 if not edge.implied and edge.required:
                     self._factors.append((edge.required, math.log(self._other(edge))))
@@ -247,21 +237,22 @@ class GraphEstimates:
             if edge.predicate.kind == "EqualTo":
                 self._drop_nulls(columns[one], base)
                 self._drop_nulls(columns[two], base)
-        classes = [self._class([columns[key] for key in keys]) for keys in linked.groups()]
-        self._terms = [Term(1.0, values) for values in classes]
-        self._terms += bundle_terms(classes, [s.base_rows for s in self.relations])
+        groups = [[columns[key] for key in keys] for keys in linked.groups()]
+        classes = [self._class(group, met_domains) for group in groups]
+        full = [self._class(group, shared_domains) for group in groups]
+        base_rows = [s.base_rows for s in self.relations]
+        self._terms = [Term(1.0, values) for values in classes] + bundle_terms(classes, base_rows, full)
 
     def _looking(self, graph: Graph, edge: GraphEdge) -> float:
         """Logarithm of the share of rows that a semi or anti join keeps."""
-        others = [s for v, s in enumerate(self.relations) if (edge.relations & ~edge.right) >> v & 1]
+        left = self._side_by_side(edge.relations & ~edge.right)
         vertex = edge.right.bit_length() - 1
-        columns = {bit: column for known in others for bit, column in known.columns.items()}
-        unfiltered = max((known.base_rows for known in others), default=1.0)
-        rows = max((known.rows for known in others), default=1.0)
-        left = RelationStatistics(rows, 0.0, "group", False, columns, unfiltered=unfiltered)
         inside = graph.relations[vertex].output_set
         kept = share_kept(edge.join_type, edge.predicate, left, self.relations[vertex], inside)
         return math.log(max(kept, _LEAST_SHARE))
+
+    def _side_by_side(self, relations: int) -> RelationStatistics:
+        return side_by_side([s for v, s in enumerate(self.relations) if relations >> v & 1])
 
     def _drop_nulls(self, column: tuple[int, Expression], base: list[float]) -> None:
         """Spark filters NULLs out below an inner equi-join."""
@@ -272,8 +263,8 @@ class GraphEstimates:
         if nulls:
             base[vertex] = min(base[vertex], math.log(max(1.0, known.rows * (1.0 - nulls))))
 
-    def _class(self, columns: list[tuple[int, Expression]]) -> dict[int, float]:
-        domains = met_domains([member(e, self.relations[vertex]) for vertex, e in columns])
+    def _class(self, columns: list[tuple[int, Expression]], count: Counting) -> dict[int, float]:
+        domains = count([member(e, self.relations[vertex]) for vertex, e in columns])
         values: dict[int, float] = {}
         for (vertex, _), domain in zip(columns, domains):
             values[vertex] = min(values.get(vertex, math.inf), math.log(domain))
@@ -282,7 +273,7 @@ class GraphEstimates:
     def _other(self, edge: GraphEdge) -> float:
         """Selectivity of an edge that belongs to no class."""
         if edge.keys is None:
-            return residual_selectivity(edge.predicate)
+            return max(selectivity(edge.predicate, self._side_by_side(edge.relations)), _LEAST_SHARE)
         known = [(e, self.relations[side.bit_length() - 1]) for side, e in edge.keys if side.bit_count() == 1]
         if not known:
             return residual_selectivity(edge.predicate)
@@ -292,17 +283,3 @@ class GraphEstimates:
 def _column_key(e: Expression) -> object:
     attribute = column_of(e)
     return attribute.bit if attribute is not None else e.key
-
-
-def _widths(graph: Graph, statistics: Sequence[RelationStatistics], needed: int | None) -> list[float]:
-    if needed is not None:
-        for edge in graph.edges:
-            needed |= edge.predicate.references
-    widths = []
-    for plan, known in zip(graph.relations, statistics):
-        if plan.output:
-            output = [a for a in plan.output if needed is None or needed >> a.bit & 1]
-            widths.append(row_width(output, known.columns) - 8.0)
-        else:
-            widths.append(max(0.0, known.width - 8.0))
-    return widths

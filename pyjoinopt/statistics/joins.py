@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pyjoinopt.plan.expressions import Expression, conjuncts
-from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, RIGHT, SEMI, SINGLE, Join
+from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts
+from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, INNER, LEFT, RIGHT, SEMI, SINGLE, Join
+from pyjoinopt.statistics.classes import key_rows
+from pyjoinopt.statistics.comparisons import EQUALITIES
 from pyjoinopt.statistics.constants import column_of
-from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
+from pyjoinopt.statistics.domains import Member, met_domains, referred_shares, shared_domains
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from pyjoinopt.statistics.selectivity import OTHER, RANGE, selectivity
 
@@ -27,6 +30,16 @@ def member(e: Expression, relation: RelationStatistics) -> Member:
         known.ndv, known.guessed, known.key_values, relation.base_rows, relation.rows, known.min, known.max, known.bins,
         relation.named,
     )  # fmt: skip
+
+
+def side_by_side(parts: Sequence[RelationStatistics]) -> RelationStatistics:
+    """The columns of several relations as if they were one, for predicates that read more than one of them."""
+    columns = {
+        bit: replace(column, ndv=known.distinct(bit)) for known in parts for bit, column in known.columns.items()
+    }
+    unfiltered = max((known.base_rows for known in parts), default=1.0)
+    rows = max((known.rows for known in parts), default=1.0)
+    return RelationStatistics(rows, 0.0, "group", False, columns, unfiltered=unfiltered)
 
 
 def residual_selectivity(predicate: Expression) -> float:
@@ -60,15 +73,16 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
         rows, bound = l_rows * _kept(kind, matched), l_most
     elif kind in (EXISTENCE, SINGLE):
         rows, bound = l_rows, l_most
-    columns = dict(left.columns)
     one_sided = kind in (SEMI, ANTI, EXISTENCE)
+    columns = dict(left.columns) if one_sided else _owned(node.left.output, left)
     if not one_sided:
-        columns.update(right.columns)
+        columns.update(_owned(node.right.output, right))
         columns = {bit: _repeated(column, rows) for bit, column in columns.items()}
+        columns.update(_in_range(node, left, right, columns))
         padding = max(ANTI_LEAST, 1.0 - inner / rows) if rows > 0 else ANTI_LEAST
         for padded, known in ((kind in (RIGHT, FULL), left.columns), (kind in (LEFT, FULL, SINGLE), right.columns)):
             if padded:
-                columns.update({bit: _padded(columns[bit], padding) for bit in known})
+                columns.update({bit: padded_column(columns[bit], padding) for bit in known})
     unfiltered = left.base_rows if one_sided or kind == SINGLE else max(left.base_rows, right.base_rows, rows)
     rows = min(max(rows, 0.0 if one_sided else min(1.0, l_rows * r_rows)), bound)
     return RelationStatistics(rows, 0.0, source, False, columns, bound, unfiltered)
@@ -88,13 +102,55 @@ def share_kept(
     return _kept(join_type, _inner(condition, (~right_columns, right_columns), left, right)[1])
 
 
+def share_of_pairs(
+    condition: Expression, left: RelationStatistics, right: RelationStatistics, right_columns: int
+) -> float:
+    """Share of the pairs of rows that an inner join on this condition would keep; arguments as of `share_kept`."""
+    return _inner(condition, (~right_columns, right_columns), left, right)[0] / max(1.0, left.rows * right.rows)
+
+
 def _kept(join_type: str, matched: float) -> float:
     return matched if join_type == SEMI else max(ANTI_LEAST, 1.0 - matched)
 
 
-def _padded(column: ColumnStatistics, share: float) -> ColumnStatistics:
+def padded_column(column: ColumnStatistics, share: float) -> ColumnStatistics:
     """A column of the side that an outer join fills up with NULLs; never none, for then IS NULL would keep nothing."""
     return column if column.nulls is not None and column.nulls >= share else replace(column, nulls=share)
+
+
+def _owned(output: Sequence[Attribute], side: RelationStatistics) -> dict[int, ColumnStatistics]:
+    """The columns of one side, each with the relation that it is from: this one, if it is no join itself."""
+    if any(column.joined for column in side.columns.values()):
+        return dict(side.columns)
+    joined = (min((a.bit for a in output), default=0), max(1.0, side.rows))
+    columns = {a.bit: ColumnStatistics(joined=joined) for a in output}
+    columns.update((bit, replace(column, joined=joined)) for bit, column in side.columns.items())
+    return columns
+
+
+def _in_range(
+    node: Join, left: RelationStatistics, right: RelationStatistics, columns: Mapping[int, ColumnStatistics]
+) -> dict[int, ColumnStatistics]:
+    """Columns of a side of whose key only one part is referred to: the calendar's weeks, where sales fill five years.
+
+    They lose values in proportion, as what is numbered along with the key does; what would be left with less than one
+    value comes again and again, like months, and keeps them all.
+    """
+    sides = (node.left.output_set, left, node.join_type in (RIGHT, INNER)), (
+        node.right.output_set, right, node.join_type in (LEFT, INNER)
+    )  # fmt: skip
+    changed: dict[int, ColumnStatistics] = {}
+    for e in conjuncts(node.condition):
+        pair = _sides(e, node.left.output_set, node.right.output_set)
+        if pair is None:
+            continue
+        shares = referred_shares([member(pair[0], left), member(pair[1], right)])
+        for share, (output, known, drops) in zip(shares, sides):
+            for bit in known.columns if drops and share < 1.0 else ():
+                column = changed.get(bit, columns[bit])
+                if output >> bit & 1 and column.ndv is not None and column.ndv * share >= 1.0:
+                    changed[bit] = replace(column, ndv=column.ndv * share)
+    return changed
 
 
 def _repeated(column: ColumnStatistics, rows: float) -> ColumnStatistics:
@@ -107,6 +163,7 @@ def _inner(
 ) -> tuple[float, float]:
     """(rows of the inner join, share of the left rows that find a partner)."""
     product, keys, matched, rest = 1.0, 0, 1.0, 1.0
+    counts: list[list[float]] = []
     for e in conjuncts(condition):
         sides = _sides(e, *columns)
         if sides is None:
@@ -115,10 +172,12 @@ def _inner(
         keys += 1
         members = [member(sides[0], left), member(sides[1], right)]
         of_left, of_right = shared_domains(members)
+        counts.append([of_left, of_right])
         product *= max(met_domains(members))
         matched *= min(1.0, min(of_right, max(1.0, right.rows)) / of_left)
     if keys > 1:  # columns of one key do not multiply
-        product = min(product, min(left.base_rows, right.base_rows))
+        of_sides = [[count[side] for count in counts] for side in (0, 1)]
+        product = min(product, key_rows(zip((left.base_rows, right.base_rows), of_sides)))
     rows = left.rows * right.rows / product * rest
     partners = right.rows / product * rest
     return rows, matched if keys else min(1.0, partners)
@@ -130,7 +189,7 @@ def _one_sided(
     for side, known in zip(columns, (left, right), strict=True):
         if not e.references & ~side:
             return selectivity(e, known)
-    return residual_selectivity(e)
+    return residual_selectivity(e) if e.kind in EQUALITIES else selectivity(e, side_by_side((left, right)))
 
 
 def _sides(e: Expression, left: int, right: int) -> tuple[Expression, Expression] | None:

@@ -10,7 +10,7 @@ from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.needed import needed_columns
 from pyjoinopt.statistics.protocol import entry_of
 from pyjoinopt.statistics.relation import RelationStatistics, from_json, unknown
-from pyjoinopt.statistics.source import Files, Known, Relation, answer, prepare, registered
+from pyjoinopt.statistics.source import Known, Relation, answer, prepare, registered
 from pyjoinopt.statistics.sources import Ask, Leaves, ladder
 from pyjoinopt.statistics.store import Store
 
@@ -43,7 +43,7 @@ class LeafStatistics:
         self._nodes = list(nodes)
         self._store = store
         self._statistics: dict[int, RelationStatistics] | None = None
-        self._files: dict[int, Files] = {}
+        self._relations: dict[int, Relation] = {}
 
     def __call__(self, leaf: LogicalPlan) -> RelationStatistics:
         if self._statistics is None:
@@ -57,18 +57,25 @@ class LeafStatistics:
             self._statistics[number] = unknown(leaf.output, (leaf.info.get("rel") or {}).get("bytes"))
         return self._statistics[number]
 
+    def relation(self, leaf: LogicalPlan) -> Relation | None:
+        """How a leaf is described to sources."""
+        self(leaf)
+        return self._relations.get(leaf.number if leaf.number is not None else -1)
+
     def identity(self, leaf: LogicalPlan) -> str | None:
         """What the leaf's files are recognised by; None if it reads none, or was not asked about."""
-        files = self._files.get(leaf.number if leaf.number is not None else -1)
+        relation = self.relation(leaf)
+        files = relation.files if relation is not None else None
         return None if files is None else f"{files.id} {files.schema}"
 
     def known(self) -> list[tuple[Relation, Known]]:
         """Every leaf as it is described to sources, and what the best of them says."""
         leaves = self._look()
+        self._relations = leaves.relations
         users = () if self._source == "none" else registered()
         found: dict[int, Known] = {}
         for source in (*users, *ladder(self._source, leaves, self._store)):
-            waiting = {n: r for n, r in leaves.relations.items() if _asks(found.get(n), source.name)}
+            waiting = {n: r for n, r in leaves.relations.items() if _asks(found.get(n), source.name, r)}
             if not waiting:
                 continue
             prepare(source, list(waiting.values()))
@@ -88,15 +95,18 @@ class LeafStatistics:
         needed = needed_columns(self._nodes) if self._nodes else -1
         leaves = Leaves(self._ask, self._leaves, self._source, needed)
         leaves.look()
-        self._files = {n: relation.files for n, relation in leaves.relations.items() if relation.files is not None}
         return leaves
 
 
-def _asks(known: Known | None, source: str) -> bool:
-    """Whether a source is needed: for the rows, or for the columns of a table of which only rows were counted."""
+def _asks(known: Known | None, source: str, relation: Relation) -> bool:
+    """Whether a source is needed: for the rows, or for columns that a better one said nothing of."""
     if known is None or known.rows is None:
         return True
-    return source == "footers" and known.source == "catalog" and not known.columns
+    if source != "footers":
+        return False
+    if known.source == "analyze":
+        return not relation.needed <= known.columns.keys()
+    return known.source == "catalog" and not known.columns
 
 
 def _together(better: Known | None, known: Known) -> Known:
@@ -104,7 +114,7 @@ def _together(better: Known | None, known: Known) -> Known:
     if better is None:
         return known
     if better.rows is not None:
-        return replace(better, columns=known.columns)
+        return replace(better, columns={**known.columns, **better.columns})
     return replace(
         known,
         bytes=better.bytes if better.bytes is not None else known.bytes,

@@ -3,15 +3,35 @@
 The optimizer asks for the items of every join group, then for both sides of every join of the finished plan, which
 share most of their nodes. A common table expression is defined in one place and read in others, so its definition is
 looked up among all nodes of the plan, not only below the node that is asked about.
+
+Filters over a relation of which there is a sample are counted there, all that stand above each other at once, through
+projections. What the columns hold after the filter stays a matter of arithmetic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
-from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.nodes import Filter, LogicalPlan
 from pyjoinopt.statistics.cardinality import estimate_operator, renamed
 from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.statistics.samples import Samples
+from pyjoinopt.statistics.selectivity import selectivity
+from pyjoinopt.statistics.shares import is_weak
+
+#: Operators that keep every row; what they call columns is looked up.
+_SAME_ROWS = frozenset("Project SubqueryAlias View ResolvedHint Sort Repartition RepartitionByExpression".split())
+
+
+@dataclass(frozen=True, slots=True)
+class _Filtered:
+    """Some rows of one leaf: those that fulfil all conjuncts; `share` of them by arithmetic."""
+
+    leaf: LogicalPlan
+    conjuncts: tuple[Expression, ...] = ()
+    share: float = 1.0
 
 
 class PlanEstimates:
@@ -20,13 +40,31 @@ class PlanEstimates:
     Args:
         leaf: statistics of the nodes without children.
         nodes: all nodes of the plan, to find the definitions of common table expressions.
+        samples: of the leaves, if there are any.
     """
 
-    def __init__(self, leaf: Callable[[LogicalPlan], RelationStatistics], nodes: Iterable[LogicalPlan] = ()) -> None:
+    def __init__(
+        self,
+        leaf: Callable[[LogicalPlan], RelationStatistics],
+        nodes: Iterable[LogicalPlan] = (),
+        samples: Samples | None = None,
+    ) -> None:
         self._leaf = leaf
-        self._definitions = {node.info.get("cte"): node for node in nodes if node.kind == "CTERelationDef"}
+        self._definitions: dict[object, LogicalPlan] = {}
+        self.define(nodes)
+        self._samples = samples
+        self._filtered: dict[int, _Filtered] = {}
         self._known: dict[int, RelationStatistics] = {}
         self._kept: list[LogicalPlan] = []  # ids in `_known` must stay unique
+
+    def define(self, nodes: Iterable[LogicalPlan]) -> None:
+        """Look up common table expressions among these nodes from now on: predicates may have moved in them."""
+        self._definitions.update((node.info.get("cte"), node) for node in nodes if node.kind == "CTERelationDef")
+
+    def look(self, plan: LogicalPlan) -> None:
+        """Ask one question about the filters of a whole plan, before its parts are estimated one by one."""
+        if self._samples is not None:
+            self._samples.look(plan, self)
 
     def __call__(self, plan: LogicalPlan) -> RelationStatistics:
         stack: list[tuple[LogicalPlan, bool]] = [(plan, False)]
@@ -52,7 +90,46 @@ class PlanEstimates:
         below = self._below(node)
         if node.kind == "CTERelationRef" and below:
             return renamed(self._known[id(below[0])], below[0].output, node.output)
-        return estimate_operator(node, [self._known[id(child)] for child in below], self._leaf)
+        known = estimate_operator(node, [self._known[id(child)] for child in below], self._leaf)
+        return known if self._samples is None else self._counted(node, below, known, self._samples)
+
+    def _counted(
+        self, node: LogicalPlan, below: tuple[LogicalPlan, ...], known: RelationStatistics, samples: Samples
+    ) -> RelationStatistics:
+        """A filter's estimate with the rows that its leaf's sample says."""
+        if not below:
+            if not node.cached and not node.children:
+                self._filtered[id(node)] = _Filtered(node)
+            return known
+        before = self._filtered.get(id(below[0]))
+        if before is None:
+            return known
+        if isinstance(node, Filter):
+            first = self._known[id(below[0])]
+            conjuncts = (*before.conjuncts, *samples.conjuncts(node.condition))
+            share = before.share * selectivity(node.condition, first)
+            self._filtered[id(node)] = after = _Filtered(before.leaf, conjuncts, share)
+            return self._sampled(after, known, samples)
+        if node.kind in _SAME_ROWS:
+            samples.learn(node)
+            self._filtered[id(node)] = before
+        return known
+
+    def _sampled(self, filtered: _Filtered, known: RelationStatistics, samples: Samples) -> RelationStatistics:
+        base = self._known[id(filtered.leaf)]
+        share = samples.share(filtered.leaf, filtered.conjuncts, base)
+        if share is None:
+            return known
+        rest = 1.0
+        for e in share.unknown:
+            rest *= selectivity(e, base)
+        arithmetic = min(1.0, filtered.share / rest) if rest else 0.0
+        counted = share.complete and not share.unknown and base.exact and share.rows == base.rows
+        sound = not any(is_weak([e], base) for e in filtered.conjuncts if e not in share.unknown)
+        rows = float(share.hits) if counted else base.rows * share.estimate(arithmetic, sound) * rest
+        bound = rows if counted else known.upper_bound
+        source = f"{base.source}, sample{'' if share.hits or share.complete else ' without a hit'}"
+        return replace(known.with_rows(rows, bound), source=source, exact=counted)
 
     def _remember(self, node: LogicalPlan, known: RelationStatistics) -> None:
         self._known[id(node)] = known

@@ -34,8 +34,24 @@ def narrow(interval: Interval, kind: str, value: float, step: float) -> Interval
     return (low, min(high, value)) if kind.startswith("Less") else (max(low, value), high)
 
 
+def _more(mean: float, count: float) -> float:
+    """Share of the groups with more rows than this: sizes of groups fall off geometrically, from 1 on.
+
+    >>> round(_more(2.0, 1.5), 3), round(_more(2.0, 3.5), 3), _more(2.0, -1.0), _more(2.0, math.inf)
+    (0.5, 0.125, 1.0, 0.0)
+    """
+    return 0.0 if count == math.inf else (1.0 - 1.0 / max(1.0, mean)) ** math.floor(max(0.0, count))
+
+
+def is_ranged(known: ColumnStatistics) -> bool:
+    """True if something is known about where the column's values lie."""
+    return known.mean is not None or (known.min is not None and known.max is not None)
+
+
 def fraction(known: ColumnStatistics, interval: Interval, step: float) -> float | None:
     """Share of the column's values, NULL not counted, that lie in the interval; None if its range is unknown."""
+    if known.mean is not None:
+        return _more(known.mean, interval[0]) - _more(known.mean, interval[1])
     if known.min is None or known.max is None:
         return None
     first, last = known.min - step / 2, known.max + step / 2
@@ -62,3 +78,26 @@ def narrowed(known: ColumnStatistics, interval: Interval, step: float) -> Column
             share = values_between(known.bins, *interval, step) / held
         ndv = max(1.0, ndv * share)
     return replace(known, ndv=ndv, min=low, max=max(low, high), nulls=0.0, bins=())
+
+
+def share_below(a: ColumnStatistics, b: ColumnStatistics) -> float | None:
+    """Chance that a value of one column is less than one of another, both even over their ranges and independent.
+
+    None if a range is unknown. Of whole numbers ties count half.
+
+    >>> stock, order = ColumnStatistics(min=0, max=999), ColumnStatistics(min=1, max=100)
+    >>> round(share_below(stock, order), 3), round(share_below(order, stock), 3), share_below(order, order)
+    (0.051, 0.949, 0.5)
+    """
+    if a.min is None or a.max is None or b.min is None or b.max is None:
+        return None
+    low, high = max(a.min, b.min), min(a.max, b.max)
+    if low > high:
+        return float(a.max < b.min)
+    if a.max == a.min or b.max == b.min:  # one of them is a constant
+        if a.max == a.min == b.min == b.max:
+            return 0.5
+        return (b.max - low) / (b.max - b.min) if a.max == a.min else (high - a.min) / (a.max - a.min)
+    below = max(0.0, b.min - a.min) * (b.max - b.min)  # values of a that all of b are beyond
+    among = ((b.max - low) ** 2 - (b.max - high) ** 2) / 2
+    return (below + among) / ((a.max - a.min) * (b.max - b.min))

@@ -60,6 +60,9 @@ class ColumnStatistics:
             values it has when nothing is filtered away.
         ndv_bound: proved upper bound of distinct values, NULL not counted.
         bins: an equi-height histogram, if there is one.
+        mean: of a column of counts, such as rows in a group: their average.
+        joined: of a column that came through a join: a number of the joined relation that it is from, and that
+            relation's rows: all its columns together have no more different values.
     """
 
     ndv: float | None = None
@@ -71,6 +74,8 @@ class ColumnStatistics:
     key_values: float | None = None
     ndv_bound: float = math.inf
     bins: tuple[Bin, ...] = ()
+    mean: float | None = None
+    joined: tuple[int, float] | None = None
 
 
 _NOTHING = ColumnStatistics()
@@ -224,9 +229,13 @@ def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bo
     guessed = ndv is None
     if ndv is None and span < math.inf:
         ndv = max(1.0, min(filled, span))
+    elif ndv is not None:
+        ndv = min(ndv, span)  # a sketch, or the dictionaries of several row groups, may count too many
+    repeats = guessed and trusted and filled > span  # more values than there are numbers in the range
+    unique = ndv is not None and ndv >= _MAY_BE_UNIQUE * filled and not repeats
     return ColumnStatistics(
         ndv, low, high, nulls / rows if nulls is not None and rows else None, _number(known.get("avgLen")),
-        guessed, ndv if ndv is not None and ndv >= _MAY_BE_UNIQUE * filled else None, bound, _bins(known.get("bins")),
+        guessed, ndv if unique else None, bound, _bins(known.get("bins")),
     )  # fmt: skip
 
 

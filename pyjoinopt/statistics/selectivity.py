@@ -33,7 +33,16 @@ from pyjoinopt.statistics.comparisons import (
 from pyjoinopt.statistics.constants import column_of, constant_value
 from pyjoinopt.statistics.histogram import share_equal
 from pyjoinopt.statistics.patterns import PATTERNS, pattern_share
-from pyjoinopt.statistics.ranges import EVERYTHING, Interval, fraction, narrow, narrowed, step_of
+from pyjoinopt.statistics.ranges import (
+    EVERYTHING,
+    Interval,
+    fraction,
+    is_ranged,
+    narrow,
+    narrowed,
+    share_below,
+    step_of,
+)
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 
 #: An equality with a column whose distinct values nobody counted.
@@ -171,9 +180,12 @@ def _listed(attribute: Attribute, values: Sequence[float | None], relation: Rela
 
 
 def _between_columns(e: Expression, relation: RelationStatistics) -> float:
+    columns = [column_of(side) for side in e.children]
     if e.kind in FLIPPED:
-        return RANGE
-    counts = [relation.distinct(a.bit) for a in map(column_of, e.children) if a is not None]
+        a, b = (ColumnStatistics() if column is None else relation.column(column.bit) for column in columns)
+        share = share_below(a, b) if e.kind.startswith("Less") else share_below(b, a)
+        return RANGE if share is None else share * (1.0 - (a.nulls or 0.0)) * (1.0 - (b.nulls or 0.0))
+    counts = [relation.distinct(a.bit) for a in columns if a is not None]
     known = [ndv for ndv in counts if ndv is not None]
     return 1.0 / max(known) if known else _equal(relation)
 
@@ -234,7 +246,7 @@ def _ranges(parts: Iterable[Expression], relation: RelationStatistics) -> tuple[
             continue
         attribute, kind, constant = simple
         value, known = constant_value(constant), relation.column(attribute.bit)
-        if value is not None and known.min is not None and known.max is not None:
+        if value is not None and is_ranged(known):
             intervals.setdefault(attribute.bit, []).append((kind, value, step_of(attribute)))
         else:
             vague.setdefault(attribute.bit, set()).add(kind.startswith("Less"))

@@ -1,5 +1,6 @@
 """The sources that are built in, and the ladders that the option `statistics` chooses from.
 
+    analyze          what `pyjoinopt.analyze` gathered of these very files
     catalog          the counts that ANALYZE, or somebody else, left in the catalog
     memory           rows that the session holds already: cached data, rows of an RDD that were counted
     footers          footers of Parquet and ORC files
@@ -18,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.statistics.analysis import recall
 from pyjoinopt.statistics.protocol import known_from, relation_of
 from pyjoinopt.statistics.relation import DEFAULT_ROWS, row_width, unknown
 from pyjoinopt.statistics.source import Files, Known, Relation, StatisticsSource
@@ -167,6 +169,18 @@ class FromFiles:
             self._store.put(new, names, {files: some for files, some in asked.items() if some is not None})
 
 
+class Analysed:
+    """What was gathered of these very files on demand."""
+
+    name = "analyze"
+
+    def __init__(self, store: Store | None) -> None:
+        self._store = store
+
+    def lookup(self, relation: Relation) -> Known | None:
+        return recall(relation.files, self._store) if relation.files is not None else None
+
+
 class Size:
     """What Spark takes the size to be, over the width of a row."""
 
@@ -214,7 +228,8 @@ def ladder(option: str, leaves: Leaves, store: Store | None) -> tuple[Statistics
         case "footers":
             return local, footers, Default()
         case _:
-            return local, Told("catalog", leaves), memory, footers, text, reported, Size(leaves), Default()
+            known = Analysed(store), Told("catalog", leaves), memory
+            return local, *known, footers, text, reported, Size(leaves), Default()
 
 
 def _key(files: Files) -> tuple[str, str]:

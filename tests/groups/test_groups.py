@@ -14,9 +14,8 @@ from pyjoinopt.joins.tree import join as joined
 from pyjoinopt.plan.expressions import PYTHON_UDF, Expression, conjuncts, describe
 from pyjoinopt.plan.nodes import (
     CROSS,
-    FULL,
+    EXISTENCE,
     INNER,
-    LEFT,
     Aggregate,
     Filter,
     Join,
@@ -70,18 +69,12 @@ class TestExtraction:
         assert written.show(graph.names) == "(a ⋈ (b ⋈ c))"
         assert [describe(e.predicate) for e in graph.edges if not e.implied] == ["(b1 = c1)", "(a1 = c1)"]
 
-    @pytest.mark.parametrize("join_type", [LEFT, FULL])
-    def test_other_joins_are_items(self, w, abc, join_type):
+    def test_other_joins_are_items(self, w, abc):
         a, b, c = abc
-        plan = Join(Join(a, b, join_type, w("a1 = b1")), c, INNER, w("a1 = c1"))
-        region = only_region(plan)
+        exists = w.attribute("e", "boolean", nullable=False)
+        marked = Join(a, b, EXISTENCE, w("a1 = b1"), exists=exists)
+        region = only_region(Join(marked, c, INNER, w("a1 = c1")))
         assert {type(item.plan) for item in region.items.values()} == {Join, LogicalPlan}
-
-    def test_groups_on_both_sides_of_an_outer_join(self, w, abc):
-        a, b, c = abc
-        d = w.relation("d", "d1")
-        plan = Join(Join(a, b, INNER, w("a1 = b1")), Join(c, d, INNER, w("c1 = d1")), LEFT, w("a1 = c1"))
-        assert len(regions(plan)) == 2
 
     def test_a_renaming_projection_does_not_end_the_group(self, w, abc):
         a, b, c = abc
@@ -240,3 +233,14 @@ def test_aggregates_separate_groups(w, abc):
     below = Join(a, b, INNER, w("a1 = b1"))
     grouped = Aggregate((w("a1"),), (w("a1"),), below, (w.attribute("a1"),))
     assert sorted(len(r.items) for r in regions(Join(grouped, c, INNER, w("a1 = c1")))) == [2, 2]
+
+
+def test_each_class_that_ties_two_relations_is_tested_when_they_meet(w: Letters, abc: tuple[LogicalPlan, ...]) -> None:
+    """a and c share two classes through b; joined first, they must not be joined on one of them alone."""
+    a, b, c = abc
+    plan = Join(Join(a, b, INNER, w("a1 = b1 and a2 = b2")), c, INNER, w("b1 = c1 and b2 = c2"))
+    graph, _, region = graph_of(plan)
+    emitted = emit(graph, joined(joined(leaf(0), leaf(2)), leaf(1)), region)
+    inner = emitted.children[0]
+    assert isinstance(inner, Join) and inner.condition is not None
+    assert sorted(map(describe, conjuncts(inner.condition))) == ["(a1 = c1)", "(a2 = c2)"]

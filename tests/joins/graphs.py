@@ -113,7 +113,7 @@ def random_builder(seed: int, most: int = 8, connected: bool = False) -> Builder
 
 
 def best_costs(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> dict[int, float]:
-    """The cheapest cost of every set that needs no cross product, by trying all halves of all sets."""
+    """The cheapest cost of every set with a legal order without a cross product, by trying all halves of all sets."""
     best = {1 << v: 0.0 for v in range(len(graph))}
     for relations in sorted(range(1, graph.everything + 1), key=int.bit_count):
         if relations.bit_count() < 2:
@@ -121,7 +121,8 @@ def best_costs(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> 
         half = (relations - 1) & relations
         while half:
             other = relations ^ half
-            if half > other and half in best and other in best and graph.connected(half, other):
+            tied = half > other and half in best and other in best and graph.connected(half, other)
+            if tied and graph.allows(relations) and graph.allows_join(half, other):
                 sizes = (estimates.size(half), estimates.size(other), estimates.size(relations))
                 total = best[half] + best[other] + cost.join(*sizes)
                 best[relations] = min(total, best.get(relations, total))

@@ -101,21 +101,65 @@ def test_greedy_is_valid_and_never_better_than_exact() -> None:
             assert cross_products(g, tree) == 0, seed
             best = search(g, estimates, model)
             assert cost_of(tree, estimates, model) >= best.cost * (1 - 1e-9), seed
-            limited = search(g, estimates, model, budget=1)
+            limited = search(g, estimates, model, budget=0)
             check_tree(g, limited.tree)
             assert limited.cost >= best.cost * (1 - 1e-9), seed
 
 
-def test_spent_budget_falls_back_to_greedy() -> None:
-    g, estimates = graph("A-B, A-C, A-D, A-E, B-C, C-D, D-E, B-E", [1e6, 100, 200, 300, 400])
+def chain(n: int, seed: int = 1) -> tuple[JoinGraph, GraphEstimates]:
+    """A chain with random sizes, its vertices shuffled."""
+    rng = random.Random(seed)
+    builder = Builder([float(rng.randint(1, 10**6)) for _ in range(n)], [f"t{i}" for i in range(n)])
+    order = rng.sample(range(n), n)
+    for i, j in itertools.pairwise(order):
+        builder.equal(i, j, builder.column(i, None, rng.choice((10.0, 1e3, 1e5))), builder.column(j, None, 1e3))
+    return builder.graph(), GraphEstimates(builder.graph(), builder.statistics())
+
+
+def test_a_spent_budget_leads_to_the_next_rung() -> None:
+    g, estimates = chain(13)
     full = search(g, estimates, COut())
-    assert full.strategy == "exact" and full.pairs > 20
-    limited = search(g, estimates, COut(), budget=10)
-    assert limited.strategy == "greedy"
-    check_tree(g, limited.tree)
+    assert full.strategy == "exact" and full.pairs == (13**3 - 13) // 6
     assert search(g, estimates, COut(), budget=full.pairs).strategy == "exact"
-    assert search(g, estimates, COut(), budget=full.pairs - 1).strategy == "greedy"
     assert exact(g, estimates, COut(), full.pairs - 1) is None
+    limited = search(g, estimates, COut(), budget=full.pairs - 1)
+    assert limited.strategy == "linearized" and limited.cost >= full.cost * (1 - 1e-9)
+    check_tree(g, limited.tree)
+    g, estimates = chain(90)
+    result = search(g, estimates, COut(), budget=1000)
+    assert result.strategy == "greedy"
+    check_tree(g, result.tree)
+
+
+def test_twelve_relations_are_always_searched_exactly() -> None:
+    builder = Builder([10.0] * 9)
+    for i, j in itertools.combinations(range(9), 2):
+        builder.equal(i, j)
+    g = builder.graph()
+    estimates = GraphEstimates(g, builder.statistics())
+    assert search(g, estimates, COut(), budget=1000).strategy == "exact"  # of 9,330 pairs
+    assert search(g, estimates, COut(), budget=500).strategy == "linearized"
+
+
+def test_a_deadline_is_kept() -> None:
+    """Whatever rung it meets, the search ends with a complete order; without one it is the written order's turn."""
+    for builder in (random_builder(5, connected=True), random_builder(44)):
+        g = builder.graph()
+        estimates = GraphEstimates(g, builder.statistics())
+        for patience in (0, 1, 5):
+            asked = itertools.count()
+            result = search(g, estimates, COut(), stop=lambda asked=asked, most=patience: next(asked) >= most)
+            check_tree(g, result.tree)
+    builder = Builder([10.0] * 18)
+    for i, j in itertools.combinations(range(18), 2):
+        builder.equal(i, j)
+    g = builder.graph()
+    estimates = GraphEstimates(g, builder.statistics())
+    ends = time.perf_counter() + 0.2
+    result = search(g, estimates, COut(), 100_000_000, stop=lambda: time.perf_counter() > ends)
+    assert time.perf_counter() < ends + 2  # all its 190 million pairs would take minutes
+    assert result.strategy == "linearized"
+    check_tree(g, result.tree)
 
 
 def test_same_order_however_the_query_was_written() -> None:
@@ -123,7 +167,7 @@ def test_same_order_however_the_query_was_written() -> None:
         builder = random_builder(seed, most=7)
         shuffled = random.Random(-seed).sample(range(len(builder.rows)), len(builder.rows))
         other = renumbered(builder, shuffled)
-        for budget in (100_000, 2):
+        for budget in (100_000, 0):
             shown = []
             for b in (builder, other):
                 g = b.graph()

@@ -10,7 +10,8 @@ from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.rules.reorder_join import reorder_join
 from pyjoinopt.rules.reordered import ReorderedGroup
-from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics, PlanStatistics
+from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics
+from pyjoinopt.statistics.plan_estimation import PlanStatistics
 from tests.support.letters import Letters, join
 
 

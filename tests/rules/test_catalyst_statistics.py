@@ -6,15 +6,9 @@ import pytest
 
 from pyjoinopt.plan.expressions import FOLDABLE, Expression
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan
-from pyjoinopt.statistics.catalyst import (
-    CatalystStatistics,
-    ColumnStatistics,
-    PlanStatistics,
-    default_size,
-    join_statistics,
-    project_statistics,
-    row_width,
-)  # fmt: skip
+from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics, default_size, row_width
+from pyjoinopt.statistics.join_estimation import join_statistics
+from pyjoinopt.statistics.plan_estimation import PlanStatistics, project_statistics
 from tests.support.letters import Letters, join
 
 

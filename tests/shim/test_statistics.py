@@ -243,3 +243,34 @@ def test_no_job_runs(spark: SparkSession, shim: Shim, tmp_path: Path, analyzed: 
     for source in ("auto", "footers", "catalog", "catalyst"):
         shim.statistics(export, nodes=list(range(len(export["nodes"]))), source=source)
     assert set(tracker.getJobIdsForGroup(None)) == before
+
+
+DICTIONARIES = ("id % 7 as few", "concat('v', id % 300) as texts", "if(id % 2 = 0, null, id % 11) as some", "id as key")
+
+
+def test_dictionaries_tell_how_many_values_there_are(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.range(10_000).selectExpr(*DICTIONARIES).coalesce(1).write.parquet(path)
+    _, columns = _leaf_facts(shim, spark.read.parquet(path))
+    assert {name: facts.get("ndv") for name, facts in columns.items()} == {
+        "few": 7, "texts": 300, "some": 11, "key": None
+    }  # fmt: skip
+
+
+def test_values_of_several_files(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
+    """Files that come in the order of their ranges have values of their own; of others some are taken for the same."""
+    path = str(tmp_path / "t")
+    rows = spark.range(10_000).selectExpr("id div 100 as step", "id % 7 as few", "concat('v', id div 100) as text")
+    rows.repartitionByRange(4, "step").write.parquet(path)
+    _, columns = _leaf_facts(shim, spark.read.parquet(path))
+    assert 25 < columns["step"]["ndv"] <= 100
+    assert 7 <= columns["few"]["ndv"] <= 14
+    assert 25 < columns["text"]["ndv"] <= 100
+
+
+def test_a_dictionary_that_was_given_up_tells_nothing(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = spark.range(200_000).selectExpr("if(id < 50000, id % 10, id) as mixed", "id % 10 as few").coalesce(1)
+    rows.write.option("parquet.dictionary.page.size", 2000).parquet(path)
+    _, columns = _leaf_facts(shim, spark.read.parquet(path))
+    assert "ndv" not in columns["mixed"] and columns["few"]["ndv"] == 10

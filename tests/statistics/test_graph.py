@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.plan.expressions import Expression, call, conjunction
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
@@ -248,3 +248,33 @@ def test_statistics_of_a_set_for_hints() -> None:
     assert known.rows == pytest.approx(ROWS["customers"])
     assert known.upper_bound == ROWS["customers"] * 25
     assert known.source == "footers" and not known.exact
+
+
+def test_a_predicate_over_two_relations_is_held_against_the_columns_of_both() -> None:
+    """(a = 1 AND b = 2) OR (a = 2 AND b = 1), of 25 values each: twice 1/625 less both at once, of 625 pairs two."""
+    builder = Builder([25.0, 25.0])
+    a, b = builder.column(0, "a", 25.0), builder.column(1, "b", 25.0)
+    either = call("Or", call("And", eq(a, lit(1)), eq(b, lit(2))), call("And", eq(a, lit(2)), eq(b, lit(1))))
+    graph = JoinGraph(builder.graph().relations, ("x", "y"), (Edge(either, 0b11, 0b11),), ((), ()))
+    assert GraphEstimates(graph, builder.statistics()).rows(0b11) == pytest.approx(2 - 1 / 625)
+
+
+def test_the_composite_key_is_not_that_of_a_relation_one_of_whose_columns_would_do() -> None:
+    """Returned goods, 1.2 rows an order, refer to sold ones, 12 an order: each to one of them."""
+    builder = Builder([28_800.0, 288_000.0])
+    for name, ndv in (("order", 24_000.0), ("item", 1800.0)):
+        builder.equal(0, 1, builder.column(0, name, ndv), builder.column(1, name, ndv))
+    assert GraphEstimates(builder.graph(), builder.statistics()).rows(0b11) == pytest.approx(28_800)
+
+
+def test_a_numbered_key_is_the_key_even_if_a_smaller_relation_has_no_value_twice() -> None:
+    """9,660 customers refer to 192,080 kinds of households, numbered from 1: all find theirs."""
+    builder = Builder([9660.0, 192_080.0])
+    a, b = builder.column(0, "kind", 9660.0), builder.column(1, "key", 192_080.0)
+    builder.equal(0, 1, a, b)
+    known = builder.statistics()
+    assert a.attribute is not None and b.attribute is not None
+    for v, attribute, low, high in ((0, a.attribute, 7, 192_051), (1, b.attribute, 1, 192_080)):
+        column = replace(known[v].column(attribute.bit), guessed=True, min=low, max=high)
+        known[v] = replace(known[v], columns={attribute.bit: column})
+    assert GraphEstimates(builder.graph(), known).rows(0b11) == pytest.approx(9660)

@@ -13,6 +13,7 @@ from pyjoinopt.statistics import selectivity as s
 from pyjoinopt.statistics.constants import constant_value
 from pyjoinopt.statistics.histogram import Bin
 from pyjoinopt.statistics.patterns import CONTAINS, PREFIX
+from pyjoinopt.statistics.ranges import share_below
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics, from_json, unknown
 from tests.statistics.tables import KNOWN, col, eq, lit
 
@@ -219,3 +220,26 @@ def test_filters_that_name_what_they_want() -> None:
     assert s.apply_filter(NOTHING, Expression("In", (text, lit("us"), lit("ca")))).named
     assert not s.apply_filter(NOTHING, eq(number, lit(5))).named
     assert not s.apply_filter(NOTHING, Expression("Like", (text, lit("%us%")))).named
+
+
+def test_columns_compared_by_their_ranges() -> None:
+    # a lies in 1..100, b in 0..9 and a fifth of it is NULL. Of a, (9 - 1) / 99 lie below 9 and meet b from 0 to 9:
+    # (9 - 1)^2 / 2 / (99 * 9) of all pairs have a < b.
+    share = (9 - 1) ** 2 / 2 / (99 * 9)
+    assert of(call("LessThan", A, B)) == of(call("GreaterThan", B, A)) == pytest.approx(0.8 * share)
+    assert of(call("GreaterThanOrEqual", A, B)) == pytest.approx(0.8 * (1 - share))
+    assert of(call("LessThan", A, B), NOTHING) == s.RANGE
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "share"),
+    [
+        ((0, 4), (5, 9), 1.0), ((5, 9), (0, 4), 0.0), ((3, 3), (0, 4), 0.25), ((0, 4), (1, 1), 0.25),
+        ((7, 7), (7, 7), 0.5),
+    ],
+)  # fmt: skip
+def test_ranges_that_do_not_meet_or_are_one_value(
+    one: tuple[int, int], other: tuple[int, int], share: float
+) -> None:
+    a, b = (ColumnStatistics(min=low, max=high) for low, high in (one, other))
+    assert share_below(a, b) == share

@@ -71,24 +71,27 @@ def test_only_some_columns_were_asked_for(path: Path) -> None:
 def test_blobs_and_feedback(path: Path) -> None:
     store = Store(path)
     store.put_blob(files("a"), "sample", b"\0\1")
-    store.put_feedback({"f": 5, "g": 6})
-    store.put_feedback({"f": 7})
+    assert not store.has_feedback()
+    store.put_feedback("group", {0b01: 5, 0b11: 6})
+    store.put_feedback("group", {0b01: 7})
+    store.put_feedback("group2", {0b01: 9})
     again = Store(path)
     assert again.blob(files("a"), "sample") == b"\0\1"
     assert again.blob(files("a"), "sketch") is None
-    assert again.feedback(["f", "g", "h"]) == {"f": 7, "g": 6}
+    assert again.has_feedback() and again.feedback("other") == {}
+    assert again.feedback("group") == {0b01: 7, 0b11: 6}
 
 
 def test_forget(path: Path) -> None:
     store = Store(path)
     store.put({files(id): Known(1.0, source="x") for id in "abc"}, {})
     store.put_blob(files("a"), "sample", b"x")
-    store.put_feedback({"f": 1})
+    store.put_feedback("group", {0b01: 1})
     store.forget([files("a")])
     assert set(store.get([files("a"), files("b")])) == {("b", "s")}
     assert store.blob(files("a"), "sample") is None
     store.forget()
-    assert store.get([files("b"), files("c")]) == {} and store.feedback(["f"]) == {}
+    assert store.get([files("b"), files("c")]) == {} and store.feedback("group") == {}
 
 
 def test_the_oldest_go_when_it_grows_too_large(path: Path) -> None:
@@ -104,7 +107,7 @@ def test_eight_processes_write_at_once(path: Path) -> None:
     program = (
         "for i in range(40):\n"
         "    store.put({files(f'{sys.argv[2]}.{i}'): Known(i, source='x', columns={'c': Column(ndv=i)})}, {})\n"
-        "    store.put_feedback({'shared': i})\n"
+        "    store.put_feedback('shared', {1: i})\n"
     )
     for process in [run(program, path, n) for n in range(8)]:
         finish(process)

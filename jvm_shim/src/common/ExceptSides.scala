@@ -46,7 +46,7 @@ private[pyjoinopt] final class ExceptSides(nodes: Seq[LogicalPlan], number: Logi
 private object ExceptSides {
 
   private def isName(node: LogicalPlan): Boolean = node match {
-    case _: SubqueryAlias | _: View | _: ResolvedHint => true
+    case _: SubqueryAlias | _: View | _: ResolvedHint | _: HintScope => true
     case _ => false
   }
 

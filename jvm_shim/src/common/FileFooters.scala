@@ -4,8 +4,11 @@ import java.util.LinkedHashMap
 
 import org.apache.hadoop.fs.FileStatus
 
-/** What the footer of one file says: rows, and for top-level columns bounds and nulls. */
-private[pyjoinopt] final case class FileFooter(rows: Long, columns: Map[String, FooterColumn]) {
+/** What the footer of one file says: rows, for top-level columns bounds and nulls, and the parts it is made of. */
+private[pyjoinopt] final case class FileFooter(
+    rows: Long,
+    columns: Map[String, FooterColumn],
+    parts: Seq[FilePart] = Nil) {
 
   def column(name: String, caseSensitive: Boolean): Option[FooterColumn] =
     columns.get(name).orElse {
@@ -13,25 +16,37 @@ private[pyjoinopt] final case class FileFooter(rows: Long, columns: Map[String, 
     }
 }
 
+/** A row group or stripe. A reader that is given these bytes of the file reads it and no other. */
+private[pyjoinopt] final case class FilePart(start: Long, length: Long, rows: Long)
+
 /** `allNull` columns have no bounds and need none; other columns without bounds are unknown. */
 private[pyjoinopt] final case class FooterColumn(
     min: Option[Any],
     max: Option[Any],
     nulls: Option[Double],
-    allNull: Boolean)
+    allNull: Boolean,
+    distinct: DistinctCount = DistinctCount.nothing)
 
 private[pyjoinopt] object FileFooter {
 
   def merge(a: FooterColumn, b: FooterColumn): FooterColumn = {
     val nulls = for (x <- a.nulls; y <- b.nulls) yield x + y
-    if (a.allNull) b.copy(nulls = nulls)
-    else if (b.allNull) a.copy(nulls = nulls)
+    val distinct = a.distinct.and(b.distinct, below(a.max, b.min) || below(b.max, a.min))
+    if (a.allNull) b.copy(nulls = nulls, distinct = distinct)
+    else if (b.allNull) a.copy(nulls = nulls, distinct = distinct)
     else
       FooterColumn(
         NodeFacts.extreme(a.min, b.min, upper = false),
         NodeFacts.extreme(a.max, b.max, upper = true),
         nulls,
-        allNull = false)
+        allNull = false,
+        distinct)
+  }
+
+  private def below(a: Option[Any], b: Option[Any]): Boolean = (a, b) match {
+    case (Some(x: Long), Some(y: Long)) => x < y
+    case (Some(x: Double), Some(y: Double)) => x < y
+    case _ => false
   }
 }
 
@@ -69,5 +84,5 @@ private[pyjoinopt] object FileFooters {
     }
   }
 
-  private def weight(footer: FileFooter): Long = footer.columns.size + 10L
+  private def weight(footer: FileFooter): Long = footer.columns.size + footer.parts.size + 10L
 }

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.pyjoinopt
 
-import java.util.concurrent.{Callable, ExecutionException, TimeUnit, TimeoutException}
+import java.util.concurrent.{Callable, ExecutionException, Future, TimeUnit, TimeoutException}
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.hadoop.conf.Configuration
@@ -16,8 +16,8 @@ import org.apache.spark.util.ThreadUtils
 /**
  * The statistics of a table of files, from the footers of some of them, or from the first lines of a text file.
  *
- * A footer holds the number of rows and, for each column, bounds and the number of nulls. Reading one costs
- * milliseconds near by and tens of milliseconds in an object store, so only some are read, all at the same time, until
+ * A footer holds the number of rows and, for each column, bounds and the number of nulls; dictionaries say how many
+ * different values there are. Reading one costs milliseconds near by and tens of milliseconds in an object store, so only some are read, all at the same time, until
  * a deadline; the rest is taken to be like those, byte for byte. The values of partition columns are in the paths.
  *
  * Laws: only formats whose rows are all visible rows (a table format may hide some behind deletion files). A
@@ -28,7 +28,7 @@ private[pyjoinopt] object FileStatistics {
   /** `maxBytes`: once so much was read, no other file is opened. `until`: as `System.nanoTime` tells time. */
   final case class Limits(maxFiles: Int, maxBytes: Long, until: Long)
 
-  private lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-footers", 8, 30)
+  lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-footers", 8, 30)
 
   /** What became of the files that were chosen. */
   private final case class Reading(
@@ -66,7 +66,7 @@ private[pyjoinopt] object FileStatistics {
 
   def identify(session: Compat.Session, relation: LogicalRelation, limits: Limits): Option[FileIdentity] =
     relation.relation match {
-      case files: HadoopFsRelation if reader(files.fileFormat).isDefined || TextRows.applies(files) =>
+      case files: HadoopFsRelation =>
         list(session, files, limits.until).map { directories =>
           FileIdentity.of(relation, files, directories.flatMap(_.files.map(_.fileStatus)).filter(_.getLen > 0))
         }
@@ -80,7 +80,18 @@ private[pyjoinopt] object FileStatistics {
     case _ => None
   }
 
-  private def list(session: Compat.Session, files: HadoopFsRelation, until: Long): Option[Seq[PartitionDirectory]] =
+  /** Whether samples can be drawn of these files. */
+  def reads(files: HadoopFsRelation): Boolean = reader(files.fileFormat).isDefined || TextRows.applies(files)
+
+  /** The footers of some files, evenly chosen, that could be read in time. */
+  def footers(
+      files: HadoopFsRelation,
+      all: Seq[FileStatus],
+      limits: Limits,
+      conf: Configuration): Seq[(FileStatus, FileFooter)] =
+    reader(files.fileFormat).toList.flatMap(read => readSome(all, limits)(FileFooters.cached(_)(read(_, conf))).footers)
+
+  def list(session: Compat.Session, files: HadoopFsRelation, until: Long): Option[Seq[PartitionDirectory]] =
     files.location match {
       case listed: PartitioningAwareFileIndex => Some(listed.listFiles(Nil, Nil).toList)
       case catalog: CatalogFileIndex if listsWithoutJob(session, catalog) =>
@@ -122,18 +133,19 @@ private[pyjoinopt] object FileStatistics {
       spent.get)
   }
 
-  private def await[T](future: java.util.concurrent.Future[T], until: Long): Either[Throwable, T] =
+  /** What a future gives, if it does so in time. `giveUp`: otherwise nobody needs it any more. */
+  def await[T](future: Future[T], until: Long, giveUp: Boolean = true): Either[Throwable, T] =
     try Right(future.get(math.max(0, until - System.nanoTime), TimeUnit.NANOSECONDS))
     catch {
       case failed: ExecutionException => Left(failed.getCause)
       case error: Exception =>
-        future.cancel(true)
+        if (giveUp) future.cancel(true)
         Left(error)
     }
 
   private def isLate(error: Throwable): Boolean = error.isInstanceOf[TimeoutException]
 
-  private def message(error: Throwable): String =
+  def message(error: Throwable): String =
     Support.cut(String.valueOf(error.getMessage).split("\n").head) match {
       case "null" => Support.className(error)
       case text => text
@@ -203,7 +215,8 @@ private[pyjoinopt] object FileStatistics {
     if (found.isEmpty || found.exists(_.isEmpty)) None
     else Some(found.flatten.reduce(FileFooter.merge)).map { merged =>
       val (min, max) = (merged.min.flatMap(fit(attribute, _)), merged.max.flatMap(fit(attribute, _)))
-      ColumnFacts(min = min, max = max, nulls = merged.nulls.map(_ * scale))
+      val filled = footers.map(_.rows.toDouble).sum - merged.nulls.getOrElse(0.0)
+      ColumnFacts(merged.distinct.estimate(filled * scale), min, max, merged.nulls.map(_ * scale))
     }
   }
 

@@ -38,7 +38,7 @@ private[pyjoinopt] final class KnownColumns(outputs: KnownOutputs) {
           Support.className(join.joinType) == "LeftSingle"
         node = join.right
       case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Distinct | _: ResolvedHint | _: SubqueryAlias |
-          _: Repartition | _: RepartitionByExpression | _: Deduplicate | _: Sample =>
+          _: HintScope | _: Repartition | _: RepartitionByExpression | _: Deduplicate | _: Sample =>
         node = node.children.head
       case maker => found = columns(maker).get(column.exprId)
     }

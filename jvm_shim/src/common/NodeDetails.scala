@@ -15,7 +15,8 @@ import org.apache.spark.sql.catalyst.plans.logical._
 private[pyjoinopt] final class NodeDetails(
     attributes: AttributeTable,
     expressionNumber: Expression => Int,
-    out: JsonGenerator) {
+    out: JsonGenerator,
+    keep: Join => Boolean = _ => false) {
 
   def write(node: LogicalPlan): Unit = node match {
     case join: Join => writeJoin(join)
@@ -77,7 +78,8 @@ private[pyjoinopt] final class NodeDetails(
     out.writeFieldName("cond")
     join.condition.fold(out.writeNull())(c => out.writeNumber(expressionNumber(c)))
     out.writeArrayFieldStart("hint")
-    Seq(join.hint.leftHint, join.hint.rightHint).foreach(hint => out.writeString(NodeDetails.strategyName(hint)))
+    val hints = Seq(join.hint.leftHint, join.hint.rightHint).map(NodeDetails.strategyName)
+    (if (hints.forall(_ == null) && keep(join)) Seq(NodeDetails.Keep, null) else hints).foreach(out.writeString)
     out.writeEndArray()
     join.joinType match {
       case existence: ExistenceJoin => out.writeNumberField("exists", attributes.number(existence.exists))
@@ -125,8 +127,12 @@ private[pyjoinopt] object NodeDetails {
   private val strategies: Map[String, JoinStrategyHint] =
     (JoinStrategyHint.strategies + NO_BROADCAST_HASH).map(s => Support.className(s) -> s).toMap
 
+  /** Told of a join that is to stay where it is; to Spark it means nothing. */
+  val Keep = "KEEP_JOIN_ORDER"
+
   def strategy(name: String): HintInfo =
-    HintInfo(Some(strategies.getOrElse(name, Support.fail(
+    if (name == Keep) HintInfo()
+    else HintInfo(Some(strategies.getOrElse(name, Support.fail(
       s"There is no join strategy $name; there are ${strategies.keys.toSeq.sorted.mkString(", ")}."))))
 
   def joinType(name: String): JoinType = {

@@ -8,7 +8,8 @@ import org.apache.spark.sql.types.Decimal
 
 /**
  * What is known of a column. Bounds are numbers: Long for integers, dates (days) and timestamps (microseconds), Double
- * for fractions and decimals, Boolean; text has none.
+ * for fractions and decimals, Boolean; text has none. `heavy` are the most frequent values (text as String), each with
+ * its share of all rows.
  */
 private[pyjoinopt] final case class ColumnFacts(
     ndv: Option[Double] = None,
@@ -17,7 +18,8 @@ private[pyjoinopt] final case class ColumnFacts(
     nulls: Option[Double] = None,
     avgLen: Option[Long] = None,
     maxLen: Option[Long] = None,
-    histogram: Option[Histogram] = None)
+    histogram: Option[Histogram] = None,
+    heavy: Seq[(Any, Double)] = Nil)
 
 /**
  * What is known of the rows a node puts out, and who says so. `files` is what the node reads, `note` a weakness of what
@@ -57,6 +59,7 @@ private[pyjoinopt] final case class NodeFacts(
       facts.avgLen.foreach(out.writeNumberField("avgLen", _))
       facts.maxLen.foreach(out.writeNumberField("maxLen", _))
       facts.histogram.foreach(NodeFacts.writeBins(out, _))
+      if (facts.heavy.nonEmpty) NodeFacts.writeHeavy(out, facts.heavy)
       out.writeEndObject()
     }
     out.writeEndObject()
@@ -110,8 +113,9 @@ private[pyjoinopt] object NodeFacts {
     value.fold(out.writeNull())(out.writeNumber(_: Double))
   }
 
-  /** Bins of equally many rows, each its lowest and highest value and how many different ones it has. */
+  /** The rows of a bin, and the bins, each its lowest and highest value and how many different ones it has. */
   private def writeBins(out: JsonGenerator, histogram: Histogram): Unit = {
+    out.writeNumberField("height", histogram.height)
     out.writeArrayFieldStart("bins")
     for (bin <- histogram.bins) {
       out.writeStartArray()
@@ -119,6 +123,20 @@ private[pyjoinopt] object NodeFacts {
       out.writeNumber(bin.hi)
       out.writeNumber(bin.ndv)
       out.writeEndArray()
+    }
+    out.writeEndArray()
+  }
+
+  private def writeHeavy(out: JsonGenerator, heavy: Seq[(Any, Double)]): Unit = {
+    out.writeArrayFieldStart("heavy")
+    heavy.foreach { case (value, share) =>
+      out.writeStartObject()
+      value match {
+        case text: String => out.writeStringField("value", text)
+        case other => writeBound(out, "value", other)
+      }
+      out.writeNumberField("share", share)
+      out.writeEndObject()
     }
     out.writeEndArray()
   }

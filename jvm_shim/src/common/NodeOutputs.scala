@@ -23,7 +23,7 @@ private[pyjoinopt] object NodeOutputs {
         case _ => known(join.left) ++ known(join.right)
       }
     case _: Filter | _: Sort | _: GlobalLimit | _: LocalLimit | _: Distinct | _: ResolvedHint | _: SubqueryAlias |
-        _: Repartition | _: RepartitionByExpression | _: Deduplicate | _: Sample =>
+        _: HintScope | _: Repartition | _: RepartitionByExpression | _: Deduplicate | _: Sample =>
       known(node.children.head)
     case _ => Support.attempt(Array.empty[Int])(node.output.map(number).filter(_ >= 0).toArray)
   }

@@ -21,7 +21,8 @@ private[pyjoinopt] object OrcFooter {
         else (0 until schema.getFieldNames.size).map { i =>
           schema.getFieldNames.get(i) -> column(statistics(schema.getChildren.get(i).getId), rows)
         }
-      FileFooter(rows, columns.toMap)
+      val stripes = reader.getStripes.toArray(Array.empty[StripeInformation]).toList
+      FileFooter(rows, columns.toMap, stripes.map(s => FilePart(s.getOffset, s.getLength, s.getNumberOfRows)))
     } finally reader.close()
   }
 

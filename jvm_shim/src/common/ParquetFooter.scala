@@ -22,19 +22,26 @@ private[pyjoinopt] object ParquetFooter {
 
   val read: (FileStatus, Configuration) => FileFooter = (file, conf) => {
     val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, conf))
-    try merge(reader.getFooter.getBlocks.toArray(Array.empty[BlockMetaData]).toList)
-    finally reader.close()
+    val blocks =
+      try reader.getFooter.getBlocks.toArray(Array.empty[BlockMetaData]).toList
+      finally reader.close()
+    merge(blocks, Support.attempt(unread)(ParquetDictionaries.read(file, conf, blocks)))
   }
 
-  private def merge(blocks: List[BlockMetaData]): FileFooter = {
+  private type Dictionaries = Map[BlockMetaData, ColumnChunkMetaData => DistinctCount]
+  private def unread: Dictionaries = Map.empty
+
+  private def merge(blocks: List[BlockMetaData], dictionaries: Dictionaries): FileFooter = {
     val columns = for {
       block <- blocks if block.getRowCount > 0
       chunk <- block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).toList
       if chunk.getPath.size == 1
-    } yield chunk.getPath.toDotString -> column(chunk)
+      distinct = dictionaries.get(block).fold(DistinctCount.nothing)(_(chunk))
+    } yield chunk.getPath.toDotString -> column(chunk).copy(distinct = distinct)
     FileFooter(
       blocks.map(_.getRowCount).sum,
-      columns.groupBy(_._1).map { case (name, chunks) => name -> chunks.map(_._2).reduce(FileFooter.merge) })
+      columns.groupBy(_._1).map { case (name, chunks) => name -> chunks.map(_._2).reduce(FileFooter.merge) },
+      blocks.map(block => FilePart(block.getStartingPos, block.getCompressedSize, block.getRowCount)))
   }
 
   private def column(chunk: ColumnChunkMetaData): FooterColumn = {

@@ -16,19 +16,28 @@ import org.apache.spark.sql.catalyst.plans.logical._
  *
  * Laws: one walk, children first, in time linear in the size of the plan; an object met twice is told once. Unknown
  * nodes are told by name, children, output and expressions; export never fails on a plan that Spark accepted.
+ * A plan that is being optimised has its cached data in place already. A join to `keep` is told as one with a hint.
  */
-private[pyjoinopt] final class PlanExporter(session: Compat.Session, root: LogicalPlan) {
+private[pyjoinopt] final class PlanExporter(
+    session: Compat.Session,
+    root: LogicalPlan,
+    optimizing: Boolean = false,
+    keep: Join => Boolean = _ => false) {
+  private val kept = if (optimizing) keep else JoinOrderHints.keptBelowScopes(root)
   private val types = new TypeTable
   private val attributes = new AttributeTable(types)
   private val nodes = new Numbering[LogicalPlan]
   private val outputs = new mutable.ArrayBuffer[Array[Int]]
   private val expressions = new ExpressionExporter(types, attributes, number)
   private val nodeExpressions = new IdentityHashMap[LogicalPlan, Seq[Expression]]
-  private val isCached = CachedPlans.find(session, root)
+  private val isCached = if (optimizing) (_: LogicalPlan) => false else CachedPlans.find(session, root)
+
+  /** The number under which the plan's objects are kept, once it was told. */
+  var handle: Long = 0
 
   def run(): String = {
     number(root)
-    val handle = Handles.register(
+    handle = Handles.register(
       Handle(session, root, nodes.items.toVector, outputs.toVector, expressions.numbering.items.toVector,
         attributes.items.toVector))
     Support.json { out =>
@@ -71,7 +80,7 @@ private[pyjoinopt] final class PlanExporter(session: Compat.Session, root: Logic
   }
 
   private def writeNodes(out: JsonGenerator): Unit = {
-    val details = new NodeDetails(attributes, expressions.number, out)
+    val details = new NodeDetails(attributes, expressions.number, out, kept)
     val leaves = new LeafDetails(attributes, out)
     val sides = new ExceptSides(nodes.items.toList, nodes(_), out)
     out.writeArrayFieldStart("nodes")

@@ -52,6 +52,15 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     dataset
   }
 
+  /** The plan for the place of the exported one in a running optimizer: checked alike, but no new query. */
+  def optimizing(): LogicalPlan = {
+    val rebuilt = plan()
+    val checks = new PlanChecks(handle, outputs, columns)
+    checks.before(rebuilt)
+    checks.after(rebuilt, mayWiden = false)
+    rebuilt
+  }
+
   private def built(entry: JsonNode): LogicalPlan = {
     val bare = build(entry)
     val node = if (exported.containsKey(bare)) bare else columns.refreshed(bare)

@@ -23,6 +23,23 @@ object PyJoinOptBridge {
     exported.session.withActive(new NodeStatistics(exported, Support.parse(request)).run())
   }
 
+  /** Which of the sampled rows of some relations fulfil some predicates, as JSON. */
+  def samples(handle: Long, request: String): String = {
+    val exported = Handles(handle)
+    exported.session.withActive(new SampleAnswers(exported, Support.parse(request)).run())
+  }
+
+  /** Begin to analyse a relation with a Spark job; the number by which to ask how far it is. */
+  def startAnalysis(handle: Long, request: String): Long = Analyses.start(Handles(handle), Support.parse(request))
+
+  /** How far an analysis is, and what it found if it is at its end, as JSON. */
+  def analysis(number: Long): String = Analyses.status(number)
+
+  /** Forget all samples that are held here. */
+  def forgetSamples(): Unit = Samples.forget()
+
+  def cancelAnalysis(number: Long): Unit = Analyses.cancel(number)
+
   /** The DataFrame that the edits describe. The handle stays open. */
   def rebuild(handle: Long, edits: String): Compat.Rows = {
     val exported = Handles(handle)
@@ -87,6 +104,36 @@ object PyJoinOptBridge {
 
   /** What the queries that were listened to did since the last question: a JSON array of arrays as of `executed`. */
   def heard(): String = Feedback.take().mkString("[", ",", "]")
+
+  /**
+   * Put the rule into a live session; it does nothing until the session's key says so. Where no key names another, the
+   * workers of this driver are of this Python and find their package there.
+   */
+  def enable(session: Compat.Session, python: String, path: String): Unit = {
+    WorkerSettings.ofThisDriver = Some(WorkerCommand(python, Option(path)))
+    PyJoinOptExtensions.into(session)
+  }
+
+  /** Is the rule in this session? */
+  def isPresent(session: Compat.Session): Boolean = PyJoinOptExtensions.ruleOf(session).isDefined
+
+  /** Is it there and switched on? */
+  def isEnabled(session: Compat.Session): Boolean = PyJoinOptExtensions.ruleOf(session).exists(_.enabled)
+
+  /** What was done to the last plans of a session, as a JSON array. */
+  def reports(session: Compat.Session): String = SessionReports.json(session)
+
+  /** How many worker processes there are. */
+  def workers(): Int = Workers.count
+
+  /** How long the session's rule takes for the optimised plan of a DataFrame, on average of so many times. */
+  def ruleNanos(session: Compat.Session, dataset: Compat.AnyDataset, times: Int): Long = {
+    val plan = dataset.queryExecution.optimizedPlan
+    val rule = PyJoinOptExtensions.ruleOf(session).getOrElse(Support.fail("The rule is not in this session."))
+    val started = System.nanoTime
+    (1 to times).foreach(_ => rule(plan))
+    (System.nanoTime - started) / times
+  }
 
   private def exporting(session: Compat.Session)(plan: => LogicalPlan): String =
     session.withActive(new PlanExporter(session, plan).run())

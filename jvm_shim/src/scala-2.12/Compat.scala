@@ -23,6 +23,8 @@ private[pyjoinopt] object Compat {
   /** The tag by which `df["a"]` finds the plan of the DataFrame it was taken from. */
   val datasetIdTag: TreeNodeTag[mutable.HashSet[Long]] = Dataset.DATASET_ID_TAG
 
+  def ours(session: SparkSession): Session = session
+
   def ofRows(session: Session, plan: LogicalPlan): Rows = Dataset.ofRows(session, plan)
 
   /** The in-memory relation that Spark puts in the place of this very plan, if it is cached. */

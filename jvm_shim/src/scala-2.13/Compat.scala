@@ -2,7 +2,7 @@ package org.apache.spark.sql.pyjoinopt
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.Row
+import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.{CommonExpressionDef, CommonExpressionRef, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
@@ -24,6 +24,8 @@ private[pyjoinopt] object Compat {
 
   /** The tag by which `df["a"]` finds the plan of the DataFrame it was taken from. */
   val datasetIdTag: TreeNodeTag[mutable.HashSet[Long]] = classic.Dataset.DATASET_ID_TAG
+
+  def ours(session: SparkSession): Session = session.asInstanceOf[Session]
 
   def ofRows(session: Session, plan: LogicalPlan): Rows = classic.Dataset.ofRows(session, plan)
 

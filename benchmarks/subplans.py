@@ -1,0 +1,135 @@
+"""The join groups of a query, and which sub-plans each has.
+
+A sub-plan is a set of relations of a group that its predicates tie together. Sets are ints here, bit *i* for relation
+*i* of the group.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pyjoinopt.bridge.decode import Export
+from pyjoinopt.joins.edges import build_graph
+from pyjoinopt.joins.emit import join_predicates
+from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.plan.expressions import OUTER_REFERENCE, conjunction, describe
+from pyjoinopt.plan.nodes import INNER, Join, LogicalPlan, Project, show
+from pyjoinopt.plan.tree import map_subqueries, post_order
+from pyjoinopt.rules.batches import normalise
+
+#: Sets that are looked for in a group before some are chosen.
+_MOST_FOUND = 100_000
+
+
+@dataclass
+class Group:
+    """A join group of a query."""
+
+    export: Export
+    graph: JoinGraph
+    sets: list[int]
+    key: str
+    estimates: dict[str, list[float]] = field(default_factory=dict)
+
+
+def normal_plans(export: Export) -> list[LogicalPlan]:
+    """The plan of a query and those of its subqueries, as the optimizer looks for join groups in them."""
+    plans: list[LogicalPlan] = []
+
+    def travel(plan: LogicalPlan) -> LogicalPlan:
+        map_subqueries(plan, travel)
+        if any(isinstance(node, Join) for node in post_order(plan)):
+            plans.append(normalise(plan, export.filters_null, []))
+        return plan
+
+    travel(export.root)
+    return plans
+
+
+def groups_of(export: Export, plans: Iterable[LogicalPlan], most: int) -> Iterator[Group]:
+    """The join groups of plans of an export, with as many of their connected sets."""
+    found: list[JoinGraph] = []
+    for plan in plans:
+        regions = GroupFinder().find(plan).values()
+        found.extend(build_graph(region, {})[0] for region in regions if len(region.items) > 1)
+    for graph in found:
+        text = "\n".join([*map(show, graph.relations), *(describe(edge.predicate, 10_000) for edge in graph.edges)])
+        text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)  # which database a table is in does not matter
+        key = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+        whole = {1 << v for v, plan in enumerate(graph.relations) if table_of(plan) is not None}
+        sets = [relations for relations in connected_sets(graph, most, key) if relations not in whole]
+        yield Group(export, graph, sets, key)
+
+
+def table_of(plan: LogicalPlan) -> LogicalPlan | None:
+    """The leaf if a relation is a whole table."""
+    while plan.kind in ("SubqueryAlias", "View") or (isinstance(plan, Project) and plan.only_attributes):
+        plan = plan.children[0]
+    return plan if plan.kind == "LogicalRelation" and (plan.info.get("rel") or {}).get("name") else None
+
+
+def is_correlated(graph: JoinGraph) -> bool:
+    """True if it reads columns of a query around it, so that it has no rows of its own."""
+    nodes = (node for plan in graph.relations for node in post_order(plan))
+    return any(e.contains & OUTER_REFERENCE for node in nodes for e in node.expressions)
+
+
+def connected_sets(graph: JoinGraph, most: int, seed: str) -> list[int]:
+    """The sets of relations that an order without cross products may join, single relations included.
+
+    Args:
+        graph: the join graph.
+        most: of more sets than this as many are kept, always the same ones: those with the lowest hash, and the whole.
+        seed: goes into the hash.
+
+    Returns:
+        The sets, small ones first.
+    """
+    level = [1 << v for v in range(len(graph))]
+    found = list(level)
+    while level and len(found) < _MOST_FOUND:
+        larger: dict[int, None] = {}
+        for known in level:
+            for v in vertices(graph.everything & ~known):
+                if _joinable(graph, known, 1 << v):
+                    larger.setdefault(known | 1 << v)
+        level = list(larger)
+        found += level
+    if len(found) > most:
+        by_hash = sorted(found, key=lambda s: hashlib.blake2b(f"{seed}/{s}".encode(), digest_size=8).digest())
+        found = list(dict.fromkeys((max(found, key=int.bit_count), *by_hash)))[:most]
+    return sorted(found, key=lambda s: (s.bit_count(), s))
+
+
+def _joinable(graph: JoinGraph, known: int, new: int) -> bool:
+    for right, edge in graph.looking.items():
+        if right in (new, known) and edge.required & ~(known | new):
+            return False
+    return graph.allows(known | new) and graph.connected(known, new)
+
+
+def applied(graph: JoinGraph, relations: int) -> list[Edge]:
+    """The edges whose predicates hold in the join of a set."""
+    return [edge for edge in graph.edges if edge.required and not edge.required & ~relations]
+
+
+def as_plan(graph: JoinGraph, relations: int) -> LogicalPlan:
+    """The join of a set, in the written order as far as predicates tie it."""
+    rest = [v for v in vertices(relations) if 1 << v not in graph.looking] or list(vertices(relations))
+    rest += [v for v in vertices(relations) if v not in rest]
+    plan, joined = graph.relations[rest[0]], 1 << rest.pop(0)
+    while rest:
+        v = next((v for v in rest if _joinable(graph, joined, 1 << v)), rest[0])
+        rest.remove(v)
+        looking = graph.looking.get(1 << v)
+        if looking is not None:
+            plan = Join(plan, graph.relations[v], looking.join_type, looking.predicate)
+        else:
+            condition = conjunction(join_predicates(graph, joined, 1 << v))
+            plan = Join(plan, graph.relations[v], INNER, condition)
+        joined |= 1 << v
+    return plan

@@ -1,0 +1,218 @@
+"""How many rows a sub-plan really gives, counted by DuckDB.
+
+What a relation gives (a table under its filters, an aggregate, a subquery) is computed by Spark once, only the columns
+that joins compare; DuckDB joins and counts. No join is made in full: of each relation the rows that look the same to
+the joins at hand are counted first, and the counts are multiplied, so that even a set with 10^12 rows is counted in
+moments.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from benchmarks.subplans import Group, applied, table_of
+from pyjoinopt.bridge.decode import Export
+from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
+from pyjoinopt.plan.expressions import Expression, reference, walk
+from pyjoinopt.plan.nodes import SEMI, LogicalPlan, Project
+from pyjoinopt.plan.tree import post_order
+from tests.rules.oracle import Oracle
+
+
+class Unprintable(Exception):
+    """A predicate that is not translated for DuckDB; the message names the kind of expression."""
+
+
+def as_frame(oracle: Oracle, export: Export, plan: LogicalPlan, spark: Any) -> Any:
+    """A DataFrame of any plan over the nodes of an export, with the common table expressions that it reads."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    wanted = _expressions_read(plan)
+    for node in export.nodes:
+        if node.kind == "WithCTE" and wanted & {child.info.get("cte") for child in node.children[:-1]}:
+            plan = node.with_children((*node.children[:-1], plan))
+    built = oracle.applied(export, [], once=True, plan=plan)
+    message: dict[str, Any] = {"exprs": [], "nodes": [], "root": built.root.number}
+    return DataFrame(oracle.shim.rebuild(built.handle, json.dumps(message)), spark)
+
+
+def _expressions_read(plan: LogicalPlan) -> set[Any]:
+    wanted: set[Any] = set()
+    waiting = [plan]
+    while waiting:
+        for node in post_order(waiting.pop()):
+            if node.kind == "CTERelationRef":
+                wanted.add(node.info.get("cte"))
+            waiting += [part.plan for e in node.expressions for part in walk(e) if part.plan is not None]
+    return wanted
+
+
+def materialise(oracle: Oracle, group: Group, connection: Any, spark: Any, folder: Path) -> None:
+    """Put the relations of a group into DuckDB, each as table `v{i}`."""
+    for v, (plan, bits) in enumerate(zip(group.graph.relations, compared_columns(group.graph))):
+        leaf = table_of(plan)
+        if leaf is not None:
+            by_bit = {a.bit: a.name for a in leaf.output}
+        if leaf is not None and all(bit in by_bit for bit in bits):
+            columns = ", ".join(f'"{by_bit[bit]}" AS c{bit}' for bit in bits)
+            file = (folder / f"{leaf.info['rel']['name'].rsplit('.')[-1]}.parquet").as_posix()
+            connection.execute(f"CREATE OR REPLACE TEMP VIEW v{v} AS SELECT {columns} FROM read_parquet('{file}')")
+            continue
+        chosen = tuple(reference(a) for a in plan.output if a.bit in bits)
+        df = as_frame(oracle, group.export, Project(chosen, plan), spark)
+        rows = df.toDF(*(f"c{e.attribute.bit}" for e in chosen if e.attribute)).toArrow()
+        connection.register("rows_from_spark", rows)
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE v{v} AS SELECT * FROM rows_from_spark")
+        connection.unregister("rows_from_spark")
+
+
+_OPERATORS = {
+    "And": "AND", "Or": "OR", "EqualTo": "=", "EqualNullSafe": "IS NOT DISTINCT FROM", "LessThan": "<",
+    "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">=", "Add": "+", "Subtract": "-",
+    "Multiply": "*", "Divide": "/", "DateAdd": "+", "DateSub": "-",
+}  # fmt: skip
+_FUNCTIONS = {
+    "Substring": "substr", "Upper": "upper", "Lower": "lower", "Coalesce": "coalesce", "Abs": "abs",
+    "Concat": "concat", "Round": "round", "Year": "year",
+}  # fmt: skip
+_TYPES = {"string": "VARCHAR", "int": "INTEGER", "timestamp": "TIMESTAMP"}
+
+
+def to_sql(root: Expression, column: Callable[[int], str]) -> str:
+    """A predicate as DuckDB reads it.
+
+    Args:
+        root: the predicate.
+        column: number of an attribute -> what it is called.
+
+    Raises:
+        Unprintable: it holds something that is not translated.
+    """
+    done: list[str] = []
+    for e in walk(root):
+        n = len(e.children)
+        parts = done[len(done) - n :]
+        del done[len(done) - n :]
+        done.append(_printed(e, parts, column))
+    return done[0]
+
+
+def _printed(e: Expression, parts: list[str], column: Callable[[int], str]) -> str:
+    if e.kind == "AttributeReference" and e.attribute is not None:
+        return column(e.attribute.bit)
+    if e.kind == "Literal":
+        return _constant(e)
+    if e.kind in _OPERATORS and len(parts) == 2:
+        return f"({parts[0]} {_OPERATORS[e.kind]} {parts[1]})"
+    if e.kind in _FUNCTIONS:
+        return f"{_FUNCTIONS[e.kind]}({', '.join(parts)})"
+    match e.kind:
+        case "Not":
+            return f"(NOT {parts[0]})"
+        case "IsNull" | "IsNotNull":
+            return f"({parts[0]} IS {'NOT ' if e.kind == 'IsNotNull' else ''}NULL)"
+        case "In":
+            return f"({parts[0]} IN ({', '.join(parts[1:])}))"
+        case "Between" | "UpCast" | "Alias" | "KnownNotNull" | "CheckOverflow" | "PromotePrecision" if len(parts) == 1:
+            return parts[0]
+        case "Cast":
+            return f"CAST({parts[0]} AS {_TYPES.get(e.type, e.type)})"
+        case "CaseWhen":
+            pairs = "".join(f" WHEN {a} THEN {b}" for a, b in zip(parts[0::2], parts[1::2]))
+            return f"CASE{pairs}{f' ELSE {parts[-1]}' if len(parts) % 2 else ''} END"
+        case "If":
+            return f"CASE WHEN {parts[0]} THEN {parts[1]} ELSE {parts[2]} END"
+    raise Unprintable(e.kind)
+
+
+def _constant(e: Expression) -> str:
+    value = e.value
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, datetime.date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, (int, Decimal)):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    raise Unprintable(f"a constant of type {e.type}")
+
+
+class Counter:
+    """True row counts of the sub-plans of one join group.
+
+    Args:
+        graph: the group.
+        connection: a DuckDB connection that has table `v{i}` for relation *i*, its columns called `c{number}`.
+    """
+
+    def __init__(self, graph: JoinGraph, connection: Any) -> None:
+        self._graph = graph
+        self._connection = connection
+        self._owner = {
+            a.bit: v
+            for v, plan in enumerate(graph.relations)
+            if 1 << v not in graph.looking
+            for a in plan.output
+        }
+
+    def count(self, relations: int) -> float:
+        """Rows of the join of a set.
+
+        Raises:
+            Unprintable: one of its predicates is not translated.
+        """
+        return float(self._connection.execute(self.query(relations)).fetchone()[0])
+
+    def query(self, relations: int) -> str:
+        """The query that counts."""
+        if not relations & (relations - 1):
+            return f"SELECT count(*) FROM v{relations.bit_length() - 1}"
+        looking = [edge for edge in applied(self._graph, relations) if edge.right]
+        hidden = sum(edge.right for edge in looking)
+        compared: dict[int, set[int]] = {v: set() for v in vertices(relations & ~hidden)}
+
+        def column(bit: int) -> str:
+            compared[self._owner[bit]].add(bit)
+            return f"v{self._owner[bit]}.c{bit}"
+
+        tests = [to_sql(edge.predicate, column) for edge in applied(self._graph, relations) if not edge.right]
+        for edge in looking:
+            tests.append(self._looks(edge, column))
+        sources = []
+        for v, bits in compared.items():
+            columns = ", ".join(f"c{bit}" for bit in sorted(bits))
+            sources.append(f"(SELECT {columns}, CAST(count(*) AS DOUBLE) AS n FROM v{v} GROUP BY ALL) v{v}")
+        counts = " * ".join(f"v{v}.n" for v in compared)
+        return f"SELECT coalesce(sum({counts}), 0) FROM {', '.join(sources)} WHERE {' AND '.join(tests)}"
+
+    def _looks(self, edge: Edge, column: Callable[[int], str]) -> str:
+        right = edge.right.bit_length() - 1
+        inside = self._graph.relations[right].output_set
+
+        def either(bit: int) -> str:
+            return f"v{right}.c{bit}" if inside >> bit & 1 else column(bit)
+
+        test = f"EXISTS (SELECT 1 FROM v{right} WHERE {to_sql(edge.predicate, either)})"
+        return test if edge.join_type == SEMI else f"(NOT {test})"
+
+
+def compared_columns(graph: JoinGraph) -> list[list[int]]:
+    """Per relation the attributes that the group's predicates read, at least one."""
+    reads = 0
+    for edge in graph.edges:
+        reads |= edge.predicate.references
+    chosen = []
+    for plan in graph.relations:
+        columns = [a.bit for a in plan.output if reads >> a.bit & 1]
+        chosen.append(columns or [a.bit for a in plan.output[:1]])
+    return chosen

@@ -1,0 +1,190 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.{IdentityHashMap, Locale}
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedHaving}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, ExprId, Literal}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.UNRESOLVED_HINT
+
+/** What a hint asks for: this part of the query to be optimised, with a strategy if one is named, or to be left. */
+private[pyjoinopt] sealed trait JoinOrderHint
+private[pyjoinopt] final case class Optimize(strategy: Option[String]) extends JoinOrderHint
+private[pyjoinopt] case object KeepOrder extends JoinOrderHint
+
+/** Where a hint stood in the analysed plan. */
+private[pyjoinopt] final case class HintScope(hint: JoinOrderHint, child: LogicalPlan) extends UnaryNode {
+  override def output: Seq[Attribute] = child.output
+  override def maxRows: Option[Long] = child.maxRows
+  override protected def withNewChildInternal(changed: LogicalPlan): HintScope = copy(child = changed)
+}
+
+/**
+ * OPTIMIZE_JOINS and KEEP_JOIN_ORDER become a node of the plan: for a DataFrame's hint on top of it, for one in SQL
+ * just above the FROM clause, because names are resolved with the clauses of a SELECT next to each other.
+ *
+ * Laws: all below the node is as it was, so cached data is found as ever. A parameter that is not understood costs one
+ * warning, never the query.
+ */
+private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
+  private val names = Set("OPTIMIZE_JOINS", "KEEP_JOIN_ORDER")
+  private val strategies = Seq("auto", "spark", "heuristic", "none")
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (!plan.containsPattern(UNRESOLVED_HINT)) plan
+    else plan.resolveOperatorsUp {
+      case hint: UnresolvedHint if names(name(hint)) =>
+        val meant = if (name(hint) == "KEEP_JOIN_ORDER") keep(hint) else Optimize(strategy(hint))
+        scoped(meant, hint.child)
+    }
+
+  /** Down through the clauses of a SELECT that was just parsed; whatever was analysed once is not taken apart. */
+  private def scoped(hint: JoinOrderHint, child: LogicalPlan): LogicalPlan = {
+    var clauses = List.empty[LogicalPlan]
+    var node = child
+    while (isClause(node)) {
+      clauses ::= node
+      node = node.children.head
+    }
+    val inside = if (node.resolved && node.isStreaming) node else HintScope(hint, node)
+    clauses.foldLeft(inside) { (below, clause) =>
+      val changed = clause.withNewChildren(Seq(below))
+      changed.copyTagsFrom(clause)
+      changed
+    }
+  }
+
+  private def isClause(node: LogicalPlan): Boolean = !node.analyzed &&
+    node.getTagValue(LogicalPlan.PLAN_ID_TAG).isEmpty && (node match {
+      case _: Project | _: Filter | _: Aggregate | _: Distinct | _: Generate | _: Window | _: UnresolvedHaving |
+          _: WithWindowDefinition | _: UnresolvedHint | _: ResolvedHint => true
+      case _ => false
+    })
+
+  private def name(hint: UnresolvedHint): String = hint.name.toUpperCase(Locale.ROOT)
+
+  private def keep(hint: UnresolvedHint): JoinOrderHint = {
+    if (hint.parameters.nonEmpty) warn(hint, "takes no parameters; they are ignored")
+    KeepOrder
+  }
+
+  private def strategy(hint: UnresolvedHint): Option[String] = {
+    val words = hint.parameters.map(word).toList
+    val known = words.map(_.toLowerCase(Locale.ROOT)).filter(strategies.contains)
+    if (known.length != words.length || known.length > 1) {
+      warn(hint, s"takes one of ${strategies.mkString(", ")}, not (${words.mkString(", ")}); " +
+        known.headOption.fold("it counts without a strategy")(s => s"$s is used"))
+    }
+    known.headOption
+  }
+
+  /** In SQL a word arrives as the name of a column, from df.hint as a string. */
+  private def word(parameter: Any): String = parameter match {
+    case name: UnresolvedAttribute => name.name
+    case Literal(value, _) => String.valueOf(value)
+    case expression: Expression => expression.sql
+    case other => String.valueOf(other)
+  }
+
+  private def warn(hint: UnresolvedHint, text: String): Unit =
+    OptimizeJoins.log.warn(s"The hint ${name(hint)} $text.")
+}
+
+/**
+ * Takes the nodes out again, early in the optimizer, so that filters and limits move as if they had not been there.
+ *
+ * Between this rule and ours nearly every node is made anew, and whatever is tied to a node is lost. So a hint is tied
+ * to the columns that come up below it, whose ids last: and to the thread, which optimises one plan at a time, because
+ * other queries over the same view have columns of the same ids.
+ */
+private[pyjoinopt] object TakeHintScopes extends Rule[LogicalPlan] {
+  final case class Taken(hint: JoinOrderHint, columns: Set[ExprId])
+
+  private val taken = new ThreadLocal[List[Taken]] {
+    override def initialValue(): List[Taken] = Nil
+  }
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (!plan.exists(_.isInstanceOf[HintScope])) plan
+    else plan.transformUp { case scope: HintScope =>
+      taken.set(taken.get :+ Taken(scope.hint, columns(scope.child)))
+      scope.child
+    }
+
+  /** What was taken out of the plan that this thread optimises, inner hints first; asked once. */
+  def ofThisPlan(): List[Taken] = {
+    val found = taken.get
+    if (found.nonEmpty) taken.remove()
+    found
+  }
+
+  private def columns(plan: LogicalPlan): Set[ExprId] = {
+    val ids = new mutable.HashSet[ExprId]
+    Support.preOrder(plan)(_.children) { node =>
+      Support.attempt(())(node.output.foreach(ids += _.exprId))
+      true
+    }
+    ids.toSet
+  }
+}
+
+/** Which joins of one plan stand under a hint: those with all leaves below it. */
+private[pyjoinopt] final class JoinOrderHints(query: LogicalPlan, taken: List[TakeHintScopes.Taken]) {
+  private val hints = new IdentityHashMap[Join, TakeHintScopes.Taken]
+
+  if (taken.nonEmpty) {
+    val common = new IdentityHashMap[LogicalPlan, Option[TakeHintScopes.Taken]]
+    Support.postOrder(query)(_.children, common.containsKey) { node =>
+      val found =
+        if (node.children.isEmpty) taken.find(t => node.output.exists(a => t.columns(a.exprId)))
+        else shared(node.children.flatMap(child => common.get(child)).toList, node.children.size)
+      common.put(node, found)
+      node match {
+        case join: Join => found.foreach(hints.put(join, _))
+        case _ =>
+      }
+    }
+  }
+
+  /** Where one side stands under an inner hint, and the other under one around both, it is the outer one. */
+  private def shared(below: List[TakeHintScopes.Taken], sides: Int): Option[TakeHintScopes.Taken] =
+    if (below.length < sides) None
+    else below.distinct match {
+      case List(one) => Some(one)
+      case several =>
+        val outer = several.maxBy(_.columns.size)
+        if (several.forall(_.columns.subsetOf(outer.columns))) Some(outer) else None
+    }
+
+  def isKept(join: Join): Boolean = hintOf(join).contains(KeepOrder)
+
+  def isToOptimize(join: Join): Boolean = hintOf(join).exists(_.isInstanceOf[Optimize])
+
+  private def hintOf(join: Join): Option[JoinOrderHint] = Option(hints.get(join)).map(_.hint)
+
+  def anyToOptimize: Boolean = all.exists(_.isInstanceOf[Optimize])
+
+  /** The strategy that a hint names; of several the outermost. */
+  def strategy: Option[String] = all.collect { case Optimize(Some(name)) => name }.lastOption
+
+  private def all: List[JoinOrderHint] = taken.map(_.hint)
+}
+
+private[pyjoinopt] object JoinOrderHints {
+
+  /** In an analysed plan, in which the hints stand as nodes. */
+  def keptBelowScopes(plan: LogicalPlan): Join => Boolean = {
+    val kept = new IdentityHashMap[LogicalPlan, LogicalPlan]
+    Support.preOrder(plan)(_.children) { node =>
+      node match {
+        case HintScope(KeepOrder, _) => Support.preOrder(node)(_.children) { below => kept.put(below, below); true }
+        case _ =>
+      }
+      true
+    }
+    kept.containsKey
+  }
+}

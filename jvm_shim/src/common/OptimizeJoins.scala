@@ -1,0 +1,102 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.ArrayDeque
+
+import scala.util.control.NonFatal
+
+import org.slf4j.LoggerFactory
+
+import org.apache.spark.sql.catalyst.plans.{FullOuter, LeftOuter, RightOuter}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
+import org.apache.spark.sql.execution.command.DataWritingCommand
+
+/**
+ * Sends a plan whose joins are worth a thought to the worker and puts the answer in its place.
+ *
+ * It stands in Spark's batch before the cost-based rules: aliases and views are gone, cached data is in its place, and
+ * filters are where they belong. Spark optimises the plan of a subquery on its own, before the query around it, so
+ * subqueries come here by themselves and are not entered from above.
+ *
+ * Laws: a query never fails because of this rule; the worst is one WARN and the plan as it came. A plan with fewer
+ * than three relations and no outer join goes through untouched, and the worker does not hear of it. What is planned
+ * inside planning is left alone. Of a command only the query that it writes is looked at.
+ */
+private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByDefault: Boolean)
+    extends Rule[LogicalPlan] {
+
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    val hints = TakeHintScopes.ofThisPlan()
+    if (!plan.containsPattern(JOIN) || OptimizeJoins.inside.get || plan.isStreaming) plan
+    else plan match {
+      case subquery: Subquery => around(subquery, hints)
+      case writing: DataWritingCommand => around(writing, hints)
+      case writing: V2WriteCommand if !OptimizeJoins.rowLevel(Support.className(writing)) => around(writing, hints)
+      case _: Command => plan
+      case query => optimized(query, hints)
+    }
+  }
+
+  /** Does this session want every query optimised? */
+  def enabled: Boolean = session.sessionState.conf
+    .getConfString(OptimizeJoins.Enabled, enabledByDefault.toString).trim.equalsIgnoreCase("true")
+
+  private def around(node: LogicalPlan, hints: List[TakeHintScopes.Taken]): LogicalPlan = {
+    val before = node.children
+    val after = before.map(optimized(_, hints))
+    if (before.zip(after).forall { case (a, b) => a eq b }) node else node.withNewChildren(after)
+  }
+
+  private def optimized(query: LogicalPlan, taken: List[TakeHintScopes.Taken]): LogicalPlan =
+    if (!OptimizeJoins.worthAThought(query)) query
+    else {
+      val hints = new JoinOrderHints(query, taken)
+      if (!enabled && !hints.anyToOptimize) query
+      else {
+        OptimizeJoins.inside.set(true)
+        try new PlanningRequest(session, query, hints, everything = enabled).run()
+        catch {
+          case NonFatal(error) => kept(query, error)
+          case error @ (_: LinkageError | _: StackOverflowError) => kept(query, error)
+        } finally OptimizeJoins.inside.set(false)
+      }
+    }
+
+  private def kept(query: LogicalPlan, error: Throwable): LogicalPlan = {
+    OptimizeJoins.log.warn(s"The joins of a query stay as written: ${error.getMessage}", error)
+    query
+  }
+}
+
+private[pyjoinopt] object OptimizeJoins {
+  val Enabled = "spark.pyjoinopt.enabled"
+  val log = LoggerFactory.getLogger("org.apache.spark.sql.pyjoinopt")
+  private val rowLevel = Set("ReplaceData", "WriteDelta")
+
+  private val inside = new ThreadLocal[Boolean] {
+    override def initialValue(): Boolean = false
+  }
+
+  /** Three relations or more, or an outer join; and no command within. */
+  private def worthAThought(query: LogicalPlan): Boolean = {
+    val waiting = new ArrayDeque[LogicalPlan]
+    waiting.push(query)
+    var (joins, outer, command) = (0, false, false)
+    while (!waiting.isEmpty && !command) {
+      waiting.pop() match {
+        case _: Command => command = true
+        case node if node.containsPattern(JOIN) =>
+          node match {
+            case join: Join =>
+              joins += 1
+              outer ||= join.joinType == LeftOuter || join.joinType == RightOuter || join.joinType == FullOuter
+            case _ =>
+          }
+          node.children.foreach(waiting.push)
+        case _ =>
+      }
+    }
+    !command && (joins > 1 || outer)
+  }
+}

@@ -1,0 +1,87 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
+import java.nio.charset.StandardCharsets.UTF_8
+
+import org.apache.spark.{SPARK_VERSION, SparkConf}
+import org.apache.spark.io.CompressionCodec
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, InterpretedUnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.types.{DataType, StructType}
+
+/**
+ * Some rows of a relation, of some of its columns. `seen` is out of how many they were drawn, `complete` says that they
+ * are all the rows there are. `pieces` is from how many places of the files they come, 0 if from everywhere: rows that
+ * lie together may be alike.
+ *
+ * As bytes it is a header and Spark's own binary rows, compressed. Law: only the Spark that wrote the bytes reads them,
+ * since nobody promises that the layout of rows stays; whatever else is wrong with them, they are no sample.
+ */
+private[pyjoinopt] final class RelationSample(
+    val columns: StructType,
+    val rows: Array[UnsafeRow],
+    val seen: Long,
+    val complete: Boolean,
+    val pieces: Int) {
+
+  /** The store has it. */
+  @volatile var kept = false
+
+  lazy val size: Long = rows.map(_.getSizeInBytes.toLong + 64).sum + 1024
+
+  def has(names: Iterable[String]): Boolean = names.forall(columns.getFieldIndex(_).isDefined)
+
+  def bytes(conf: SparkConf): Array[Byte] = {
+    val buffer = new ByteArrayOutputStream
+    val out = new DataOutputStream(CompressionCodec.createCodec(conf, "zstd").compressedOutputStream(buffer))
+    val schema = columns.json.getBytes(UTF_8)
+    out.writeInt(RelationSample.Layout)
+    out.writeUTF(SPARK_VERSION)
+    out.writeInt(schema.length)
+    out.write(schema)
+    out.writeLong(seen)
+    out.writeBoolean(complete)
+    out.writeInt(pieces)
+    out.writeInt(rows.length)
+    rows.foreach { row =>
+      out.writeInt(row.getSizeInBytes)
+      out.write(row.getBytes)
+    }
+    out.close()
+    buffer.toByteArray
+  }
+}
+
+private[pyjoinopt] object RelationSample {
+  private val Layout = 1
+
+  def parse(bytes: Array[Byte], conf: SparkConf): Option[RelationSample] =
+    Support.attempt(Option.empty[RelationSample]) {
+      val codec = CompressionCodec.createCodec(conf, "zstd")
+      val in = new DataInputStream(codec.compressedInputStream(new ByteArrayInputStream(bytes)))
+      try {
+        if (in.readInt() != Layout || in.readUTF() != SPARK_VERSION) None
+        else {
+          val schema = new Array[Byte](in.readInt())
+          in.readFully(schema)
+          val columns = DataType.fromJson(new String(schema, UTF_8)).asInstanceOf[StructType]
+          val (seen, complete, pieces) = (in.readLong(), in.readBoolean(), in.readInt())
+          val rows = Array.fill(in.readInt()) {
+            val content = new Array[Byte](in.readInt())
+            in.readFully(content)
+            val row = new UnsafeRow(columns.length)
+            row.pointTo(content, content.length)
+            row
+          }
+          Some(new RelationSample(columns, rows, seen, complete, pieces))
+        }
+      } finally in.close()
+    }
+
+  /** Makes rows that can be kept. Not shared between threads; nothing is compiled for it. */
+  def copier(columns: StructType): InternalRow => UnsafeRow = {
+    val projection = InterpretedUnsafeProjection.createProjection(
+      columns.fields.toList.zipWithIndex.map { case (f, i) => BoundReference(i, f.dataType, nullable = true) })
+    row => projection(row).copy()
+  }
+}

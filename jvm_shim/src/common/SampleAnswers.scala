@@ -1,0 +1,149 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.Base64
+import java.util.concurrent.{FutureTask, TimeUnit}
+
+import com.fasterxml.jackson.core.JsonGenerator
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.datasources.LogicalRelation
+
+/**
+ * One question about samples: for each relation, which of its sampled rows fulfil which predicates.
+ *
+ * A sample is here already, or comes with the question (from the store), or is drawn now if that is allowed; then its
+ * bytes go back with the answer, to be remembered. All relations are read at the same time, before any answer.
+ *
+ * Law: no Spark job is started, and one relation that cannot be read spoils no other.
+ */
+private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) {
+  private val started = System.nanoTime
+  private val conf = handle.session.sparkContext.getConf
+
+  private lazy val expressions: EditList[Expression] =
+    new EditList[Expression]("expression", request.get("exprs"), handle.expressions)(builder.build(_))
+  private lazy val nodes: EditList[LogicalPlan] =
+    new EditList[LogicalPlan]("node", Support.mapper.createArrayNode(), handle.nodes)(_ => Support.fail("no node"))
+  private lazy val builder = new ExpressionBuilder(handle, expressions(_), nodes(_))
+
+  private final class Question(entry: JsonNode) {
+    val key: Samples.Key = (entry.path("id").asText, entry.path("schema").asText)
+    val predicates: List[JsonNode] = ExpressionBuilder.elements(entry.get("predicates"))
+    val relation: Option[LogicalRelation] = handle.nodes.lift(entry.path("node").asInt(-1)).collect {
+      case relation: LogicalRelation => relation
+    }
+    private val names: Map[ExprId, String] = relation.toList.flatMap { r =>
+      r.output.zip(r.relation.schema.fieldNames).map { case (attribute, name) => attribute.exprId -> name }
+    }.toMap
+    /** Names of the columns that are wanted. */
+    val wanted: Set[String] =
+      ExpressionBuilder.elements(entry.get("columns")).flatMap(n => names.get(handle.attributes(n.asInt).exprId)).toSet
+    private var offered = false
+    val task: Option[FutureTask[Option[SampleReader.Drawn]]] = relation match {
+      case Some(files) if sample.isEmpty && entry.path("read").asBoolean =>
+        val both = wanted ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
+        Some(Samples.begin(handle.session, key, files, if (both.size <= SampleAnswers.Wide) both else wanted, budget))
+      case _ => None
+    }
+
+    def sample: Option[RelationSample] = {
+      def fits = Samples.get(key).filter(_.has(wanted))
+      fits.orElse {
+        if (entry.path("blob").isTextual && !offered) {
+          offered = true
+          RelationSample.parse(Base64.getDecoder.decode(entry.get("blob").asText), conf).foreach { stored =>
+            stored.kept = true
+            Samples.put(key, stored)
+          }
+        }
+        fits
+      }
+    }
+    def ordinal(sample: RelationSample)(id: ExprId): Option[Int] = names.get(id).flatMap(sample.columns.getFieldIndex)
+  }
+
+  def run(): String = Support.json { out =>
+    EditList.buildAll(expressions, nodes)
+    val questions = ExpressionBuilder.elements(request.get("relations")).map(new Question(_))
+    val drawn = questions.map(_.task.map(FileStatistics.await(_, started + nanos("deadlineMs", 1000), giveUp = false)))
+    val until = System.nanoTime + nanos("evaluateMs", 500)
+    out.writeStartObject()
+    out.writeArrayFieldStart("relations")
+    questions.zip(drawn).foreach { case (question, read) => answer(out, question, read, until) }
+    out.writeEndArray()
+    out.writeEndObject()
+  }
+
+  private def answer(
+      out: JsonGenerator,
+      question: Question,
+      read: Option[Either[Throwable, Option[SampleReader.Drawn]]],
+      until: Long): Unit = {
+    out.writeStartObject()
+    question.sample match {
+      case Some(sample) =>
+        out.writeNumberField("rows", sample.rows.length)
+        out.writeNumberField("seen", sample.seen)
+        out.writeBooleanField("complete", sample.complete)
+        out.writeNumberField("pieces", sample.pieces)
+        out.writeArrayFieldStart("columns")
+        sample.columns.fieldNames.foreach(out.writeString)
+        out.writeEndArray()
+        out.writeArrayFieldStart("hits")
+        question.predicates.foreach { reference =>
+          SamplePredicates.hits(expressions(reference), sample, question.ordinal(sample), until) match {
+            case Some(bits) => out.writeString(SampleAnswers.hex(bits))
+            case None => out.writeNull()
+          }
+        }
+        out.writeEndArray()
+        if (request.path("give").asBoolean && !sample.kept) {
+          sample.kept = true
+          val bytes = sample.bytes(conf)
+          if (bytes.length <= SampleAnswers.MostBytes)
+            out.writeStringField("blob", Base64.getEncoder.encodeToString(bytes))
+        }
+      case None => out.writeBooleanField("missing", true)
+    }
+    read.foreach {
+      case Right(Some(drawn)) =>
+        out.writeNumberField("read", drawn.read)
+        drawn.note.foreach(text => out.writeStringField("note", Support.cut(text, 500)))
+        if ((drawn.files.id, drawn.files.schema) != question.key)
+          out.writeStringField("note", "the files have changed since they were listed")
+      case Right(None) => out.writeStringField("note", "of these files no sample is drawn")
+      case Left(_: java.util.concurrent.TimeoutException) => out.writeBooleanField("late", true)
+      case Left(error) => out.writeStringField("note", s"no sample: ${FileStatistics.message(error)}")
+    }
+    out.writeEndObject()
+  }
+
+  private def budget = SampleReader.Budget(
+    request.path("rows").asInt(4096),
+    request.path("pieces").asInt(16),
+    request.path("maxBytes").asLong(64L << 20),
+    request.path("maxValues").asLong(4000000),
+    until = System.nanoTime + nanos("readMs", 10000))
+
+  private def nanos(field: String, default: Long): Long =
+    TimeUnit.MILLISECONDS.toNanos(request.path(field).asLong(default))
+}
+
+private[pyjoinopt] object SampleAnswers {
+  /** A sample grows with the columns that queries turn out to filter by, up to so many. */
+  private val Wide = 64
+  /** Of a larger sample the store is spared. */
+  private val MostBytes = 16 << 20
+  private val Digits = "0123456789abcdef".getBytes
+
+  def hex(bytes: Array[Byte]): String = {
+    val text = new Array[Byte](bytes.length * 2)
+    bytes.indices.foreach { i =>
+      text(2 * i) = Digits(bytes(i) >> 4 & 15)
+      text(2 * i + 1) = Digits(bytes(i) & 15)
+    }
+    new String(text, java.nio.charset.StandardCharsets.US_ASCII)
+  }
+}

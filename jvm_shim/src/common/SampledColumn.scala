@@ -1,0 +1,73 @@
+package org.apache.spark.sql.pyjoinopt
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.plans.logical.{Histogram, HistogramBin}
+import org.apache.spark.sql.types.{AtomicType, BinaryType, DataType}
+import org.apache.spark.unsafe.types.UTF8String
+
+/** One column of a sample: how often each value comes. */
+private[pyjoinopt] final class SampledColumn(rows: Array[UnsafeRow], ordinal: Int, dataType: DataType) {
+  private val simple = dataType match {
+    case BinaryType => false
+    case _: AtomicType => true
+    case _ => false
+  }
+  private val counts: Map[Any, Int] =
+    if (!simple) Map.empty
+    else {
+      val found = new mutable.HashMap[Any, Int]
+      rows.foreach { row =>
+        if (!row.isNullAt(ordinal)) {
+          val value = row.get(ordinal, dataType)
+          found.put(value, found.getOrElse(value, 0) + 1)
+        }
+      }
+      found.toMap
+    }
+
+  def distinct: Int = counts.size
+
+  /** Enough values to tell, and no two alike. */
+  def unique: Boolean = simple && counts.size >= SampledColumn.Enough && counts.values.forall(_ == 1)
+
+  /** The values that come more often than a few times, the most frequent first, with their share of all rows. */
+  def heavy: Seq[(Any, Double)] = {
+    val least = math.max(SampledColumn.Seldom, rows.length / 1000)
+    val frequent = counts.toList.filter(_._2 >= least).sortBy { case (value, n) => (-n, value.toString) }
+    frequent.take(SampledColumn.MostHeavy).flatMap {
+      case (text: UTF8String, n) => if (text.numBytes <= 200) Some(text.toString -> n.toDouble / rows.length) else None
+      case (value, n) => NodeFacts.bound(value).map(_ -> n.toDouble / rows.length)
+    }
+  }
+
+  /** Bins of equally many sampled values; the different ones of all bins together are made to be `ndv`. */
+  def histogram(ndv: Double): Option[Histogram] = {
+    val values = counts.toList.flatMap { case (value, n) =>
+      NodeFacts.bound(value).collect { case x: Long => x.toDouble -> n; case x: Double => x -> n }
+    }.sortBy(_._1)
+    val sorted = values.flatMap { case (x, n) => List.fill(n)(x) }.toArray
+    val count = math.min(SampledColumn.MostBins, sorted.length / SampledColumn.PerBin)
+    if (count < 2) None
+    else {
+      val bins = (0 until count).map { i =>
+        val (from, to) = ((i.toLong * sorted.length / count).toInt, ((i + 1L) * sorted.length / count).toInt)
+        (sorted(from), sorted(to - 1), sorted.slice(from, to).distinct.length)
+      }
+      val (single, wide) = bins.partition(b => b._1 == b._2)
+      val scale = math.max(1.0, (ndv - single.map(_._1).distinct.length) / math.max(1, wide.map(_._3).sum))
+      Some(Histogram(sorted.length.toDouble / count, bins.map { case (low, high, n) =>
+        HistogramBin(low, high, if (low == high) 1L else math.max(1L, (n * scale).round))
+      }.toArray))
+    }
+  }
+}
+
+private[pyjoinopt] object SampledColumn {
+  private val Enough = 500
+  private val Seldom = 5
+  private val MostHeavy = 20
+  private val MostBins = 254
+  private val PerBin = 20
+}

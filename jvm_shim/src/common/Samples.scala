@@ -1,0 +1,69 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.LinkedHashMap
+import java.util.concurrent.{Callable, ConcurrentHashMap, FutureTask}
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.util.ThreadUtils
+
+/**
+ * The samples that this JVM has, by which files they are of.
+ *
+ * What takes too long to be waited for is read to its end all the same, within bounds, and is there for the next query.
+ *
+ * Law: memory is bounded; those that were not used for longest go. Two queries that want the same wait for one reading.
+ */
+private[pyjoinopt] object Samples {
+  /** Hash over the files, hash over the schema. */
+  type Key = (String, String)
+
+  private val MostBytes = 64L << 20
+  private lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-samples", 4, 30)
+
+  private val known = new LinkedHashMap[Key, RelationSample](64, 0.75f, true)
+  private var bytes = 0L
+  private val reading = new ConcurrentHashMap[(Key, Set[String]), FutureTask[Option[SampleReader.Drawn]]]
+
+  def get(key: Key): Option[RelationSample] = synchronized(Option(known.get(key)))
+
+  def put(key: Key, sample: RelationSample): Unit = synchronized {
+    val before = known.put(key, sample)
+    bytes += sample.size - (if (before == null) 0 else before.size)
+    val eldest = known.values.iterator
+    while (bytes > MostBytes && known.size > 1 && eldest.hasNext) {
+      bytes -= eldest.next().size
+      eldest.remove()
+    }
+  }
+
+  def forget(): Unit = synchronized {
+    known.clear()
+    bytes = 0
+  }
+
+  /** Begin to draw a sample, or join those who wait for it already. */
+  def begin(
+      session: Compat.Session,
+      key: Key,
+      relation: LogicalRelation,
+      wanted: Set[String],
+      budget: => SampleReader.Budget): FutureTask[Option[SampleReader.Drawn]] = {
+    val task = new FutureTask(new Callable[Option[SampleReader.Drawn]] {
+      override def call(): Option[SampleReader.Drawn] =
+        try {
+          val drawn = session.withActive(SampleReader.read(session, relation, wanted, budget))
+          for (d <- drawn; sample <- d.sample) put((d.files.id, d.files.schema), sample)
+          drawn
+        } finally reading.remove((key, wanted))
+    })
+    val other = reading.putIfAbsent((key, wanted), task)
+    if (other != null) other
+    else {
+      try pool.execute(task)
+      catch { case NonFatal(error) => reading.remove((key, wanted)); throw error }
+      task
+    }
+  }
+}

@@ -1,0 +1,97 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.{ArrayDeque, WeakHashMap}
+import java.util.concurrent.atomic.AtomicLong
+
+import scala.collection.mutable
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.catalyst.FunctionIdentifier
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, ExpressionInfo, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
+import org.apache.spark.sql.types._
+
+/**
+ * What was done to the last plans of each session, and the SQL functions that tell it:
+ * `SELECT * FROM joinopt_report()` and `SELECT joinopt_version()`.
+ *
+ * Law: only the last few are kept, and they go with the session.
+ */
+private[pyjoinopt] object SessionReports {
+  private val Kept = 100
+  private val sessions = new WeakHashMap[Compat.Session, ArrayDeque[Report]]
+
+  private final case class Report(number: Long, at: Long, report: JsonNode)
+
+  private val last = new AtomicLong
+
+  def add(session: Compat.Session, report: JsonNode): Unit = sessions.synchronized {
+    val reports = sessions.computeIfAbsent(session, _ => new ArrayDeque[Report])
+    reports.addLast(Report(last.incrementAndGet(), System.currentTimeMillis, report))
+    while (reports.size > Kept) reports.removeFirst()
+  }
+
+  /** The reports of a session as a JSON array, the oldest first. */
+  def json(session: Compat.Session): String = of(session).map(_.report.toString).mkString("[", ",", "]")
+
+  private def of(session: Compat.Session): Seq[Report] = sessions.synchronized {
+    val found = new mutable.ArrayBuffer[Report]
+    Option(sessions.get(session)).foreach(_.forEach(found += _))
+    found.toList
+  }
+
+  private val columns = Seq(
+    "number" -> LongType,
+    "at" -> TimestampType,
+    "changed" -> BooleanType,
+    "relations" -> IntegerType,
+    "order_before" -> StringType,
+    "order_after" -> StringType,
+    "cost_before" -> DoubleType,
+    "cost_after" -> DoubleType,
+    "strategy" -> StringType,
+    "seconds" -> DoubleType,
+    "notes" -> StringType,
+    "report" -> StringType)
+
+  /** A row for each join group of the last plans; one row for a plan without any. */
+  private def rows(reports: Seq[Report]): Seq[Row] = reports.flatMap { case Report(number, at, report) =>
+    def texts(list: String, parts: String*): List[String] = ExpressionBuilder.elements(report.get(list)).map { one =>
+      if (one.isTextual) one.asText else parts.map(one.path(_).asText).mkString(": ")
+    }
+    val notes = texts("eliminated_outer_joins") ++ texts("hints", "strategy", "reason") ++
+      texts("refusals", "where", "reason") ++ Option(report.get("error")).filterNot(_.isNull).map(_.asText)
+    val (when, note) = (new java.sql.Timestamp(at), notes.mkString("; "))
+    val (text, changed) = (report.toString, report.path("changed").asBoolean)
+    val seconds = report.path("seconds").asDouble
+    def row(group: JsonNode): Row = Row(
+      number, when, changed && group.path("changed").asBoolean, group.path("relations").size,
+      group.path("order_before").asText, group.path("order_after").asText, group.path("cost_before").asDouble,
+      group.path("cost_after").asDouble, group.path("strategy").asText, seconds, note, text)
+    val groups = ExpressionBuilder.elements(report.get("groups"))
+    if (groups.nonEmpty) groups.map(row)
+    else Seq(Row(number, when, changed, 0, null, null, null, null, null, seconds, note, text))
+  }
+
+  private def info(name: String, usage: String): ExpressionInfo =
+    new ExpressionInfo(classOf[PyJoinOptExtensions].getName, null, name, s"_FUNC_() - $usage", "")
+
+  /** `joinopt_report()`: what was done to the joins of this session's last queries. */
+  val function: (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan) = (
+    FunctionIdentifier("joinopt_report"),
+    info("joinopt_report", "What was done to the joins of this session's last queries."),
+    (arguments: Seq[Expression]) => {
+      if (arguments.nonEmpty) Support.fail("joinopt_report() takes no arguments.")
+      val output = columns.map { case (name, dataType) => AttributeReference(name, dataType)() }
+      val reports = SparkSession.getActiveSession.fold(Seq.empty[Report])(session => of(Compat.ours(session)))
+      LocalRelation.fromExternalRows(output, rows(reports))
+    })
+
+  /** `joinopt_version()`: tells a client that the extension is there. */
+  val version: (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression) = (
+    FunctionIdentifier("joinopt_version"),
+    info("joinopt_version", "The version of the protocol that pyjoinopt speaks here."),
+    (_: Seq[Expression]) => Literal(PyJoinOptBridge.version()))
+}

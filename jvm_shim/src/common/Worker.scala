@@ -1,0 +1,209 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.io._
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.{ScheduledThreadPoolExecutor, ThreadFactory, TimeUnit}
+
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.JsonNode
+
+/** What went wrong with a worker, and what to do about it. */
+private[pyjoinopt] final class WorkerFailure(message: String, cause: Throwable = null)
+    extends RuntimeException(message, cause)
+
+/**
+ * One Python process with the optimizer in it, spoken to over its standard input and output.
+ *
+ * A frame is four bytes of mark, four of length, and JSON. The worker greets with its version; then it is asked, may
+ * ask back, and answers. One plan at a time: whoever wants to plan two at once takes two workers.
+ *
+ * Laws: nothing waits past the deadline: a watchdog then kills the process, which ends every read and write. A worker
+ * that was ever late, silent or unclear is never asked again. It ends when its standard input does, so none outlives
+ * the driver.
+ */
+private[pyjoinopt] final class Worker(command: WorkerCommand) {
+  private val process = start()
+  private val in = new DataInputStream(new BufferedInputStream(process.getInputStream, 1 << 16))
+  private val out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream, 1 << 16))
+  private val complaints = new Complaints(process.getErrorStream)
+  @volatile private var late = false
+  @volatile private var talking = false
+  private var last = 0L
+
+  private def start(): Process = {
+    val builder = new ProcessBuilder(command.python, "-m", "pyjoinopt.worker")
+    val environment = builder.environment()
+    environment.put("PYJOINOPT_ATTACH", "off")
+    environment.put("PYTHONUNBUFFERED", "1")
+    command.path.foreach { path =>
+      val known = Option(environment.get("PYTHONPATH")).filter(_.nonEmpty)
+      environment.put("PYTHONPATH", (path +: known.toSeq).mkString(File.pathSeparator))
+    }
+    try builder.start()
+    catch {
+      case error: IOException =>
+        throw new WorkerFailure(s"${command.python} cannot be started (${error.getMessage}). Set " +
+          "spark.pyjoinopt.python to a Python 3.10 or later that has pyjoinopt", error)
+    }
+  }
+
+  /** Wait for the greeting. */
+  def greet(deadline: Deadline): Unit = {
+    val greeting = guarded(deadline, "did not start in time")(read())
+    val protocol = greeting.path("protocol").asInt(-1)
+    if (protocol != Worker.Protocol) {
+      val version = greeting.path("version").asText("?")
+      throw new WorkerFailure(
+        s"the worker of ${command.python} is of pyjoinopt $version and speaks protocol $protocol, this jar speaks " +
+          s"${Worker.Protocol}. Use the jar and the package of one release: ${command.python} -m pyjoinopt jar")
+    }
+  }
+
+  /** The answer to a request, a JSON object; questions on the way are answered by `tell`. */
+  def ask(request: String, deadline: Deadline)(tell: JsonNode => String): JsonNode = {
+    last += 1
+    talking = true
+    val id = last
+    guarded(deadline, "did not answer in time")(write(s"""{"id":$id,"request":$request}"""))
+    var answer: JsonNode = null
+    while (answer == null) {
+      val frame = guarded(deadline, "did not answer in time")(read())
+      if (frame.path("id").asLong(-1) != id) throw unclear("it answered another request")
+      else if (frame.has("question")) {
+        val told =
+          try s""""answer":${tell(frame.get("question"))}"""
+          catch {
+            case NonFatal(error) =>
+              val text = Support.cut(String.valueOf(error.getMessage))
+              s""""error":${Support.mapper.writeValueAsString(text)}"""
+          }
+        guarded(deadline, "did not answer in time")(write(s"""{"id":$id,$told}"""))
+      } else if (frame.path("answer").isObject) answer = frame.get("answer")
+      else throw unclear("it answered neither yes nor no")
+    }
+    talking = false
+    answer
+  }
+
+  /** Alive, and not in the middle of an answer that nobody waits for any more. */
+  def isReady: Boolean = !late && !talking && process.isAlive
+
+  /** End the process and all that it started. */
+  def kill(): Unit = {
+    Support.attempt(())(Worker.descendants(process).foreach(_()))
+    process.destroyForcibly()
+  }
+
+  /** Let the process end by itself, and see to it that it does. */
+  def close(): Unit = {
+    Support.attempt(())(process.getOutputStream.close())
+    if (!process.waitFor(500, TimeUnit.MILLISECONDS)) kill()
+  }
+
+  private def write(text: String): Unit = {
+    val bytes = text.getBytes(UTF_8)
+    out.writeInt(Worker.Mark)
+    out.writeInt(bytes.length)
+    out.write(bytes)
+    out.flush()
+  }
+
+  private def read(): JsonNode = {
+    if (in.readInt() != Worker.Mark) throw unclear("it wrote something else than answers")
+    val length = in.readInt()
+    if (length < 0 || length > Worker.Longest) throw unclear(s"it announced $length bytes")
+    val bytes = new Array[Byte](length)
+    in.readFully(bytes)
+    try Support.mapper.readTree(bytes)
+    catch { case NonFatal(_) => throw unclear("it wrote no JSON") }
+  }
+
+  private def unclear(what: String): WorkerFailure =
+    new WorkerFailure(s"the worker of ${command.python} cannot be understood ($what)${complaints.said}")
+
+  /** Reading or writing, with the process killed at the deadline. */
+  private def guarded[T](deadline: Deadline, whatIfLate: String)(body: => T): T = {
+    def tooLate(cause: Throwable) = new WorkerFailure(
+      s"the worker $whatIfLate and was ended. If that comes again, raise spark.pyjoinopt.timeout or lower " +
+        s"spark.pyjoinopt.pairBudget${complaints.said}", cause)
+    if (deadline.isOver) { // the time went elsewhere, but what the worker will write now belongs to nobody
+      late = true
+      kill()
+      throw tooLate(null)
+    }
+    val watch = Worker.watchdog.schedule(
+      new Runnable { override def run(): Unit = { late = true; kill() } }, deadline.nanos, TimeUnit.NANOSECONDS)
+    try body
+    catch {
+      case error: IOException if late => throw tooLate(error)
+      case error: IOException =>
+        process.waitFor(200, TimeUnit.MILLISECONDS)
+        val code = if (process.isAlive) "" else s" with code ${process.exitValue}"
+        throw new WorkerFailure(s"the worker of ${command.python} ended$code${complaints.said}", error)
+    } finally watch.cancel(false)
+  }
+}
+
+private[pyjoinopt] object Worker {
+  val Protocol = 1
+  private val Mark = 0x504a4f31 // PJO1
+  private val Longest = 256 << 20
+
+  private lazy val watchdog = {
+    val executor = new ScheduledThreadPoolExecutor(1, new ThreadFactory {
+      override def newThread(body: Runnable): Thread = {
+        val thread = new Thread(body, "pyjoinopt-watchdog")
+        thread.setDaemon(true)
+        thread
+      }
+    })
+    executor.setRemoveOnCancelPolicy(true)
+    executor.setKeepAliveTime(30, TimeUnit.SECONDS)
+    executor.allowCoreThreadTimeOut(true)
+    executor
+  }
+
+  /** How to kill each process below this one; Java 8 cannot tell. */
+  private def descendants(process: Process): Seq[() => Unit] = {
+    val handle = classOf[Process].getMethod("descendants").invoke(process)
+    val all = Class.forName("java.util.stream.BaseStream").getMethod("iterator").invoke(handle)
+      .asInstanceOf[java.util.Iterator[AnyRef]]
+    val kill = Class.forName("java.lang.ProcessHandle").getMethod("destroyForcibly")
+    var found = List.empty[() => Unit]
+    while (all.hasNext) {
+      val child = all.next()
+      found ::= (() => kill.invoke(child))
+    }
+    found
+  }
+}
+
+/** Keeps the last lines that a process wrote to its standard error. */
+private[pyjoinopt] final class Complaints(stream: InputStream) {
+  private val last = new java.util.ArrayDeque[String]
+
+  private val thread = new Thread("pyjoinopt-worker-errors") {
+    override def run(): Unit = Support.attempt(()) {
+      val lines = new BufferedReader(new InputStreamReader(stream, UTF_8))
+      var line = lines.readLine()
+      while (line != null) {
+        keep(line)
+        line = lines.readLine()
+      }
+    }
+  }
+  thread.setDaemon(true)
+  thread.start()
+
+  private def keep(line: String): Unit = last.synchronized {
+    if (line.trim.nonEmpty) last.addLast(Support.cut(line, 500))
+    while (last.size > 5) last.removeFirst()
+  }
+
+  /** The last line, for a message; a process that ended may still have something in the pipe. */
+  def said: String = {
+    Support.attempt(())(thread.join(100))
+    last.synchronized(if (last.isEmpty) "" else s"; it said: ${last.getLast}")
+  }
+}

@@ -1,0 +1,185 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.{ArrayDeque, Collections, WeakHashMap}
+import java.util.concurrent.TimeUnit
+
+import scala.collection.mutable
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
+
+/**
+ * The workers of this driver: started when a plan first needs one, kept, and ended with the application.
+ *
+ * Laws: a plan has a worker to itself while it is planned. A second worker is started only when the first is busy.
+ * After a failure the next start waits, longer each time; meanwhile queries keep their plans at once and in silence.
+ * What went wrong is said in one WARN, with what to do.
+ */
+private[pyjoinopt] object Workers {
+  private val pools = new mutable.HashMap[WorkerCommand, WorkerPool]
+  private val watched = Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean])
+  private val warned = Collections.synchronizedSet(new java.util.HashSet[String])
+
+  /** What `body` makes with a worker, within the session's deadline; None if there is none, or it failed. */
+  def serving[T](session: Compat.Session, settings: WorkerSettings)(body: (Worker, Deadline) => T): Option[T] = {
+    val pool = synchronized {
+      watch(session.sparkContext)
+      pools.getOrElseUpdate(settings.command, new WorkerPool(settings.command))
+    }
+    try
+      pool.take(settings).map { worker =>
+        try {
+          val made = body(worker, Deadline.in(settings.timeout))
+          pool.giveBack(worker)
+          made
+        } catch {
+          case error: WorkerFailure =>
+            pool.failed(worker)
+            throw error
+          case error: Throwable => // an interrupt, say: whoever cancels a query must not cost another its worker
+            pool.giveBack(worker)
+            throw error
+        }
+      }
+    catch {
+      case error: WorkerFailure =>
+        OptimizeJoins.log.warn(s"The joins of a query stay as written: ${error.getMessage}. " +
+          "To do without: spark.pyjoinopt.enabled=false.")
+        None
+    }
+  }
+
+  /** A WARN that comes again with every query is said once. */
+  def warnOnce(text: String): Unit = {
+    if (warned.size > 1000) warned.clear()
+    if (warned.add(text)) OptimizeJoins.log.warn(s"The joins of a query stay as written: $text")
+  }
+
+  /** How many workers there are. */
+  def count: Int = synchronized(pools.values.map(_.size).sum)
+
+  def closeAll(): Unit = {
+    val closing = synchronized {
+      val all = pools.values.toList
+      pools.clear()
+      all
+    }
+    closing.foreach(_.close())
+  }
+
+  private def watch(context: SparkContext): Unit = if (watched.add(context)) {
+    context.addSparkListener(new SparkListener {
+      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = closeAll()
+    })
+  }
+}
+
+/** The workers that were started by one command. */
+private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
+  private val idle = new ArrayDeque[Worker]
+  private val all = new mutable.HashSet[Worker]
+  private var starting = 0
+  private var failures = 0
+  private var notBefore = 0L
+  private var closed = false
+
+  def size: Int = synchronized(all.size)
+
+  /** A worker of one's own; None while none may be started, or if all stay busy until the deadline. */
+  def take(settings: WorkerSettings): Option[Worker] = {
+    val until = Deadline.in(if (size == 0) settings.startTimeout else settings.timeout)
+    val patience = Deadline.in(WorkerPool.Patience)
+    synchronized {
+      var found = next()
+      while (found.isEmpty && mayWait && !until.isOver && !(mayStart(settings) && patience.isOver)) {
+        val pause = if (mayStart(settings)) patience else until
+        wait(math.max(1, pause.milliseconds))
+        found = next()
+      }
+      if (found.isDefined || !mayStart(settings) || until.isOver) return found
+      starting += 1
+    }
+    Some(start(Deadline.in(settings.startTimeout)))
+  }
+
+  private def next(): Option[Worker] = {
+    var found = Option.empty[Worker]
+    while (found.isEmpty && !idle.isEmpty) {
+      val worker = idle.pop()
+      if (worker.isReady) found = Some(worker) else forget(worker)
+    }
+    found
+  }
+
+  private def mayWait: Boolean = !closed && size + starting > 0
+
+  private def mayStart(settings: WorkerSettings): Boolean =
+    !closed && size + starting < settings.workers && System.nanoTime - notBefore >= 0
+
+  private def start(deadline: Deadline): Worker = {
+    var made: Worker = null
+    try {
+      made = new Worker(command)
+      made.greet(deadline)
+      synchronized {
+        all += made
+        if (closed) {
+          forget(made)
+          throw new WorkerFailure("the application ends")
+        }
+      }
+      made
+    } catch {
+      case error: Throwable =>
+        if (made != null) made.kill()
+        synchronized(later())
+        throw error
+    } finally synchronized {
+      starting -= 1
+      notifyAll()
+    }
+  }
+
+  def giveBack(worker: Worker): Unit = synchronized {
+    failures = 0
+    if (closed || !worker.isReady) forget(worker) else idle.push(worker)
+    notifyAll()
+  }
+
+  def failed(worker: Worker): Unit = synchronized {
+    forget(worker)
+    later()
+    notifyAll()
+  }
+
+  private def forget(worker: Worker): Unit = {
+    all -= worker
+    worker.kill()
+  }
+
+  /** The first failure may be bad luck; from the second on the next start has to wait. */
+  private def later(): Unit = {
+    if (failures > 0) {
+      val seconds = math.min(WorkerPool.LongestPause, 1L << math.min(failures - 1, 20))
+      notBefore = System.nanoTime + TimeUnit.SECONDS.toNanos(seconds)
+    } else notBefore = System.nanoTime
+    failures += 1
+  }
+
+  def close(): Unit = {
+    val ending = synchronized {
+      closed = true
+      idle.clear()
+      val workers = all.toList
+      all.clear()
+      notifyAll()
+      workers
+    }
+    ending.foreach(_.close())
+  }
+}
+
+private[pyjoinopt] object WorkerPool {
+  private val Patience = 50L
+  private val LongestPause = 300L
+}

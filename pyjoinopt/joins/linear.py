@@ -1,0 +1,274 @@
+"""Good orders for groups of some hundred relations: lay the relations out in a line, then search its intervals.
+
+The exact search is too much for more than a few dozen relations, because sets are many. Intervals of a line are few:
+n (n + 1) / 2, with (n³ - n) / 6 ways to halve them. So if relations that belong together stand together, the best tree
+whose parts are all intervals is close to the best tree there is, bushy as it may be (Neumann and Radke, "Adaptive
+Optimization of Very Large Join Queries", SIGMOD 2018).
+
+Two lines are tried:
+
+* the leaves of a tree that is known already, left to right. All its parts are intervals, so what is found is never
+  worse;
+* the best left-deep order of a spanning tree of the most selective edges, which can be found without a search
+  (Ibaraki and Kameda 1984; Krishnamurthy, Boral and Zaniolo 1986): from a root, a relation comes after the one that
+  it hangs on. Joining it multiplies the rows by T = rows × selectivity and costs C, the rows that are made, so of two
+  relations that might come next, the one of smaller *rank* (T - 1) / C goes first. Where a relation should go before
+  the one it hangs on, the two are glued together and move as one, with the T and C of both.
+
+Outer, semi and anti joins only forbid some halves of intervals, as they forbid pairs in the exact search.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyjoinopt.cost.model import CostModel
+from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.statistics.relation import Size
+
+#: Relations in a line at most; the time grows with the third power.
+MOST = 80
+#: Roots that are tried for the left-deep order.
+_ROOTS = 6
+_HIGHEST = 1e300
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """The best tree over the intervals of a line, its cost, and the halves that were compared for it."""
+
+    tree: JoinTree
+    cost: float
+    pairs: int
+
+
+def linearized(
+    graph: JoinGraph,
+    estimates: GraphEstimates,
+    cost: CostModel,
+    tree: JoinTree,
+    canonical: Sequence[int],
+    limit: int,
+    stop: Callable[[], bool] | None = None,
+) -> tuple[JoinTree, int]:
+    """A tree that is at most as costly as the one given, and the halves that were compared for it.
+
+    Args:
+        graph, estimates, cost: what is joined, how large it gets, what that costs.
+        tree: a legal order; its parts of at most `MOST` relations are ordered anew, one by one.
+        canonical: all vertices in canonical order.
+        limit: halves to compare at most.
+        stop: asked now and then; True to leave the rest as it is.
+    """
+    pairs = 0
+    done: list[JoinTree] = []
+    stack: list[tuple[JoinTree, bool]] = [(tree, False)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            right = done.pop()
+            done.append(join(done.pop(), right))
+        elif node.left is None or node.right is None or node.relations.bit_count() == 2:
+            done.append(node)
+        elif node.relations.bit_count() > MOST:
+            stack += [(node, True), (node.right, False), (node.left, False)]
+        else:
+            lines = [[part.vertex for part in node.post_order() if part.is_leaf]]
+            other = left_deep_line(graph, estimates, [v for v in canonical if node.relations >> v & 1])
+            best: Linear | None = None
+            for line in lines if other is None else [*lines, other]:
+                found = over_intervals(graph, estimates, cost, line, limit - pairs, stop)
+                pairs += found.pairs if found is not None else 0
+                if found is not None and (best is None or found.cost < best.cost):
+                    best = found
+            done.append(node if best is None else best.tree)
+    return done[0], pairs
+
+
+def over_intervals(
+    graph: JoinGraph,
+    estimates: GraphEstimates,
+    cost: CostModel,
+    line: Sequence[int],
+    limit: int,
+    stop: Callable[[], bool] | None = None,
+) -> Linear | None:
+    """The cheapest tree whose parts are intervals of a line of vertices; None if there is none, or not in time.
+
+    Args:
+        graph: the join graph.
+        estimates: sizes of its sets of vertices.
+        cost: the cost model.
+        line: the vertices, each once.
+        limit: halves to compare at most.
+        stop: asked now and then; True to give up.
+    """
+    n = len(line)
+    price, size_of = cost.join, estimates.size
+    wide = [edge.required for edge in graph.wide_edges]
+    late, operators = graph.late, graph.operators
+    # Per start and end: cost, vertices, their neighbours, where to halve. Only intervals that have a tree are there.
+    known: list[dict[int, tuple[float, int, int, int]]] = [{} for _ in line]
+    sizes: dict[int, Size] = {}
+    for i, vertex in enumerate(line):
+        known[i][i] = 0.0, 1 << vertex, graph.adjacency[vertex], -1
+        sizes[1 << vertex] = size_of(1 << vertex)
+    pairs = 0
+    for length in range(2, n + 1):
+        if pairs > limit or (stop is not None and stop()):
+            return None
+        for i in range(n - length + 1):
+            j = i + length - 1
+            best, where, whole = math.inf, -1, 0
+            for k, (l_cost, left, near, _) in known[i].items():
+                right_part = known[k + 1].get(j)
+                if right_part is None:
+                    continue
+                r_cost, right, _, _ = right_part
+                pairs += 1
+                if not near & right and not (wide and _tied(wide, left, right)):
+                    continue
+                if operators and not graph.allows_join(left, right):
+                    continue
+                if not whole:
+                    if late and not graph.allows(left | right):
+                        break
+                    whole = left | right
+                    made = sizes[whole] = size_of(whole)
+                total = l_cost + r_cost
+                if total < best:
+                    total += price(sizes[left], sizes[right], made)
+                    if total < best:
+                        best, where = total, k
+            if where >= 0:
+                near = known[i][where][2] | known[where + 1][j][2]
+                known[i][j] = best, whole, near, where
+    if n - 1 not in known[0]:
+        return None
+    return Linear(_tree(line, known, estimates), known[0][n - 1][0], pairs)
+
+
+def _tied(wide: Sequence[int], left: int, right: int) -> bool:
+    both = left | right
+    return any(not required & ~both and required & left and required & right for required in wide)
+
+
+def _tree(
+    line: Sequence[int], known: Sequence[dict[int, tuple[float, int, int, int]]], estimates: GraphEstimates
+) -> JoinTree:
+    done: list[JoinTree] = []
+    stack = [(0, len(line) - 1, False)]
+    while stack:
+        i, j, expanded = stack.pop()
+        if i == j:
+            done.append(leaf(line[i]))
+        elif expanded:
+            right, left = done.pop(), done.pop()
+            smaller = estimates.size(left.relations).bytes < estimates.size(right.relations).bytes
+            done.append(join(right, left) if smaller else join(left, right))
+        else:
+            k = known[i][j][3]
+            stack += [(i, j, True), (k + 1, j, False), (i, k, False)]
+    return done[0]
+
+
+def left_deep_line(graph: JoinGraph, estimates: GraphEstimates, members: Sequence[int]) -> list[int] | None:
+    """The best left-deep order of a spanning tree; None if the members do not hang together by two-vertex edges.
+
+    Args:
+        graph: the join graph.
+        estimates: sizes of its sets of vertices.
+        members: vertices, in canonical order.
+    """
+    hanging = _spanning_tree(graph, estimates, members)
+    if hanging is None:
+        return None
+    rows = {v: estimates.size(1 << v).rows for v in members}
+    place = {v: i for i, v in enumerate(members)}
+    roots = sorted(members, key=lambda v: (rows[v], place[v]))[:_ROOTS]
+    lines = [_from_root(root, hanging, rows, place) for root in roots]
+    return min(lines, key=lambda found: found[0])[1]
+
+
+def _spanning_tree(
+    graph: JoinGraph, estimates: GraphEstimates, members: Sequence[int]
+) -> dict[int, list[tuple[int, float]]] | None:
+    """vertex -> (neighbour, selectivity) of a spanning tree of the most selective edges."""
+    parts = {v: estimates.part(v) for v in members}
+    inside = set(members)
+    edges: list[tuple[float, int, int, int, int]] = []
+    place = {v: i for i, v in enumerate(members)}
+    for v in members:
+        for other in vertices(graph.adjacency[v]):
+            if other in inside and place[v] < place[other]:
+                log_rows = estimates.log_rows_of(parts[v], parts[other])
+                selectivity = round(log_rows - parts[v].log_rows - parts[other].log_rows, 9)
+                edges.append((selectivity, place[v], place[other], v, other))
+    home = {v: v for v in members}
+
+    def root_of(v: int) -> int:
+        while home[v] != v:
+            home[v] = v = home[home[v]]
+        return v
+
+    tree: dict[int, list[tuple[int, float]]] = {v: [] for v in members}
+    links = 0
+    for selectivity, _, _, v, other in sorted(edges):
+        one, two = root_of(v), root_of(other)
+        if one != two:
+            home[one] = two
+            links += 1
+            factor = math.exp(max(-690.0, min(0.0, selectivity)))
+            tree[v].append((other, factor))
+            tree[other].append((v, factor))
+    return tree if links == len(members) - 1 else None
+
+
+@dataclass(slots=True)
+class _Piece:
+    """Relations glued together: what they do to the rows, what that costs, and who they are."""
+
+    growth: float
+    cost: float
+    line: list[int]
+
+    @property
+    def rank(self) -> float:
+        return (self.growth - 1.0) / self.cost if self.cost > 0 else -_HIGHEST
+
+    def glue(self, after: _Piece) -> _Piece:
+        growth = min(_HIGHEST, self.growth * after.growth)
+        cost = min(_HIGHEST, self.cost + self.growth * after.cost)
+        return _Piece(growth, cost, self.line + after.line)
+
+
+def _from_root(
+    root: int, hanging: dict[int, list[tuple[int, float]]], rows: dict[int, float], place: dict[int, int]
+) -> tuple[float, list[int]]:
+    """(cost, line) of the best left-deep order that starts with `root`."""
+    chains: dict[int, list[_Piece]] = {}
+    stack: list[tuple[int, int, float, bool]] = [(root, -1, 1.0, False)]
+    while stack:
+        vertex, parent, selectivity, expanded = stack.pop()
+        below = [(other, factor) for other, factor in hanging[vertex] if other != parent]
+        if not expanded:
+            stack.append((vertex, parent, selectivity, True))
+            stack += [(other, vertex, factor, False) for other, factor in below]
+            continue
+        keyed = [[(p.rank, place[p.line[0]], p) for p in chains.pop(other)] for other, _ in below]
+        chain = [piece for _, _, piece in heapq.merge(*keyed, key=lambda entry: entry[:2])]
+        growth = max(1e-12, rows[vertex] * selectivity)
+        piece = _Piece(growth, 0.0 if vertex == root else growth, [vertex])
+        if vertex != root:
+            while chain and chain[0].rank < piece.rank:
+                piece = piece.glue(chain.pop(0))
+        chains[vertex] = [piece, *chain]
+    whole = chains[root][0]
+    for piece in chains[root][1:]:
+        whole = whole.glue(piece)
+    return whole.cost, whole.line

@@ -1,0 +1,241 @@
+"""What share of a relation's rows filters keep, counted over a sample of them.
+
+Spark's own predicates are evaluated over the sampled rows, in the driver and without a Spark job: patterns, functions,
+OR and columns that depend on each other need no theory. For each conjunct the JVM says which rows fulfil it, as bits
+of one int; the rows that fulfil several are their AND, so that the share of every combination is known after one
+question. `shares` says what share that makes.
+
+**When a sample is drawn.** What the store or the JVM has is used whenever a relation is filtered. Drawing a new one
+opens files, so it is done only where arithmetic is weak: patterns, functions, OR, text, or more than one column.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyjoinopt.plan.common import written_out
+from pyjoinopt.plan.expressions import (
+    AGGREGATE_OR_WINDOW,
+    OUTER_REFERENCE,
+    PYTHON_UDF,
+    SUBQUERY,
+    Expression,
+    reference,
+    substitute,
+    walk,
+)
+from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.tree import post_order
+from pyjoinopt.statistics.comparisons import and_operands
+from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.statistics.shares import Share, is_weak
+from pyjoinopt.statistics.source import Files, Relation
+from pyjoinopt.statistics.store import Store
+
+#: A question about some relations; see `Gateway.samples`.
+AskSamples = Callable[..., list[dict[str, Any]]]
+
+#: Kind of the store's blobs.
+BLOB = "sample"
+_NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
+#: A computed column may be written out in a predicate that reads it, up to this length.
+_LONGEST = 500
+#: Milliseconds to wait for samples that are to be thorough; otherwise the JVM's own second.
+_PATIENCE = 10_000
+_log = logging.getLogger("pyjoinopt")
+
+
+@dataclass(slots=True)
+class _Sample:
+    """What is known of one leaf's sample: the bits of every conjunct asked so far."""
+
+    rows: int
+    complete: bool
+    places: int
+    hits: dict[Any, int | None]
+
+
+class Samples:
+    """The samples of one plan's leaves.
+
+    Args:
+        ask: see `Gateway.samples`.
+        relation: leaf -> how it is described to sources, with its files; None if there are none.
+        store: where samples are remembered.
+        thorough: draw a sample of every relation that is filtered, and wait until it is there.
+    """
+
+    def __init__(
+        self,
+        ask: AskSamples,
+        relation: Callable[[LogicalPlan], Relation | None],
+        store: Store | None = None,
+        thorough: bool = False,
+    ) -> None:
+        self._ask = ask
+        self._relation = relation
+        self._store = store
+        self._thorough = thorough
+        self._meaning: dict[int, Expression] = {}
+        self._samples: dict[int, _Sample | None] = {}
+
+    # -- which conjuncts ----------------------------------------------------------------------------------------
+
+    def learn(self, node: LogicalPlan) -> None:
+        """What the columns of a projection stand for."""
+        if isinstance(node, Project):
+            for bit, e in node.columns().items():
+                if bit not in self._meaning:
+                    meant = substitute(e, self._meaning)
+                    if meant.deterministic and not meant.contains & _NEVER and _is_short(meant):
+                        self._meaning[bit] = meant
+        elif len(node.children) == 1 and len(node.output) == len(node.children[0].output):
+            for before, after in zip(node.children[0].output, node.output):  # a view names columns anew
+                if before.bit != after.bit and after.bit not in self._meaning:
+                    self._meaning[after.bit] = self._meaning.get(before.bit, reference(before))
+
+    def conjuncts(self, condition: Expression) -> tuple[Expression, ...]:
+        """The conjuncts of a condition, over the columns of leaves."""
+        parts = and_operands(written_out(condition))
+        return tuple(substitute(e, self._meaning) if e.references else e for e in parts)
+
+    def look(self, plan: LogicalPlan, known: Callable[[LogicalPlan], RelationStatistics]) -> None:
+        """Ask one question for all conjuncts of a plan that read one leaf, wherever they stand.
+
+        Args:
+            plan: a plan; plans of subqueries are not entered.
+            known: statistics of the leaves, to judge where arithmetic is weak.
+        """
+        nodes = list(post_order(plan))
+        owner: dict[int, LogicalPlan] = {}
+        for node in nodes:
+            if not node.children and self._relation(node) is not None:
+                owner.update((attribute.bit, node) for attribute in node.output)
+            self.learn(node)
+        found: dict[int, tuple[LogicalPlan, list[Expression]]] = {}
+        for node in nodes:
+            condition = node.condition if isinstance(node, (Filter, Join)) else None
+            for e in self.conjuncts(condition) if condition is not None else ():
+                leaf = owner.get(e.references.bit_length() - 1) if e.references else None
+                if leaf is not None and not e.references & ~leaf.output_set and _is_countable(e):
+                    found.setdefault(_number(leaf), (leaf, []))[1].append(e)
+        self._question(list(found.values()), known)
+
+    # -- answers -----------------------------------------------------------------------------------------------
+
+    def share(
+        self, leaf: LogicalPlan, conjuncts: Sequence[Expression], known: RelationStatistics
+    ) -> Share | None:
+        """How many of a leaf's sampled rows fulfil all of some conjuncts; None without a sample."""
+        number = _number(leaf)
+        countable = [e for e in conjuncts if _is_countable(e)]
+        sample = self._samples.get(number)
+        if sample is None and (number in self._samples or not countable):
+            return None
+        if sample is None or any(e.key not in sample.hits for e in countable):
+            self._question([(leaf, countable)], lambda _: known)
+            sample = self._samples.get(number)
+        if sample is None or not sample.rows:
+            return None
+        together, unknown = (1 << sample.rows) - 1, []
+        partitioned = _partition_columns(leaf) if sample.places else 0
+        for e in conjuncts:
+            bits = sample.hits.get(e.key) if _is_countable(e) and e.references & ~partitioned else None
+            if bits is None:
+                unknown.append(e)
+            else:
+                together &= bits
+        if len(unknown) == len(conjuncts):
+            return None
+        return Share(together.bit_count(), sample.rows, sample.complete, tuple(unknown), sample.places)
+
+    def _question(
+        self,
+        wanted: Sequence[tuple[LogicalPlan, list[Expression]]],
+        known: Callable[[LogicalPlan], RelationStatistics],
+    ) -> None:
+        """Ask, first for what the JVM has, then with what the store has, files being opened where that is worth it."""
+        asked = []
+        for leaf, conjuncts in wanted:
+            relation = self._relation(leaf)
+            if relation is None or relation.files is None or all(e.kind == "IsNotNull" for e in conjuncts):
+                self._samples.setdefault(_number(leaf), None)
+            else:
+                asked.append((leaf, relation.files, list({e.key: e for e in conjuncts}.values())))
+        missing = []
+        for (leaf, files, conjuncts), answer in zip(asked, self._answers([_entry(*one) for one in asked])):
+            if not self._take(leaf, files, conjuncts, answer):
+                entry = _entry(leaf, files, conjuncts)
+                blob = self._store.blob(files, BLOB) if self._store is not None else None
+                if blob is not None:
+                    entry["blob"] = base64.b64encode(blob).decode("ascii")
+                partitioned = _partition_columns(leaf)
+                own = [e for e in conjuncts if e.references & ~partitioned]
+                entry["read"] = bool(own) and (self._thorough or is_weak(own, known(leaf)))
+                if entry["read"] or blob is not None:
+                    missing.append((leaf, files, conjuncts, entry))
+        for (leaf, files, conjuncts, _), answer in zip(missing, self._answers([entry for *_, entry in missing])):
+            self._take(leaf, files, conjuncts, answer)
+
+    def _answers(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if not entries:
+            return []
+        try:
+            patience = {"deadlineMs": _PATIENCE} if self._thorough else {}
+            return self._ask(entries, give=self._store is not None, **patience)
+        except Exception as error:
+            _log.warning("no samples: %s", error)
+            return [{} for _ in entries]
+
+    def _take(self, leaf: LogicalPlan, files: Files, conjuncts: list[Expression], answer: dict[str, Any]) -> bool:
+        number = _number(leaf)
+        if answer.get("note"):
+            _log.info("sample of %s: %s", (leaf.info.get("rel") or {}).get("name"), answer["note"])
+        if "hits" not in answer:
+            self._samples.setdefault(number, None)
+            return False
+        sample = self._samples.get(number)
+        if sample is None or sample.rows != answer["rows"]:
+            complete, places = bool(answer["complete"]), int(answer.get("pieces", 0))
+            sample = self._samples[number] = _Sample(answer["rows"], complete, places, {})
+        for e, bits in zip(conjuncts, answer["hits"]):
+            sample.hits[e.key] = None if bits is None else int.from_bytes(bytes.fromhex(bits), "little")
+        if self._store is not None and answer.get("blob"):
+            try:
+                self._store.put_blob(files, BLOB, base64.b64decode(answer["blob"]))
+            except binascii.Error as error:
+                _log.debug("a sample that is not remembered: %s", error)
+        return True
+
+
+def _entry(leaf: LogicalPlan, files: Files, conjuncts: list[Expression]) -> dict[str, Any]:
+    references = 0
+    for e in conjuncts:
+        references |= e.references
+    columns = [attribute.bit for attribute in leaf.output if references >> attribute.bit & 1]
+    return {
+        "node": leaf.number, "id": files.id, "schema": files.schema, "columns": columns, "predicates": conjuncts,
+    }  # fmt: skip
+
+
+def _is_countable(e: Expression) -> bool:
+    """Whether the JVM may be able to evaluate it; it knows better, and refuses what it must."""
+    return bool(e.references) and e.deterministic and not e.contains & _NEVER
+
+
+def _is_short(e: Expression) -> bool:
+    return sum(1 for _ in zip(walk(e), range(_LONGEST + 1))) <= _LONGEST
+
+
+def _partition_columns(leaf: LogicalPlan) -> int:
+    bits = (leaf.info.get("rel") or {}).get("partitionCols") or ()
+    return sum(1 << bit for bit in bits)
+
+
+def _number(leaf: LogicalPlan) -> int:
+    return leaf.number if leaf.number is not None else -1

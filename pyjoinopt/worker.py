@@ -1,0 +1,143 @@
+"""The optimizer as a process: `python -m pyjoinopt.worker`, started and spoken to by the JVM of a Spark driver.
+
+It reads requests from standard input and writes answers to standard output, one plan at a time, until its input ends.
+A frame is the four bytes `PJO1`, the length as four bytes (big endian), and that many bytes of JSON. The JVM's side is
+`Worker.scala`; both count `PROTOCOL` up when they change.
+
+    worker -> JVM   {"protocol": 1, "version": "0.3.0"}                        once, as a greeting
+    JVM -> worker   {"id": 7, "request": {"op": "plan", "milliseconds": 2000, "options": {}, "export": {...}}}
+    worker -> JVM   {"id": 7, "question": {"nodes": [0, 3], "sources": ["catalog"]}}    as often as needed
+    JVM -> worker   {"id": 7, "answer": {"nodes": {...}}}    or    {"id": 7, "error": "..."}
+    worker -> JVM   {"id": 7, "answer": {"edits": {...} or null, "report": {...}, "summary": "...", "problem": null}}
+
+Whatever else is printed here goes to standard error: a print in somebody's `sitecustomize` must not end up between
+two frames.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from time import perf_counter
+from typing import Any, BinaryIO
+
+from pyjoinopt import optimizer
+from pyjoinopt._version import __version__
+from pyjoinopt.bridge.decode import Export, decoded
+from pyjoinopt.bridge.gateway import AskingGateway
+from pyjoinopt.config import resolve
+from pyjoinopt.errors import BridgeError
+from pyjoinopt.report.record import JoinReport
+
+PROTOCOL = 1
+_HEAD = struct.Struct(">4sI")
+_MARK = b"PJO1"
+#: Reading files may take this part of the time that is left, and never longer than this (milliseconds).
+_SHARE = 0.6
+_LIMITS = {"deadlineMs": 2_000, "totalMs": 10_000}
+
+
+class Pipe:
+    """Frames in both directions."""
+
+    def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
+        self._source = source
+        self._sink = sink
+
+    def write(self, message: dict[str, Any]) -> None:
+        """Send one frame."""
+        body = json.dumps(message, separators=(",", ":")).encode()
+        self._sink.write(_HEAD.pack(_MARK, len(body)) + body)
+        self._sink.flush()
+
+    def read(self) -> dict[str, Any] | None:
+        """The next frame; None at the end of the input.
+
+        Raises:
+            BridgeError: what came is no frame.
+        """
+        head = self._source.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            return None
+        mark, length = _HEAD.unpack(head)
+        if mark != _MARK:
+            raise BridgeError(f"a frame begins with {_MARK!r}, not with {mark!r}")
+        body = self._source.read(length)
+        return dict(json.loads(body)) if len(body) == length else None
+
+
+class PipeGateway(AskingGateway):
+    """Questions about the plan of one request, asked back over the pipe."""
+
+    def __init__(self, pipe: Pipe, request: int, export: Export, until: float) -> None:
+        super().__init__(export)
+        self._pipe = pipe
+        self._request = request
+        self._until = until
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        left = max(1, int(_SHARE * 1000 * (self._until - perf_counter())))
+        limits = {name: min(request.get(name, most), left) for name, most in _LIMITS.items()}
+        self._pipe.write({"id": self._request, "question": {**request, **limits}})
+        told = self._pipe.read()
+        if told is None:
+            raise SystemExit(0)
+        if "error" in told:
+            raise BridgeError(f"the JVM failed while reading statistics: {told['error']}")
+        return dict(told["answer"])
+
+
+def serve(pipe: Pipe) -> None:
+    """Greet, then answer until the input ends."""
+    pipe.write({"protocol": PROTOCOL, "version": __version__})
+    while (message := pipe.read()) is not None:
+        number = int(message["id"])
+        pipe.write({"id": number, "answer": _plan(pipe, number, message["request"])})
+
+
+def _plan(pipe: Pipe, number: int, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to one request: edits if the plan is to change, and the report. Never raises."""
+    started = perf_counter()
+    report = JoinReport()
+    edits = problem = None
+    try:
+        export = decoded(request["export"])
+        options = resolve(request["options"], export.conf)
+        gateway = PipeGateway(pipe, number, export, until=started + request["milliseconds"] / 1000)
+        plan = optimizer.optimize(export, gateway, options, report, enter_subqueries=False)
+        if plan is not export.root:
+            edits = gateway.edits(plan)
+            report.changed = True
+    except Exception as error:
+        problem = report.error = f"{type(error).__name__}: {error}"
+    report.seconds = perf_counter() - started
+    return {"edits": edits, "report": report.to_dict(), "summary": summary(report), "problem": problem}
+
+
+def summary(report: JoinReport) -> str:
+    """What was changed, in one line."""
+    orders = [f"{g.order_before} -> {g.order_after}" for g in report.groups if g.changed]
+    others = [*report.eliminated_outer_joins, *(f"{h.strategy} {h.side} of {h.join}" for h in report.hints)]
+    return "; ".join(orders + others)
+
+
+def main() -> int:
+    """Serve the process that started this one."""
+    source = os.fdopen(os.dup(0), "rb")
+    sink = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    try:
+        serve(Pipe(source, sink))
+    except (BrokenPipeError, KeyboardInterrupt):
+        pass
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

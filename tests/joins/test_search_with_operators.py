@@ -1,0 +1,129 @@
+"""The searches over graphs with outer, semi and anti joins, against the one that tries everything."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from pyjoinopt.cost import CostModel, COut, SparkCost
+from pyjoinopt.joins.canonical import canonical_order
+from pyjoinopt.joins.edges import build_graph
+from pyjoinopt.joins.emit import emit
+from pyjoinopt.joins.exact import exact
+from pyjoinopt.joins.graph import JoinGraph
+from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.joins.region import Region
+from pyjoinopt.joins.search import blocks, cost_of, search
+from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, LogicalPlan, show
+from pyjoinopt.rules.demote_outer_join import demote_outer_join
+from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
+from tests.groups.random_plans import Draw
+from tests.groups.small_worlds import Orders
+from tests.joins.graphs import best_costs
+
+ROWS = (0, 1, 3, 10, 77, 500, 4000, 100_000)
+
+
+def drawn(seed: int, most: int) -> tuple[JoinGraph, JoinTree, GraphEstimates]:
+    """A random query with every join type: its graph, the written order, and sizes."""
+    rng = random.Random(seed)
+    draw = Draw(seed, rng.randint(2, most), wide=0.2)
+    region = next(r for r in GroupFinder().find(draw.plan).values() if r.top is draw.plan)
+    graph, written = build_graph(region, {})
+    known = []
+    for plan in graph.relations:
+        rows = float(rng.choice(ROWS))
+        columns = {a.bit: ColumnStatistics(ndv=float(rng.choice((1, 5, 100, 10_000)))) for a in plan.output}
+        known.append(RelationStatistics(rows, rows * 40, "test", True, columns, unfiltered=rows))
+    return graph, written, GraphEstimates(graph, known)
+
+
+@pytest.mark.parametrize("chunk", range(10))
+def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
+    model: CostModel = (COut(), SparkCost(), SparkCost(threshold=-1))[chunk % 3]
+    types: set[str] = set()
+    wide = loose = 0
+    for seed in range(chunk * 110, chunk * 110 + 110):
+        graph, written, estimates = drawn(seed, 7)
+        assert graph.allows_order(written), seed
+        best = best_costs(graph, estimates, model)
+        whole = blocks(graph, canonical_order(graph, estimates))
+        for block in whole:
+            found = exact(graph, estimates, model, 100_000, block)
+            assert (found is None) == (block not in best), seed
+            if found is not None:
+                assert found.cost == pytest.approx(best[block]), seed
+                assert cost_of(found.tree, estimates, model) == pytest.approx(best[block]), seed
+        for budget in (100_000, 0):
+            result = search(graph, estimates, model, budget, written)
+            assert graph.allows_order(result.tree), seed
+            assert result.tree.relations == graph.everything
+            if graph.everything in best:
+                assert result.cost >= best[graph.everything] * (1 - 1e-9), seed
+                if budget > 0:
+                    assert result.strategy == "exact" and result.cost == pytest.approx(best[graph.everything]), seed
+        types |= {edge.join_type for edge in graph.edges}
+        wide += bool(graph.wide_edges)
+        loose += len(whole) > 1
+    assert types == {INNER, LEFT, FULL, SEMI, ANTI} and wide > 40 and loose >= 1
+
+
+def test_sizes_are_those_of_the_set() -> None:
+    """The parts that the greedy search adds up agree with the sets that the exact one looks up."""
+    for seed in range(60):
+        graph, written, estimates = drawn(seed, 7)
+        parts = {}
+        for node in written.post_order():
+            if node.left is None or node.right is None:
+                parts[node.relations] = estimates.part(node.vertex)
+                continue
+            part = estimates.joined(parts[node.left.relations], parts[node.right.relations])
+            parts[node.relations] = part
+            assert part.log_rows == pytest.approx(estimates._log_rows(node.relations)), seed
+            edge = graph.operator(node.left.relations, node.right.relations)
+            if edge is not None and edge.join_type in (LEFT, FULL):
+                preserved = [node.left] if edge.join_type == LEFT else [node.left, node.right]
+                waiting = [e for e in graph.applied_by(node.left.relations, node.right.relations) if e is not edge]
+                if not waiting:
+                    assert part.log_rows >= max(parts[p.relations].log_rows for p in preserved) - 1e-6, seed
+
+
+def named(seed: int, plan: LogicalPlan) -> tuple[Region, JoinGraph, JoinTree, GraphEstimates]:
+    """The group of a plan; sizes depend on the names of the relations only."""
+    region = next(r for r in GroupFinder().find(plan).values() if r.top is plan)
+    graph, written = build_graph(region, {})
+    known = []
+    for name, source in zip(graph.names, graph.relations, strict=True):
+        rng = random.Random(f"{name}{seed}")
+        rows = float(rng.choice(ROWS))
+        columns = {
+            a.bit: ColumnStatistics(ndv=float(rng.choice((1, 5, 100, 10_000))))
+            for a in sorted(source.output, key=lambda a: a.bit)
+        }
+        known.append(RelationStatistics(rows, rows * 40, "test", True, columns, unfiltered=rows))
+    return region, graph, written, GraphEstimates(graph, known)
+
+
+def test_one_order_however_the_query_was_written() -> None:
+    """A legal order, written down as a query, has the same legal orders and ends in the same one."""
+    compared = 0
+    for seed in range(250):
+        rng = random.Random(seed)
+        draw = Draw(seed, rng.choice((3, 4, 5, 6)), plain=True)
+        plan = demote_outer_join(draw.plan)
+        region, graph, written, estimates = named(seed, plan)
+        legal = Orders(graph).trees
+        for tree in rng.sample(legal, min(2, len(legal))):
+            again = emit(graph, tree, region)
+            _, other, other_written, other_estimates = named(seed, again)
+            assert len(Orders(other).trees) == len(legal), f"{seed}\n{show(plan)}\n{show(again)}"
+            for budget in (100_000, 0):
+                found = search(graph, estimates, SparkCost(), budget, written)
+                new = search(other, other_estimates, SparkCost(), budget, other_written)
+                texts = found.tree.show(graph.names, graph.sign), new.tree.show(other.names, other.sign)
+                assert texts[0] == texts[1], f"{seed}, budget {budget}\n{show(plan)}\n{show(again)}"
+            compared += 1
+    assert compared > 250

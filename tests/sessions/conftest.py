@@ -1,0 +1,112 @@
+"""Sessions whose every query is optimised, over four small tables in a bad written order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.bridge.shim import bridge_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLES = (("fact", 2000, 200), ("mid", 200, 20), ("dim", 20, 10), ("note", 10, 5))
+
+#: Written so that the large table meets the middle one before the small one has thinned it out.
+BAD_ORDER = """
+    SELECT {hint} fact_k, mid_v, dim_v FROM fact JOIN mid ON fact_f = mid_k JOIN dim ON mid_f = dim_k
+    WHERE dim_v = 1 AND fact_v < 4
+"""
+BETTER = "(fact ⋈ (mid ⋈ dim))"
+
+
+@pytest.fixture(scope="session")
+def small_files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """fact (2000 rows), mid (200), dim (20) and note (10) as Parquet, with NULLs and duplicates."""
+    folder = tmp_path_factory.mktemp("small")
+    for name, rows, keys in TABLES:
+        spark.range(rows).selectExpr(
+            f"CASE WHEN id % 17 = 3 THEN NULL ELSE CAST(id % {keys} AS int) END AS {name}_f",
+            f"CAST(id AS int) AS {name}_k",
+            f"CAST(id % 5 AS int) AS {name}_v",
+        ).coalesce(1).write.parquet(str(folder / name))
+    return folder
+
+
+@pytest.fixture
+def new_session(spark: SparkSession, small_files: Path) -> Callable[[], SparkSession]:
+    """Makes sessions of the running application that know the tables, not enabled."""
+
+    def make() -> SparkSession:
+        session = spark.newSession()
+        session.conf.set("spark.sql.codegen.wholeStage", "false")
+        for name, _, _ in TABLES:
+            session.read.parquet(str(small_files / name)).createOrReplaceTempView(name)
+        return session
+
+    return make
+
+
+@pytest.fixture
+def session(spark: SparkSession, new_session: Callable[[], SparkSession]) -> Iterator[SparkSession]:
+    """An enabled session, which knows the hints too: the extension was there before it."""
+    bridge_of(spark).enable(spark._jsparkSession, *pythons())
+    made = new_session()
+    pyjoinopt.enable(made)
+    yield made
+
+
+@pytest.fixture
+def warnings(spark: SparkSession) -> Iterator[Callable[[], list[str]]]:
+    """What our logger has warned of since the last time."""
+    jvm = spark._jvm
+    core = jvm.org.apache.logging.log4j.core
+    writer = jvm.java.io.StringWriter()
+    layout = core.layout.PatternLayout.newBuilder().withPattern("%p %m%n").build()
+    appender = core.appender.WriterAppender.createAppender(layout, None, writer, "caught", False, True)
+    appender.start()
+    name = "org.apache.spark.sql.pyjoinopt"
+    core.config.Configurator.setLevel(name, jvm.org.apache.logging.log4j.Level.INFO)
+    logger = jvm.org.apache.logging.log4j.LogManager.getContext(False).getLogger(name)
+    logger.addAppender(appender)
+
+    def take() -> list[str]:
+        text = str(writer.toString())
+        writer.getBuffer().setLength(0)
+        return [line for line in text.splitlines() if line.startswith(("WARN", "INFO"))]
+
+    yield take
+    logger.removeAppender(appender)
+    core.config.Configurator.setLevel(name, jvm.org.apache.logging.log4j.Level.ERROR)
+
+
+def pythons() -> tuple[str, str]:
+    """What `enable` tells the JVM."""
+    import sys
+
+    return sys.executable, str(Path(pyjoinopt.__file__).parent.parent)
+
+
+def planned(session: SparkSession, run: Callable[[], Any]) -> tuple[Any, list[pyjoinopt.JoinReport]]:
+    """What `run` gives, and the reports of the plans that it made."""
+    numbered = "SELECT DISTINCT number, report FROM joinopt_report() WHERE number > {} ORDER BY number"
+    known = bridge_of(session).isPresent(session._jsparkSession)
+    before = [row.number for row in session.sql(numbered.format(-1)).collect()] if known else []
+    result = run()
+    after = session.sql(numbered.format(max(before, default=-1))).collect() if known else []
+    return result, [pyjoinopt.JoinReport.from_dict(json.loads(row.report)) for row in after]
+
+
+def orders(reports: list[pyjoinopt.JoinReport]) -> list[str]:
+    """The orders that the reports say were chosen."""
+    return [group.order_after for report in reports for group in report.groups]
+
+
+def rows(df: Any) -> list[str]:
+    """The rows as a sorted list of texts."""
+    return sorted(map(str, df.collect()))

@@ -1,0 +1,182 @@
+"""`configure` and the bare configuration, each in a process and a JVM of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.bridge.extension import EXTENSION, _add
+from pyjoinopt.bridge.jars import jar_for_version
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: What every script begins with: a builder, and a way to answer.
+PRELUDE = """
+import json, sys, time
+from pathlib import Path
+from pyspark.sql import SparkSession
+import pyjoinopt
+
+def children():
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_text().split("\\0")
+        except OSError:
+            continue
+        if "pyjoinopt.worker" in words and "{mark}" in (process / "environ").read_text():
+            found.append(int(process.name))
+    return found
+
+def builder():
+    return (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1").config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", "-Xss16m -XX:+UseParallelGC -XX:TieredStopAtLevel=1")
+        .config("spark.sql.shuffle.partitions", "2").config("spark.sql.warehouse.dir", "{home}/warehouse"))
+
+SQL = '''SELECT count(*) FROM range(1000) f JOIN range(100) m ON f.id % 50 = m.id
+         JOIN range(10) d ON m.id = d.id WHERE d.id < 2'''
+
+def order(spark):
+    count = spark.sql(SQL).first()[0]
+    return [count] + [g.order_after for r in pyjoinopt.last_reports(spark) for g in r.groups]
+
+answer = {{}}
+"""
+
+
+def run(tmp_path: Path, script: str, **environment: str) -> tuple[dict[str, Any], str]:
+    """What a script has put into `answer`, and what it wrote to standard error."""
+    mark = tmp_path.name
+    prelude = PRELUDE.format(home=tmp_path, mark=f"PYJOINOPT_TEST={mark}")
+    text = prelude + script + "\nprint('ANSWER' + json.dumps(answer))\n"
+    variables = {
+        **os.environ, "PYTHONPATH": str(ROOT), "PYJOINOPT_TEST": mark, "PYSPARK_PYTHON": sys.executable, **environment
+    }  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=variables, timeout=300)
+    told = [line for line in done.stdout.splitlines() if line.startswith("ANSWER")]
+    assert done.returncode == 0 and told, done.stdout + done.stderr
+    return json.loads(told[0].removeprefix("ANSWER")), done.stderr
+
+
+def test_configured_stopped_and_configured_again_in_one_process(tmp_path: Path) -> None:
+    """Three applications one after the other in one JVM; workers end with theirs, threads too."""
+    answer, _ = run(
+        tmp_path,
+        """
+def threads(spark):
+    names = [t.getName() for t in spark._jvm.java.lang.Thread.getAllStackTraces().keySet()]
+    return sum("pyjoinopt-worker" in name for name in names)
+
+def until(condition):
+    for _ in range(200):
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+plain = builder().getOrCreate()
+answer["plain"] = order(plain)
+try:
+    pyjoinopt.configure(builder()).getOrCreate()
+except pyjoinopt.SessionError as error:
+    answer["too late"] = str(error)
+pyjoinopt.enable(plain)
+answer["live"] = order(plain)
+plain.stop()
+answer["plain stopped"] = until(lambda: not children())
+spark = pyjoinopt.configure(builder(), hints=False).getOrCreate()
+answer["enabled"] = pyjoinopt.is_enabled(spark)
+answer["hints"] = spark.conf.get("spark.pyjoinopt.hints")
+answer["before"] = children()
+answer["order"] = order(spark)
+answer["workers"] = len(children()), threads(spark)
+answer["new"] = pyjoinopt.is_enabled(spark.newSession())
+spark.conf.set("spark.pyjoinopt.enabled", "false")
+answer["off"] = pyjoinopt.is_enabled(spark)
+hinted = SQL.replace("SELECT", "SELECT /*+ OPTIMIZE_JOINS */", 1)
+spark.sql(hinted).collect()
+answer["hinted"] = len(pyjoinopt.last_reports(spark))
+try:
+    pyjoinopt.configure(SparkSession.builder).getOrCreate()
+    answer["same"] = "same session"
+except Exception as error:
+    answer["same"] = str(error)
+spark.stop()
+answer["stopped"] = until(lambda: not children())
+again = pyjoinopt.configure(builder()).getOrCreate()
+answer["again"] = order(again)
+answer["threads"] = until(lambda: threads(again) == 1), len(children())
+again.stop()
+answer["stopped again"] = until(lambda: not children())
+""",
+    )
+    assert answer["enabled"] and answer["new"] and not answer["off"] and answer["hints"] == "false"
+    assert answer["before"] == [] and answer["workers"] == [1, 1]
+    assert answer["order"][0] == answer["again"][0] == answer["live"][0]
+    assert len(answer["order"]) == len(answer["again"]) == len(answer["live"]) == 2, answer
+    assert answer["hinted"] == 2
+    assert answer["same"] == "same session"
+    assert answer["stopped"] and answer["stopped again"] and answer["threads"] == [True, 1]
+    assert answer["plain"] == answer["order"][:1] and answer["plain stopped"]
+    assert "pyjoinopt.enable(spark)" in answer["too late"]
+
+
+def test_the_bare_configuration_is_enough(tmp_path: Path) -> None:
+    """No pyjoinopt call before the session: the jar knows its package, the worker takes PySpark's Python."""
+    answer, _ = run(
+        tmp_path,
+        f"""
+spark = (builder().config("spark.jars", {str(jar_for_version())!r})
+    .config("spark.sql.extensions", {EXTENSION!r}).getOrCreate())
+answer["order"] = spark.sql(SQL).first()[0]
+answer["changed"] = [r.changed for r in spark.sql("SELECT changed FROM joinopt_report()").collect()]
+answer["enabled"] = pyjoinopt.is_enabled(spark)
+""",
+        PYTHONPATH=f"{ROOT}",
+    )
+    assert answer["changed"] and answer["enabled"]
+
+
+class Settings:
+    """The part of a builder that `configure` uses."""
+
+    def __init__(self, **options: str) -> None:
+        self._options = {key.replace("_", "."): value for key, value in options.items()}
+
+    def config(self, key: str, value: str) -> None:
+        self._options[key] = value
+
+
+def test_what_was_configured_before_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    builder = Settings(spark_jars="a.jar, b.jar", spark_sql_extensions="org.one.Extension")
+    for _ in range(2):
+        _add(builder, "ours.jar")
+        assert builder._options["spark.jars"] == "a.jar, b.jar,ours.jar"
+        assert builder._options["spark.sql.extensions"] == f"org.one.Extension,{EXTENSION}"
+
+    (tmp_path / "spark-defaults.conf").write_text("# mine\nspark.jars   d.jar\nspark.sql.extensions=org.two.E\n")
+    builder = Settings()
+    _add(builder, "ours.jar")
+    assert builder._options == {
+        "spark.jars": "d.jar,ours.jar",
+        "spark.sql.extensions": f"org.two.E,{EXTENSION}",
+    }
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--jars s.jar --conf spark.sql.extensions=org.three.E pyspark-shell")
+    builder = Settings()
+    _add(builder, "ours.jar")
+    assert builder._options == {"spark.jars": "s.jar,ours.jar", "spark.sql.extensions": f"org.three.E,{EXTENSION}"}
+
+
+def test_wrong_options_raise_at_once() -> None:
+    with pytest.raises(ValueError, match="did you mean 'strategy'"):
+        pyjoinopt.configure(Settings(), stratgy="auto")

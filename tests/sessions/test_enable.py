@@ -1,0 +1,172 @@
+"""Switching a live session on and off, and what it tells of what it did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.bridge.shim import bridge_of
+from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = BAD_ORDER.format(hint="")
+
+
+def test_a_session_that_has_run_queries_can_be_switched_on_and_off(new_session: Callable[[], SparkSession]) -> None:
+    session = new_session()
+    expected = rows(session.sql(SQL))
+    assert not pyjoinopt.is_enabled(session)
+
+    pyjoinopt.enable(session)
+    assert pyjoinopt.is_enabled(session)
+    found, reports = planned(session, lambda: rows(session.sql(SQL)))
+    assert found == expected
+    assert orders(reports) == [BETTER] and reports[0].changed and reports[0].error is None
+
+    pyjoinopt.disable(session)
+    assert not pyjoinopt.is_enabled(session)
+    found, reports = planned(session, lambda: rows(session.sql(SQL)))
+    assert (found, reports) == (expected, [])
+
+    session.conf.set("spark.pyjoinopt.enabled", "true")
+    assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
+
+
+def test_new_sessions_start_without(session: SparkSession, new_session: Callable[[], SparkSession]) -> None:
+    other = new_session()
+    assert pyjoinopt.is_enabled(session) and not pyjoinopt.is_enabled(other)
+    rows(other.sql(SQL))
+    assert pyjoinopt.last_reports(other) == []
+
+
+def test_a_cloned_session_is_as_the_one_it_was_made_from(session: SparkSession) -> None:
+    shim = bridge_of(session)
+    clone = session._jsparkSession.cloneSession()
+    assert shim.isEnabled(clone)
+    clone.conf().set("spark.pyjoinopt.enabled", "false")
+    assert not shim.isEnabled(clone) and pyjoinopt.is_enabled(session)
+
+
+def test_a_dataframe_made_before_is_optimised_too(new_session: Callable[[], SparkSession]) -> None:
+    session = new_session()
+    df = session.sql(SQL)
+    pyjoinopt.enable(session)
+    assert orders(planned(session, lambda: rows(df))[1]) == [BETTER]
+
+
+def test_options_become_keys_of_the_session(session: SparkSession) -> None:
+    pyjoinopt.enable(session, strategy="heuristic", hints=False, pair_budget=50)
+    assert session.conf.get("spark.pyjoinopt.strategy") == "heuristic"
+    assert session.conf.get("spark.pyjoinopt.hints") == "false"
+    assert session.conf.get("spark.pyjoinopt.pairBudget") == "50"
+    _, reports = planned(session, lambda: rows(session.sql(SQL)))
+    assert [r.strategy for r in reports] == ["heuristic"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"stratgy": "auto"}, ValueError, "did you mean 'strategy'"),
+        ({"hints": "no"}, TypeError, "must be true or false"),
+        ({"strict": True}, ValueError, "not of a session"),
+        ({"feedback": True}, ValueError, "not of a session"),
+    ],
+)
+def test_wrong_options_raise_and_change_nothing(
+    new_session: Callable[[], SparkSession], options: dict[str, object], error: type[Exception], text: str
+) -> None:
+    session = new_session()
+    with pytest.raises(error, match=text):
+        pyjoinopt.enable(session, **options)
+    assert not pyjoinopt.is_enabled(session)
+
+
+def test_a_wrong_key_costs_the_order_not_the_query(session: SparkSession) -> None:
+    expected = rows(session.sql(SQL))
+    session.conf.set("spark.pyjoinopt.strategy", "clever")
+    found, reports = planned(session, lambda: rows(session.sql(SQL)))
+    assert found == expected
+    assert reports[0].error is not None and "must be one of 'auto'" in reports[0].error
+    for key in ("timeout", "workers"):
+        session.conf.unset("spark.pyjoinopt.strategy")
+        session.conf.set(f"spark.pyjoinopt.{key}", "soon")
+        assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
+        session.conf.unset(f"spark.pyjoinopt.{key}")
+
+
+def test_not_a_session() -> None:
+    with pytest.raises(TypeError, match="SparkSession"):
+        pyjoinopt.enable("spark")  # type: ignore[arg-type]
+
+
+def test_explain_shows_the_new_order(session: SparkSession) -> None:
+    def joins(text: str) -> str:
+        optimized = text.split("== Optimized Logical Plan ==")[1].split("== Physical Plan ==")[0]
+        return next(line for line in optimized.splitlines() if "Join" in line)
+
+    (explained,) = session.sql("EXPLAIN EXTENDED" + SQL).first()
+    assert "fact_f" in joins(explained) and "mid_k" in joins(explained)
+    pyjoinopt.disable(session)
+    (explained,) = session.sql("EXPLAIN EXTENDED" + SQL).first()
+    assert "mid_f" in joins(explained) and "dim_k" in joins(explained)
+
+
+def test_the_reports_in_sql(session: SparkSession) -> None:
+    session.sql(SQL).collect()
+    told = session.sql("SELECT * FROM joinopt_report()").collect()
+    assert [(r.changed, r.relations, r.order_before, r.order_after, r.strategy) for r in told] == [
+        (True, 3, "((fact ⋈ mid) ⋈ dim)", BETTER, "exact")
+    ]
+    assert json.loads(told[0].report)["groups"][0]["order_after"] == BETTER and told[0].number > 0
+    assert told[0].cost_after < told[0].cost_before and 0 < told[0].seconds < 60
+    (version,) = session.sql("SELECT joinopt_version()").first()
+    assert '"protocol"' in version
+
+
+def test_a_live_session_gets_the_functions_too(new_session: Callable[[], SparkSession]) -> None:
+    session = new_session()
+    session.sql("SELECT 1").collect()
+    pyjoinopt.enable(session)
+    assert session.sql("SELECT count(*) FROM joinopt_report()").first()[0] == 0
+
+
+def test_a_report_survives_the_way_through_the_jvm(session: SparkSession) -> None:
+    session.sql(SQL).collect()
+    (report,) = pyjoinopt.last_reports(session)
+    assert report.to_dict() == pyjoinopt.JoinReport.from_dict(report.to_dict()).to_dict()
+    assert f"after   {BETTER}" in report.to_text()
+
+
+def test_only_the_last_hundred_reports_are_kept(session: SparkSession) -> None:
+    jvm_session, shim = session._jsparkSession, bridge_of(session)
+    df = session.sql(SQL)._jdf
+    for _ in range(103):
+        jvm_session.sessionState().optimizer().execute(df.queryExecution().analyzed())
+    assert len(pyjoinopt.last_reports(session)) == 100
+    assert shim.openHandles() == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM fact",
+        "SELECT * FROM fact JOIN mid ON fact_f = mid_k",
+        "SELECT * FROM fact LEFT SEMI JOIN mid ON fact_f = mid_k",
+    ],
+)
+def test_a_query_with_little_to_order_does_not_reach_the_worker(session: SparkSession, text: str) -> None:
+    session.conf.set("spark.pyjoinopt.python", "/there/is/no/python")  # whoever asks a worker would be told
+    assert planned(session, lambda: session.sql(text).count())[1] == []
+    rule = bridge_of(session).ruleNanos(session._jsparkSession, session.sql(text)._jdf, 2000)
+    assert rule < 200_000, f"{rule / 1000} µs"
+
+
+def test_outer_joins_of_two_relations_are_looked_at(session: SparkSession) -> None:
+    text = "SELECT fact_k FROM (SELECT fact_k, mid_k FROM fact LEFT JOIN mid ON fact_f = mid_k)"
+    assert len(planned(session, lambda: session.sql(text).count())[1]) == 1

@@ -1,0 +1,171 @@
+"""What else a session runs: commands that write, cached data, views, prepared statements, streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyjoinopt
+from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = BAD_ORDER.format(hint="")
+
+
+@pytest.fixture
+def expected(new_session: Callable[[], SparkSession]) -> list[str]:
+    """The rows of the query in a session without us."""
+    return rows(new_session().sql(SQL))
+
+
+@pytest.fixture
+def table(session: SparkSession) -> Iterator[str]:
+    """The name of a table that does not exist yet, and will not afterwards."""
+    session.sql("DROP TABLE IF EXISTS sessions_target")
+    yield "sessions_target"
+    session.sql("DROP TABLE IF EXISTS sessions_target")
+
+
+def test_create_table_as_select(session: SparkSession, table: str, expected: list[str]) -> None:
+    _, reports = planned(session, lambda: session.sql(f"CREATE TABLE {table} USING parquet AS {SQL}"))
+    assert set(orders(reports)) == {BETTER}
+    assert rows(session.table(table)) == expected
+
+
+def test_insert_into_and_overwrite(session: SparkSession, table: str, expected: list[str]) -> None:
+    session.sql(f"CREATE TABLE {table} (fact_k INT, mid_v INT, dim_v INT) USING parquet PARTITIONED BY (dim_v)")
+    for verb in ("INSERT INTO", "INSERT OVERWRITE"):
+        _, reports = planned(session, lambda verb=verb: session.sql(f"{verb} {table} {SQL}"))
+        assert set(orders(reports)) == {BETTER}
+        assert rows(session.table(table)) == expected
+    session.sql(f"INSERT INTO {table} PARTITION (dim_v = 1) SELECT fact_k, mid_v FROM ({SQL})")
+    assert session.table(table).count() == 2 * len(expected)
+
+
+def test_write_a_dataframe(session: SparkSession, tmp_path: Path, expected: list[str]) -> None:
+    _, reports = planned(session, lambda: session.sql(SQL).write.parquet(str(tmp_path / "out")))
+    assert set(orders(reports)) == {BETTER}
+    assert rows(session.read.parquet(str(tmp_path / "out"))) == expected
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["cached before", "cached after"])
+def test_cached_data(
+    session: SparkSession, new_session: Callable[[], SparkSession], expected: list[str], before: bool
+) -> None:
+    if before:
+        pyjoinopt.disable(session)
+    df = session.sql(SQL).cache()
+    try:
+        df.count()
+        pyjoinopt.enable(session)
+        again = session.sql(SQL)
+        found, reports = planned(session, lambda: rows(again))
+        assert found == expected and reports == []
+        assert "InMemoryTableScan" in again._jdf.queryExecution().executedPlan().toString()
+        note, dim = session.table("note"), session.table("dim").selectExpr("dim_k AS k", "dim_f AS f")
+        above = df.join(note, df.mid_v == note.note_k).join(dim, note.note_v == dim.k)
+        found, reports = planned(session, lambda: rows(above))
+        assert "InMemoryTableScan" in above._jdf.queryExecution().executedPlan().toString()
+        assert [len(group.relations) for report in reports for group in report.groups] == [3]
+        pyjoinopt.disable(session)
+        assert rows(df.join(note, df.mid_v == note.note_k).join(dim, note.note_v == dim.k)) == found
+    finally:
+        df.unpersist()
+
+
+def test_views_and_common_table_expressions(session: SparkSession, expected: list[str]) -> None:
+    session.sql(f"CREATE OR REPLACE TEMP VIEW wanted AS {SQL}")
+    found, reports = planned(session, lambda: rows(session.table("wanted")))
+    assert (found, orders(reports)) == (expected, [BETTER])
+    twice = f"WITH c AS ({SQL}) SELECT a.fact_k FROM c a JOIN c b ON a.fact_k = b.fact_k WHERE rand(1) >= 0"
+    found, reports = planned(session, lambda: rows(session.sql(twice)))
+    assert len(found) == len(expected) and reports[0].changed
+
+
+def test_prepared_statements(session: SparkSession, expected: list[str]) -> None:
+    text = SQL.replace("dim_v = 1", "dim_v = :v").replace("fact_v < 4", "fact_v < :most")
+    for _ in range(2):
+        found, reports = planned(session, lambda: rows(session.sql(text, args={"v": 1, "most": 4})))
+        assert (found, orders(reports)) == (expected, [BETTER])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.sql.adaptive.enabled", "false"),
+        ("spark.sql.autoBroadcastJoinThreshold", "-1"),
+        ("spark.sql.optimizer.runtime.bloomFilter.enabled", "true"),
+        ("spark.sql.cbo.enabled", "true"),
+        ("spark.sql.ansi.enabled", "false"),
+        ("spark.sql.exchange.reuse", "false"),
+    ],
+)
+def test_settings_of_spark(session: SparkSession, expected: list[str], key: str, value: str) -> None:
+    session.conf.set(key, value)
+    found, reports = planned(session, lambda: rows(session.sql(SQL)))
+    assert found == expected and orders(reports) == [BETTER]
+
+
+def test_dynamic_partition_pruning(session: SparkSession, table: str) -> None:
+    session.sql(f"CREATE TABLE {table} (k INT, p INT) USING parquet PARTITIONED BY (p)")
+    session.sql(f"INSERT INTO {table} SELECT mid_k, mid_k % 20 FROM mid")
+    text = f"""SELECT k, dim_v, fact_k FROM {table} JOIN fact ON k = fact_f JOIN dim ON p = dim_k WHERE dim_v = 1"""
+    df = session.sql(text)
+    found, reports = planned(session, lambda: rows(df))
+    assert reports[0].error is None
+    assert "dynamicpruning" in df._jdf.queryExecution().executedPlan().toString().lower()
+    pyjoinopt.disable(session)
+    assert found == rows(session.sql(text))
+
+
+def test_subqueries_are_planned_on_their_own(session: SparkSession) -> None:
+    text = f"SELECT note_k, (SELECT max(fact_k) FROM ({SQL})) m FROM note WHERE note_k IN (SELECT mid_v FROM ({SQL}))"
+    found, reports = planned(session, lambda: rows(session.sql(text)))
+    assert orders(reports) == [BETTER, BETTER]
+    pyjoinopt.disable(session)
+    assert found == rows(session.sql(text))
+
+
+def test_streams_are_left_alone(session: SparkSession, small_files: Path, tmp_path: Path) -> None:
+    stream = session.readStream.schema(session.table("fact").schema).parquet(str(small_files / "fact"))
+    joined = stream.join(session.table("mid"), stream.fact_f == session.table("mid").mid_k).join(
+        session.table("dim"), session.table("mid").mid_f == session.table("dim").dim_k
+    )
+    hinted = joined.hint("OPTIMIZE_JOINS")
+    for name, df in (("plain", joined), ("hinted", hinted)):
+        query = df.writeStream.format("memory").queryName(f"streamed_{name}").option(
+            "checkpointLocation", str(tmp_path / name)
+        ).trigger(availableNow=True).start()  # fmt: skip
+        _, reports = planned(session, lambda query=query: query.awaitTermination(60))
+        assert reports == []
+        assert session.table(f"streamed_{name}").count() == session.sql(
+            "SELECT 1 FROM fact JOIN mid ON fact_f = mid_k JOIN dim ON mid_f = dim_k"
+        ).count()
+
+
+def test_what_is_asked_again_is_planned_alike(session: SparkSession) -> None:
+    df = session.sql(SQL)
+    plans = {df.select("*")._jdf.queryExecution().optimizedPlan().canonicalized().toString() for _ in range(3)}
+    assert len(plans) == 1
+
+
+def test_a_single_call_in_a_session_that_is_on(session: SparkSession, expected: list[str]) -> None:
+    fast = session.sql(SQL).optimize_joins(strict=True)
+    assert fast._pyjoinopt_report.changed
+    found, reports = planned(session, lambda: rows(fast))
+    assert found == expected and [report.changed for report in reports] == [False]
+
+
+def test_planning_starts_no_job(session: SparkSession) -> None:
+    tracker = session.sparkContext.statusTracker()
+    session.sparkContext.setJobGroup("planning", "planning only")
+    try:
+        session.sql(f"EXPLAIN {SQL}").collect()
+        assert list(tracker.getJobIdsForGroup("planning")) == []
+    finally:
+        session.sparkContext.setLocalProperty("spark.jobGroup.id", None)

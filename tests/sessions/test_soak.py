@@ -1,0 +1,59 @@
+"""Sixteen threads, thousands of queries: nothing grows."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.bridge.shim import bridge_of
+from tests.sessions.conftest import BAD_ORDER, planned
+from tests.sessions.test_worker_faults import children
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERIES = int(os.environ.get("PYJOINOPT_SOAK", "5000"))
+
+
+def resident(process: int) -> int:
+    """Kilobytes of memory that a process holds."""
+    with open(f"/proc/{process}/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+
+
+@pytest.mark.slow
+def test_nothing_grows(session: SparkSession) -> None:
+    session.conf.set("spark.pyjoinopt.timeout", "30s")
+    jvm = session._jvm
+    optimizer = session._jsparkSession.sessionState().optimizer()
+    plans = [
+        session.sql(BAD_ORDER.format(hint="") + f" AND fact_k % {n} = 0")._jdf.queryExecution().analyzed()
+        for n in range(2, 18)
+    ]
+
+    def plan(number: int) -> None:
+        optimizer.execute(plans[number % len(plans)])
+
+    def state() -> tuple[int, int, int, list[int]]:
+        jvm.java.lang.System.gc()
+        heap = jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed() // 1024
+        threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean().getThreadCount()
+        workers = children("pyjoinopt.worker")
+        return heap, threads, sum(map(resident, workers)) // max(1, len(workers)), workers
+
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        list(pool.map(plan, range(QUERIES // 10)))
+        heap, threads, memory, workers = state()
+        list(pool.map(plan, range(QUERIES)))
+        heap_after, threads_after, memory_after, workers_after = state()
+    assert len(workers_after) <= 2 and set(workers) <= set(workers_after)
+    assert threads_after <= threads + 4
+    assert memory_after < memory * 1.2 + 2_000, f"workers went from {memory} to {memory_after} kB"
+    assert heap_after < heap * 1.3 + 20_000, f"the heap went from {heap} to {heap_after} kB"
+    assert bridge_of(session).openHandles() == 0
+    _, reports = planned(session, lambda: plan(0))
+    assert all(report.error is None for report in pyjoinopt.last_reports(session))
