@@ -30,6 +30,8 @@ class Option:
             TypeError: the value is of another type than the option.
             ValueError: it is not among the allowed ones.
         """
+        if self.name == "cost" and callable(getattr(given, "join", None)) and hasattr(given, "name"):
+            return given  # a model of the user's own
         expected = type(self.default)
         value = given
         if isinstance(given, str) and expected is bool and named.startswith(PREFIX):
@@ -61,11 +63,21 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "hints", PREFIX + "hints", True, None,
-        "Give broadcast hints where trusted row counts prove that they are safe.",
+        "Give hints (BROADCAST, SHUFFLE_HASH, MERGE) where row counts say that Spark would do worse by itself.",
+    ),
+    Option(
+        "hint_slack", PREFIX + "hintSlack", 8, None,
+        "How many times spark.sql.autoBroadcastJoinThreshold a side may have at most, as far as is proved, to be built "
+        "by a hint. With 1, a side is broadcast only if it is proved to fit the threshold, however little is expected.",
     ),
     Option(
         "cost", PREFIX + "cost", "spark", ("spark", "c_out"),
-        "What is minimised: 'spark' counts rows, shuffled and broadcast bytes; 'c_out' the rows of all join results.",
+        "What is minimised: 'spark' counts what Spark pays, 'c_out' the rows of all join results. Or a model of your "
+        "own (pyjoinopt.cost.CostModel).",
+    ),
+    Option(
+        "cost_constants", PREFIX + "costConstants", "", None,
+        "A file that `python -m benchmarks.calibrate` wrote: the constants of the cost model 'spark' for your cluster.",
     ),
     Option(
         "statistics", PREFIX + "statistics", "auto", ("auto", "catalog", "footers", "full", "none"),
@@ -119,7 +131,9 @@ class Options:
 
     strategy: str = "auto"
     hints: bool = True
-    cost: str = "spark"
+    hint_slack: int = 8
+    cost: Any = "spark"
+    cost_constants: str = ""
     statistics: str = "auto"
     store: str = "auto"
     feedback: bool = False
@@ -139,8 +153,8 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     {'strategy': 'auto'}
     >>> check_keywords({"stratgy": "auto"})
     Traceback (most recent call last):
-    ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, cost, statistics, \
-store, feedback, strict, pair_budget, search_seconds
+    ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, hint_slack, cost, \
+cost_constants, statistics, store, feedback, strict, pair_budget, search_seconds
     """
     checked = {}
     for name, value in keywords.items():
@@ -157,8 +171,8 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
     """Keywords over session keys over defaults.
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
-    Options(strategy='auto', hints=False, cost='c_out', statistics='auto', store='auto', feedback=False, \
-strict=False, pair_budget=25000, search_seconds=10)
+    Options(strategy='auto', hints=False, hint_slack=8, cost='c_out', cost_constants='', statistics='auto', \
+store='auto', feedback=False, strict=False, pair_budget=25000, search_seconds=10)
     """
     chosen = {}
     for key, text in conf.items():

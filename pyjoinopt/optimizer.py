@@ -6,11 +6,14 @@ mirror. Whether that result is used is the caller's decision; this module only p
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.gateway import Gateway
 from pyjoinopt.config import Options
 from pyjoinopt.cost import cost_model
 from pyjoinopt.physical.annotate import HintGiver
+from pyjoinopt.physical.tables import TablesOf
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.tree import map_subqueries, post_order
 from pyjoinopt.reorder import Reorderer
@@ -106,9 +109,11 @@ class _Road:
         return hinted
 
     def order(self, plan: LogicalPlan) -> LogicalPlan:
-        cost = cost_model(self.options.cost, self.export.conf)
+        cost = cost_model(self.options.cost, self.export.conf, self.options.cost_constants)
         budget, seconds = self.options.pair_budget, self.options.search_seconds
-        reorderer = Reorderer(self.estimates, cost, budget, self.report, self.memory, seconds)
+        slack = self.options.hint_slack if self.options.hints else 0
+        tables = partial(TablesOf, self.export.conf, slack)
+        reorderer = Reorderer(self.estimates, cost, budget, self.report, self.memory, seconds, tables)
         match self.options.strategy:
             case "spark":
                 return spark_order(plan, self.gateway.catalyst_statistics, self.export.conf, reorderer)
@@ -120,4 +125,4 @@ class _Road:
     def give_hints(self, plan: LogicalPlan) -> LogicalPlan:
         if not self.options.hints or self.options.strategy != "auto":
             return plan
-        return HintGiver(self.estimates, self.export.conf, self.report).apply(plan)
+        return HintGiver(self.estimates, self.export.conf, self.report, self.options.hint_slack).apply(plan)

@@ -7,7 +7,7 @@ order replaces the written one only if the same cost model calls it cheaper.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -16,8 +16,9 @@ from pyjoinopt.joins.edges import build_graph, relation_name, vertex_names
 from pyjoinopt.joins.emit import emit, join_predicates
 from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.joins.price import cost_of, price
 from pyjoinopt.joins.region import Region
-from pyjoinopt.joins.search import cost_of, search
+from pyjoinopt.joins.search import search
 from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.columns import needed_columns
@@ -34,6 +35,8 @@ from pyjoinopt.statistics.relation import RelationStatistics
 _MARGIN = 0.999
 
 Estimate = Callable[[LogicalPlan], RelationStatistics]
+#: Of a join graph's relations: what may be built of its sets (see `GraphEstimates.judge`).
+TablesOf = Callable[[Sequence[LogicalPlan], GraphEstimates], Callable[[int, float], int]]
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Reorderer:
         report: filled with one entry a group of three relations or more, and with refusals.
         memory: what was counted when these groups ran before; told which groups there are.
         seconds: how long the search for one group's order may take.
+        tables: plan -> what says what its joins may build; None to go by expected sizes alone.
     """
 
     estimate: Estimate
@@ -55,6 +59,7 @@ class Reorderer:
     report: JoinReport
     memory: Memory
     seconds: float = math.inf
+    tables: Callable[[LogicalPlan], TablesOf] | None = None
 
     def apply(self, root: LogicalPlan) -> LogicalPlan:
         """The plan with its groups in the best order found; `root` itself if none changed."""
@@ -70,6 +75,7 @@ class Reorderer:
             for child in node.children:
                 read[id(child)] = read.get(id(child), 0) | node.references
         keys = DistinctKeys()
+        tables = self.tables(root) if groups and self.tables is not None else None
         done: dict[int, LogicalPlan] = {}
         for node in nodes:
             region = groups.get(id(node))
@@ -80,7 +86,7 @@ class Reorderer:
                     region = self._without_unread(region, read[id(node)], keys)
                 region = with_freed_semi_joins(region, keys)
                 smaller = len(region.items) < len(groups[id(node)].items)
-                plan = self._order(region, done, needed[id(node)], restore, smaller)
+                plan = self._order(region, done, needed[id(node)], restore, smaller, tables)
             if plan is None:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             done[id(node)] = plan
@@ -96,7 +102,13 @@ class Reorderer:
         return smaller
 
     def _order(
-        self, region: Region, done: dict[int, LogicalPlan], needed: int, restore: bool, smaller: bool
+        self,
+        region: Region,
+        done: dict[int, LogicalPlan],
+        needed: int,
+        restore: bool,
+        smaller: bool,
+        tables: TablesOf | None,
     ) -> LogicalPlan | None:
         """The group in a cheaper order, or as written if it is `smaller`; None to leave it as it is."""
         started = perf_counter()
@@ -109,7 +121,9 @@ class Reorderer:
             needed |= alias.references
         estimates = GraphEstimates(graph, statistics, needed)
         estimates.correct(counted)
-        before = cost_of(written, estimates, self.cost)
+        if tables is not None:
+            estimates.judge(tables(graph.relations, estimates))
+        before = cost_of(written, estimates, self.cost, graph)
         ends = perf_counter() + self.seconds
         found = search(graph, estimates, self.cost, self.budget, written, stop=lambda: perf_counter() > ends)
         allowed = graph.allows_order(written) and graph.allows_order(found.tree)
@@ -171,7 +185,7 @@ def joins_report(
                 bytes=estimates.bytes(both),
                 bound=_proved(estimates.upper_bound(both)),
                 source=weakest(statistics[v] for v in vertices(both)),
-                cost=cost.join(estimates.size(left), estimates.size(right), estimates.size(both)),
+                cost=price(graph, estimates.size, cost, left, right),
                 sign=graph.sign(left, right),
                 left=number[left],
                 right=number[right],

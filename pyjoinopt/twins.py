@@ -12,8 +12,8 @@ from typing import Any
 
 from pyjoinopt.joins.edges import build_graph, written_positions
 from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.joins.price import cost_of
 from pyjoinopt.joins.region import Region
-from pyjoinopt.joins.search import cost_of
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
@@ -100,7 +100,7 @@ def record(
         tree = _as_vertices(region, new) if new is not None else written
         statistics = [reorderer.estimate(plan) for plan in graph.relations]
         estimates = GraphEstimates(graph, statistics)
-        costs = [cost_of(t, estimates, reorderer.cost) for t in (written, tree)]
+        costs = [cost_of(t, estimates, reorderer.cost, graph) for t in (written, tree)]
         reorderer.report.groups.append(
             group_report(
                 graph, statistics, estimates, written, tree, costs[0], costs[1], strategy,

@@ -1,4 +1,4 @@
-"""What a join costs: models behind one small protocol, found by name.
+"""What a join costs: models behind one small protocol, found by name, or a user's own.
 
 A search adds up the costs of joins, so a model has to obey the laws that `CostModel` states; nothing else is asked
 of it. Costs are in "row units": 1 is a row handed through one operator.
@@ -9,37 +9,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyjoinopt.cost.c_out import COut
-from pyjoinopt.cost.model import CostModel
-from pyjoinopt.cost.spark import DEFAULT_THRESHOLD, SparkCost
+from pyjoinopt.cost.constants import DEFAULT, Constants, read_constants
+from pyjoinopt.cost.model import CostModel, PartitionedModel, Parts
+from pyjoinopt.cost.spark import SparkCost
 
-__all__ = ["MODELS", "COut", "CostModel", "SparkCost", "cost_model"]
+__all__ = [
+    "MODELS", "COut", "Constants", "CostModel", "PartitionedModel", "Parts", "SparkCost", "cost_model",
+]  # fmt: skip
 
 #: Names that `cost_model` knows, the default first.
 MODELS = ("spark", "c_out")
+#: What the export says of the cluster: executors that can be reached, and the memory of all of them.
+EXECUTORS, MEMORY = "pyjoinopt.executors", "pyjoinopt.memory"
 
 
-def cost_model(name: str, conf: Mapping[str, str] | None = None) -> CostModel:
-    """The cost model of that name.
+def cost_model(name: str | CostModel, conf: Mapping[str, str] | None = None, constants: str = "") -> CostModel:
+    """The cost model of that name; a model itself is handed back.
 
     Args:
-        name: one of `MODELS`.
-        conf: Spark's configuration; the broadcast threshold is read from it.
+        name: one of `MODELS`, or a model.
+        conf: Spark's configuration, and what the export says of the cluster.
+        constants: a file that `benchmarks/calibrate.py` wrote, for the model "spark"; "" for the defaults.
 
     Raises:
-        ValueError: if there is no such model.
+        ValueError: if there is no such model, or the file is none.
 
     >>> cost_model("c_out").name
     'c_out'
     """
+    if not isinstance(name, str):
+        return name
     if name == COut.name:
         return COut()
     if name == SparkCost.name:
-        return SparkCost(_threshold(conf or {}))
-    raise ValueError(f"cost={name!r}: allowed are {', '.join(map(repr, MODELS))}")
+        conf = conf or {}
+        executors, memory = _number(conf.get(EXECUTORS), 1.0), _number(conf.get(MEMORY), float("inf"))
+        return SparkCost(read_constants(constants) if constants else DEFAULT, max(1, int(executors)), memory)
+    raise ValueError(f"cost={name!r}: allowed are {', '.join(map(repr, MODELS))}, or a model of your own")
 
 
-def _threshold(conf: Mapping[str, str]) -> float:
+def _number(text: str | None, default: float) -> float:
     try:
-        return float(conf.get("spark.sql.autoBroadcastJoinThreshold", DEFAULT_THRESHOLD))
+        return float(text) if text else default
     except ValueError:
-        return DEFAULT_THRESHOLD
+        return default

@@ -14,7 +14,7 @@ class COut:
 
     name = "c_out"
 
-    def join(self, left: Size, right: Size, output: Size) -> float:
+    def join(self, left: Size, right: Size, output: Size, join_type: str = "Inner") -> float:
         """Rows that the join gives.
 
         >>> COut().join(Size(10, 80), Size(20, 160), Size(5, 80))

@@ -1,26 +1,60 @@
-"""The protocol of cost models."""
+"""The protocols of cost models."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pyjoinopt.statistics.relation import Size
 
 
+@runtime_checkable
 class CostModel(Protocol):
     """What a single join costs.
 
     The searches are right only under these laws:
 
-    * `join` depends on the three sizes alone, so on the *sets* that are joined and not on how they came to be;
-    * it is symmetric: which side is built is the model's business, and `join(a, b, o) == join(b, a, o)`;
-    * it is never negative, and never smaller when one of the sizes is larger (monotone);
+    * `join` depends on the three sizes and the type alone, so on the *sets* that are joined and not on how they came
+      to be;
+    * for inner joins it is symmetric: which side is built is the model's business, and
+      `join(a, b, o) == join(b, a, o)`;
+    * it is never negative, and never smaller when there are more rows or bytes (monotone);
     * it takes the same time whatever the sizes: it is called once for every pair that is considered.
+
+    A model of your own needs no more than this; give it as `optimize_joins(cost=...)`.
     """
 
     @property
     def name(self) -> str:
         """The name of the model, as the `cost` option has it."""
 
-    def join(self, left: Size, right: Size, output: Size) -> float:
-        """Cost of this one join, what its inputs cost not included."""
+    def join(self, left: Size, right: Size, output: Size, join_type: str = "Inner") -> float:
+        """Cost of this one join, what its inputs cost not included.
+
+        Args:
+            left, right: what is joined; of outer, semi and anti joins each in its place.
+            output: what comes out.
+            join_type: `Inner`, `LeftOuter`, `FullOuter`, `LeftSemi` or `LeftAnti`.
+        """
+
+
+class Parts(NamedTuple):
+    """A join's cost in parts.
+
+    Attributes:
+        streamed: which side a broadcast join streams, 0 the left and 1 the right one; None if it is not broadcast.
+        work: what the join itself costs.
+        left, right: what it costs to bring the sides into place; not needed of one that is partitioned by the key.
+    """
+
+    streamed: int | None
+    work: float
+    left: float = 0.0
+    right: float = 0.0
+
+
+@runtime_checkable
+class PartitionedModel(CostModel, Protocol):
+    """A cost model that tells what a join costs whose inputs lie in the right places already."""
+
+    def parts(self, left: Size, right: Size, output: Size, join_type: str = "Inner") -> Parts:
+        """The parts of a join's cost; their sum is what `join` says."""

@@ -1,55 +1,107 @@
 """What Spark pays for a join.
 
-Whatever the operator, each row of both inputs is read once (hashed, probed or merged) and each result row is made.
-On top of that comes how the rows meet:
+Whatever the operator, each row of both inputs is handed on once and each result row is made. On top of that comes how
+the rows meet:
 
-* **broadcast**, if the smaller side is within `spark.sql.autoBroadcastJoinThreshold`: its bytes travel to every
-  executor and become a hash table there;
-* **shuffle** otherwise: the bytes of both sides are written, sent and read, and both are sorted.
+* **broadcast**, if a side may be (`Size.table`): its rows are collected and built into a table, and its bytes travel
+  to every executor. The other side streams past and stays where it is;
+* **shuffle** otherwise: the rows of both sides are written, sent and read. Then one side becomes hash tables, if it
+  may, or both are sorted and merged. What does not fit into memory to be sorted is written out and read once more.
 
-The constants are in rows: sending a hundred bytes is about as much work as handing on three rows, sorting a row as
-handing it on one and a half times. They only have to be right in order of magnitude: a shuffled row costs a few times
-as much as one that streams past a broadcast table, and that is what decides between orders.
+A side that is partitioned by the join's key already, because the join below was on that key, need not be moved:
+`parts` tells what that saves. A search that knows (`joins.partitioned`) prefers orders that join on one key in a row.
 
-Broadcasting never costs more than shuffling the same inputs would, so the step at the threshold goes upwards and the
-model is monotone.
+Spark does not compare costs when it picks an operator: what can be broadcast is. So does this model. Which types of
+join may build which side is Spark's `JoinSelection` (`physical.build_side`).
 """
 
 from __future__ import annotations
 
-from pyjoinopt.statistics.relation import Size
+from pyjoinopt.cost.constants import DEFAULT, Constants
+from pyjoinopt.cost.model import Parts
+from pyjoinopt.statistics.relation import BROADCAST_TABLE, HASH_TABLES, NO_TABLE, Size
 
-#: spark.sql.autoBroadcastJoinThreshold as Spark comes.
-DEFAULT_THRESHOLD = 10485760.0
-#: Rows' worth of one byte that is written to and read from a shuffle, or broadcast.
-PER_BYTE = 0.03
-#: Rows' worth of sorting one row for a merge join.
-PER_SORTED_ROW = 1.5
+_INNER = "Inner"
+_NEVER = float("inf")
+#: The most that may be built of the left and of the right side, by type.
+_BUILDABLE = {
+    "LeftOuter": (HASH_TABLES, BROADCAST_TABLE),
+    "FullOuter": (HASH_TABLES, HASH_TABLES),
+    "LeftSemi": (NO_TABLE, BROADCAST_TABLE),
+    "LeftAnti": (NO_TABLE, BROADCAST_TABLE),
+}
 
 
 class SparkCost:
-    """Rows read and made, bytes moved, rows sorted.
+    """Rows handed on, rows and bytes moved, tables built, rows sorted.
 
     Args:
-        threshold: bytes up to which Spark broadcasts; negative for never.
+        constants: what each of these costs.
+        executors: how many of them a broadcast has to reach.
+        memory: bytes that can be sorted at once, all executors together.
     """
 
     name = "spark"
 
-    def __init__(self, threshold: float = DEFAULT_THRESHOLD) -> None:
-        self.threshold = threshold
+    def __init__(self, constants: Constants = DEFAULT, executors: int = 1, memory: float = float("inf")) -> None:
+        self.constants = constants
+        self.executors = executors
+        self.memory = memory
+        c = constants
+        self._broadcast, self._broadcast_row = c.broadcast, c.broadcast_row
+        self._broadcast_byte = c.broadcast_byte * executors
+        self._shuffle, self._shuffled_row, self._shuffled_byte = 2 * c.shuffle, c.shuffled_row, c.shuffled_byte
+        self._sorted_row, self._hashed_row = c.sorted_row, c.hashed_row
 
-    def join(self, left: Size, right: Size, output: Size) -> float:
+    def join(self, left: Size, right: Size, output: Size, join_type: str = _INNER) -> float:
         """Cost of one join.
 
         >>> big, small = Size(1e6, 1e8), Size(10, 1000)
-        >>> SparkCost().join(big, small, big) < SparkCost(threshold=-1).join(big, small, big)
+        >>> SparkCost().join(big, small, big) < SparkCost().join(big, small._replace(table=NO_TABLE), big)
         True
         """
-        l_rows, l_bytes = left
-        r_rows, r_bytes = right
+        l_rows, l_bytes, l_table = left
+        r_rows, r_bytes, r_table = right
+        if join_type != _INNER:
+            most = _BUILDABLE.get(join_type, (BROADCAST_TABLE, BROADCAST_TABLE))
+            l_table, r_table = min(l_table, most[0]), min(r_table, most[1])
+        if l_table == BROADCAST_TABLE or r_table == BROADCAST_TABLE:
+            work = _NEVER
+            if l_table == BROADCAST_TABLE:
+                work = l_rows * self._broadcast_row + l_bytes * self._broadcast_byte
+            if r_table == BROADCAST_TABLE:
+                of_right = r_rows * self._broadcast_row + r_bytes * self._broadcast_byte
+                work = of_right if of_right < work else work
+            return self._broadcast + work + l_rows + r_rows + output[0]
         rows = l_rows + r_rows
-        smaller = l_bytes if l_bytes < r_bytes else r_bytes
-        if smaller <= self.threshold:
-            return rows + output[0] + smaller * PER_BYTE
-        return rows * (1.0 + PER_SORTED_ROW) + output[0] + (l_bytes + r_bytes) * PER_BYTE
+        moved = self._shuffle + rows * self._shuffled_row + (l_bytes + r_bytes) * self._shuffled_byte
+        if l_table or r_table:
+            return moved + self._hashed(left, right, l_table, r_table) + rows + output[0]
+        return moved + rows * self._sorted_row + self._spilt(left) + self._spilt(right) + rows + output[0]
+
+    def parts(self, left: Size, right: Size, output: Size, join_type: str = _INNER) -> Parts:
+        """The parts of a join's cost."""
+        most = _BUILDABLE.get(join_type, (BROADCAST_TABLE, BROADCAST_TABLE))
+        l_table, r_table = min(left.table, most[0]), min(right.table, most[1])
+        if BROADCAST_TABLE in (l_table, r_table):
+            row, byte = self._broadcast_row, self._broadcast_byte
+            of_left = left.rows * row + left.bytes * byte if l_table == BROADCAST_TABLE else _NEVER
+            of_right = right.rows * row + right.bytes * byte if r_table == BROADCAST_TABLE else _NEVER
+            return Parts(0 if of_right <= of_left else 1, self.join(left, right, output, join_type))
+        c = self.constants
+        moves = [c.shuffle + side.rows * c.shuffled_row + side.bytes * c.shuffled_byte for side in (left, right)]
+        work = left.rows + right.rows + output.rows
+        if l_table or r_table:
+            return Parts(None, work + self._hashed(left, right, l_table, r_table), *moves)
+        for i, side in enumerate((left, right)):  # what comes out of a merge join is sorted, too
+            moves[i] += side.rows * c.sorted_row + self._spilt(side)
+        return Parts(None, work, *moves)
+
+    def _hashed(self, left: Size, right: Size, l_table: int, r_table: int) -> float:
+        """What it costs to make hash tables of the smaller side, of those that may be made so."""
+        rows = min(left[0] if l_table else _NEVER, right[0] if r_table else _NEVER)
+        return rows * self._hashed_row
+
+    def _spilt(self, side: Size) -> float:
+        """Bytes beyond the memory are written and read once more."""
+        return max(0.0, side[1] - self.memory) * self._shuffled_byte

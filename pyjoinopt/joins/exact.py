@@ -35,16 +35,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.cost.model import CostModel
+from pyjoinopt.joins.adjacency import adjacency_of, hopeless
 from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.partitioned import Partitionings
+from pyjoinopt.joins.price import price
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import Size
 
-#: Two relations that are proved to have at most this many rows between them, multiplied, may form a cross product.
-TINY = 64.0
 #: A set that is grown without finding pairs costs time too: at most this many sets for each pair of the budget.
 _SETS_PER_PAIR = 4
+#: Pairs that may be gone through again for plans that join on one key in a row; about a tenth of a second.
+_MOST_RECORDED = 25_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ def exact(
     within: int | None = None,
     canonical: Sequence[int] | None = None,
     stop: Callable[[], bool] | None = None,
+    partitionings: Partitionings | None = None,
 ) -> Exact | None:
     """The cheapest tree without needless cross products.
 
@@ -79,6 +83,7 @@ def exact(
         within: only these vertices; None for all.
         canonical: all vertices in canonical order, if that is known.
         stop: asked now and then; True to give up.
+        partitionings: prices of plans that join on one key in a row, if those are to be looked for, too.
 
     Returns:
         None if the budget did not suffice, on `stop`, or if the vertices do not hang together.
@@ -88,23 +93,13 @@ def exact(
         return None
     order = [v for v in canonical or canonical_order(graph, estimates) if chosen >> v & 1]
     search = _Search(graph, estimates, cost, budget, order, stop)
+    if partitionings is not None:
+        search.recorded = []
     try:
         search.run()
     except _Exhausted:
         return None
-    return search.result()
-
-
-def hopeless(graph: JoinGraph, within: int, budget: int) -> bool:
-    """True if there are certainly more pairs than the budget, which is seen at a glance for large graphs.
-
-    No connected graph has fewer pairs than a chain, and a vertex with d neighbours is the centre of a star.
-    """
-    n = within.bit_count()
-    if (n**3 - n) // 6 > budget:
-        return True
-    degree = max(((graph.adjacency[v] & within).bit_count() for v in vertices(within)), default=0)
-    return degree > 1 and degree * 2 ** (degree - 1) > budget
+    return search.result(partitionings)
 
 
 class _Search:
@@ -122,13 +117,14 @@ class _Search:
         self.everything = (1 << len(order)) - 1
         self._graph = graph
         self._count = len(order)
+        self._model = cost
         self._price = cost.join
         self._size_of = estimates.size
         self._budget = budget
         self._stop = stop
         self._order = order
         rank = {vertex: i for i, vertex in enumerate(order)}
-        self._near = _adjacency(graph, estimates, order, rank)
+        self._near = adjacency_of(graph, estimates, order, rank)
         self._wide: list[int] = []
         chosen = sum(1 << vertex for vertex in order)
         for edge in graph.wide_edges:
@@ -142,6 +138,7 @@ class _Search:
         self._size: dict[int, Size] = {}
         self._original: dict[int, int] = {}
         self.pairs = 0
+        self.recorded: list[tuple[int, int]] | None = None  # pairs that may be joined, in the order they were found
         self._sets = 0
         for i, vertex in enumerate(order):
             self._neighbours[1 << i] = self._near[i]
@@ -218,7 +215,8 @@ class _Search:
         price, size_of, wide, reach = self._price, self._size_of, self._wide, self._reach
         late, allows = self._graph.late, self._graph.allows
         allows_join = self._graph.allows_join if self._graph.operators else None
-        room = self.everything & ~(one | below)
+        operated, recorded = self._operated, self.recorded
+        room, inf = self.everything & ~(one | below), math.inf
         own_cost, own_size, own_original = cost[one], size[one], original[one]
         excluded = one | below
         start_at = reach(one, excluded)
@@ -245,11 +243,15 @@ class _Search:
                         if late and not allows(whole):
                             continue
                         original[both] = whole
-                        size[both] = made = size_of(whole)
-                        cost[both] = total + price(own_size, size[other], made)
-                        left[both] = one
-                    elif total < known:
-                        total += price(own_size, size[other], size[both])
+                        size[both] = size_of(whole)
+                        known = inf
+                    if recorded is not None:
+                        recorded.append((own_original, original[other]))
+                    if total < known:
+                        if allows_join is not None:
+                            total += operated(own_original, original[other])
+                        else:
+                            total += price(own_size, size[other], size[both])
                         if total < known:
                             cost[both] = total
                             left[both] = one
@@ -273,10 +275,17 @@ class _Search:
                     raise _Exhausted
         self.pairs += pairs
 
-    def result(self) -> Exact | None:
+    def _operated(self, one: int, other: int) -> float:
+        """What a join costs that may be an outer, semi or anti join."""
+        return price(self._graph, self._size_of, self._model, one, other)
+
+    def result(self, partitionings: Partitionings | None = None) -> Exact | None:
         """The tree of the whole set."""
         if self.everything not in self._cost:
             return None
+        if partitionings is not None and self.recorded is not None and len(self.recorded) <= _MOST_RECORDED:
+            tree = partitionings.best(self.recorded, self._original[self.everything])
+            return Exact(tree, partitionings.price(tree), self.pairs)
         done: list[JoinTree] = []
         stack: list[tuple[int, bool]] = [(self.everything, False)]
         while stack:
@@ -293,17 +302,3 @@ class _Search:
                     one, other = other, one  # the build side, the right one, is the smaller
                 stack += [(relations, True), (other, False), (one, False)]
         return Exact(done[0], self._cost[self.everything], self.pairs)
-
-
-def _adjacency(graph: JoinGraph, estimates: GraphEstimates, order: Sequence[int], rank: dict[int, int]) -> list[int]:
-    near = [sum(1 << rank[v] for v in vertices(graph.adjacency[vertex]) if v in rank) for vertex in order]
-    # What a semi join looks into has no place in a cross product.
-    bounds = [
-        math.inf if 1 << vertex in graph.looking else estimates.relations[vertex].upper_bound for vertex in order
-    ]
-    for i, one in enumerate(bounds):
-        for j in range(i):
-            if one * bounds[j] <= TINY:
-                near[i] |= 1 << j
-                near[j] |= 1 << i
-    return near

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 from pyjoinopt.cost.model import CostModel
 from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.price import price
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import Size
@@ -109,7 +110,7 @@ def over_intervals(
         stop: asked now and then; True to give up.
     """
     n = len(line)
-    price, size_of = cost.join, estimates.size
+    join_cost, size_of = cost.join, estimates.size
     wide = [edge.required for edge in graph.wide_edges]
     late, operators = graph.late, graph.operators
     # Per start and end: cost, vertices, their neighbours, where to halve. Only intervals that have a tree are there.
@@ -142,7 +143,10 @@ def over_intervals(
                     made = sizes[whole] = size_of(whole)
                 total = l_cost + r_cost
                 if total < best:
-                    total += price(sizes[left], sizes[right], made)
+                    if operators:
+                        total += price(graph, size_of, cost, left, right)
+                    else:
+                        total += join_cost(sizes[left], sizes[right], made)
                     if total < best:
                         best, where = total, k
             if where >= 0:

@@ -23,6 +23,8 @@ from pyjoinopt.joins.exact import exact
 from pyjoinopt.joins.graph import JoinGraph, merge_parts, vertices
 from pyjoinopt.joins.greedy import greedy, lone_parts, polish
 from pyjoinopt.joins.linear import MOST, linearized
+from pyjoinopt.joins.partitioned import Partitionings
+from pyjoinopt.joins.price import cost_of
 from pyjoinopt.joins.tree import JoinTree, join
 from pyjoinopt.statistics.graph import GraphEstimates
 
@@ -76,11 +78,14 @@ def search(
         ValueError: the greedy search found no way on, and there is no `written`.
     """
     canonical = canonical_order(graph, estimates)
+    partitionings = Partitionings(graph, estimates, cost)
+    sharing = partitionings if partitionings.worth else None
     strategy, pairs = "exact", 0
     trees: list[JoinTree] = []
     for block in blocks(graph, canonical):
         small = block.bit_count() <= _ALWAYS_EXACT
-        found = exact(graph, estimates, cost, (_FOR_SMALL if small else 1) * budget - pairs, block, canonical, stop)
+        left = (_FOR_SMALL if small else 1) * budget - pairs
+        found = exact(graph, estimates, cost, left, block, canonical, stop, sharing)
         if found is not None:
             pairs += found.pairs
             trees.append(found.tree)
@@ -103,7 +108,7 @@ def search(
         whole, looked_at = polish(graph, estimates, cost, written, budget - pairs, canonical, stop)
         pairs += looked_at
     tree = oriented(graph, whole)
-    return SearchResult(tree, cost_of(tree, estimates, cost), strategy, pairs)
+    return SearchResult(tree, cost_of(tree, estimates, cost, graph), strategy, pairs)
 
 
 def oriented(graph: JoinGraph, tree: JoinTree) -> JoinTree:
@@ -120,16 +125,6 @@ def oriented(graph: JoinGraph, tree: JoinTree) -> JoinTree:
         turned = operator is not None and not operator.fits(left.relations, right.relations)
         done.append(join(right, left) if turned else join(left, right))
     return done[0]
-
-
-def cost_of(tree: JoinTree, estimates: GraphEstimates, cost: CostModel) -> float:
-    """What an order costs under the model; it may hold cross products."""
-    total = 0.0
-    size = estimates.size
-    for node in tree.post_order():
-        if node.left is not None and node.right is not None:
-            total += cost.join(size(node.left.relations), size(node.right.relations), size(node.relations))
-    return total
 
 
 def blocks(graph: JoinGraph, canonical: Sequence[int]) -> list[int]:

@@ -1,9 +1,8 @@
-"""The last step of the road: broadcast hints on the joins of a finished plan.
+"""The last step of the road: hints on the joins of a finished plan.
 
 Spark chooses a join's operator by what it believes of the sizes of its sides, and without a cost-based optimizer a
-filter or an aggregate changes that belief little. Where trusted row counts prove that a side fits the broadcast
-limit although Spark's own figure says otherwise, a hint tells it so. A hint is a promise that Spark does not check,
-so it is given on an upper bound, never on an estimate, and never where you gave one.
+filter or an aggregate changes that belief little. Where counts say otherwise, a hint tells it so; `hints` says which
+and when. None is ever given where you gave one.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyjoinopt.physical.build_side import JoinConf
-from pyjoinopt.physical.hints import broadcast_hint
+from pyjoinopt.physical.equi_keys import extract_equi_keys
+from pyjoinopt.physical.hints import join_hint
 from pyjoinopt.physical.spark_sizes import SparkSizes
 from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import describe
@@ -29,16 +29,22 @@ class HintGiver:
         estimate: rows, bytes and bound of any sub-plan.
         conf: Spark's settings.
         report: gets one entry a hint.
+        slack: see `join_hint`.
     """
 
     def __init__(
-        self, estimate: Callable[[LogicalPlan], RelationStatistics], conf: Mapping[str, str], report: JoinReport
+        self,
+        estimate: Callable[[LogicalPlan], RelationStatistics],
+        conf: Mapping[str, str],
+        report: JoinReport,
+        slack: float = 1.0,
     ) -> None:
         self._estimate = estimate
         self._conf = conf
         self._sizes: Callable[[LogicalPlan], int] = SparkSizes(conf)
         self._needed: dict[int, int] = {}
-        self._threshold = JoinConf.of(conf).threshold
+        self._join_conf = JoinConf.of(conf)
+        self._slack = slack
         self._report = report
         self._hinted: set[int] = set()
         self._kept: list[LogicalPlan] = []
@@ -58,9 +64,10 @@ class HintGiver:
         if any(id(child) in self._hinted for child in node.children) or node.condition is None:
             return node
         left, right = (self._pruned(child) for child in node.children)
-        left_hint, right_hint, reason = broadcast_hint(
-            node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._threshold
-        )
+        left_hint, right_hint, reason = join_hint(
+            node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._join_conf, self._slack,
+            keyed=extract_equi_keys(node) is not None,
+        )  # fmt: skip
         if left_hint is None and right_hint is None:
             return node
         side = "left" if left_hint else "right"

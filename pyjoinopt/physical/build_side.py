@@ -59,6 +59,8 @@ class JoinConf:
         hash_factor: spark.sql.shuffledHashJoinFactor.
         null_aware: spark.sql.optimizeNullAwareAntiJoin.
         null_aware_threshold: spark.sql.optimizeNullAwareAntiJoin.broadcastThreshold (from Spark 4.2.1 on).
+        adaptive_threshold: spark.sql.adaptive.autoBroadcastJoinThreshold, which adaptive execution goes by once it has
+            counted; -1 if that is off.
     """
 
     threshold: float = 10485760
@@ -67,6 +69,7 @@ class JoinConf:
     hash_factor: float = 3
     null_aware: bool = True
     null_aware_threshold: float = -1
+    adaptive_threshold: float = 10485760
 
     @classmethod
     def of(cls, conf: Mapping[str, str]) -> JoinConf:
@@ -76,13 +79,16 @@ class JoinConf:
         20480
         """
         default = cls()
+        threshold = _number(conf, "spark.sql.autoBroadcastJoinThreshold", default.threshold)
+        adaptive = _number(conf, "spark.sql.adaptive.autoBroadcastJoinThreshold", threshold)
         return cls(
-            _number(conf, "spark.sql.autoBroadcastJoinThreshold", default.threshold),
+            threshold,
             _shuffle_partitions(conf, default.shuffle_partitions),
             _flag(conf, "spark.sql.join.preferSortMergeJoin", default.prefer_sort_merge),
             _number(conf, "spark.sql.shuffledHashJoinFactor", default.hash_factor),
             _flag(conf, "spark.sql.optimizeNullAwareAntiJoin", default.null_aware),
             _number(conf, "spark.sql.optimizeNullAwareAntiJoin.broadcastThreshold", default.null_aware_threshold),
+            adaptive if _flag(conf, "spark.sql.adaptive.enabled", True) else -1,
         )
 
     def fits(self, size: float) -> bool:

@@ -1,64 +1,135 @@
-"""Where a broadcast hint is worth giving, and safe.
+"""Which hint a join is worth giving, and is safe with.
 
-A hint is a promise that Spark does not check: it broadcasts a hinted side whatever its size. So a side is hinted only
-if the rows that it can have at most are *proved* (exact counts, catalog counts, a limit, groups that there cannot be
-more of), and the bytes of that many rows fit the threshold. And only where Spark, going by sizes of files and products
-of joins, would not see it itself.
+A hint is a promise that Spark does not check: it builds what it is told to build, whatever its size. So two things
+must hold of a side that a hint has built. What is *expected* of it must be small enough to be worth it. And what is
+*proved*, the rows that there can be at most (exact counts, catalog counts, a limit, groups of which there cannot be
+more, joins on keys), must do no harm: at most `slack` times the broadcast threshold. And Spark, going by sizes of files
+and products of joins, must not do the same by itself.
+
+* **BROADCAST** if the expected bytes fit the threshold.
+* **SHUFFLE_HASH** if they do not, and the other side is much larger: hash tables of the partitions spare both sides the
+  sort. Such a table cannot be written to disk, but the proved bytes fit even if all rows fall into one partition.
+* **MERGE** where Spark would broadcast a side of which so many rows were counted that this would do harm.
 """
 
 from __future__ import annotations
 
-from pyjoinopt.physical.build_side import BROADCAST, BROADCASTS_LEFT, BROADCASTS_RIGHT, JoinConf
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyjoinopt.physical.build_side import (
+    BROADCAST,
+    BROADCASTS_LEFT,
+    BROADCASTS_RIGHT,
+    HASH,
+    HASHES_LEFT,
+    HASHES_RIGHT,
+    MERGE,
+    JoinConf,
+    broadcast_side,
+)
 from pyjoinopt.plan.nodes import NO_HINT, Hint
 from pyjoinopt.statistics.relation import RelationStatistics
 
 
-def broadcast_hint(
+class HintChoice(NamedTuple):
+    """A strategy for one side or for none, with the reason either way."""
+
+    left: str | None
+    right: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    name: str
+    known: RelationStatistics
+    believed: float
+
+
+def join_hint(
     join_type: str,
     left: RelationStatistics,
     right: RelationStatistics,
     left_spark_bytes: float,
     right_spark_bytes: float,
-    threshold: float,
+    conf: JoinConf,
+    slack: float = 1.0,
     existing: Hint = NO_HINT,
-) -> tuple[str | None, str | None, str]:
-    """The hint for an equi-join.
+    keyed: bool = True,
+) -> HintChoice:
+    """The hint for a join.
 
     Args:
         join_type: the type of the join.
         left, right: what is known of the two sides.
         left_spark_bytes, right_spark_bytes: what Spark believes (`spark_sizes.spark_bytes`).
-        threshold: spark.sql.autoBroadcastJoinThreshold; below 0 nothing is ever hinted.
+        conf: Spark's settings; with a threshold below 0 nothing is ever hinted.
+        slack: how many times the threshold may be proved of a side that is built.
         existing: hints that the query gives; they are never touched.
-
-    Returns:
-        (strategy of the left side or None, strategy of the right side or None, the reason either way).
+        keyed: has it keys to hash by? Without, it can be broadcast only.
 
     >>> small = RelationStatistics(500.0, 20000.0, "footers", False, upper_bound=1000.0)
     >>> large = RelationStatistics(1e9, 1e11, "footers", True, upper_bound=1e9)
-    >>> broadcast_hint("Inner", large, small, 1e11, 1e9, 10485760)
-    (None, 'BROADCAST', 'at most 1,000 rows (40.0 kB), Spark believes 1.0 GB')
+    >>> join_hint("Inner", large, small, 1e11, 1e9, JoinConf())
+    HintChoice(left=None, right='BROADCAST', reason='at most 1,000 rows (40.0 kB), Spark believes 1.0 GB')
     """
     if existing != NO_HINT:
-        return None, None, "the join has a hint already"
-    if threshold < 0:
-        return None, None, "broadcasting is switched off"
-    conf = JoinConf(threshold=threshold)
-    sides = [
-        ("left", left, left_spark_bytes, join_type in BROADCASTS_LEFT),
-        ("right", right, right_spark_bytes, join_type in BROADCASTS_RIGHT),
-    ]
-    allowed = [(name, known, believed) for name, known, believed, allows in sides if allows]
-    if not allowed:
-        return None, None, f"a {join_type} join cannot be broadcast"
-    if any(conf.fits(believed) for _, _, believed in allowed):
-        return None, None, "Spark broadcasts it by itself"
-    proved = [(known.bytes_bound, name, known, believed) for name, known, believed in allowed]
-    bound, name, known, believed = min(proved, key=lambda side: (side[0], side[1] == "left"))
-    if not conf.fits(bound):
-        return None, None, "no side is proved to fit"
-    reason = f"at most {known.upper_bound:,.0f} rows ({_bytes(bound)}), Spark believes {_bytes(believed)}"
-    return (BROADCAST, None, reason) if name == "left" else (None, BROADCAST, reason)
+        return HintChoice(None, None, "the join has a hint already")
+    if conf.threshold < 0:
+        return HintChoice(None, None, "broadcasting is switched off")
+    sides = _Side("left", left, left_spark_bytes), _Side("right", right, right_spark_bytes)
+    itself = broadcast_side(join_type, left_spark_bytes, right_spark_bytes, conf, NO_HINT, hinted=False)
+    limit = conf.threshold * slack
+    harmful = None if itself is None else _harmful(sides[itself == "right"], limit)
+    if itself is not None and harmful is None:
+        return HintChoice(None, None, "Spark broadcasts it by itself")
+    fitting = _built(sides, (join_type in BROADCASTS_LEFT, join_type in BROADCASTS_RIGHT), limit)
+    small = [side for side in fitting if conf.fits(side.known.bytes)]
+    if small:
+        side = min(small, key=lambda s: (s.known.bytes, s.name == "left"))
+        return _chosen(side, BROADCAST, f"{_expected(side, conf)}, Spark believes {_bytes(side.believed)}")
+    if not keyed:
+        return HintChoice(None, None, "no side is proved to fit")
+    hashable = _built(sides, (join_type in HASHES_LEFT, join_type in HASHES_RIGHT), limit)
+    other = {"left": right, "right": left}
+    much = [side for side in hashable if conf.much_smaller(side.known.bytes, other[side.name].bytes)]
+    if much:
+        side = min(much, key=lambda s: (s.known.bytes, s.name == "left"))
+        times = other[side.name].bytes / max(1.0, side.known.bytes)
+        why = f"{_at_most(side)}; the other side is {times:,.0f} times as large and need not be sorted"
+        return _chosen(side, HASH, why)
+    if harmful is not None:
+        return harmful
+    return HintChoice(None, None, "no side is proved to fit")
+
+
+def _built(sides: tuple[_Side, _Side], allowed: tuple[bool, bool], limit: float) -> list[_Side]:
+    """The sides that may be built and are proved to do no harm."""
+    return [side for side, may in zip(sides, allowed) if may and 0 <= side.known.bytes_bound <= limit]
+
+
+def _harmful(side: _Side, limit: float) -> HintChoice | None:
+    """A hint against the broadcast that Spark means to make, if it is counted to be too large."""
+    known = side.known
+    if not known.exact or known.bytes <= limit:
+        return None
+    counted = f"{known.rows:,.0f} rows were counted ({_bytes(known.bytes)}), too many to broadcast"
+    return _chosen(side, MERGE, f"{counted}; Spark believes {_bytes(side.believed)}")
+
+
+def _chosen(side: _Side, strategy: str, reason: str) -> HintChoice:
+    return HintChoice(strategy, None, reason) if side.name == "left" else HintChoice(None, strategy, reason)
+
+
+def _expected(side: _Side, conf: JoinConf) -> str:
+    if conf.fits(side.known.bytes_bound):
+        return _at_most(side)
+    return f"about {side.known.rows:,.0f} rows ({_bytes(side.known.bytes)}), {_at_most(side)}"
+
+
+def _at_most(side: _Side) -> str:
+    return f"at most {side.known.upper_bound:,.0f} rows ({_bytes(side.known.bytes_bound)})"
 
 
 def _bytes(size: float) -> str:

@@ -19,6 +19,7 @@ from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.joins import join_statistics
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics, from_json, row_width, unknown
 from pyjoinopt.statistics.selectivity import apply_filter
+from pyjoinopt.statistics.unique import group_key, keys_under, renamed_keys
 
 __all__ = ["GraphEstimates", "default_leaf", "estimate_operator", "estimate_plan", "renamed", "weakest"]
 
@@ -81,7 +82,9 @@ def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationSt
     if isinstance(node, Filter):
         return apply_filter(first, node.condition)
     if isinstance(node, Project):
-        return _sized(replace(first, columns=_projected(node.expressions, node.output, first)), node.output)
+        known = _projected(node.expressions, node.output, first)
+        unique = keys_under(first, zip(node.expressions, node.output))
+        return _sized(replace(first, columns=known, keys=unique), node.output)
     if isinstance(node, Join):
         return _sized(join_statistics(node, first, inputs[1], weakest(inputs)), node.output)
     if isinstance(node, Aggregate):
@@ -92,7 +95,9 @@ def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationSt
         case "WithCTE":
             return inputs[-1]
         case "Distinct":
-            return _distinct([_reference(a, first) for a in node.output], first)
+            whole = frozenset({node.output_set}) if node.output else frozenset()
+            distinct = _distinct([_reference(a, first) for a in node.output], first)
+            return replace(distinct, keys=distinct.keys | whole)
         case "Deduplicate":
             wanted = set(node.info.get("keys") or ())
             keys = [a for a in node.output if a.bit in wanted] or node.output
@@ -103,12 +108,12 @@ def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationSt
             return _limited(node, first)
         case "Sample":
             fraction = float(node.info.get("fraction") or 1.0)
-            return first.with_rows(first.rows * fraction, math.inf)
+            return _repeating(first.with_rows(first.rows * fraction, math.inf))
         case "Generate":
-            return _sized(first.with_rows(first.rows * GENERATED, math.inf), node.output)
+            return _repeating(_sized(first.with_rows(first.rows * GENERATED, math.inf), node.output))
         case "Expand":
             lists = max(1, len(node.expressions) // max(1, len(node.output)) - 1)
-            return _sized(first.with_rows(first.rows * lists, first.upper_bound * lists), node.output)
+            return _repeating(_sized(first.with_rows(first.rows * lists, first.upper_bound * lists), node.output))
         case "Intersect":
             fewest = min(inputs, key=lambda s: s.rows)
             bound = min(s.upper_bound for s in inputs)
@@ -116,7 +121,8 @@ def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationSt
         case "Except":
             return replace(first, exact=False, source=weakest(inputs))
     largest = max(inputs, key=lambda s: s.rows)
-    return _sized(replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs)), node.output)
+    unproved = replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs), keys=frozenset())
+    return _sized(unproved, node.output)
 
 
 # -- single operators --------------------------------------------------------------------------------------------
@@ -170,7 +176,12 @@ def _grouped(node: Aggregate, child: RelationStatistics) -> RelationStatistics:
             columns[attribute.bit] = ColumnStatistics(mean=max(1.0, child.rows / max(1.0, result.rows)))
         elif not inner.references and not inner.contains & AGGREGATE_OR_WINDOW:
             columns[attribute.bit] = _CONSTANT
-    return _sized(replace(result, columns=columns, unfiltered=result.rows), node.output)
+    return _sized(replace(result, columns=columns, unfiltered=result.rows, keys=group_key(node)), node.output)
+
+
+def _repeating(known: RelationStatistics) -> RelationStatistics:
+    """Of an operator that may give a row more than once."""
+    return replace(known, keys=frozenset())
 
 
 def _reference(attribute: Attribute, child: RelationStatistics) -> tuple[Expression, ColumnStatistics | None]:
@@ -247,9 +258,10 @@ def _merged(parts: list[ColumnStatistics]) -> ColumnStatistics:
 def renamed(child: RelationStatistics, before: Sequence[Attribute], after: Sequence[Attribute]) -> RelationStatistics:
     """Column statistics by position, where a view or a CTE gives its columns new identities."""
     if len(before) != len(after) or all(a.bit == b.bit for a, b in zip(before, after)):
-        return child if len(before) == len(after) else _sized(child, after)
+        return child if len(before) == len(after) else _sized(_repeating(child), after)
     columns = {b.bit: child.columns[a.bit] for a, b in zip(before, after) if a.bit in child.columns}
-    return replace(child, columns=columns)
+    keys = renamed_keys(child.keys, {a.mask: b.mask for a, b in zip(before, after)})
+    return replace(child, columns=columns, keys=keys)
 
 
 def _sized(known: RelationStatistics, output: Sequence[Attribute]) -> RelationStatistics:

@@ -29,17 +29,20 @@ from dataclasses import dataclass
 
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import INNER
+from pyjoinopt.statistics.bounds import Bounds
 from pyjoinopt.statistics.classes import DisjointSets, Term, bundle_terms
 from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
 from pyjoinopt.statistics.join_graph import Graph, GraphEdge
 from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept, side_by_side
 from pyjoinopt.statistics.padding import Padding, waits_above
-from pyjoinopt.statistics.relation import RelationStatistics, Size
+from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, RelationStatistics, Size
 from pyjoinopt.statistics.selectivity import selectivity
 from pyjoinopt.statistics.widths import widths
 
 Counting = Callable[[Sequence[Member]], list[float]]
+#: spark.sql.autoBroadcastJoinThreshold as Spark comes.
+BROADCAST_THRESHOLD = 10485760.0
 _HIGHEST = 690.0  # e ** 690 is still a float
 _NO_ROWS = 1e-6  # of a relation whose filter lies outside the column's range: joins do not make rows of it
 _EMPTY = 0.5  # rows that an empty result counts as
@@ -70,7 +73,7 @@ class GraphEstimates:
         self.relations = tuple(statistics)
         outputs = [plan.output_set for plan in graph.relations]
         self._sizes: dict[int, Size] = {}
-        self._looked_into = 0
+        self._table: Callable[[int, float], int] = _by_size
         self._terms: list[Term] = []
         self._factors: list[tuple[int, float]] = []  # (required vertices, logarithm of the selectivity)
         base = [math.log(max(1.0, s.rows) if s.rows > 0 else _NO_ROWS) for s in statistics]
@@ -97,14 +100,17 @@ class GraphEstimates:
                 inputs = self._log_rows(edge.sides[0]), self._log_rows(edge.sides[1])
                 factor = self._padding.join_factor(edge, inputs, statistics, outputs)
             self._factors.append((edge.required, factor))
+        looked_into = 0
         # A relation that a semi join looks into has a size of its own, but gives no column to any result.
         for edge in graph.edges:
             if edge.right:
                 vertex = edge.right.bit_length() - 1
                 rows = max(1.0, statistics[vertex].rows)
-                self._sizes[edge.right] = Size(rows, rows * self.width(edge.right))
+                bytes = rows * self.width(edge.right)
+                self._sizes[edge.right] = Size(rows, bytes, self._table(edge.right, bytes))
                 self._widths[vertex] = 0.0
-                self._looked_into |= edge.right
+                looked_into |= edge.right
+        self._bounds = Bounds(graph.edges, statistics, self._padding, looked_into)
 
     def correct(self, rows: Mapping[int, float]) -> None:
         """Take true row counts of sets of two relations and more; to be called before anything is asked.
@@ -115,6 +121,11 @@ class GraphEstimates:
             if relations & (relations - 1):
                 true = math.log(max(_EMPTY, rows[relations]))
                 self._factors.append((relations, true - self._log_rows(relations)))
+
+    def judge(self, table: Callable[[int, float], int]) -> None:
+        """Have it said of sets, given with their bytes, what may be built of them (`Size.table`)."""
+        self._table = table
+        self._sizes = {s: Size(size.rows, size.bytes, table(s, size.bytes)) for s, size in self._sizes.items()}
 
     # -- questions ---------------------------------------------------------------------------------------------
 
@@ -140,17 +151,14 @@ class GraphEstimates:
         size = self._sizes.get(relations)
         if size is None:
             rows = math.exp(round(max(-_HIGHEST, min(_HIGHEST, self._log_rows(relations))), _DIGITS))
-            size = self._sizes[relations] = Size(rows, rows * round(self.width(relations), _DIGITS))
+            bytes = rows * round(self.width(relations), _DIGITS)
+            table = self._table(relations, bytes)
+            size = self._sizes[relations] = Size(rows, bytes, table)
         return size
 
     def upper_bound(self, relations: int) -> float:
         """Rows that the join of a set is proved not to exceed; infinite if nothing is proved."""
-        if relations & (relations - 1):
-            relations &= ~self._looked_into  # it never multiplies rows
-        bounds = [s.upper_bound for v, s in enumerate(self.relations) if relations >> v & 1]
-        if relations & (relations - 1):
-            bounds = self._padding.widened(relations, bounds)
-        return 0.0 if 0.0 in bounds else math.prod(bounds)
+        return self._bounds(relations)
 
     def statistics(self, relations: int) -> RelationStatistics:
         """What is known of the join of a set, in the form that is used for plans."""
@@ -278,6 +286,11 @@ class GraphEstimates:
         if not known:
             return residual_selectivity(edge.predicate)
         return 1.0 / max(shared_domains([member(e, relation) for e, relation in known]))
+
+
+def _by_size(relations: int, bytes: float) -> int:
+    """What Spark broadcasts as it comes, were it to know the sizes."""
+    return BROADCAST_TABLE if bytes <= BROADCAST_THRESHOLD else NO_TABLE
 
 
 def _column_key(e: Expression) -> object:

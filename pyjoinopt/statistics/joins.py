@@ -13,6 +13,7 @@ from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import Member, met_domains, referred_shares, shared_domains
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from pyjoinopt.statistics.selectivity import OTHER, RANGE, selectivity
+from pyjoinopt.statistics.unique import of_join
 
 #: Rows that an anti join keeps at least, of what it gets.
 ANTI_LEAST = 0.05
@@ -83,9 +84,10 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
         for padded, known in ((kind in (RIGHT, FULL), left.columns), (kind in (LEFT, FULL, SINGLE), right.columns)):
             if padded:
                 columns.update({bit: padded_column(columns[bit], padding) for bit in known})
+    keys, bound = (left.keys, bound) if one_sided or kind == SINGLE else of_join(node, left, right, bound)
     unfiltered = left.base_rows if one_sided or kind == SINGLE else max(left.base_rows, right.base_rows, rows)
     rows = min(max(rows, 0.0 if one_sided else min(1.0, l_rows * r_rows)), bound)
-    return RelationStatistics(rows, 0.0, source, False, columns, bound, unfiltered)
+    return RelationStatistics(rows, 0.0, source, False, columns, bound, unfiltered, keys=keys)
 
 
 def share_kept(

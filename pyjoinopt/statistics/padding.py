@@ -100,13 +100,17 @@ class Padding:
                 columns[bit] = padded_column(known.column(bit), self._share[vertex])
         return math.log(max(_LEAST, selectivity(edge.predicate, replace(known, columns=columns))))
 
+    def pads(self, relations: int) -> bool:
+        """May rows of some relation of a set be filled up with NULLs in its join?"""
+        return bool(relations & (self._padded | self._full))
+
     def widened(self, relations: int, bounds: Sequence[float]) -> list[float]:
         """Upper bounds of the relations of a set whose product bounds its outer joins, too.
 
         A left join has at most as many rows as the product, if that counts an empty padded side as one row. A full
         join has at most l * r + l + r < (l + 1) * (r + 1).
         """
-        if not relations & (self._padded | self._full):
+        if not self.pads(relations):
             return list(bounds)
         members = [v for v in range(relations.bit_length()) if relations >> v & 1]
         return [

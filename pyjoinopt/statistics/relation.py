@@ -39,11 +39,22 @@ _TYPE_WORD = re.compile(r"(?:^|[<:,])\s*([a-z_]+)(?:\((\d+))?")
 _MOST_VALUES = {"boolean": 2.0, "tinyint": 256.0, "smallint": 65536.0}
 
 
+#: What an input may be built into: nothing (it is merged), hash tables of its partitions, one that is broadcast.
+NO_TABLE, HASH_TABLES, BROADCAST_TABLE = 0, 1, 2
+
+
 class Size(NamedTuple):
-    """How much a join reads or makes; all that a cost model sees."""
+    """How much a join reads or makes; all that a cost model sees.
+
+    Attributes:
+        rows: expected rows.
+        bytes: expected bytes.
+        table: the most that a join may build of it (`NO_TABLE`, `HASH_TABLES`, `BROADCAST_TABLE`).
+    """
 
     rows: float
     bytes: float
+    table: int = BROADCAST_TABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +106,7 @@ class RelationStatistics:
         upper_bound: rows that are proved not to be exceeded.
         unfiltered: rows before filters; the number of values that a primary key would have.
         named: True if a filter has picked rows by a text that they hold.
+        keys: sets of attributes (as bits) of which it is proved that no two rows share all values.
     """
 
     rows: float
@@ -105,6 +117,7 @@ class RelationStatistics:
     upper_bound: float = math.inf
     unfiltered: float | None = None
     named: bool = False
+    keys: frozenset[int] = frozenset()
 
     @property
     def base_rows(self) -> float:
@@ -120,6 +133,14 @@ class RelationStatistics:
     def bytes_bound(self) -> float:
         """Bytes that the proved number of rows would take."""
         return max(self.upper_bound * self.width, self.width)
+
+    def is_unique(self, columns: int) -> bool:
+        """Is it proved that no two rows share the values of these columns (as bits)?
+
+        >>> RelationStatistics(9.0, 72.0, keys=frozenset({0b11})).is_unique(0b111)
+        True
+        """
+        return any(not key & ~columns for key in self.keys)
 
     def column(self, bit: int) -> ColumnStatistics:
         """What is known of a column, possibly nothing."""
@@ -212,7 +233,10 @@ def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ())
     _fill_lengths(columns, output, rows, size)
     width = row_width(output, columns) if output else (size / rows if size and rows >= 1 else 24.0)
     bound = rows if trusted else math.inf
-    return RelationStatistics(rows, max(1.0, rows) * width, source, exact, columns, bound, rows)
+    keys: frozenset[int] = frozenset()
+    if exact and source == "local":  # counted value by value
+        keys = frozenset(1 << bit for bit, c in columns.items() if not c.guessed and c.ndv == rows and not c.nulls)
+    return RelationStatistics(rows, max(1.0, rows) * width, source, exact, columns, bound, rows, keys=keys)
 
 
 def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bool) -> ColumnStatistics:

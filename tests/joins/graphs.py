@@ -123,11 +123,18 @@ def best_costs(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> 
             other = relations ^ half
             tied = half > other and half in best and other in best and graph.connected(half, other)
             if tied and graph.allows(relations) and graph.allows_join(half, other):
-                sizes = (estimates.size(half), estimates.size(other), estimates.size(relations))
-                total = best[half] + best[other] + cost.join(*sizes)
+                total = best[half] + best[other] + join_cost(graph, estimates, cost, half, other)
                 best[relations] = min(total, best.get(relations, total))
             half = (half - 1) & relations
     return best
+
+
+def join_cost(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel, one: int, other: int) -> float:
+    """What a join costs, its sides in the places that its type wants."""
+    edge, size = graph.operator(one, other), estimates.size
+    if edge is not None and not edge.fits(one, other):
+        one, other = other, one
+    return cost.join(size(one), size(other), size(one | other), edge.join_type if edge else "Inner")
 
 
 def renumbered(builder: Builder, order: Sequence[int]) -> Builder:

@@ -1,44 +1,94 @@
-"""The laws that a search relies on, for every cost model."""
+"""The laws that a search relies on, for every cost model, and what the model of Spark says."""
 
 from __future__ import annotations
 
 import itertools
+import json
+from dataclasses import asdict, replace
 
 import pytest
 
-from pyjoinopt.cost import MODELS, SparkCost, cost_model
-from pyjoinopt.statistics.relation import Size
+from pyjoinopt.cost import MODELS, CostModel, PartitionedModel, SparkCost, cost_model
+from pyjoinopt.cost.constants import DEFAULT, read_constants
+from pyjoinopt.statistics.relation import BROADCAST_TABLE, HASH_TABLES, NO_TABLE, Size
 
-SIZES = [Size(rows, rows * width) for rows in (1.0, 100.0, 1e5, 1e7) for width in (8.0, 105.0, 2000.0)]
-SETTINGS = [("spark", {}), ("spark", {"spark.sql.autoBroadcastJoinThreshold": "-1"}), ("c_out", {})]
+SIZES = [
+    Size(rows, rows * width, table)
+    for rows in (1.0, 100.0, 1e5, 1e7)
+    for width in (8.0, 105.0, 2000.0)
+    for table in (NO_TABLE, HASH_TABLES, BROADCAST_TABLE)
+]
+ALL: list[CostModel] = [*map(cost_model, MODELS), SparkCost(executors=50, memory=1e6)]
 
 
-@pytest.mark.parametrize(("name", "conf"), SETTINGS)
-def test_laws(name: str, conf: dict[str, str]) -> None:
-    cost = cost_model(name, conf)
-    for left, right, output in itertools.product(SIZES, SIZES, SIZES[::3]):
+@pytest.mark.parametrize("cost", ALL, ids=lambda cost: cost.name)
+def test_laws(cost: CostModel) -> None:
+    for left, right, output in itertools.product(SIZES, SIZES, SIZES[::11]):
         price = cost.join(left, right, output)
         assert price > 0
         assert price == pytest.approx(cost.join(right, left, output))
-        for more in (
-            Size(left.rows * 2, left.bytes * 2),
-            Size(left.rows, left.bytes * 50),
-            Size(left.rows * 3, left.bytes),
-        ):
+        for rows, bytes in ((2, 2), (1, 50), (3, 1)):
+            more = Size(left.rows * rows, left.bytes * bytes, left.table)
             assert cost.join(more, right, output) >= price
         assert cost.join(left, right, Size(output.rows * 2, output.bytes * 2)) > price
 
 
-def test_broadcast_is_what_spark_would_do() -> None:
-    big, small, out = Size(1e7, 1e9), Size(1e4, 1e6), Size(1e7, 1e9)
-    default, off, wide = SparkCost(), SparkCost(-1), SparkCost(1e12)
-    assert default.join(big, small, out) == wide.join(big, small, out) < off.join(big, small, out)
-    assert wide.join(big, big, out) < default.join(big, big, out) == off.join(big, big, out)
+@pytest.mark.parametrize("kind", ["Inner", "LeftOuter", "FullOuter", "LeftSemi", "LeftAnti"])
+def test_the_parts_are_the_whole(kind: str) -> None:
+    for model in ALL:
+        if isinstance(model, PartitionedModel):
+            for left, right, output in itertools.product(SIZES, SIZES, SIZES[::11]):
+                parts = model.parts(left, right, output, kind)
+                assert parts.work + parts.left + parts.right == pytest.approx(model.join(left, right, output, kind))
+                assert min(parts.work, parts.left, parts.right) >= 0
+    assert isinstance(ALL[0], PartitionedModel) and not isinstance(ALL[1], PartitionedModel)
+
+
+def test_what_may_be_built_decides() -> None:
+    model, big, out = SparkCost(), Size(1e7, 1e9, NO_TABLE), Size(1e7, 1e9)
+    merged, hashed, broadcast = (model.join(big, Size(1e5, 1e7, table), out) for table in range(3))
+    assert broadcast < hashed < merged
+    assert model.parts(big, Size(1e5, 1e7, BROADCAST_TABLE), out).streamed == 0
+    assert model.parts(big, Size(1e5, 1e7, HASH_TABLES), out).streamed is None
+
+
+def test_outer_joins_build_one_side_only() -> None:
+    model, big, small, out = SparkCost(), Size(1e7, 1e9, NO_TABLE), Size(1e3, 1e5), Size(1e7, 1e9)
+    for kind in ("LeftOuter", "LeftSemi", "LeftAnti"):
+        assert model.join(big, small, out, kind) == model.join(big, small, out)
+        assert model.join(small, big, out, kind) > 3 * model.join(small, big, out)
+    # Hash tables may be made of the preserved side, but not of the left side of a semi join.
+    assert model.join(small, big, out, "LeftOuter") < model.join(small, big, out, "LeftSemi")
+    assert model.join(big, small, out, "FullOuter") == model.join(big, small._replace(table=HASH_TABLES), out)
+
+
+def test_executors_and_memory() -> None:
+    big, small, out = Size(1e7, 1e9, NO_TABLE), Size(1e5, 1e7), Size(1e7, 1e9)
+    assert SparkCost(executors=50).join(big, small, out) > SparkCost().join(big, small, out)
+    large = small._replace(table=NO_TABLE)
+    spilling = SparkCost(memory=1e8).join(big, large, out) - SparkCost().join(big, large, out)
+    assert spilling == pytest.approx(9e8 * DEFAULT.shuffled_byte)
 
 
 def test_models_by_name() -> None:
     assert {cost_model(name).name for name in MODELS} == set(MODELS)
-    assert cost_model("spark", {"spark.sql.autoBroadcastJoinThreshold": "5"}).threshold == 5  # type: ignore[attr-defined]
-    assert cost_model("spark", {"spark.sql.autoBroadcastJoinThreshold": "?"}).threshold > 5  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="cost='fast'.*'spark', 'c_out'"):
+    assert cost_model("spark", {"pyjoinopt.executors": "7"}).executors == 7  # type: ignore[attr-defined]
+    assert cost_model("spark", {"pyjoinopt.memory": "?"}).memory == float("inf")  # type: ignore[attr-defined]
+    own = SparkCost(executors=3)
+    assert cost_model(own) is own
+    with pytest.raises(ValueError, match="cost='fast'.*'spark', 'c_out'.*of your own"):
         cost_model("fast")
+
+
+def test_constants_of_a_file(tmp_path) -> None:
+    file = tmp_path / "constants.json"
+    file.write_text(json.dumps(asdict(replace(DEFAULT, sorted_row=77.0))))
+    assert cost_model("spark", {}, str(file)).constants.sorted_row == 77.0  # type: ignore[attr-defined]
+    for name, text in (("no.json", None), ("half.json", '{"shuffle": 1}'), ("text.json", "hello")):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match="benchmarks.calibrate.*shuffled_row"):
+            read_constants(str(tmp_path / name))
+    (tmp_path / "below.json").write_text(json.dumps(asdict(replace(DEFAULT, shuffle=-1.0))))
+    with pytest.raises(ValueError, match="below 0"):
+        read_constants(str(tmp_path / "below.json"))

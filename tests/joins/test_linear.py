@@ -12,10 +12,11 @@ from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.greedy import greedy, lone_parts
 from pyjoinopt.joins.linear import left_deep_line, linearized, over_intervals
-from pyjoinopt.joins.search import cost_of, search
+from pyjoinopt.joins.price import cost_of
+from pyjoinopt.joins.search import search
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.statistics.graph import GraphEstimates
-from tests.joins.graphs import Builder, random_builder
+from tests.joins.graphs import Builder, join_cost, random_builder
 from tests.joins.test_search import MODELS, chain, check_tree, cross_products
 from tests.joins.test_search_with_operators import drawn
 
@@ -30,8 +31,7 @@ def best_of_a_line(graph: JoinGraph, estimates: GraphEstimates, model, line: lis
                 if (i, k) in best and (k + 1, j) in best:
                     (a, left), (b, right) = best[i, k], best[k + 1, j]
                     if graph.connected(left, right) and graph.allows_join(left, right):
-                        sizes = (estimates.size(left), estimates.size(right), estimates.size(left | right))
-                        total = a + b + model.join(*sizes)
+                        total = a + b + join_cost(graph, estimates, model, left, right)
                         best[i, j] = min(best.get((i, j), (total, left | right)), (total, left | right))
     return best.get((0, len(line) - 1), (float("inf"), 0))[0]
 
@@ -53,7 +53,7 @@ def test_the_best_bracketing_of_a_line() -> None:
             if result is not None:
                 found += 1
                 assert result.cost == pytest.approx(expected), seed
-                assert cost_of(result.tree, estimates, model) == pytest.approx(expected), seed
+                assert cost_of(result.tree, estimates, model, g) == pytest.approx(expected), seed
                 check_tree(g, result.tree)
     assert found > 100
 
@@ -70,7 +70,7 @@ def test_never_worse_than_the_tree_it_begins_with() -> None:
             tree, _ = linearized(g, estimates, model, rough, canonical, 1_000_000)
             check_tree(g, tree)
             assert cross_products(g, tree) == 0
-            before, after = (cost_of(t, estimates, model) for t in (rough, tree))
+            before, after = (cost_of(t, estimates, model, g) for t in (rough, tree))
             best = search(g, estimates, model, 1_000_000)
             assert best.strategy == "exact"
             assert best.cost * (1 - 1e-9) <= after <= before * (1 + 1e-9), seed
@@ -84,7 +84,7 @@ def left_deep_cost(graph: JoinGraph, estimates: GraphEstimates, line: tuple[int,
         if not graph.connected(tree.relations, 1 << vertex):
             return float("inf")
         tree = join(tree, leaf(vertex))
-    return cost_of(tree, estimates, COut())
+    return cost_of(tree, estimates, COut(), graph)
 
 
 def test_the_line_of_a_tree_is_its_best_left_deep_order() -> None:
@@ -117,4 +117,4 @@ def test_a_limit_is_kept() -> None:
     assert over_intervals(g, estimates, SparkCost(), line, 100_000, stop=lambda: True) is None
     tree = greedy(g, estimates, lone_parts(line))
     same, pairs = linearized(g, estimates, SparkCost(), tree, line, 0)
-    assert cost_of(same, estimates, SparkCost()) <= cost_of(tree, estimates, SparkCost()) and pairs < 200
+    assert cost_of(same, estimates, SparkCost(), g) <= cost_of(tree, estimates, SparkCost(), g) and pairs < 200

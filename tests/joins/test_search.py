@@ -14,13 +14,14 @@ from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.exact import exact
 from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.greedy import greedy, lone_parts
-from pyjoinopt.joins.search import blocks, cost_of, search
+from pyjoinopt.joins.price import cost_of
+from pyjoinopt.joins.search import blocks, search
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import RelationStatistics
 from tests.joins.graphs import Builder, best_costs, graph, random_builder, renumbered
 
-MODELS: list[CostModel] = [COut(), SparkCost(), SparkCost(threshold=-1)]
+MODELS: list[CostModel] = [COut(), SparkCost(), SparkCost(executors=50)]
 
 
 def check_tree(graph: JoinGraph, tree: JoinTree) -> None:
@@ -57,7 +58,7 @@ def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
                 found = exact(g, estimates, model, 100_000, block)
                 assert found is not None and found.tree.relations == block, seed
                 assert found.cost == pytest.approx(best[block]), seed
-                assert cost_of(found.tree, estimates, model) == pytest.approx(best[block]), seed
+                assert cost_of(found.tree, estimates, model, g) == pytest.approx(best[block]), seed
                 assert cross_products(g, found.tree) == 0, seed
             result = search(g, estimates, model)
             check_tree(g, result.tree)
@@ -100,7 +101,7 @@ def test_greedy_is_valid_and_never_better_than_exact() -> None:
             check_tree(g, tree)
             assert cross_products(g, tree) == 0, seed
             best = search(g, estimates, model)
-            assert cost_of(tree, estimates, model) >= best.cost * (1 - 1e-9), seed
+            assert cost_of(tree, estimates, model, g) >= best.cost * (1 - 1e-9), seed
             limited = search(g, estimates, model, budget=0)
             check_tree(g, limited.tree)
             assert limited.cost >= best.cost * (1 - 1e-9), seed
@@ -270,7 +271,7 @@ def test_empty_relations_do_not_make_all_orders_equal() -> None:
         best = search(g, estimates, model)
         worst = join(join(join(leaf(2), leaf(3)), leaf(1)), leaf(0))
         assert best.cost > 0
-        assert cost_of(worst, estimates, model) > 2 * best.cost
+        assert cost_of(worst, estimates, model, g) > 2 * best.cost
         first = next(n for n in best.tree.post_order() if not n.is_leaf)
         assert first.relations == 0b0011
 
@@ -280,8 +281,8 @@ def test_written_order_is_priced_by_the_same_model() -> None:
     cross = join(join(leaf(0), leaf(2)), leaf(1))
     rows = [estimates.rows(0b101), estimates.rows(0b111)]
     assert rows[0] == pytest.approx(10_000)
-    assert cost_of(cross, estimates, COut()) == pytest.approx(sum(rows))
-    assert cost_of(leaf(0), estimates, COut()) == 0
+    assert cost_of(cross, estimates, COut(), g) == pytest.approx(sum(rows))
+    assert cost_of(leaf(0), estimates, COut(), g) == 0
 
 
 def test_one_and_two_relations() -> None:

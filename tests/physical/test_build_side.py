@@ -118,7 +118,7 @@ def test_settings() -> None:
         "spark.sql.join.preferSortMergeJoin": "FALSE", "spark.sql.shuffledHashJoinFactor": "5",
         "spark.sql.optimizeNullAwareAntiJoin": "false", "spark.sql.optimizeNullAwareAntiJoin.broadcastThreshold": "1k",
     })  # fmt: skip
-    assert conf == JoinConf(20480, 7, False, 5, False, 1024)
+    assert conf == JoinConf(20480, 7, False, 5, False, 1024, 20480)
 
 
 def test_adaptive_execution_may_shuffle_into_more_partitions() -> None:

@@ -1,4 +1,4 @@
-"""Broadcast hints: only on what is proved, only where Spark is wrong."""
+"""Hints: only on what is proved, only where Spark is wrong."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from pyjoinopt.physical.hints import broadcast_hint
+from pyjoinopt.physical.build_side import JoinConf
+from pyjoinopt.physical.hints import join_hint
 from pyjoinopt.plan.nodes import Filter, Join
 from pyjoinopt.statistics.cardinality import estimate_plan
 from pyjoinopt.statistics.relation import RelationStatistics
@@ -21,15 +22,15 @@ GUESS = RelationStatistics(100.0, 4000.0, "footers", False)  # as small, but not
 
 def hint(
     kind: str, left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float] = (1e11, 1e9),
-    threshold: float = LIMIT, existing: tuple[str | None, str | None] = (None, None),
+    threshold: float = LIMIT, existing: tuple[str | None, str | None] = (None, None), slack: float = 1,
 ) -> tuple[str | None, str | None]:  # fmt: skip
-    return broadcast_hint(kind, left, right, *believed, threshold, existing)[:2]
+    return join_hint(kind, left, right, *believed, JoinConf(threshold), slack, existing)[:2]
 
 
 def test_proved_side_that_spark_overrates() -> None:
     assert hint("Inner", LARGE, SMALL) == (None, "BROADCAST")
     assert hint("Inner", SMALL, LARGE) == ("BROADCAST", None)
-    reason = broadcast_hint("Inner", LARGE, SMALL, 1e11, 1e9, LIMIT)[2]
+    reason = join_hint("Inner", LARGE, SMALL, 1e11, 1e9, JoinConf()).reason
     assert "1,000 rows" in reason and "40.0 kB" in reason
 
 
@@ -47,13 +48,15 @@ def test_estimates_alone_are_no_promise() -> None:
     ],
 )  # fmt: skip
 def test_only_sides_that_the_type_allows(kind: str, left: bool, right: bool) -> None:
-    assert hint(kind, SMALL, LARGE, (1e9, 1e11)) == ("BROADCAST" if left else None, None)
-    assert hint(kind, LARGE, SMALL) == (None, "BROADCAST" if right else None)
+    # Hash tables of the partitions may be made of either side of an outer join, of the right one of the others.
+    instead = "SHUFFLE_HASH" if kind.endswith("Outer") else None
+    assert hint(kind, SMALL, LARGE, (1e9, 1e11)) == ("BROADCAST" if left else instead, None)
+    assert hint(kind, LARGE, SMALL) == (None, "BROADCAST" if right else instead)
 
 
 def test_never_where_spark_broadcasts_by_itself() -> None:
     assert hint("Inner", LARGE, SMALL, (1e11, 1000)) == (None, None)
-    assert hint("Inner", SMALL, LARGE, (1e11, LIMIT)) == (None, None)
+    assert hint("Inner", SMALL, GUESS, (1e11, LIMIT)) == (None, None)
     # The left side of a left join cannot be broadcast: that Spark thinks it small changes nothing.
     assert hint("LeftOuter", LARGE, SMALL, (1000, 1e9)) == (None, "BROADCAST")
 
@@ -104,3 +107,37 @@ def test_empty_sides() -> None:
     empty = RelationStatistics(0.0, 0.0, "footers", True, upper_bound=0.0)
     assert hint("Inner", LARGE, empty) == (None, "BROADCAST")
     assert math.isinf(GUESS.bytes_bound)
+
+
+def test_expected_to_fit_and_proved_to_do_no_harm() -> None:
+    filtered = RelationStatistics(1e5, 2e6, "footers", False, upper_bound=2e6)  # 2 MB expected, 40 MB at most
+    assert hint("Inner", LARGE, filtered, slack=8) == (None, "BROADCAST")
+    assert hint("Inner", LARGE, filtered, slack=1) == (None, None)
+    reason = join_hint("Inner", LARGE, filtered, 1e11, 1e9, JoinConf(), 8).reason
+    assert reason == "about 100,000 rows (2.0 MB), at most 2,000,000 rows (40.0 MB), Spark believes 1.0 GB"
+
+
+def test_hash_tables_of_partitions() -> None:
+    medium = RelationStatistics(1e6, 4e7, "footers", True, upper_bound=1e6)  # 40 MB: too large to broadcast
+    assert hint("Inner", LARGE, medium, slack=8) == (None, "SHUFFLE_HASH")
+    assert hint("Inner", medium, LARGE, (1e9, 1e11), slack=8) == ("SHUFFLE_HASH", None)
+    assert hint("Inner", LARGE, medium, slack=2) == (None, None)  # may not fit if one partition has it all
+    assert hint("Inner", medium, medium, slack=8) == (None, None)  # to hash as many rows as to sort is no gain
+    assert hint("LeftSemi", LARGE, medium, slack=8) == (None, "SHUFFLE_HASH")
+    assert hint("LeftSemi", medium, LARGE, (1e9, 1e11), slack=8) == (None, None)
+    unproved = RelationStatistics(1e6, 4e7, "footers")
+    assert hint("Inner", LARGE, unproved, slack=8) == (None, None)
+
+
+def test_without_keys_there_is_nothing_to_hash() -> None:
+    medium = RelationStatistics(1e6, 4e7, "footers", True, upper_bound=1e6)
+    assert join_hint("Inner", LARGE, medium, 1e11, 1e9, JoinConf(), 8, keyed=False).right is None
+    assert join_hint("Inner", LARGE, SMALL, 1e11, 1e9, JoinConf(), 8, keyed=False).right == "BROADCAST"
+
+
+def test_merge_where_spark_would_broadcast_too_much() -> None:
+    packed = RelationStatistics(1e8, 4e9, "footers", True, upper_bound=1e8)  # of a file that is one value, repeated
+    assert hint("Inner", LARGE, packed, (1e11, 1e6), slack=8) == (None, "SHUFFLE_MERGE")
+    assert hint("Inner", SMALL, packed, (1e11, 1e6), slack=8) == ("BROADCAST", None)  # better still
+    guessed = RelationStatistics(1e8, 4e9, "size")
+    assert hint("Inner", LARGE, guessed, (1e11, 1e6), slack=8) == (None, None)

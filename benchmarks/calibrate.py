@@ -1,0 +1,155 @@
+"""Fits the constants of the cost model to the machine or cluster at hand.
+
+    python -m benchmarks.calibrate [--rows 2000000] [--runs 3] [--out FILE] [--master local[2]]
+
+Joins of generated tables are run by Spark in each of its operators, with inputs of several sizes and widths, and their
+times explained by what the model counts: rows handed on, rows and bytes shuffled, rows sorted, rows and bytes built
+into a table. All factors are fitted at once, none below zero (non-negative least squares), by relative errors. The
+result is printed beside the constants in use, with how well it explains the times, and written as JSON. To use it, set
+`spark.pyjoinopt.costConstants` to that file. The defaults of `pyjoinopt.cost.constants` are the result of one such run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from benchmarks.common import machine, session
+from pyjoinopt.cost.constants import DEFAULT, Constants
+
+#: What a time is made of, in this order: the columns of the system of equations.
+FACTORS = (
+    "query", "generated_row", "row", "shuffle", "shuffled_row", "shuffled_byte", "sorted_row", "hashed_row",
+    "broadcast", "broadcast_row", "broadcast_byte",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One join: an operator, rows and columns of both sides, the share of left rows that find their partner."""
+
+    operator: str
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    matched: float
+
+    def bytes(self, side: int) -> int:
+        """Bytes of a side, as the estimator counts them: 8 a row and 8 a column."""
+        return self.rows[side] * 8 * (1 + self.columns[side])
+
+    def counts(self) -> list[float]:
+        """How often each of `FACTORS` comes in."""
+        (probed, built), out = self.rows, self.rows[0] * self.matched
+        total, moved = probed + built, self.bytes(0) + self.bytes(1)
+        match self.operator:
+            case "BROADCAST":
+                return [1, total, probed + out, 0, 0, 0, 0, 0, 1, built, self.bytes(1)]
+            case "SHUFFLE_HASH":
+                return [1, total, probed + out, 2, total, moved, 0, built, 0, 0, 0]
+            case _:
+                return [1, total, total + out, 2, total, moved, total, 0, 0, 0, 0]
+
+
+def experiments(most: int) -> Iterator[Experiment]:
+    """All that are run, for a largest table of `most` rows."""
+    for built, columns, matched in itertools.product((most // 1000, most // 50, most // 8), (1, 6), (1.0, 0.1)):
+        yield Experiment("BROADCAST", (most, built), (2, columns), matched)
+    yield Experiment("BROADCAST", (most // 8, most // 1000), (2, 1), 1.0)
+    for operator in ("SHUFFLE_HASH", "MERGE"):
+        for probed, built, columns in itertools.product((most, most // 4), (most // 4, most // 40), (1, 6)):
+            yield Experiment(operator, (probed, built), (columns, columns), 1.0)
+        yield Experiment(operator, (most, most // 4), (1, 6), 0.1)
+        yield Experiment(operator, (most // 100, most // 100), (1, 1), 1.0)
+
+
+def run(spark: Any, experiment: Experiment) -> float:
+    """Seconds that a join takes, from its plan to the sum over its result."""
+    from pyspark.sql import functions as F
+
+    (probed, built), partitions = experiment.rows, 2 * spark.sparkContext.defaultParallelism
+    keys = max(1, round(built / experiment.matched))
+    # Keys in no order: a multiplication by a prime modulo the number of keys.
+    left = spark.range(0, probed, 1, partitions).select(
+        ((F.col("id") * 7919) % keys).alias("k"),
+        *[(F.col("id") + i).alias(f"a{i}") for i in range(experiment.columns[0] - 1)],
+    )
+    right = spark.range(0, built, 1, partitions).select(
+        F.col("id").alias("k"), *[(F.col("id") * 3 + i).alias(f"b{i}") for i in range(experiment.columns[1] - 1)]
+    )
+    joined = left.join(right.hint(experiment.operator), "k")
+    total = joined.agg(*[F.sum(F.col(c)) for c in joined.columns])
+    started = perf_counter()
+    total.collect()
+    return perf_counter() - started
+
+
+def non_negative(matrix: Any, target: Any, rounds: int = 20_000) -> Any:
+    """Least squares with no solution below zero, by coordinate descent."""
+    scale = np.linalg.norm(matrix, axis=0)
+    scale[scale == 0] = 1.0
+    a = matrix / scale
+    gram, right = a.T @ a, a.T @ target
+    x = np.zeros(a.shape[1])
+    for _ in range(rounds):
+        for j in range(len(x)):
+            x[j] = max(0.0, x[j] + (right[j] - gram[j] @ x) / max(1e-12, gram[j, j]))
+    return x / scale
+
+
+def fit(done: list[tuple[Experiment, float]]) -> tuple[dict[str, float], list[float]]:
+    """Seconds of each factor, and the ratio of explained to measured time of each experiment."""
+    counts = np.array([experiment.counts() for experiment, _ in done], dtype=float)
+    seconds = np.array([time for _, time in done])
+    found = non_negative(counts / seconds[:, None], np.ones(len(done)))
+    return dict(zip(FACTORS, found.tolist(), strict=True)), (counts @ found / seconds).tolist()
+
+
+def constants(seconds: dict[str, float]) -> Constants:
+    """In the model's unit: 1 is a row handed through one operator."""
+    unit = seconds["row"] or 1e-9
+    return Constants(**{name: float(f"{seconds[name] / unit:.3g}") for name in asdict(DEFAULT)})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2_000_000, help="of the largest table (default 2,000,000)")
+    parser.add_argument("--runs", type=int, default=3, help="of each join; the fastest counts (default 3)")
+    parser.add_argument("--out", type=Path, default=Path("cost_constants.json"))
+    parser.add_argument("--master", default="local[2]")
+    chosen = parser.parse_args()
+    if chosen.rows < 100_000 or chosen.runs < 1:
+        parser.error("at least 100,000 rows and one run are needed to tell anything")
+    spark = session(**{"spark.master": chosen.master, "spark.sql.adaptive.enabled": "false"})
+    planned = list(experiments(chosen.rows))
+    best = dict.fromkeys(planned, float("inf"))
+    for _ in tqdm(range(chosen.runs + 1), "rounds"):  # the first one warms up; a slow one is never the fastest
+        for experiment in tqdm(planned, "joins", leave=False):
+            best[experiment] = min(best[experiment], run(spark, experiment))
+    seconds, explained = fit(list(best.items()))
+    found = constants(seconds)
+    print(f"{machine()}, {chosen.master}, Spark {spark.version}, up to {chosen.rows:,} rows")
+    print(f"a row through an operator: {seconds['row'] * 1e9:.1f} ns; a query of no rows: {seconds['query']:.3f} s\n")
+    print(f"{'constant':<16}{'fitted':>12}{'default':>12}")
+    for name, value in asdict(found).items():
+        print(f"{name:<16}{value:>12,.3g}{getattr(DEFAULT, name):>12,.3g}")
+    off = sorted(abs(ratio - 1) for ratio in explained)
+    print(f"\nexplained ÷ measured time: off by {statistics.median(off):.0%} in the median, {off[-1]:.0%} at most")
+    for (experiment, time), ratio in zip(best.items(), explained, strict=True):
+        print(f"  {experiment.operator:<13}{experiment.rows!s:<22}{experiment.columns!s:<9}{time:>8.3f} s{ratio:>7.2f}")
+    chosen.out.write_text(json.dumps(asdict(found), indent=1) + "\n")
+    print(f"\nwritten; to use them: spark.conf.set('spark.pyjoinopt.costConstants', '{chosen.out.resolve()}')")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

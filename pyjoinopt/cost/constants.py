@@ -1,0 +1,60 @@
+"""The constants of the cost model: how many rows' worth of work each thing is that Spark does.
+
+The unit is a row handed through one operator of a running query, some tens of nanoseconds. The defaults are what
+`benchmarks/calibrate.py` found on the machine that the benchmarks' README names, rounded; they need to be right in
+proportion only.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Rows' worth of work.
+
+    Attributes:
+        shuffle: one exchange: a stage that is planned, started and waited for.
+        shuffled_row, shuffled_byte: a row and a byte that are written to and read from an exchange.
+        sorted_row: a row that is sorted for a merge join.
+        hashed_row: a row that goes into the hash table of a shuffled hash join.
+        broadcast: one broadcast: a job that is started and waited for.
+        broadcast_row, broadcast_byte: a row and a byte that are collected, built into a table and sent out.
+    """
+
+    shuffle: float = 1_000_000.0
+    shuffled_row: float = 12.0
+    shuffled_byte: float = 0.3
+    sorted_row: float = 25.0
+    hashed_row: float = 15.0
+    broadcast: float = 500_000.0
+    broadcast_row: float = 15.0
+    broadcast_byte: float = 0.5
+
+
+DEFAULT = Constants()
+
+
+@lru_cache(maxsize=8)
+def read_constants(path: str) -> Constants:
+    """The constants in a JSON file, as `benchmarks/calibrate.py` writes it.
+
+    Raises:
+        ValueError: it cannot be read, or is not of that form.
+    """
+    names = [field.name for field in fields(Constants)]
+    try:
+        read = json.loads(Path(path).read_text())
+        found = Constants(**{name: float(read[name]) for name in names})
+    except (OSError, ValueError, TypeError, KeyError) as problem:
+        raise ValueError(
+            f"cost_constants={path!r} is not a file with the constants of the cost model ({problem!r}); "
+            f"`python -m benchmarks.calibrate` writes one, with {', '.join(names)}"
+        ) from problem
+    if min(asdict(found).values()) < 0:
+        raise ValueError(f"cost_constants={path!r} has a constant below 0; costs must not fall as rows come in")
+    return found

@@ -1,0 +1,75 @@
+"""What a join may build of a set of relations: one table that is broadcast, hash tables of its partitions, or nothing.
+
+The searches ask this of every set, so that the plan that they cost is the plan that Spark will run, with the hints
+that it is going to get. Three things decide:
+
+* what Spark does by itself: it broadcasts what it *believes* to be small, going by file sizes and products of joins;
+* what is *expected*: a broadcast is worth a hint if it fits `spark.sql.autoBroadcastJoinThreshold`;
+* what is *proved*: a hint is a promise that Spark does not check, so it is given only if the rows that there can be at
+  most fit the threshold, too, or `slack` times as much: a table that much larger is a pity, but does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyjoinopt.physical.build_side import JoinConf
+from pyjoinopt.physical.spark_sizes import SparkSizes
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.statistics.relation import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
+
+
+class TablesOf:
+    """Callable: a plan's join graphs -> their `Tables`, all in one plan.
+
+    Args:
+        conf: Spark's settings.
+        slack: how many times the threshold may be proved of what is hinted; 0 if there will be no hints.
+        root: the plan.
+    """
+
+    def __init__(self, conf: Mapping[str, str], slack: float, root: LogicalPlan) -> None:
+        self._conf = JoinConf.of(conf)
+        self._slack = slack
+        self._sizes = SparkSizes(conf, root)
+
+    def __call__(self, relations: Sequence[LogicalPlan], estimates: GraphEstimates) -> Tables:
+        return Tables(estimates, [self._sizes(plan) for plan in relations], self._conf, self._slack)
+
+
+class Tables:
+    """Callable: set of vertices, its expected bytes -> the most that may be built of it (`Size.table`).
+
+    Args:
+        estimates: bounds of sets.
+        believed: bytes that Spark believes each vertex to have.
+        conf: Spark's settings.
+        slack: how many times the threshold may be proved of what is hinted; 0 if there will be no hints.
+    """
+
+    def __init__(self, estimates: GraphEstimates, believed: Sequence[float], conf: JoinConf, slack: float) -> None:
+        self._estimates = estimates
+        self._believed = believed
+        self._threshold = conf.threshold
+        self._adaptive = conf.adaptive_threshold
+        self._limit = conf.threshold * slack
+
+    def __call__(self, relations: int, bytes: float) -> int:
+        fits = bytes <= self._threshold
+        if bytes <= self._limit:
+            bound = self._estimates.upper_bound(relations) * self._estimates.width(relations)
+            if bound <= self._limit:
+                return BROADCAST_TABLE if fits else HASH_TABLES
+        if self._broadcast_by_spark(relations):
+            return BROADCAST_TABLE
+        # Adaptive execution sees the size once a side was shuffled, and then builds a table instead of sorting.
+        return HASH_TABLES if bytes <= self._adaptive else NO_TABLE
+
+    def _broadcast_by_spark(self, relations: int) -> bool:
+        product = 1.0
+        while relations and product <= self._threshold:
+            low = relations & -relations
+            relations ^= low
+            product *= max(1.0, self._believed[low.bit_length() - 1])
+        return product <= self._threshold
