@@ -35,7 +35,7 @@ from pyjoinopt.statistics.relation import BROADCAST_TABLE
 
 #: The best plan of a set, however it lies.
 ANY = 0
-#: Large relations that share keys with others; more are not looked into.
+#: Relations that share keys with others; more are not looked into.
 _MOST = 64
 _ON_TOP = frozenset({"SubqueryAlias", "View", "Filter", "Project"})
 
@@ -152,15 +152,17 @@ class Partitionings:
 
     def _useful_keys(self) -> frozenset[int]:
         """Keys that two joins of large relations may be on, and those by which relations lie from the beginning."""
-        # What is broadcast needs no place, and leaves the other side in its.
-        large = [v for v in range(len(self._graph)) if self._estimates.size(1 << v).table != BROADCAST_TABLE]
+        # What is broadcast needs no place, and leaves the other side in its; but it may bring the column of a key.
+        everyone = range(len(self._graph))
+        large = [v for v in everyone if self._estimates.size(1 << v).table != BROADCAST_TABLE]
         others = [key for key in (*self._keys_of.values(), *(self._given[v] for v in large)) if key]
-        users = Counter(c for key in (*(self._classes[v] for v in large), *others) for c in vertices(key))
-        shared = sum(1 << c for c, count in users.items() if count > 2)
-        large = [v for v in large if self._classes[v] & shared]
-        if not shared or len(large) > _MOST:
+        movers = Counter(c for key in (*(self._classes[v] for v in large), *others) for c in vertices(key))
+        users = Counter(c for key in (*self._classes, *others) for c in vertices(key))
+        shared = sum(1 << c for c, count in users.items() if count > 2 and movers[c] > 1)
+        sharing = [v for v in everyone if self._classes[v] & shared]
+        if not shared or len(sharing) > _MOST:
             return frozenset()
-        pairs = combinations(large, 2)
+        pairs = combinations(sharing, 2)
         used = Counter(key for one, other in pairs if (key := self._classes[one] & self._classes[other]))
         used.update(others)
         return frozenset(key for key, times in used.items() if times > 1)

@@ -62,8 +62,22 @@ private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: Json
     out.writeArrayFieldStart("partitionCols")
     partitionColumns.foreach(a => out.writeNumber(attributes.number(a)))
     out.writeEndArray()
+    writeBuckets(relation, files)
     out.writeEndObject()
   }
+
+  /** The columns by which Spark will find the rows in their places already, if it reads the table by buckets. */
+  private def writeBuckets(relation: LogicalRelation, files: HadoopFsRelation): Unit =
+    for (buckets <- files.bucketSpec if files.sparkSession.sessionState.conf.bucketingEnabled) {
+      val columns = buckets.bucketColumnNames.flatMap(name => relation.output.find(_.name.equalsIgnoreCase(name)))
+      // With fewer buckets than a shuffle has partitions, Spark may rather move both sides.
+      val enough = buckets.numBuckets >= files.sparkSession.sessionState.conf.numShufflePartitions
+      if (enough && columns.size == buckets.bucketColumnNames.size) {
+        out.writeArrayFieldStart("buckets")
+        columns.foreach(a => out.writeNumber(attributes.number(a)))
+        out.writeEndArray()
+      }
+    }
 
   private def tableName(relation: LogicalRelation): Option[String] =
     relation.catalogTable.map(_.identifier.unquotedString)

@@ -2,11 +2,12 @@ package org.apache.spark.sql.pyjoinopt
 
 import com.fasterxml.jackson.core.JsonGenerator
 
+import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The settings of a session that decide what Spark will do with a plan.
+ * The settings of a session that decide what Spark will do with a plan, and the executors that will do it.
  *
  * Law: values are told as Spark understands them ("10MB" is told as 10485760), keys that this Spark does not know are
  * left out.
@@ -49,7 +50,25 @@ private[pyjoinopt] object SessionSettings {
     (atStart.toMap ++ conf.getAllConfs.filter(_._1.startsWith(ours))).foreach {
       case (key, value) => out.writeStringField(key, value)
     }
+    writeExecutors(session.sparkContext, out)
     out.writeEndObject()
+  }
+
+  /** How many executors there are now, and the bytes that all of them may use to work and to cache. */
+  private def writeExecutors(context: SparkContext, out: JsonGenerator): Unit = {
+    val memory = Support.attempt(Map.empty[String, Long]) {
+      context.getExecutorMemoryStatus.toMap.map { case (address, (most, _)) => address -> most }
+    }
+    // The driver keeps blocks, too. Without executors it is the one that works.
+    val workers = if (memory.size > 1) memory - driver(context) else memory
+    if (workers.nonEmpty) {
+      out.writeStringField("pyjoinopt.executors", workers.size.toString)
+      out.writeStringField("pyjoinopt.memory", workers.values.sum.toString)
+    }
+  }
+
+  private def driver(context: SparkContext): String = Support.attempt("") {
+    SparkEnv.get.blockManager.blockManagerId.hostPort
   }
 
   private def typed(conf: SQLConf, key: String): Option[String] = Support.attempt(Option.empty[String]) {
