@@ -25,8 +25,8 @@ _INNER = "Inner"
 _NEVER = float("inf")
 #: The most that may be built of the left and of the right side, by type.
 _BUILDABLE = {
-    "LeftOuter": (HASH_TABLES, BROADCAST_TABLE),
-    "FullOuter": (HASH_TABLES, HASH_TABLES),
+    "LeftOuter": (NO_TABLE, BROADCAST_TABLE),
+    "FullOuter": (NO_TABLE, NO_TABLE),
     "LeftSemi": (NO_TABLE, BROADCAST_TABLE),
     "LeftAnti": (NO_TABLE, BROADCAST_TABLE),
 }

@@ -8,7 +8,8 @@ and products of joins, must not do the same by itself.
 
 * **BROADCAST** if the expected bytes fit the threshold.
 * **SHUFFLE_HASH** if they do not, and the other side is much larger: hash tables of the partitions spare both sides the
-  sort. Such a table cannot be written to disk, but the proved bytes fit even if all rows fall into one partition.
+  sort. Such a table cannot be written to disk, but the proved bytes fit even if all rows fall into one partition. Only
+  a side that could be broadcast is hashed: to hash the one that an outer join keeps whole is no clear gain.
 * **MERGE** where Spark would broadcast a side of which so many rows were counted that this would do harm.
 """
 
@@ -22,8 +23,6 @@ from pyjoinopt.physical.build_side import (
     BROADCASTS_LEFT,
     BROADCASTS_RIGHT,
     HASH,
-    HASHES_LEFT,
-    HASHES_RIGHT,
     MERGE,
     JoinConf,
     broadcast_side,
@@ -91,9 +90,8 @@ def join_hint(
         return _chosen(side, BROADCAST, f"{_expected(side, conf)}, Spark believes {_bytes(side.believed)}")
     if not keyed:
         return HintChoice(None, None, "no side is proved to fit")
-    hashable = _built(sides, (join_type in HASHES_LEFT, join_type in HASHES_RIGHT), limit)
     other = {"left": right, "right": left}
-    much = [side for side in hashable if conf.much_smaller(side.known.bytes, other[side.name].bytes)]
+    much = [side for side in fitting if conf.much_smaller(side.known.bytes, other[side.name].bytes)]
     if much:
         side = min(much, key=lambda s: (s.known.bytes, s.name == "left"))
         times = other[side.name].bytes / max(1.0, side.known.bytes)

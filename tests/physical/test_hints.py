@@ -48,10 +48,8 @@ def test_estimates_alone_are_no_promise() -> None:
     ],
 )  # fmt: skip
 def test_only_sides_that_the_type_allows(kind: str, left: bool, right: bool) -> None:
-    # Hash tables of the partitions may be made of either side of an outer join, of the right one of the others.
-    instead = "SHUFFLE_HASH" if kind.endswith("Outer") else None
-    assert hint(kind, SMALL, LARGE, (1e9, 1e11)) == ("BROADCAST" if left else instead, None)
-    assert hint(kind, LARGE, SMALL) == (None, "BROADCAST" if right else instead)
+    assert hint(kind, SMALL, LARGE, (1e9, 1e11)) == ("BROADCAST" if left else None, None)
+    assert hint(kind, LARGE, SMALL) == (None, "BROADCAST" if right else None)
 
 
 def test_never_where_spark_broadcasts_by_itself() -> None:
