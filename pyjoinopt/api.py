@@ -19,6 +19,7 @@ from pyjoinopt.bridge import connect
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.config import Options, check_keywords, resolve
+from pyjoinopt.cost import cost_model
 from pyjoinopt.errors import RefusedError
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.statistics.feedback import Watch
@@ -173,7 +174,9 @@ class _BadSetting(Exception):
 
 def _options(keywords: dict[str, Any], conf: dict[str, str]) -> Options:
     try:
-        return resolve(keywords, conf)
+        options = resolve(keywords, conf)
+        cost_model(options.cost, conf, options.cost_constants)  # a file that is none is the user's mistake, not ours
+        return options
     except (ValueError, TypeError) as error:
         raise _BadSetting(error) from error
 

@@ -35,7 +35,7 @@ ALLOWED = {
         "plan", "statistics", "cost", "joins", "rules", "physical", "report", "bridge", "config", "reorder", "twins",
     },
     "observe": {"statistics", "report", "errors", "bridge"},
-    "api": {"optimizer", "observe", "bridge", "config", "errors", "report", "statistics"},
+    "api": {"optimizer", "observe", "bridge", "config", "cost", "errors", "report", "statistics"},
     "sessions": {"bridge", "config", "report", "errors"},
     "worker": {"optimizer", "bridge", "config", "errors", "report", "_version"},
     "doctor": {"api", "bridge", "errors", "_version", ""},

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from pyjoinopt.cost.constants import DEFAULT, Constants
 from pyjoinopt.cost.model import Parts
-from pyjoinopt.statistics.relation import BROADCAST_TABLE, HASH_TABLES, NO_TABLE, Size
+from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, Size
 
 _INNER = "Inner"
 _NEVER = float("inf")

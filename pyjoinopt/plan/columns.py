@@ -28,6 +28,12 @@ def needed_columns(root: LogicalPlan, projections: bool = True) -> dict[int, int
             for e, attribute in zip(node.expressions, node.output):
                 if attribute.mask & own:
                     reads |= e.references
+        elif node.kind == "Expand" and "lists" in node.info:
+            reads = 0
+            for listed in node.info["lists"]:
+                for e, attribute in zip(listed, node.output):
+                    if attribute.mask & own:
+                        reads |= e.references
         elif isinstance(node, Aggregate):  # count(*) reads no column at all
             reads = node.references
         elif node.kind in _WHOLE or len(node.children) == 1 and not node.children[0].output_set & node.output_set:

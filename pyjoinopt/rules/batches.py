@@ -1,7 +1,8 @@
 """Which rules run on a plan, in what order, and why.
 
 Before join groups are looked for, `set_operations_as_joins` runs once: INTERSECT and EXCEPT over joins become semi and
-anti joins, which a join group can take in. Then three rules run in turn until nothing changes:
+anti joins, which a join group can take in. `extract_common_factors` takes out of ORs what all their alternatives
+demand, which may be what joins the tables. Then three rules run in turn until nothing changes:
 
 1. `push_down_predicates` puts every conjunct where it belongs, so that a relation's own filters count when its rows
    are estimated, and a join's condition holds what connects its sides.
@@ -29,6 +30,7 @@ from functools import partial
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.tree import MOST_PASSES
 from pyjoinopt.rules.catalog import RULES
+from pyjoinopt.rules.common_factors import extract_common_factors
 from pyjoinopt.rules.context import RuleContext
 from pyjoinopt.rules.demote_outer_join import demote_outer_join
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
@@ -107,5 +109,5 @@ def normalise(
         The plan, the very same object if nothing changed.
     """
     eliminate = partial(eliminate_outer_join, filters_null=filters_null, log=log)
-    plan = set_operations_as_joins(plan)
+    plan = extract_common_factors(set_operations_as_joins(plan))
     return run_batch(plan, (push_down_predicates, eliminate, partial(demote_outer_join, log=log)))

@@ -1,0 +1,84 @@
+"""Whatever a plan is said to cost, and whatever is hinted, the rows stay."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.cost.constants import DEFAULT
+from pyjoinopt.statistics.relation import Size
+from tests.support.shop import SLOW, unharmed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+class Perverse:
+    """Likes large results best."""
+
+    name = "perverse"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def join(self, left: Size, right: Size, output: Size, join_type: str = "Inner") -> float:
+        self.asked += 1
+        return 1e12 / (1.0 + output.rows)
+
+
+def test_a_model_of_ones_own(db: SparkSession) -> None:
+    model = Perverse()
+    df = db.sql(f"SELECT * FROM {SLOW} JOIN customers ON c_id = o_customer")
+    unharmed(df, cost=model)
+    assert model.asked
+
+
+def test_what_is_no_model(db: SparkSession) -> None:
+    df = db.sql(f"SELECT * FROM {SLOW}")
+    with pytest.raises(TypeError, match="option 'cost' is 7 .*'spark', 'c_out'"):
+        pyjoinopt.optimize_joins(df, cost=7)
+    with pytest.raises(ValueError, match="cost_constants='nowhere.json'.*benchmarks.calibrate"):
+        pyjoinopt.optimize_joins(df, cost_constants="nowhere.json")
+
+
+def test_constants_of_a_session(db: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "constants.json"
+    file.write_text(json.dumps({**asdict(DEFAULT), "broadcast": 1e12}))
+    df = db.sql(f"SELECT * FROM {SLOW} JOIN customers ON c_id = o_customer")
+    before = pyjoinopt.join_report(df).groups[0].cost_before
+    db.conf.set("spark.pyjoinopt.costConstants", str(file))
+    try:
+        assert pyjoinopt.join_report(df).groups[0].cost_before > before + 1e11
+        unharmed(df)
+    finally:
+        db.conf.unset("spark.pyjoinopt.costConstants")
+
+
+@pytest.mark.parametrize("threshold", ["2kb", "20kb", "1mb"])
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
+def test_hints_of_every_kind(db: SparkSession, kind: str, threshold: str) -> None:
+    """Small thresholds make hash tables of partitions worth a hint where the larger ones are broadcast."""
+    few = "(SELECT * FROM customers WHERE c_id % 7 = 1) c"
+    db.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+    try:
+        unharmed(db.sql(f"SELECT o_id FROM orders {kind} {few} ON c_id = o_customer"), hint_slack=1000)
+    finally:
+        db.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+
+
+def test_hash_tables_are_what_spark_then_makes(db: SparkSession) -> None:
+    db.conf.set("spark.sql.autoBroadcastJoinThreshold", "300b")
+    try:
+        df = db.sql("SELECT count(*) FROM lines JOIN customers ON c_id = l_order")
+        fast = unharmed(df, hint_slack=1000)
+        assert [hint.strategy for hint in fast._pyjoinopt_report.hints] == ["SHUFFLE_HASH"]
+        assert "ShuffledHashJoin" in fast._jdf.queryExecution().executedPlan().toString()
+        assert "SortMergeJoin" in df._jdf.queryExecution().executedPlan().toString()
+    finally:
+        db.conf.unset("spark.sql.autoBroadcastJoinThreshold")
