@@ -10,7 +10,7 @@ and products of joins, must not do the same by itself.
 * **SHUFFLE_HASH** if they do not, and the other side is much larger: hash tables of the partitions spare both sides the
   sort. Such a table cannot be written to disk, but the proved bytes fit even if all rows fall into one partition. Only
   a side that could be broadcast is hashed: to hash the one that an outer join keeps whole is no clear gain.
-* **MERGE** where Spark would broadcast a side of which so many rows were counted that this would do harm.
+* **MERGE** where Spark would broadcast a side of which so many rows were counted that the driver may not survive it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ from pyjoinopt.physical.build_side import (
 )
 from pyjoinopt.plan.nodes import NO_HINT, Hint
 from pyjoinopt.statistics.relation import RelationStatistics
+
+
+#: So many times the threshold, counted, is too much to broadcast: a gigabyte as Spark comes. Spark may yet find filters
+#: that are not seen here, so this is to keep drivers from running out of memory, no more.
+_HARM = 100
 
 
 class HintChoice(NamedTuple):
@@ -80,7 +85,7 @@ def join_hint(
     sides = _Side("left", left, left_spark_bytes), _Side("right", right, right_spark_bytes)
     itself = broadcast_side(join_type, left_spark_bytes, right_spark_bytes, conf, NO_HINT, hinted=False)
     limit = conf.threshold * slack
-    harmful = None if itself is None else _harmful(sides[itself == "right"], limit)
+    harmful = None if itself is None else _harmful(sides[itself == "right"], conf)
     if itself is not None and harmful is None:
         return HintChoice(None, None, "Spark broadcasts it by itself")
     fitting = _built(sides, (join_type in BROADCASTS_LEFT, join_type in BROADCASTS_RIGHT), limit)
@@ -107,10 +112,10 @@ def _built(sides: tuple[_Side, _Side], allowed: tuple[bool, bool], limit: float)
     return [side for side, may in zip(sides, allowed) if may and 0 <= side.known.bytes_bound <= limit]
 
 
-def _harmful(side: _Side, limit: float) -> HintChoice | None:
+def _harmful(side: _Side, conf: JoinConf) -> HintChoice | None:
     """A hint against the broadcast that Spark means to make, if it is counted to be too large."""
     known = side.known
-    if not known.exact or known.bytes <= limit:
+    if not known.exact or known.bytes <= conf.threshold * _HARM:
         return None
     counted = f"{known.rows:,.0f} rows were counted ({_bytes(known.bytes)}), too many to broadcast"
     return _chosen(side, MERGE, f"{counted}; Spark believes {_bytes(side.believed)}")

@@ -73,7 +73,7 @@ def test_hints_of_every_kind(db: SparkSession, kind: str, threshold: str) -> Non
 
 
 def test_hash_tables_are_what_spark_then_makes(db: SparkSession) -> None:
-    db.conf.set("spark.sql.autoBroadcastJoinThreshold", "300b")
+    db.conf.set("spark.sql.autoBroadcastJoinThreshold", "50b")
     try:
         df = db.sql("SELECT count(*) FROM lines JOIN customers ON c_id = l_order")
         fast = unharmed(df, hint_slack=1000)

@@ -137,5 +137,7 @@ def test_merge_where_spark_would_broadcast_too_much() -> None:
     packed = RelationStatistics(1e8, 4e9, "footers", True, upper_bound=1e8)  # of a file that is one value, repeated
     assert hint("Inner", LARGE, packed, (1e11, 1e6), slack=8) == (None, "SHUFFLE_MERGE")
     assert hint("Inner", SMALL, packed, (1e11, 1e6), slack=8) == ("BROADCAST", None)  # better still
+    large = RelationStatistics(1e7, 4e8, "footers", True, upper_bound=1e7)  # a pity, but no harm
+    assert hint("Inner", LARGE, large, (1e11, 1e6), slack=8) == (None, None)
     guessed = RelationStatistics(1e8, 4e9, "size")
     assert hint("Inner", LARGE, guessed, (1e11, 1e6), slack=8) == (None, None)
