@@ -5,35 +5,16 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.cost import COut
-from pyjoinopt.joins.edges import build_graph
 from pyjoinopt.joins.emit import emit
 from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
 from pyjoinopt.joins.group import GroupFinder
-from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import search
-from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.joins.tree import join, leaf
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan, show
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
-from tests.support.letters import Letters
-
-
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
-
-
-@pytest.fixture
-def abcd(w: Letters) -> tuple[LogicalPlan, ...]:
-    return tuple(w.relation(name, f"{name}1 {name}2") for name in "abcd")
-
-
-def graph_of(plan: LogicalPlan) -> tuple[JoinGraph, JoinTree, Region]:
-    (region,) = GroupFinder().find(plan).values()
-    graph, written = build_graph(region, {})
-    assert graph.allows_order(written)
-    return graph, written, region
+from tests.groups.regions import graph_of
 
 
 def letters(graph: JoinGraph, relations: int) -> str:

@@ -14,12 +14,8 @@ from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.nodes import ANTI, CROSS, INNER, SEMI, Filter, Join, LogicalPlan, Project, show
 from pyjoinopt.statistics.cardinality import GraphEstimates
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
+from tests.groups.regions import only_region
 from tests.support.letters import Letters
-
-
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
 
 
 @pytest.fixture
@@ -27,16 +23,11 @@ def abcs(w: Letters) -> tuple[LogicalPlan, ...]:
     return tuple(w.relation(name, f"{name}1 {name}2") for name in "abcs")
 
 
-def region_of(plan: LogicalPlan):
-    (region,) = GroupFinder().find(plan).values()
-    return region
-
-
 @pytest.mark.parametrize("kind", [SEMI, ANTI])
 def test_its_left_side_belongs_to_the_group_and_its_right_side_is_one_item(w, abcs, kind):
     a, b, c, s = abcs
     below = Join(Join(a, b, INNER, w("a1 = b1")), s, kind, w("a2 = s1"))
-    region = region_of(Join(below, c, INNER, w("b2 = c1")))
+    region = only_region(Join(below, c, INNER, w("b2 = c1")))
     assert [item.plan for item in region.items.values()] == [a, b, s, c] and region.looked_into == s.output_set
     graph, written = build_graph(region, {})
     (edge,) = graph.looking.values()
@@ -80,7 +71,7 @@ def estimates(graph, rows, ndv):
 def test_it_is_applied_first_where_it_keeps_little(w, abcs):
     a, b, c, s = abcs
     plan = Join(Join(Join(a, b, INNER, w("a1 = b1")), c, INNER, w("b2 = c1")), s, SEMI, w("a2 = s1"))
-    region = region_of(plan)
+    region = only_region(plan)
     graph, written = build_graph(region, {})
     sizes = estimates(graph, {"a": 10_000, "b": 10_000, "c": 10_000, "s": 5}, 1000)
     found = search(graph, sizes, COut())
@@ -96,7 +87,7 @@ def test_it_waits_for_all_that_it_compares(w, abcs):
     """Columns of two relations that only a cross product brings together: never before that."""
     a, b, c, s = abcs
     crossed = Join(Join(a, b, CROSS), c, INNER, w("b2 = c1"))
-    region = region_of(Join(crossed, s, ANTI, w("a1 = s1 and b1 = s2")))
+    region = only_region(Join(crossed, s, ANTI, w("a1 = s1 and b1 = s2")))
     graph, _ = build_graph(region, {})
     found = search(graph, estimates(graph, {"a": 3, "b": 30, "c": 2, "s": 1}, 1000), COut())
     text = found.tree.show(graph.names, graph.sign)
@@ -108,7 +99,7 @@ def test_it_waits_for_all_that_it_compares(w, abcs):
 
 def test_an_order_that_looks_too_early_is_refused(w, abcs):
     a, b, _, s = abcs
-    region = region_of(Join(Join(a, b, INNER, w("a1 = b1")), s, SEMI, w("a2 = s1")))
+    region = only_region(Join(Join(a, b, INNER, w("a1 = b1")), s, SEMI, w("a2 = s1")))
     graph, _ = build_graph(region, {})
     with pytest.raises(ValueError, match="where it would give other rows"):
         emit(graph, join(join(leaf(1), leaf(2)), leaf(0)), region)
@@ -119,7 +110,7 @@ def test_a_predicate_that_waited_for_it_goes_on_top(w, abcs):
     a, b, c, s = abcs
     below = Join(Join(a, b, INNER, w("a1 = b1")), s, SEMI, w("a2 = s1"))
     plan = Filter(w("ansi_cast(a2) = b2"), Join(below, c, INNER, w("b2 = c1")))
-    region = region_of(plan)
+    region = only_region(plan)
     graph, _ = build_graph(region, {})
     late = join(join(join(leaf(0), leaf(1)), leaf(3)), leaf(2))
     result = emit(graph, late, region)

@@ -21,6 +21,7 @@ from pyjoinopt.rules.demote_outer_join import demote_outer_join
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from tests.groups.random_plans import Draw
+from tests.groups.regions import region_of
 from tests.groups.small_worlds import Orders
 from tests.joins.graphs import best_costs
 
@@ -93,7 +94,7 @@ def test_sizes_are_those_of_the_set() -> None:
 
 def named(seed: int, plan: LogicalPlan) -> tuple[Region, JoinGraph, JoinTree, GraphEstimates]:
     """The group of a plan; sizes depend on the names of the relations only."""
-    region = next(r for r in GroupFinder().find(plan).values() if r.top is plan)
+    region = region_of(plan)
     graph, written = build_graph(region, {})
     known = []
     for name, source in zip(graph.names, graph.relations, strict=True):
