@@ -39,7 +39,7 @@ from tests.groups.regions import region_of
 from tests.groups.small_worlds import Orders, World, halves, random_tables, same
 
 
-@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("chunk", [*range(4), *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(4, 12))])
 def test_every_legal_order_gives_the_written_rows(chunk: int) -> None:
     orders = several = 0
     for seed in range(chunk * 150, chunk * 150 + 150):
@@ -224,7 +224,7 @@ def test_a_rewritten_query_has_as_many_legal_orders() -> None:
     assert compared > 700
 
 
-@pytest.mark.parametrize("chunk", range(2))
+@pytest.mark.parametrize("chunk", [0, *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(1, 8))])
 def test_every_right_order_is_legal(chunk: int) -> None:
     total = 0
     for seed in range(chunk * 40, chunk * 40 + 40):
