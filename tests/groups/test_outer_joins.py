@@ -11,10 +11,8 @@ from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.search import search
 from pyjoinopt.joins.tree import join, leaf
 from pyjoinopt.plan.expressions import describe
-from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan, show
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
-from tests.groups.regions import graph_of
+from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, show
+from tests.groups.regions import estimates, graph_of, joins
 
 
 def letters(graph: JoinGraph, relations: int) -> str:
@@ -24,16 +22,6 @@ def letters(graph: JoinGraph, relations: int) -> str:
 def sides(graph: JoinGraph, edge: Edge) -> str:
     """What an operator must hold left and right."""
     return "|".join(letters(graph, side) for side in edge.sides)
-
-
-def joins(plan: LogicalPlan) -> list[Join]:
-    found, stack = [], [plan]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Join):
-            found.append(node)
-        stack.extend(reversed(node.children))
-    return found
 
 
 def test_a_left_join_is_one_edge_with_two_sides(w, abcd):
@@ -156,16 +144,6 @@ def test_a_semi_join_inside_what_is_padded_stays_inside(w, abcd):
     plan = Join(a, Join(Join(b, c, INNER, w("b1 = c1")), d, SEMI, w("b2 = d1")), LEFT, w("a1 = b1"))
     graph, _, _ = graph_of(plan)
     assert sides(graph, graph.operators[-1]) == "a|bcd"
-
-
-def estimates(graph: JoinGraph, rows: list[float], ndv: float = 100.0) -> GraphEstimates:
-    known = [
-        RelationStatistics(
-            float(n), 40.0 * n, "test", True, {a.bit: ColumnStatistics(ndv=min(ndv, n)) for a in plan.output}, float(n)
-        )
-        for n, plan in zip(rows, graph.relations, strict=True)
-    ]
-    return GraphEstimates(graph, known)
 
 
 def test_estimates_never_lose_what_is_preserved(w, abcd):

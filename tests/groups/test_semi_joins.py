@@ -12,9 +12,7 @@ from pyjoinopt.joins.search import search
 from pyjoinopt.joins.tree import join, leaf
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.nodes import ANTI, CROSS, INNER, SEMI, Filter, Join, LogicalPlan, Project, show
-from pyjoinopt.statistics.cardinality import GraphEstimates
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
-from tests.groups.regions import only_region
+from tests.groups.regions import estimates, joins, only_region
 from tests.support.letters import Letters
 
 
@@ -57,28 +55,17 @@ def test_columns_that_are_also_looked_into_keep_it_out(w, abcs, where):
         assert sum(columns) == sum(1 << bit for bit in range(64) if any(m >> bit & 1 for m in columns)), show(plan)
 
 
-def estimates(graph, rows, ndv):
-    known = [
-        RelationStatistics(
-            float(rows[name]), 100.0 * rows[name], "test", True,
-            {a.bit: ColumnStatistics(ndv=float(ndv)) for a in plan.output}, float(rows[name]),
-        )
-        for name, plan in zip(graph.names, graph.relations, strict=True)
-    ]  # fmt: skip
-    return GraphEstimates(graph, known)
-
-
 def test_it_is_applied_first_where_it_keeps_little(w, abcs):
     a, b, c, s = abcs
     plan = Join(Join(Join(a, b, INNER, w("a1 = b1")), c, INNER, w("b2 = c1")), s, SEMI, w("a2 = s1"))
     region = only_region(plan)
     graph, written = build_graph(region, {})
-    sizes = estimates(graph, {"a": 10_000, "b": 10_000, "c": 10_000, "s": 5}, 1000)
+    sizes = estimates(graph, [10_000, 10_000, 10_000, 5], 1000)
     found = search(graph, sizes, COut())
     assert found.tree.show(graph.names, graph.sign) == "(c ⋈ (b ⋈ (a ⋉ s)))"
     assert sizes.rows(0b1001) == pytest.approx(10_000 * 5 / 1000)
     result = emit(graph, found.tree, region)
-    kinds = [(n.join_type, describe(n.condition)) for n in _joins(result)]
+    kinds = [(n.join_type, describe(n.condition)) for n in joins(result)]
     assert kinds == [(INNER, "(b2 = c1)"), (INNER, "(a1 = b1)"), (SEMI, "(a2 = s1)")]
     assert result.output_set == plan.output_set
 
@@ -89,7 +76,7 @@ def test_it_waits_for_all_that_it_compares(w, abcs):
     crossed = Join(Join(a, b, CROSS), c, INNER, w("b2 = c1"))
     region = only_region(Join(crossed, s, ANTI, w("a1 = s1 and b1 = s2")))
     graph, _ = build_graph(region, {})
-    found = search(graph, estimates(graph, {"a": 3, "b": 30, "c": 2, "s": 1}, 1000), COut())
+    found = search(graph, estimates(graph, [3, 30, 2, 1], 1000), COut())
     text = found.tree.show(graph.names, graph.sign)
     assert text.count("▷ s") == 1
     (looking,) = (n for n in found.tree.post_order() if n.right is not None and n.right.relations in graph.looking)
@@ -116,13 +103,3 @@ def test_a_predicate_that_waited_for_it_goes_on_top(w, abcs):
     result = emit(graph, late, region)
     assert isinstance(result, Filter) and isinstance(result.child, Join) and result.child.join_type == SEMI
     assert describe(result.child.condition) == "(a2 = s1)"
-
-
-def _joins(plan: LogicalPlan) -> list[Join]:
-    found, stack = [], [plan]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Join):
-            found.append(node)
-        stack.extend(reversed(node.children))
-    return found

@@ -19,9 +19,8 @@ from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan, show
 from pyjoinopt.plan.tree import post_order
 from tests.groups.random_plans import Draw
-from tests.groups.regions import predicates_of, region_of
+from tests.groups.regions import estimates, predicates_of, region_of
 from tests.groups.small_worlds import Orders, World, random_tables, same
-from tests.groups.test_outer_joins import estimates
 
 EXACT, GREEDY = 100_000, 0
 
