@@ -28,7 +28,7 @@ define install
 	@touch $(1)/.ready
 endef
 
-.PHONY: help demo test lint check fuzz bench test-versions dist shim clean setup
+.PHONY: help demo test test-slow lint check fuzz bench test-versions dist shim clean setup
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ demo: shim  ## TPC-H in bad join orders, before and after (SF=1 for more data)
 
 test: check  ## ruff, mypy and the default tests
 	@$(call with_spark,$(VENV)) $(PY) -m pytest
+
+test-slow: shim  ## the tests that `make test` leaves out for their time
+	@$(call with_spark,$(VENV)) $(PY) -m pytest -m slow
 
 lint: $(READY)  ## ruff
 	@$(PY) -m ruff check .

@@ -14,19 +14,32 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support import tpc
+from tests.support.letters import Letters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-#: Deep plans need stack; queries over small tables do not live long enough for the optimizing compiler.
-JVM_FLAGS = "-Xss16m -XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+#: Deep plans need stack; queries over small tables do not live long enough for the optimizing compiler. Without it
+#: the JVM sets aside 48 MB for compiled code, which a run fills within two minutes, to interpret from then on.
+JVM_FLAGS = (
+    "-Xss16m -XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m"
+)
+#: Every sort and every hash table begins with a page, 64 MB by default: the collector would do little else.
+#: And the session remembers what thousands of finished queries did, for a web page that nobody looks at.
+SMALL = {
+    "spark.buffer.pageSize": "256k",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "10",
+    "spark.sql.ui.retainedExecutions": "10",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--fuzz-n`, `--fuzz-seed`, `--fuzz-only`: how many random queries, from which seed, or just one of them."""
     group = parser.getgroup("fuzz", "random queries")
-    group.addoption("--fuzz-n", type=int, default=300, help="how many random queries to compare (default 300)")
+    group.addoption("--fuzz-n", type=int, default=100, help="how many random queries to compare (default 100)")
     group.addoption("--fuzz-seed", type=int, default=1, help="seed of the tables and of all queries (default 1)")
     group.addoption("--all-states", action="store_true", help="compare rules with Catalyst's on every plan state")
     group.addoption("--fuzz-only", type=int, default=None, help="run one query, by its number")
@@ -38,6 +51,12 @@ def own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYJOINOPT_STORE", str(tmp_path_factory.mktemp("store") / "statistics.sqlite"))
         yield
+
+
+@pytest.fixture
+def w() -> Letters:
+    """For plans in few letters."""
+    return Letters()
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +84,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.planChangeValidation", "true")
         .config("spark.sql.session.timeZone", "UTC")
+        .config(map=SMALL)
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

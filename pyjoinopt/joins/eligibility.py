@@ -33,7 +33,11 @@ both inputs (if something of T1 is there, all of T2 must be) is said here by `ro
 are; rules would let A ⟕ (B × C) pass, and CD-C only excludes it because it knows no product. And for a full join the
 requirements are those of the whole padded side, not of what the condition reads.
 
-Conditions that read nothing on one side, and such as may fail at run time, require the whole of the side as written.
+Two kinds of operators keep more than they need, so that some right orders count as illegal, never the other way round:
+
+* a condition that may fail at run time requires both sides as written; one that reads nothing on an open side (`b LEFT
+  JOIN c ON true`) requires the whole of that side as written, though any part of it would do;
+* of three full joins and more, only those next to each other in the written order change places.
 """
 
 from __future__ import annotations
@@ -138,7 +142,7 @@ def _settle(upper: Operator, found: list[Operator], placed: list[Waiting]) -> No
     for side in (0, 1):
         inside = [e for e in found if not e.below & ~upper.written[side]]
         reads = upper.reads & upper.written[side]
-        if upper.fixed or not reads:
+        if upper.fixed or not (reads or side in upper.closed):
             sides.append(upper.written[side])
         elif side in upper.closed:
             sides.append(_closed(upper, side, reads, inside, placed, slips))

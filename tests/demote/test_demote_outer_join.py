@@ -7,12 +7,6 @@ import pytest
 from pyjoinopt.plan.nodes import ANTI, CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.rules.demote_outer_join import demote_outer_join
-from tests.support.letters import Letters
-
-
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
 
 
 @pytest.fixture

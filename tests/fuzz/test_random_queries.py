@@ -1,7 +1,7 @@
 """Random queries: plain Spark, Spark with optimised joins and DuckDB have to agree on every one of them.
 
-300 by default; `pytest tests/fuzz --fuzz-n 10000` for more. A failure is cut down to a small query and printed with the
-command that repeats it.
+100 by default, the 300 after them among the slow tests; `pytest tests/fuzz --fuzz-n 10000` for more. A failure is cut
+down to a small query and printed with the command that repeats it.
 """
 
 from __future__ import annotations
@@ -18,38 +18,30 @@ import pytest
 from tests.fuzz.differential import Tally, compare, smallest
 from tests.support import sampledata
 from tests.support.generator import Generator, row_counter
+from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.fuzz
 ENOUGH_FAILURES = 3
-# Over tiny tables, interpreting an expression takes less time than compiling it; the TPC tests compile theirs.
+#: Of the slow tests.
+FURTHER = 300
 OPTIONS: tuple[dict[str, str], ...] = (
     {}, {"cost": "c_out"}, {}, {"cost": "c_out"}, {"strategy": "heuristic"}, {}, {"strategy": "spark"},
 )  # fmt: skip
-SETTINGS = (
-    {
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    },
-    {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
-        "spark.sql.shuffle.partitions": "1",
-    },
+SETTINGS: tuple[dict[str, str], ...] = (
+    {"spark.sql.adaptive.enabled": "true"},
+    {"spark.sql.autoBroadcastJoinThreshold": "-1"},
 )
 
 
-@pytest.fixture(scope="module")
-def tally(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Tally:
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["first", "further"])
+def tally(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tally:
     """All queries of this run, half of them in each of two sessions with different settings, side by side."""
-    seed, total = pytestconfig.getoption("--fuzz-seed"), pytestconfig.getoption("--fuzz-n")
-    only = pytestconfig.getoption("--fuzz-only")
-    numbers = range(total) if only is None else [only]
+    config = request.config
+    seed, total, only = (config.getoption(name) for name in ("--fuzz-seed", "--fuzz-n", "--fuzz-only"))
+    numbers = range(total, total + FURTHER) if request.param else range(total) if only is None else [only]
     tables = sampledata.sample_tables(seed)
     folder = tmp_path_factory.mktemp("fuzz")
     sampledata.write_parquet(tables, folder)
@@ -58,7 +50,7 @@ def tally(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, pytestc
     started = time.monotonic()
 
     def share(settings_number: int) -> None:
-        session = spark.newSession()
+        session = session_for_tiny_tables(spark)
         for key, value in SETTINGS[settings_number].items():
             session.conf.set(key, value)
         sampledata.register(session, tables, folder)

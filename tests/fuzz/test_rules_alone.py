@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyjoinopt
 from tests.rules import generated
 from tests.support.compare import assert_same_rows
+from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
     import pytest
@@ -19,9 +20,7 @@ SHARE = 30
 
 def test_each_rule_alone_keeps_the_rows(request: pytest.FixtureRequest, spark: SparkSession) -> None:
     count = max(1, request.config.getoption("--fuzz-n") // SHARE)
-    session = spark.newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session = session_for_tiny_tables(spark)
     generated.create_tables(session)
     fired: Counter[str] = Counter()
     for text in generated.queries(count, request.config.getoption("--fuzz-seed"), limits=False):

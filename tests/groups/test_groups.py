@@ -6,11 +6,10 @@ import pytest
 
 from pyjoinopt.joins.edges import build_graph
 from pyjoinopt.joins.emit import emit
-from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.region import Region
-from pyjoinopt.joins.tree import JoinTree, leaf
 from pyjoinopt.joins.tree import join as joined
+from pyjoinopt.joins.tree import leaf
 from pyjoinopt.plan.expressions import PYTHON_UDF, Expression, conjuncts, describe
 from pyjoinopt.plan.nodes import (
     CROSS,
@@ -22,42 +21,14 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
     SubqueryAlias,
-    show,
 )  # fmt: skip
 from pyjoinopt.plan.tree import post_order
+from tests.groups.regions import graph_of, only_region, predicates_of
 from tests.support.letters import Letters
 
 
 def regions(plan: LogicalPlan) -> list[Region]:
     return list(GroupFinder().find(plan).values())
-
-
-def only_region(plan: LogicalPlan) -> Region:
-    found = regions(plan)
-    assert len(found) == 1, show(plan)
-    return found[0]
-
-
-def graph_of(plan: LogicalPlan) -> tuple[JoinGraph, JoinTree, Region]:
-    region = only_region(plan)
-    graph, written = build_graph(region, {})
-    return graph, written, region
-
-
-def predicates_of(plan: LogicalPlan) -> list[str]:
-    """Every conjunct of every join and filter, sorted."""
-    conditions = [e for node in post_order(plan) if isinstance(node, (Join, Filter)) for e in node.expressions]
-    return sorted(describe(p) for c in conditions for p in conjuncts(c))
-
-
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
-
-
-@pytest.fixture
-def abc(w: Letters) -> tuple[LogicalPlan, LogicalPlan, LogicalPlan]:
-    return w.relation("a", "a1 a2"), w.relation("b", "b1 b2"), w.relation("c", "c1 c2")
 
 
 class TestExtraction:

@@ -5,35 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.cost import COut
-from pyjoinopt.joins.edges import build_graph
 from pyjoinopt.joins.emit import emit
 from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
 from pyjoinopt.joins.group import GroupFinder
-from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import search
-from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.joins.tree import join, leaf
 from pyjoinopt.plan.expressions import describe
-from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan, show
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
-from tests.support.letters import Letters
-
-
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
-
-
-@pytest.fixture
-def abcd(w: Letters) -> tuple[LogicalPlan, ...]:
-    return tuple(w.relation(name, f"{name}1 {name}2") for name in "abcd")
-
-
-def graph_of(plan: LogicalPlan) -> tuple[JoinGraph, JoinTree, Region]:
-    (region,) = GroupFinder().find(plan).values()
-    graph, written = build_graph(region, {})
-    assert graph.allows_order(written)
-    return graph, written, region
+from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, show
+from tests.groups.regions import estimates, graph_of, joins
 
 
 def letters(graph: JoinGraph, relations: int) -> str:
@@ -43,16 +22,6 @@ def letters(graph: JoinGraph, relations: int) -> str:
 def sides(graph: JoinGraph, edge: Edge) -> str:
     """What an operator must hold left and right."""
     return "|".join(letters(graph, side) for side in edge.sides)
-
-
-def joins(plan: LogicalPlan) -> list[Join]:
-    found, stack = [], [plan]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Join):
-            found.append(node)
-        stack.extend(reversed(node.children))
-    return found
 
 
 def test_a_left_join_is_one_edge_with_two_sides(w, abcd):
@@ -175,16 +144,6 @@ def test_a_semi_join_inside_what_is_padded_stays_inside(w, abcd):
     plan = Join(a, Join(Join(b, c, INNER, w("b1 = c1")), d, SEMI, w("b2 = d1")), LEFT, w("a1 = b1"))
     graph, _, _ = graph_of(plan)
     assert sides(graph, graph.operators[-1]) == "a|bcd"
-
-
-def estimates(graph: JoinGraph, rows: list[float], ndv: float = 100.0) -> GraphEstimates:
-    known = [
-        RelationStatistics(
-            float(n), 40.0 * n, "test", True, {a.bit: ColumnStatistics(ndv=min(ndv, n)) for a in plan.output}, float(n)
-        )
-        for n, plan in zip(rows, graph.relations, strict=True)
-    ]
-    return GraphEstimates(graph, known)
 
 
 def test_estimates_never_lose_what_is_preserved(w, abcd):

@@ -12,14 +12,8 @@ from pyjoinopt.joins.search import search
 from pyjoinopt.joins.tree import join, leaf
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.nodes import ANTI, CROSS, INNER, SEMI, Filter, Join, LogicalPlan, Project, show
-from pyjoinopt.statistics.cardinality import GraphEstimates
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
+from tests.groups.regions import estimates, joins, only_region
 from tests.support.letters import Letters
-
-
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
 
 
 @pytest.fixture
@@ -27,16 +21,11 @@ def abcs(w: Letters) -> tuple[LogicalPlan, ...]:
     return tuple(w.relation(name, f"{name}1 {name}2") for name in "abcs")
 
 
-def region_of(plan: LogicalPlan):
-    (region,) = GroupFinder().find(plan).values()
-    return region
-
-
 @pytest.mark.parametrize("kind", [SEMI, ANTI])
 def test_its_left_side_belongs_to_the_group_and_its_right_side_is_one_item(w, abcs, kind):
     a, b, c, s = abcs
     below = Join(Join(a, b, INNER, w("a1 = b1")), s, kind, w("a2 = s1"))
-    region = region_of(Join(below, c, INNER, w("b2 = c1")))
+    region = only_region(Join(below, c, INNER, w("b2 = c1")))
     assert [item.plan for item in region.items.values()] == [a, b, s, c] and region.looked_into == s.output_set
     graph, written = build_graph(region, {})
     (edge,) = graph.looking.values()
@@ -66,28 +55,17 @@ def test_columns_that_are_also_looked_into_keep_it_out(w, abcs, where):
         assert sum(columns) == sum(1 << bit for bit in range(64) if any(m >> bit & 1 for m in columns)), show(plan)
 
 
-def estimates(graph, rows, ndv):
-    known = [
-        RelationStatistics(
-            float(rows[name]), 100.0 * rows[name], "test", True,
-            {a.bit: ColumnStatistics(ndv=float(ndv)) for a in plan.output}, float(rows[name]),
-        )
-        for name, plan in zip(graph.names, graph.relations, strict=True)
-    ]  # fmt: skip
-    return GraphEstimates(graph, known)
-
-
 def test_it_is_applied_first_where_it_keeps_little(w, abcs):
     a, b, c, s = abcs
     plan = Join(Join(Join(a, b, INNER, w("a1 = b1")), c, INNER, w("b2 = c1")), s, SEMI, w("a2 = s1"))
-    region = region_of(plan)
+    region = only_region(plan)
     graph, written = build_graph(region, {})
-    sizes = estimates(graph, {"a": 10_000, "b": 10_000, "c": 10_000, "s": 5}, 1000)
+    sizes = estimates(graph, [10_000, 10_000, 10_000, 5], 1000)
     found = search(graph, sizes, COut())
     assert found.tree.show(graph.names, graph.sign) == "(c ⋈ (b ⋈ (a ⋉ s)))"
     assert sizes.rows(0b1001) == pytest.approx(10_000 * 5 / 1000)
     result = emit(graph, found.tree, region)
-    kinds = [(n.join_type, describe(n.condition)) for n in _joins(result)]
+    kinds = [(n.join_type, describe(n.condition)) for n in joins(result)]
     assert kinds == [(INNER, "(b2 = c1)"), (INNER, "(a1 = b1)"), (SEMI, "(a2 = s1)")]
     assert result.output_set == plan.output_set
 
@@ -96,9 +74,9 @@ def test_it_waits_for_all_that_it_compares(w, abcs):
     """Columns of two relations that only a cross product brings together: never before that."""
     a, b, c, s = abcs
     crossed = Join(Join(a, b, CROSS), c, INNER, w("b2 = c1"))
-    region = region_of(Join(crossed, s, ANTI, w("a1 = s1 and b1 = s2")))
+    region = only_region(Join(crossed, s, ANTI, w("a1 = s1 and b1 = s2")))
     graph, _ = build_graph(region, {})
-    found = search(graph, estimates(graph, {"a": 3, "b": 30, "c": 2, "s": 1}, 1000), COut())
+    found = search(graph, estimates(graph, [3, 30, 2, 1], 1000), COut())
     text = found.tree.show(graph.names, graph.sign)
     assert text.count("▷ s") == 1
     (looking,) = (n for n in found.tree.post_order() if n.right is not None and n.right.relations in graph.looking)
@@ -108,7 +86,7 @@ def test_it_waits_for_all_that_it_compares(w, abcs):
 
 def test_an_order_that_looks_too_early_is_refused(w, abcs):
     a, b, _, s = abcs
-    region = region_of(Join(Join(a, b, INNER, w("a1 = b1")), s, SEMI, w("a2 = s1")))
+    region = only_region(Join(Join(a, b, INNER, w("a1 = b1")), s, SEMI, w("a2 = s1")))
     graph, _ = build_graph(region, {})
     with pytest.raises(ValueError, match="where it would give other rows"):
         emit(graph, join(join(leaf(1), leaf(2)), leaf(0)), region)
@@ -119,19 +97,9 @@ def test_a_predicate_that_waited_for_it_goes_on_top(w, abcs):
     a, b, c, s = abcs
     below = Join(Join(a, b, INNER, w("a1 = b1")), s, SEMI, w("a2 = s1"))
     plan = Filter(w("ansi_cast(a2) = b2"), Join(below, c, INNER, w("b2 = c1")))
-    region = region_of(plan)
+    region = only_region(plan)
     graph, _ = build_graph(region, {})
     late = join(join(join(leaf(0), leaf(1)), leaf(3)), leaf(2))
     result = emit(graph, late, region)
     assert isinstance(result, Filter) and isinstance(result.child, Join) and result.child.join_type == SEMI
     assert describe(result.child.condition) == "(a2 = s1)"
-
-
-def _joins(plan: LogicalPlan) -> list[Join]:
-    found, stack = [], [plan]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Join):
-            found.append(node)
-        stack.extend(reversed(node.children))
-    return found

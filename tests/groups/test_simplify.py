@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.cost import COut
-from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
 from pyjoinopt.plan.expressions import describe
@@ -16,27 +15,14 @@ from pyjoinopt.reorder import Reorderer
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.statistics.feedback import Memory
 from pyjoinopt.statistics.relation import RelationStatistics
+from tests.groups.regions import region_of
 from tests.support.letters import Letters
-
-
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
-
-
-@pytest.fixture
-def abc(w: Letters) -> tuple[LogicalPlan, ...]:
-    return tuple(w.relation(name, f"{name}1 {name}2") for name in "abc")
 
 
 @pytest.fixture
 def unique(w: Letters) -> LogicalPlan:
     """u has one row for each u1."""
     return w.group("u1", w.relation("u", "u1 u2"), names="u1")
-
-
-def region_of(plan: LogicalPlan) -> Region:
-    return next(region for region in GroupFinder().find(plan).values() if region.top is plan)
 
 
 def left(w: Letters, region: Region, read: str) -> set[str]:

@@ -14,37 +14,20 @@ from pyjoinopt.cost import COut
 from pyjoinopt.joins.edges import build_graph
 from pyjoinopt.joins.emit import emit
 from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.search import search
-from pyjoinopt.plan.expressions import conjuncts, describe
-from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, SEMI, Filter, Join, LogicalPlan, show
+from pyjoinopt.plan.expressions import describe
+from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan, show
 from pyjoinopt.plan.tree import post_order
 from tests.groups.random_plans import Draw
+from tests.groups.regions import estimates, predicates_of, region_of
 from tests.groups.small_worlds import Orders, World, random_tables, same
-from tests.groups.test_outer_joins import estimates
-from tests.support.letters import Letters
 
 EXACT, GREEDY = 100_000, 0
 
 
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
-
-
-@pytest.fixture
-def abcd(w: Letters) -> tuple[LogicalPlan, ...]:
-    return tuple(w.relation(name, f"{name}1 {name}2") for name in "abcd")
-
-
-def predicates_of(plan: LogicalPlan) -> list[str]:
-    conditions = [e for node in post_order(plan) if isinstance(node, (Join, Filter)) for e in node.expressions]
-    return sorted(describe(p) for c in conditions for p in conjuncts(c))
-
-
 def check(plan: LogicalPlan, relations: tuple[LogicalPlan, ...], rows: list[float], budget: int) -> LogicalPlan:
     """The plan that the search ends in, after every legal order was seen to give the written rows."""
-    region = next(r for r in GroupFinder().find(plan).values() if r.top is plan)
+    region = region_of(plan)
     graph, written = build_graph(region, {})
     legal = Orders(graph)
     assert graph.allows_order(written)
@@ -67,7 +50,7 @@ def test_a_filter_does_not_vanish(budget: int) -> None:
     seen = 0
     for seed in range(150):
         draw = Draw(seed, random.Random(seed).choice((3, 4, 5, 6)))
-        region = next(r for r in GroupFinder().find(draw.plan).values() if r.top is draw.plan)
+        region = region_of(draw.plan)
         graph, written = build_graph(region, {})
         implied = [describe(e.predicate) for e in graph.edges if e.implied]
         classes = {describe(e.predicate) for e in graph.edges if e.equality_class >= 0}
@@ -95,7 +78,7 @@ def test_a_transitive_predicate_does_not_replace_what_it_follows_from(w, abcd, b
     a, b, c, d = abcd
     inner = Join(Join(a, b, INNER, w("a1 = b1")), c, INNER, w("b1 = c1"))
     plan = Join(inner, d, LEFT, w("c1 = d1"))
-    region = next(r for r in GroupFinder().find(plan).values() if r.top is plan)
+    region = region_of(plan)
     graph, _ = build_graph(region, {})
     assert [describe(e.predicate) for e in graph.edges if e.implied] == ["(a1 = c1)"]  # and none with d
     check(plan, abcd, [10, 1e6, 10, 10], budget)
@@ -140,6 +123,19 @@ def test_products_of_three_relations_beside_an_outer_join(w, abcd, budget):
 
 
 @pytest.mark.parametrize("budget", [EXACT, GREEDY])
+@pytest.mark.parametrize("on", [None, "a1 = 1", "b1 = 1"])
+@pytest.mark.parametrize("kind", [LEFT, RIGHT, FULL])
+def test_an_outer_join_that_ties_nothing_has_an_order(w, abcd, kind, on, budget):
+    a, b, c, _ = abcd
+    plan = Join(Join(a, b, kind, w(on) if on else None), c, INNER, w("a2 <=> c1"))
+    result = check(plan, (a, b, c), [1e4, 10, 1e6], budget)
+    assert predicates_of(result) == sorted(filter(None, (f"({on})" if on else None, "(a2 <=> c1)")))
+    assert [n.join_type for n in post_order(result) if isinstance(n, Join) and n.join_type in (LEFT, FULL)] == [
+        FULL if kind == FULL else LEFT
+    ]
+
+
+@pytest.mark.parametrize("budget", [EXACT, GREEDY])
 def test_each_join_keeps_its_own_way_with_nulls(w, abcd, budget):
     a, b, c, d = abcd
     inner = Join(Join(a, b, INNER, w("a1 <=> b1")), c, LEFT, w("a2 = c1"))
@@ -151,7 +147,7 @@ def test_each_join_keeps_its_own_way_with_nulls(w, abcd, budget):
 def test_an_empty_relation_does_not_make_all_orders_equal(w, abcd, budget):
     a, b, c, d = abcd
     plan = Join(Join(Join(a, b, LEFT, w("a1 = b1")), c, INNER, w("a2 = c1")), d, INNER, w("c2 = d1"))
-    region = next(r for r in GroupFinder().find(plan).values() if r.top is plan)
+    region = region_of(plan)
     graph, written = build_graph(region, {})
     found = search(graph, estimates(graph, [1e6, 1e6, 1e5, 0]), COut(), budget, written)
     assert found.cost > 0
@@ -180,7 +176,7 @@ def many_orders() -> str:
     shown = []
     for seed, budget in itertools.product(range(12), (EXACT, GREEDY)):
         draw = Draw(seed, 5, plain=True)
-        region = next(r for r in GroupFinder().find(draw.plan).values() if r.top is draw.plan)
+        region = region_of(draw.plan)
         graph, written = build_graph(region, {})
         found = search(graph, estimates(graph, [10.0] * len(graph)), COut(), budget, written)
         shown.append(shown_order(graph, found.tree))

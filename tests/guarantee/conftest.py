@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support import shop
+from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,10 +26,6 @@ def db(spark: SparkSession, shop_folder: str) -> SparkSession:
     """A session of its own with the shop's tables as temporary views."""
     from pathlib import Path
 
-    session = spark.newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session = session_for_tiny_tables(spark)
     shop.register(session, Path(shop_folder))
     return session

@@ -20,6 +20,7 @@ from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 from tests.groups.random_plans import Draw
 from tests.groups.small_worlds import Orders, random_tables
 from tests.support.compare import assert_same_rows, assert_same_schema
+from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,9 +43,7 @@ def sql(plan: LogicalPlan) -> str:
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    own = spark.newSession()
-    own.conf.set("spark.sql.codegen.wholeStage", "false")
-    own.conf.set("spark.sql.shuffle.partitions", "1")
+    own = session_for_tiny_tables(spark)
     own.conf.set("spark.sql.crossJoin.enabled", "true")
     own.conf.set("spark.sql.ansi.enabled", "false")
     return own

@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom, and is committed with the outputs of such a run."""
+"""Every notebook runs from top to bottom (one by default), and is committed with the outputs of such a run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ def test_a_notebook_is_committed_with_the_outputs_of_one_run(notebook: Path) -> 
     assert str(Path.home()) not in everything and str(FOLDER.parent) not in everything
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "notebook",
+    [pytest.param(path, id=path.name, marks=pytest.mark.slow if at else []) for at, path in enumerate(NOTEBOOKS)],
+)
 def test_a_notebook_runs(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The kernel is a process of its own: it needs this Python for Spark's workers, and no Spark of somebody else.
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)

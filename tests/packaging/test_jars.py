@@ -94,6 +94,7 @@ def test_each_flavour_has_the_common_source_and_its_own(checkout: Path) -> None:
     assert jars.shim_source_hash("2.12") != jars.shim_source_hash("2.13")
 
 
+@pytest.mark.slow
 def test_equal_source_gives_equal_jars(checkout: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "first.jar", tmp_path / "second.jar"
     for jar in (first, second):

@@ -125,6 +125,7 @@ def test_spark_3_runs_on_java_8(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert java.ensure_java("3.5.9") == executable
 
 
+@pytest.mark.slow
 def test_spark_starts_with_the_java_from_pypi_where_the_machine_has_none(
     tools: Path, slim_java: Path, tmp_path: Path
 ) -> None:

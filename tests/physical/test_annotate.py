@@ -15,11 +15,6 @@ MB = 1 << 20
 BIG = 1000 * MB
 
 
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
-
-
 def table(w: Letters, name: str, columns: str, size: int) -> LogicalPlan:
     leaf = w.relation(name, columns)
     leaf.info["rel"]["bytes"] = size

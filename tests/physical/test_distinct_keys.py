@@ -11,11 +11,6 @@ from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan
 from tests.support.letters import Letters
 
 
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
-
-
 def node(kind: str, *children: LogicalPlan, **info: Any) -> LogicalPlan:
     return LogicalPlan(kind, children, children[0].output, info=info)
 

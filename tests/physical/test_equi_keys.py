@@ -10,11 +10,6 @@ from pyjoinopt.plan.nodes import Join
 from tests.support.letters import Letters
 
 
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
-
-
 def join(w: Letters, condition: str | None, join_type: str = "Inner") -> Join:
     return Join(w.relation("x", "a b"), w.relation("y", "c d"), join_type, w(condition) if condition else None)
 

@@ -1,4 +1,4 @@
-"""Predicted join operators beside Spark's physical plans, on all TPC-H and TPC-DS queries.
+"""Predicted join operators beside Spark's physical plans, on all TPC-H and TPC-DS queries (one in four by default).
 
 Every query is optimised once. Its plan, and the plans of its subqueries, are then planned by Spark under each
 configuration, adaptive execution off, and predicted from the mirror of the same optimised plan. Only the sizes of
@@ -49,6 +49,12 @@ CONFIGURATIONS: dict[str, dict[str, str]] = {
 #: Given to the left side of every other join and to the right side of the rest.
 HINTS = ("BROADCAST", "SHUFFLE_MERGE", "SHUFFLE_HASH", "SHUFFLE_REPLICATE_NL")
 
+BENCHMARKS = [
+    pytest.param(("tpch", 1), id="tpch"),
+    pytest.param(("tpcds", 4), id="tpcds-one-in-4"),
+    pytest.param(("tpcds", 1), id="tpcds", marks=pytest.mark.slow),
+]
+
 
 @dataclass
 class Tally:
@@ -69,19 +75,20 @@ class Tally:
         return f"{name:<28}{self.joins:>6}{self.equal:>7}  {kinds}"
 
 
-@pytest.fixture(params=["tpch", "tpcds"], scope="module")
+@pytest.fixture(params=BENCHMARKS, scope="module")
 def queries(request: pytest.FixtureRequest) -> Iterator[tuple[str, SparkSession, dict[int, tuple[Any, Export]]]]:
     """For each query the optimised plan and its mirror."""
     from pyjoinopt.bridge.shim import bridge_for
 
-    session = request.getfixturevalue(request.param)
+    benchmark, step = request.param
+    session = request.getfixturevalue(benchmark)
     shim = bridge_for(session.range(1))
     optimised = {}
-    for number, text in tpc.spark_queries(request.param).items():
+    for number, text in list(tpc.spark_queries(benchmark).items())[::step]:
         df = session.sql(text)
         export = decode(shim.exportStage(df._jdf, json.dumps({"stage": "optimized"})))
         optimised[number] = df._jdf.queryExecution().optimizedPlan(), export
-    yield request.param, session, optimised
+    yield benchmark, session, optimised
     for _, export in optimised.values():
         shim.release(export.handle)
 

@@ -30,14 +30,6 @@ BEFORE_CBO = [*NORMAL, "ReorderJoin", "ColumnPruning", "CollapseProject", "Remov
 CBO = {"spark.sql.cbo.enabled": "true", "spark.sql.cbo.joinReorder.enabled": "true"}
 
 
-@pytest.fixture
-def oracle(spark: SparkSession) -> Iterator[Oracle]:
-    from pyjoinopt.bridge.shim import bridge_for
-
-    with Oracle(bridge_for(spark.range(1))) as opened:
-        yield opened
-
-
 @pytest.fixture(params=["tpch", "tpcds"])
 def queries(request: pytest.FixtureRequest) -> Iterator[tuple[str, dict[str, DataFrame]]]:
     session = request.getfixturevalue(request.param)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +17,7 @@ from tests.rules.oracle import Oracle, Tally
 from tests.rules.states import compare
 from tests.support.compare import assert_same_rows
 from tests.support.letters import Letters
+from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,11 +26,6 @@ LITERALS, REPETITION = "RemoveLiteralFromGroupExpressions", "RemoveRepetitionFro
 
 
 # -- without Spark ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
 
 
 def grouped(w: Letters, *keys: Expression) -> Aggregate:
@@ -155,24 +150,11 @@ NEITHER = [
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    session = spark.newSession()
-    # Tiny tables: compiling a query takes longer than running it.
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session = session_for_tiny_tables(spark)
     rows = [(1, 1, 1), (1, 2, None), (None, 1, 3), (None, None, None), (2, None, 1), (2, 1, 1), (1, 1, 1), (1, 3, 2)]
     session.createDataFrame(rows, "a int, b int, c int").createOrReplaceTempView("t")
     session.sql("SELECT * FROM VALUES (1), (2) AS v(k)").createOrReplaceTempView("n")
     return session
-
-
-@pytest.fixture
-def oracle(session: SparkSession) -> Iterator[Oracle]:
-    from pyjoinopt.bridge.shim import bridge_for
-
-    with Oracle(bridge_for(session.range(1))) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(("rule", "least"), [(LITERALS, 20), (REPETITION, 20)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ from pyjoinopt.rules.column_pruning import column_pruning
 from tests.rules.oracle import HEADER, Oracle, Tally
 from tests.rules.states import compare, finished
 from tests.support.letters import Letters, join, names
+from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -212,18 +212,15 @@ VIEWS = (
 )
 
 
-@pytest.fixture
-def oracle(spark: SparkSession) -> Iterator[Oracle]:
-    from pyjoinopt.bridge.shim import bridge_for
-
-    with Oracle(bridge_for(spark.range(1))) as opened:
-        yield opened
-
-
-def test_beside_catalyst(spark: SparkSession, oracle: Oracle) -> None:
-    session = spark.newSession()
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    made = session_for_tiny_tables(spark)
     for view in VIEWS:
-        session.sql(view)
+        made.sql(view)
+    return made
+
+
+def test_beside_catalyst(session: SparkSession, oracle: Oracle) -> None:
     tally = Tally("ColumnPruning on edge cases")
     for text in QUERIES:
         states = [state for state in oracle.passages(session.sql(text)) if finished(state)]
@@ -234,12 +231,9 @@ def test_beside_catalyst(spark: SparkSession, oracle: Oracle) -> None:
     assert tally.fired_in_python > 60
 
 
-def test_the_rows_stay_the_same(spark: SparkSession) -> None:
+def test_the_rows_stay_the_same(session: SparkSession) -> None:
     from pyjoinopt.rules import apply
 
-    session = spark.newSession()
-    for view in VIEWS:
-        session.sql(view)
     changed = 0
     for text in QUERIES[1:10:2] + QUERIES[11:15]:
         df = session.sql(text)

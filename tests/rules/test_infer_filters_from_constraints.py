@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +16,7 @@ from pyjoinopt.rules.infer_filters_from_constraints import infer_filters_from_co
 from tests.rules.oracle import HEADER, Oracle, Tally
 from tests.rules.states import compare, finished
 from tests.support.letters import Letters, join
+from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -271,18 +271,15 @@ VIEWS = (
 )
 
 
-@pytest.fixture
-def oracle(spark: SparkSession) -> Iterator[Oracle]:
-    from pyjoinopt.bridge.shim import bridge_for
-
-    with Oracle(bridge_for(spark.range(1))) as opened:
-        yield opened
-
-
-def test_beside_catalyst(spark: SparkSession, oracle: Oracle) -> None:
-    session = spark.newSession()
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    made = session_for_tiny_tables(spark)
     for view in VIEWS:
-        session.sql(view)
+        made.sql(view)
+    return made
+
+
+def test_beside_catalyst(session: SparkSession, oracle: Oracle) -> None:
     name = "InferFiltersFromConstraints"
     tally = Tally(f"{name} on edge cases")
     for text in QUERIES:
@@ -294,12 +291,9 @@ def test_beside_catalyst(spark: SparkSession, oracle: Oracle) -> None:
     assert tally.fired_in_python > 100
 
 
-def test_the_rows_stay_the_same(spark: SparkSession) -> None:
+def test_the_rows_stay_the_same(session: SparkSession) -> None:
     from pyjoinopt.rules import apply
 
-    session = spark.newSession()
-    for view in VIEWS:
-        session.sql(view)
     for text in QUERIES[0:6:5] + QUERIES[9:13:3] + QUERIES[19:21]:
         df = session.sql(text)
         after = apply(df, "InferFiltersFromConstraints")

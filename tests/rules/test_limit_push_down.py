@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +28,6 @@ from pyjoinopt.plan.nodes import (
 from pyjoinopt.rules.catalog import RULES
 from pyjoinopt.rules.eliminate_sorts import eliminate_sorts
 from pyjoinopt.rules.limit_push_down import limit_push_down
-from tests.rules import generated
 from tests.rules.oracle import Oracle, Tally
 from tests.rules.states import compare, passages
 from tests.support.letters import Letters, join
@@ -244,33 +242,21 @@ QUERIES = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def oracle(spark: SparkSession) -> Iterator[Oracle]:
-    from pyjoinopt.bridge.shim import bridge_for
-
-    with Oracle(bridge_for(spark.range(1))) as opened:
-        yield opened
-
-
-def test_beside_catalyst(spark: SparkSession, oracle: Oracle) -> None:
-    session = spark.newSession()
-    generated.create_tables(session)
+def test_beside_catalyst(tables: SparkSession, oracle: Oracle) -> None:
     tallies = {NAME: Tally(NAME)}
     rules = {NAME: RULES[NAME]}
     for text in QUERIES:
-        df = session.sql(text)
+        df = tables.sql(text)
         compare(oracle, text, [oracle.applied(oracle.finished(df), ["ReplaceDistinctWithAggregate"])], rules, tallies)
-    for name, states in passages(oracle, {text: session.sql(text) for text in QUERIES[20:26:2]}):
+    for name, states in passages(oracle, {text: tables.sql(text) for text in QUERIES[20:26:2]}):
         compare(oracle, name, states, rules, tallies)
     assert not tallies[NAME].different, "\n".join(tallies[NAME].different)
     assert tallies[NAME].fired_in_python > 15
 
 
-def test_as_many_rows_as_before(spark: SparkSession) -> None:
+def test_as_many_rows_as_before(tables: SparkSession) -> None:
     from pyjoinopt import rules
 
-    session = spark.newSession()
-    generated.create_tables(session)
     for text in (QUERIES[0], QUERIES[2], QUERIES[4], QUERIES[13], *QUERIES[22:25], "SELECT a FROM t LIMIT 3 OFFSET 39"):
-        df = session.sql(text)
+        df = tables.sql(text)
         assert rules.apply(df, NAME).count() == df.count(), text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +12,6 @@ from pyjoinopt.plan.nodes import LEFT, Aggregate, Filter, Join, LogicalPlan, sho
 from pyjoinopt.plan.tree import to_fixed_point
 from pyjoinopt.rules.catalog import RULES
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
-from tests.rules import generated
 from tests.rules.oracle import Oracle, Tally
 from tests.rules.states import compare, passages
 from tests.support.letters import Letters, join
@@ -282,22 +280,12 @@ CORRELATED = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def oracle(spark: SparkSession) -> Iterator[Oracle]:
-    from pyjoinopt.bridge.shim import bridge_for
-
-    with Oracle(bridge_for(spark.range(1))) as opened:
-        yield opened
-
-
-def test_beside_catalyst(spark: SparkSession, oracle: Oracle) -> None:
-    session = spark.newSession()
-    generated.create_tables(session)
+def test_beside_catalyst(tables: SparkSession, oracle: Oracle) -> None:
     tallies = {NAME: Tally(NAME)}
     rules = {NAME: RULES[NAME]}
     for text in QUERIES:
-        compare(oracle, text, [oracle.finished(session.sql(text))], rules, tallies)
-    for name, states in passages(oracle, {text: session.sql(text) for text in CORRELATED}):
+        compare(oracle, text, [oracle.finished(tables.sql(text))], rules, tallies)
+    for name, states in passages(oracle, {text: tables.sql(text) for text in CORRELATED}):
         apart = [s for s in states if not any(e.flags & OUTER_REFERENCE for e in s.expressions)]
         assert apart  # Spark takes correlated subqueries apart before it runs the rule
         compare(oracle, name, apart, rules, tallies)
@@ -305,11 +293,9 @@ def test_beside_catalyst(spark: SparkSession, oracle: Oracle) -> None:
     assert tallies[NAME].fired_in_python > 30
 
 
-def test_rows_stay(spark: SparkSession) -> None:
+def test_rows_stay(tables: SparkSession) -> None:
     from pyjoinopt import rules
 
-    session = spark.newSession()
-    generated.create_tables(session)
     for text in (*QUERIES[:8:3], QUERIES[11], QUERIES[15], *CORRELATED[:5]):
-        df = session.sql(text)
+        df = tables.sql(text)
         assert sorted(rules.apply(df, NAME).collect(), key=repr) == sorted(df.collect(), key=repr), text

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
-
-import pytest
 
 from pyjoinopt.plan import make
 from pyjoinopt.plan.make import Fresh
 from pyjoinopt.plan.nodes import LogicalPlan, Project, show
 from pyjoinopt.rules.catalog import RULES
 from pyjoinopt.rules.push_projection_through_union import push_projection_through_union
-from tests.rules import generated
 from tests.rules.oracle import Oracle, Tally
 from tests.rules.states import compare, passages
 from tests.support.letters import Letters
@@ -103,34 +99,22 @@ CORRELATED = (
 )
 
 
-@pytest.fixture
-def oracle(spark: SparkSession) -> Iterator[Oracle]:
-    from pyjoinopt.bridge.shim import bridge_for
-
-    with Oracle(bridge_for(spark.range(1))) as opened:
-        yield opened
-
-
-def test_beside_catalyst(spark: SparkSession, oracle: Oracle) -> None:
-    session = spark.newSession()
-    generated.create_tables(session)
+def test_beside_catalyst(tables: SparkSession, oracle: Oracle) -> None:
     tallies = {NAME: Tally(NAME)}
     rules = {NAME: RULES[NAME]}
     for text in QUERIES:
-        compare(oracle, text, [oracle.finished(session.sql(text))], rules, tallies)
-    for name, states in passages(oracle, {text: session.sql(text) for text in (QUERIES[2], QUERIES[11])}):
+        compare(oracle, text, [oracle.finished(tables.sql(text))], rules, tallies)
+    for name, states in passages(oracle, {text: tables.sql(text) for text in (QUERIES[2], QUERIES[11])}):
         compare(oracle, name, states, rules, tallies)
     assert not tallies[NAME].different, "\n".join(tallies[NAME].different)
     assert tallies[NAME].fired_in_python > 8
 
 
-def test_rows_stay(spark: SparkSession) -> None:
+def test_rows_stay(tables: SparkSession) -> None:
     from pyjoinopt import rules
 
-    session = spark.newSession()
-    generated.create_tables(session)
     for text in (QUERIES[1], QUERIES[2], QUERIES[6], QUERIES[8], QUERIES[11]):
-        df = session.sql(text)
+        df = tables.sql(text)
         assert sorted(rules.apply(df, NAME).collect(), key=repr) == sorted(df.collect(), key=repr), text
-    correlated = session.sql(CORRELATED)
+    correlated = tables.sql(CORRELATED)
     assert rules.apply(correlated, NAME) is correlated

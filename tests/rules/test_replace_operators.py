@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from tests.rules.oracle import Canon, Oracle, Tally
 from tests.rules.states import compare, context_of
 from tests.support.compare import assert_same_rows
 from tests.support.letters import Letters
+from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,11 +42,6 @@ OPERATIONS = ("INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL")
 
 def operation(kind: str, left: LogicalPlan, right: LogicalPlan, every: bool = False) -> LogicalPlan:
     return LogicalPlan(kind, (left, right), left.output, info={"all": every})
-
-
-@pytest.fixture
-def w() -> Letters:
-    return Letters()
 
 
 def test_distinct_groups_by_all_columns(w: Letters) -> None:
@@ -284,12 +280,7 @@ TWICE = {
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    session = spark.newSession()
-    # Tiny tables: compiling a query takes longer than running it.
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session = session_for_tiny_tables(spark)
     rows = [(1, 1, "v1"), (1, 1, "v1"), (1, None, None), (None, 2, "v2"), (None, None, None), (None, None, None)]
     rows += [(2, 2, "v1"), (2, 2, None), (1, 2, ""), (3, 1, "v3"), (1, 2, "V1")]
     others = [(1, 1, "v1"), (None, None, None), (2, 2, "v2"), (1, None, "v1"), (None, 2, None), (4, 4, "v4")] * 2
@@ -297,14 +288,6 @@ def session(spark: SparkSession) -> SparkSession:
     session.createDataFrame(others[1:], "c int, d int, t string").createOrReplaceTempView("y")
     session.sql("SELECT * FROM VALUES (1), (2), (2), (5) AS v(k)").createOrReplaceTempView("n")
     return session
-
-
-@pytest.fixture
-def oracle(session: SparkSession) -> Iterator[Oracle]:
-    from pyjoinopt.bridge.shim import bridge_for
-
-    with Oracle(bridge_for(session.range(1))) as opened:
-        yield opened
 
 
 def frame(session: SparkSession, text: str) -> DataFrame:

@@ -8,19 +8,10 @@ import pytest
 
 import pyjoinopt
 from pyjoinopt.rules.catalog import RULES
-from tests.rules import generated
 from tests.support.compare import assert_same_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def tables(spark: SparkSession) -> SparkSession:
-    session = spark.newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    generated.create_tables(session)
-    return session
 
 
 #: For each rule a query that it changes.

@@ -1,13 +1,12 @@
 """Every rule of the catalogue beside Catalyst's own, on the plan states of the TPC queries and on generated plans.
 
-`pytest -s` prints the tables. Of the optimizer's states on the 121 queries the default run takes a sample;
-`--all-states` takes them all (some minutes).
+`pytest -s` prints the tables. Of the optimizer's states on the 121 queries two of each are drawn; `--all-states` takes
+them all (some minutes). The default run takes all of TPC-H, one query in four of TPC-DS, and 150 generated ones.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,17 +22,11 @@ if TYPE_CHECKING:
 
 #: Of the states of a TPC query, so many at most.
 SAMPLE = 2
-GENERATED = 500
 #: Of the generated queries, so many go through all of Spark's optimizer.
 PASSED = 10
-
-
-@pytest.fixture
-def oracle(spark: SparkSession) -> Iterator[Oracle]:
-    from pyjoinopt.bridge.shim import bridge_for
-
-    with Oracle(bridge_for(spark.range(1))) as opened:
-        yield opened
+BENCHMARKS = [
+    ("tpch", 1), ("tpcds", 4), pytest.param("tpcds", 1, marks=pytest.mark.slow),
+]  # fmt: skip
 
 
 def report(title: str, tallies: dict[str, Tally]) -> None:
@@ -44,10 +37,11 @@ def report(title: str, tallies: dict[str, Tally]) -> None:
         assert not different, f"{len(different)} of {tally.plans} plans differ in {tally.rule}:\n{different[0]}"
 
 
-@pytest.mark.parametrize("benchmark", ["tpch", "tpcds"])
-def test_states_of_the_tpc_queries(request: pytest.FixtureRequest, oracle: Oracle, benchmark: str) -> None:
+@pytest.mark.parametrize(("benchmark", "step"), BENCHMARKS)
+def test_states_of_the_tpc_queries(request: pytest.FixtureRequest, oracle: Oracle, benchmark: str, step: int) -> None:
     session = request.getfixturevalue(benchmark)
-    frames = {f"{benchmark} {n}": session.sql(text) for n, text in tpc.spark_queries(benchmark).items()}
+    texts = list(tpc.spark_queries(benchmark).items())[::step]
+    frames = {f"{benchmark} {n}": session.sql(text) for n, text in texts}
     tallies = {name: Tally(name) for name in RULES}
     everything = request.config.getoption("--all-states")
     for name, states in passages(oracle, frames):
@@ -58,12 +52,11 @@ def test_states_of_the_tpc_queries(request: pytest.FixtureRequest, oracle: Oracl
         assert tallies[rule].fired_in_python > 5
 
 
-def test_generated_plans(spark: SparkSession, oracle: Oracle) -> None:
-    session = spark.newSession()
-    generated.create_tables(session)
+@pytest.mark.parametrize("count", [150, pytest.param(500, marks=pytest.mark.slow)])
+def test_generated_plans(tables: SparkSession, oracle: Oracle, count: int) -> None:
     tallies = {name: Tally(name) for name in RULES}
-    for number, text in enumerate(generated.queries(GENERATED)):
-        df = session.sql(text)
+    for number, text in enumerate(generated.queries(count)):
+        df = tables.sql(text)
         # Spark takes correlated predicates out of subqueries before it comes to most of the rules.
         start = oracle.applied(oracle.finished(df), ["PullupCorrelatedPredicates"], once=True)
         compare(oracle, text, [start], RULES, tallies)
@@ -71,6 +64,6 @@ def test_generated_plans(spark: SparkSession, oracle: Oracle) -> None:
             for name, states in passages(oracle, {text: df}):
                 compare(oracle, name, states, RULES, tallies)
         oracle.release()
-    report(f"{GENERATED} generated queries", tallies)
+    report(f"{count} generated queries", tallies)
     idle = [t.rule for t in tallies.values() if not t.fired_in_python and t.rule != "CostBasedJoinReorder"]
     assert not idle, f"the generator gives no work to {idle}"

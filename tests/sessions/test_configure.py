@@ -66,6 +66,7 @@ def run(tmp_path: Path, script: str, **environment: str) -> tuple[dict[str, Any]
     return json.loads(told[0].removeprefix("ANSWER")), done.stderr
 
 
+@pytest.mark.slow
 def test_configured_stopped_and_configured_again_in_one_process(tmp_path: Path) -> None:
     """Three applications one after the other in one JVM; workers end with theirs, threads too."""
     answer, _ = run(

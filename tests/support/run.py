@@ -1,4 +1,4 @@
-"""Running two frames side by side: planning is single-threaded, so two threads use a small machine better than one."""
+"""Sessions for tiny tables, and running two frames side by side."""
 
 from __future__ import annotations
 
@@ -6,11 +6,28 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+
+#: Over tiny tables, interpreting an expression takes less time than compiling it; the TPC tests compile theirs.
+TINY = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+def session_for_tiny_tables(spark: SparkSession) -> SparkSession:
+    """A session of its own, of the same application, in which a small query costs little."""
+    session = spark.newSession()
+    for key, value in TINY.items():
+        session.conf.set(key, value)
+    return session
 
 
 def collect_both(first: DataFrame, second: DataFrame) -> tuple[list[Row], list[Row]]:
-    """The rows of both frames, collected at the same time.
+    """The rows of both frames, collected at the same time: planning is single-threaded, a machine mostly is not.
 
     Raises:
         Exception: whatever the first of them raises.

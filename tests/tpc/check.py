@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-import pyjoinopt
+import pyjoinopt  # noqa: F401 (attaches the methods)
 from tests.support import tpc
 from tests.support.compare import assert_same_rows, assert_same_schema
 from tests.support.run import collect_both
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Sums in another order, and averages of decimals that are rounded elsewhere.
 NEARLY = 1e-6
@@ -53,9 +53,15 @@ def check_query(spark: SparkSession, benchmark: str, number: int, text: str) -> 
     assert_same_rows(rows, fast_rows, label=("plain Spark", "optimised"))
     third = _duckdb(benchmark).execute(tpc.duckdb_queries(benchmark)[number]).fetchall()
     assert_same_rows(third, rows, loose=True, relative=NEARLY, absolute=NEARLY, label=("DuckDB", "plain Spark"))
+    check_plan(plain, benchmark, number)
 
+
+def check_plan(plain: DataFrame, benchmark: str, number: int) -> None:
+    """Optimise one query and compare its schema and what was found and changed; nothing of it is run."""
     # With samples that are waited for, so that the counts do not depend on how busy the machine is.
-    report = pyjoinopt.join_report(plain, strict=True, statistics="full")
+    fast = plain.optimize_joins(strict=True, statistics="full")
+    assert_same_schema(plain, fast)
+    report = fast._pyjoinopt_report
     counts = {
         "groups": len(report.groups),
         "changed": sum(group.changed for group in report.groups),

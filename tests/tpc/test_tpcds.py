@@ -1,4 +1,7 @@
-"""All 99 queries of TPC-DS over real generated data: same rows, same schema, joins really looked at."""
+"""All 99 queries of TPC-DS over real generated data: same rows, same schema, joins really looked at.
+
+The default run optimises each of them and runs every third; the others are run among the slow tests.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.tpc.check import RECORDING, check_query, expected, queries, totals
+from tests.tpc.check import RECORDING, check_plan, check_query, expected, queries, totals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUERIES = queries("tpcds")
+QUERIES = dict(queries("tpcds"))
+RUN = [number for number in QUERIES if number % 3 == 0]
+RUN_TOO = [pytest.param(number, marks=pytest.mark.slow) for number in QUERIES if number not in RUN]
 
 
-@pytest.mark.parametrize(("number", "text"), QUERIES, ids=[f"q{number:02}" for number, _ in QUERIES])
-def test_query(number: int, text: str, tpcds: SparkSession) -> None:
-    check_query(tpcds, "tpcds", number, text)
+@pytest.mark.parametrize("number", RUN + RUN_TOO)
+def test_query(number: int, tpcds: SparkSession) -> None:
+    check_query(tpcds, "tpcds", number, QUERIES[number])
+
+
+@pytest.mark.parametrize("number", sorted(QUERIES.keys() - RUN))
+def test_plan(number: int, tpcds: SparkSession) -> None:
+    check_plan(tpcds.sql(QUERIES[number]), "tpcds", number)
 
 
 @pytest.mark.skipif(RECORDING, reason="the table is being written")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,14 +34,6 @@ def stars(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     scaled_catalog.create(session, "stars_tpcds", 1000)
     return session
-
-
-@pytest.fixture
-def oracle(spark: SparkSession) -> Iterator[Oracle]:
-    from pyjoinopt.bridge.shim import bridge_for
-
-    with Oracle(bridge_for(spark.range(1))) as opened:
-        yield opened
 
 
 NORMAL = ["EliminateOuterJoin", "PushDownPredicates"]

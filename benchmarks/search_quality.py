@@ -1,0 +1,54 @@
+"""How much dearer than the best order those are that the quicker searches end with, where the best can be known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from benchmarks.graphs import make
+from pyjoinopt.cost import CostModel
+from pyjoinopt.joins.canonical import canonical_order
+from pyjoinopt.joins.exact import exact
+from pyjoinopt.joins.greedy import greedy, lone_parts, polish
+from pyjoinopt.joins.linear import linearized
+from pyjoinopt.joins.search import BUDGET, cost_of
+from pyjoinopt.statistics.graph import GraphEstimates
+
+#: Pairs that the search for the optimum may compare.
+MOST = 1_000_000
+SIZES = {
+    "chain": (10, 20, 40), "cycle": (10, 20, 40), "star": (8, 12, 14), "snowflake": (10, 16), "clique": (8, 10, 12),
+    "grid": (9, 16), "random": (10, 14, 18),
+}  # fmt: skip
+#: Halves of intervals; more than any of these graphs has.
+HALVES = 1_000_000
+
+
+def ratios(shape: str, n: int, cost: CostModel, seed: int) -> tuple[float, float, float] | None:
+    """Cost over the optimum: greedy, greedy with exact sub-trees, linearized; None if the optimum is out of reach."""
+    graph, statistics = make(shape, n, seed)
+    estimates = GraphEstimates(graph, statistics)
+    canonical = canonical_order(graph, estimates)
+    best = exact(graph, estimates, cost, MOST)
+    rough = greedy(graph, estimates, lone_parts(canonical))
+    if best is None or rough is None or best.cost <= 0:
+        return None
+    polished, _ = polish(graph, estimates, cost, rough, BUDGET, canonical)
+    lined, _ = linearized(graph, estimates, cost, polished, canonical, HALVES)
+    one, two, three = (cost_of(tree, estimates, cost) / best.cost for tree in (rough, polished, lined))
+    return one, two, three
+
+
+def print_quality(shapes: Iterable[str], cost: CostModel, graphs: int) -> None:
+    """Print geometric mean, worst, and the share within one per cent of the optimum, of each search."""
+    searches = ("greedy", "with exact sub-trees", "linearized")
+    print(f"{'shape':<10}{'n':>4}{'graphs':>8}" + "".join(f"{name:>28}" for name in searches))
+    print(" " * 22 + f"{'mean':>12}{'worst':>10}{'best':>6}" * 3)
+    for shape in shapes:
+        for n in SIZES[shape]:
+            found = [r for seed in range(graphs) if (r := ratios(shape, n, cost, seed)) is not None]
+            line = f"{shape:<10}{n:>4}{len(found):>8}"
+            for own in zip(*found):
+                mean = math.exp(sum(map(math.log, own)) / len(own))
+                line += f"{mean:>12.3f}{max(own):>10.2f}{sum(ratio < 1.01 for ratio in own) / len(own):>6.0%}"
+            print(line, flush=True)
