@@ -29,6 +29,7 @@ _COLOURS = {
     "edge": (("stroke", "main"),), "ring": (("stroke", "mark"),), "bar": (("fill", "main"),),
     "badge": (("fill", "page"), ("stroke", "line")),
 }  # fmt: skip
+_WORDS = str.maketrans({"⟕": "LEFT", "⟖": "RIGHT", "⟗": "FULL", "⋉": "SEMI", "▷": "ANTI"})
 _FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 
@@ -58,7 +59,7 @@ def document(width: float, height: float, title: str, words: str, parts: list[st
         f'<svg xmlns="http://www.w3.org/2000/svg" class="pjo" role="img" aria-label="{escape(title)}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
         f'font-family="{_FONT}" font-size="11">'
-        f"<title>{escape(title)}</title><desc>{escape(words)}</desc><style>{_STYLE}</style>"
+        f"<title>{escape(title)}</title><desc>{escape(worded(words))}</desc><style>{_STYLE}</style>"
         f'<rect {look("page")} width="{width:.0f}" height="{height:.0f}" rx="6"/>{"".join(parts)}</svg>'
     )
 
@@ -66,6 +67,15 @@ def document(width: float, height: float, title: str, words: str, parts: list[st
 def text(x: float, y: float, content: str, name: str = "ink", more: str = "") -> str:
     """One line of text; `content` is escaped."""
     return f'<text {look(name)} x="{x:.1f}" y="{y:.1f}"{more}>{escape(content)}</text>'
+
+
+def worded(content: str) -> str:
+    """Signs of outer, semi and anti joins as words: common fonts do not have the signs.
+
+    >>> worded("a ⟕ b ⋈ c")
+    'a LEFT b ⋈ c'
+    """
+    return content.translate(_WORDS)
 
 
 def cut(content: str, most: int = LABEL) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from pyjoinopt.report.drawing import CHARACTER, LINE, MARGIN, cut, document, look, text
+from pyjoinopt.report.drawing import CHARACTER, LINE, MARGIN, cut, document, look, text, worded
 from pyjoinopt.report.parts import EdgeReport, GroupReport
 from pyjoinopt.report.quantity import quantity
 from pyjoinopt.report.text import described
@@ -69,7 +69,7 @@ def _named(name: str, rows: float) -> str:
 
 def _listed(e: _Drawn) -> str:
     kind = "follows from others: " if e.edge.implied else ""
-    return cut(f"{e.number:>3} {kind}{described(e.edge)}", _LISTED)
+    return cut(f"{e.number} {kind}{worded(described(e.edge))}", _LISTED)
 
 
 def _needed(edge: EdgeReport) -> set[str]:
@@ -104,7 +104,7 @@ def _edge(e: _Drawn, x: float, top: float, names: list[str]) -> list[str]:
     first, last = y(e.rows[0]), y(e.rows[-1])
     dashes = ' stroke-dasharray="3 3"' if e.edge.implied else ""
     parts = [
-        f"<g><title>{escape(described(e.edge))}</title>",
+        f"<g><title>{escape(worded(described(e.edge)))}</title>",
         f'<path {look("edge")} stroke-width="1.6" fill="none"{dashes} d="M{x:.1f} {first:.1f}V{last:.1f}"/>',
     ]
     for row in e.rows:

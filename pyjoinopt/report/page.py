@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from pyjoinopt.report.drawing import worded
 from pyjoinopt.report.graph_svg import graph_svg
 from pyjoinopt.report.outline import same_joins
 from pyjoinopt.report.parts import GroupReport, JoinEstimate, side_name
@@ -88,7 +89,7 @@ def _joins(group: GroupReport, joins: Sequence[JoinEstimate], title: str) -> str
     rows = []
     for i, j in enumerate(joins):
         share = group.share(j)
-        sides = f" {j.sign} ".join(side_name(side, n, group.relations) for side in (j.left, j.right))
+        sides = f" {worded(j.sign)} ".join(side_name(side, n, group.relations) for side in (j.left, j.right))
         rows.append((
             ("★ " if group.changed and not old[i] else "") + f"#{i + 1} {sides}", f"~{quantity(j.rows)}",
             _bound(j.bound), "" if share is None else percent(share), " AND ".join(j.predicates) or "(cross product)",
@@ -111,7 +112,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> st
         kept = ";white-space:nowrap" if len(content) <= _SHORT else ""
         return f"<td style='{_CELL}{kept}'>{escape(content)}</td>"
 
-    top = "".join(f"<th scope='col' style='{_CELL}'>{escape(head[i])}</th>" for i in used)
+    top = "".join(f"<th scope='col' style='{_CELL};white-space:nowrap'>{escape(head[i])}</th>" for i in used)
     body = "".join(f"<tr>{''.join(cell(row[i]) for i in used)}</tr>" for row in rows)
     caption = f"<caption style='text-align:left;font-weight:bold'>{escape(title)}</caption>"
     return f"<table style='{_TABLE}'>{caption}<tr>{top}</tr>{body}</table>"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyjoinopt.report.outline import outline_of
-from pyjoinopt.report.quantity import quantity
+from pyjoinopt.report.quantity import quantity, times
 from pyjoinopt.report.terminal import Box, pad
 
 #: An estimate that is wrong by this factor or more is flagged.
@@ -103,7 +103,7 @@ class RunReport:
             flag = "!" if operator.misestimated else " "
             text = f"{flag} {line.prefix(ascii_only)}{operator.name} {operator.detail}".rstrip()
             text += f" ({operator.note})" if operator.note else ""
-            wrong = "" if q is None or q < 1.05 else f"{q:.1f}x" if q < 1000 else f"{quantity(q)}x"
+            wrong = "" if q is None or q < 1.05 else times(q)
             box.line(
                 f"{pad(box.text(text), room)} {_figure(operator.rows):>8}{_figure(operator.estimated):>9}{wrong:>9}"
                 f"{_figure(operator.milliseconds):>8}"
@@ -120,12 +120,14 @@ class RunReport:
             return "No estimate to compare with: none of these operators belongs to a join group."
         misled = self.misled()
         if misled is None or misled[1] < MISESTIMATED:
-            return f"! {flagged} of {judged} estimates are wrong by {MISESTIMATED:.0f}x and more; no single one misled."
+            told = "none misled by itself" if flagged else "none misled"
+            return f"{flagged} of {judged} estimates are wrong by {MISESTIMATED:.0f}x and more (!); {told}."
         operator, own = misled
         expected, found = quantity(operator.estimated or 0.0), quantity(operator.rows or 0.0)
         return (
-            f"! {flagged} of {judged} estimates are wrong by {MISESTIMATED:.0f}x and more. What misled most: "
-            f"{' ⋈ '.join(operator.relations)}, {expected} rows expected, {found} found; {own:.0f}x of that is its own."
+            f"{flagged} of {judged} estimates are wrong by {MISESTIMATED:.0f}x and more (!). "
+            f"What misled most: {' ⋈ '.join(operator.relations)}, {expected} rows expected, {found} found; "
+            f"{times(own)} of that is its own."
         )
 
 

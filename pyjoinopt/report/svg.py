@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from pyjoinopt.report.drawing import CHARACTER, GAP, LINE, MARGIN, STEP, cut, document, look, text
+from pyjoinopt.report.drawing import CHARACTER, GAP, LINE, MARGIN, STEP, cut, document, look, text, worded
 from pyjoinopt.report.outline import BRANCH, ROOT, Line, outline, same_joins
 from pyjoinopt.report.parts import GroupReport, JoinEstimate
 from pyjoinopt.report.quantity import percent, quantity
@@ -118,10 +118,10 @@ def _column(group: GroupReport, which: str) -> _Column:
         else:
             join = joins[line.node - n]
             share = group.share(join)
-            labels.append(cut(f"{join.sign} {' AND '.join(join.predicates) or '(cross product)'}"))
+            labels.append(cut(f"{worded(join.sign)} {' AND '.join(join.predicates) or '(cross product)'}"))
             parts = [operator_of(join, group), f"{percent(share)} of cost" if share is not None else ""]
-            below.append(cut(" · ".join(filter(None, [*parts, "hinted" if join.hint else ""])), 52))
-            told.append(told_of(join, group))
+            below.append(cut(" · ".join(filter(None, [*parts, "hinted" if join.hint else ""])), 60))
+            told.append(worded(told_of(join, group)))
             rows.append(join.rows)
             stars.append(group.changed and not old[line.node - n])
     return column

@@ -16,7 +16,7 @@ import textwrap
 
 from pyjoinopt.report.outline import same_joins
 from pyjoinopt.report.parts import EdgeReport, GroupReport, JoinEstimate, side_name
-from pyjoinopt.report.quantity import percent, quantity
+from pyjoinopt.report.quantity import percent, quantity, times
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.report.run import compared
 from pyjoinopt.report.terminal import LEAST, Box, pad, plain
@@ -69,7 +69,8 @@ def headline(report: JoinReport) -> str:
         done.append(f"{_count(len(report.hints), 'hint')} given")
     if not done:
         done.append("nothing changed")
-    return f"Joins: {', '.join(done)}, planned in {report.seconds * 1000:.0f} ms"
+    only = " would be" if report.strategy == "none" and (reordered or report.eliminated_outer_joins) else ""
+    return f"Joins{only}: {', '.join(done)}, planned in {report.seconds * 1000:.0f} ms"
 
 
 def title_of(number: int, group: GroupReport) -> str:
@@ -78,7 +79,7 @@ def title_of(number: int, group: GroupReport) -> str:
     if group.changed:
         title += f" -> {quantity(group.cost_after)}"
         if group.cost_after > 0:
-            title += f" ({group.cost_before / group.cost_after:.1f}x cheaper)"
+            title += f" ({times(group.cost_before / group.cost_after)} cheaper)"
     else:
         title += ", kept as written: no cheaper order"
     return f"{title}, {group.strategy} search, {_count(group.pairs, 'pair')}"
@@ -135,7 +136,7 @@ def _group(number: int, group: GroupReport, width: int, ascii_only: bool) -> str
         if join.hint:
             box.line(f"     hint {join.hint}")
     if any(edge.sides or set(edge.required) - set(edge.relations) for edge in group.edges):
-        box.rule("join graph: what predicates tie, and what outer, semi and anti joins wait for")
+        box.rule("join graph: what each predicate ties and waits for")
         for edge in group.edges:
             if not edge.implied:
                 box.wrapped(described(edge), "  ", 3)

@@ -110,4 +110,4 @@ def test_the_estimate_that_misled_most() -> None:
     )
     worst = RunReport("as written", 1.0, 0.1, operators).misled()
     assert worst is not None and worst[0].detail == "b" and worst[1] == pytest.approx(40)
-    assert "What misled most: b, 100 rows expected, 4.00k found; 40x" in RunReport("x", 1.0, 0.1, operators).to_text()
+    assert "What misled most: b, 100 rows expected, 4.00k found; 40.0x" in RunReport("x", 1.0, 0.1, operators).to_text()
