@@ -9,7 +9,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from pyjoinopt._version import __version__  # noqa: E402
+from pyjoinopt._version import __version__
 
 project = "pyjoinopt"
 version = release = __version__

@@ -66,7 +66,7 @@ def main() -> int:
         outer = record("outer_joins_kept").to_graph_svg()
         shoot(chromium, page_of(outer), (860, 300), theme, f"join_graph_{theme}")
         run = record("tpch_05_run")
-        shoot(chromium, render_page(run), (1280, 1700), theme, f"run_{theme}")
+        shoot(chromium, render_page(run), (1280, 1250), theme, f"run_{theme}")
     return 0
 
 

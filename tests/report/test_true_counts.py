@@ -7,6 +7,7 @@ joined, the join of just these relations is counted by a query of its own.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -129,7 +130,7 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("adaptive", ["false", pytest.param("true", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("text", EMPTY.values(), ids=EMPTY)
 def test_what_is_empty_is_counted_as_empty_or_not_at_all(tpch: SparkSession, text: str, adaptive: str) -> None:
     """Adaptive execution takes out what can give no row; what was not run is not told."""
@@ -151,9 +152,16 @@ def test_a_stage_that_is_used_again_counts_its_rows(tpch: SparkSession) -> None:
     assert rows[0] == rows[1], "a second run may take over finished stages, their counts too"
 
 
-@pytest.mark.parametrize("adaptive", ["true", "false"])
-@pytest.mark.parametrize("numbers", [(5, 7), pytest.param(tuple(range(1, 23)), marks=pytest.mark.slow)])
-def test_operators_are_as_foreseen(tpch: SparkSession, numbers: tuple[int, ...], adaptive: str) -> None:
+@pytest.mark.parametrize(
+    ("numbers", "adaptive"),
+    [
+        ((5, 7), "false"),
+        pytest.param(range(1, 23), "false", marks=pytest.mark.slow),
+        pytest.param(range(1, 23), "true", marks=pytest.mark.slow),
+    ],
+    ids=["some", "all", "all, adaptive"],
+)
+def test_operators_are_as_foreseen(tpch: SparkSession, numbers: Sequence[int], adaptive: str) -> None:
     """With adaptive execution Spark may go over to broadcasting where a side turned out small; never the other way."""
     spark = session(tpch, adaptive, "20000")
     right = wrong = 0
