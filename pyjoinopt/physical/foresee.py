@@ -8,6 +8,7 @@ cost-based estimates switched on, sizes are others than those mirrored here, and
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,8 @@ from pyjoinopt.plan.nodes import NO_HINT, Join, LogicalPlan
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.report.record import JoinEstimate, JoinReport
 from pyjoinopt.statistics.fingerprint import leaves_of
+
+_log = logging.getLogger("pyjoinopt")
 
 #: Leaves below a join, as a set of their numbers -> the join, what Spark will run it with, leaves below its left side.
 _Foreseen = dict[int, tuple[Join, JoinOperator, int]]
@@ -40,6 +43,16 @@ def foresee(
     orders, report._ordered = report._ordered, []
     if not orders or str(conf.get("spark.sql.cbo.enabled", "false")).lower() == "true":
         return
+    try:
+        _complete(report, orders, before, after, conf, spark)
+    except Exception as error:  # a forecast that fails is no reason to lose the order
+        _log.warning("how Spark will run the joins cannot be foreseen: %s", error, exc_info=error)
+
+
+def _complete(
+    report: JoinReport, orders: Sequence[Sequence[LogicalPlan]], before: LogicalPlan, after: LogicalPlan,
+    conf: Mapping[str, str], spark: str,
+) -> None:  # fmt: skip
     number: dict[int, int] = {}
     version = _version(spark)
     finished = _joins(after, conf, version, number)
