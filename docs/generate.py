@@ -16,6 +16,7 @@ import argparse
 import ast
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -76,6 +77,7 @@ def _cell(about: str) -> str:
 _WIDE, _HIGH, _APART, _FLOOR, _EDGE = 118, 30, 14, 74, 20
 
 
+@cache
 def rooms() -> dict[str, set[str]]:
     """Room -> rooms that it imports; a module at the top level is a room of its own."""
     found: dict[str, set[str]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,7 @@ PAGES = sorted(DOCS.glob("*.md"))
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
+@cache
 def loaded(name: str) -> ModuleType:
     """A script of the documentation as a module."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")

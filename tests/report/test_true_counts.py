@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.subplans import Group, as_plan, groups_of, is_correlated, normal_plans
 from benchmarks.truth import as_frame
-from pyjoinopt import observe
+from pyjoinopt import api, observe
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.joins.graph import JoinGraph
@@ -86,8 +86,8 @@ class Truth:
 def check(spark: SparkSession, number: int, text: str, truth: Truth, seen: Counter[str]) -> int:
     """Run a query both ways and hold every count against the truth; returns how many were."""
     df = spark.sql(text)
-    fast = df.optimize_joins(strict=True)
-    shim, watches, checked = bridge_for(df), fast._pyjoinopt_report._watches, 0
+    fast, report = api._run(df, {"strict": True}, watch_pairs=True)
+    shim, watches, checked = bridge_for(df), report._watches, 0
     for frame in (df, fast):
         operators: list[dict[str, Any]] = observe.told_of_run(shim, frame)["operators"]
         seen.update(operator["c"] for operator in operators)
