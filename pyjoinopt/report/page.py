@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from pyjoinopt.report.drawing import worded
+from pyjoinopt.report.drawing import cut, worded
 from pyjoinopt.report.graph_svg import graph_svg
-from pyjoinopt.report.outline import same_joins
+from pyjoinopt.report.outline import outline_of, same_joins
 from pyjoinopt.report.parts import GroupReport, JoinEstimate, side_name
 from pyjoinopt.report.quantity import percent, quantity
 from pyjoinopt.report.record import JoinReport
-from pyjoinopt.report.run import compared
+from pyjoinopt.report.run import RunReport, compared
 from pyjoinopt.report.svg import AFTER, BEFORE, group_svg
 from pyjoinopt.report.text import headline, operator_of, title_of
 
 _TABLE = "border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums"
 _CELL = "padding:.15em .8em .15em 0;text-align:left;vertical-align:top"
+#: Characters of an operator at most; the rest is told where the pointer rests.
+_OPERATOR = 90
 #: Texts of no more characters than this are not broken.
 _SHORT = 34
 _WIDE = "overflow-x:auto;max-width:100%"
@@ -30,7 +32,7 @@ def render_html(report: JoinReport) -> str:
     for number, group in enumerate(report.groups, 1):
         parts.append(_group(number, group))
     for run in report.runs:
-        parts.append(f"<pre style='{_WIDE};line-height:1.25'>{escape(run.to_text())}</pre>")
+        parts.append(_run(run))
     if len(report.runs) == 2:
         parts.append(f"<p>{escape(compared(report.runs))}</p>")
     parts.append(_list("Outer joins eliminated", report.eliminated_outer_joins))
@@ -80,6 +82,26 @@ def _group(number: int, group: GroupReport) -> str:
         f"<div style='display:flex;flex-wrap:wrap;gap:8px'>{pictures}</div>{note}"
         f"<div style='{_WIDE}'>{joins}{relations}</div>{graph}</details>"
     )
+
+
+def _run(run: RunReport) -> str:
+    """The operators of a run as a table, indented as the tree that they are."""
+    kept, number = f"{_CELL};white-space:pre", f"{_CELL};text-align:right"
+    head = "".join(
+        f"<th scope='col' style='{_CELL if i == 0 else number}'>{title}</th>"
+        for i, title in enumerate(("operator", "rows", "expected", "wrong by", "ms"))
+    )
+    rows = []
+    for line in outline_of([operator.children for operator in run.operators]):
+        operator = run.operators[line.node]
+        weight, flag = (";font-weight:bold", "!") if operator.misestimated else ("", " ")
+        text = escape(cut(f"{flag} {line.prefix()}{operator.told}", _OPERATOR))
+        figures = "".join(f"<td style='{number}'>{figure}</td>" for figure in operator.figures())
+        told = f"<td style='{kept};font-family:monospace' title='{escape(operator.told)}'>{text}</td>"
+        rows.append(f"<tr style='line-height:1.1{weight}'>{told}{figures}</tr>")
+    caption = f"<caption style='text-align:left;font-weight:bold'>{escape(run.title)}</caption>"
+    table = f"<table style='{_TABLE}'>{caption}<tr>{head}</tr>{''.join(rows)}</table>"
+    return f"<div style='{_WIDE}'>{table}</div><p>{escape(run.verdict())}</p>"
 
 
 def _joins(group: GroupReport, joins: Sequence[JoinEstimate], title: str) -> str:

@@ -58,6 +58,18 @@ class OperatorReport:
         return self.q_error is not None and self.q_error >= MISESTIMATED
 
 
+    @property
+    def told(self) -> str:
+        """Name, detail and note in one line."""
+        return f"{self.name} {self.detail}".rstrip() + (f" ({self.note})" if self.note else "")
+
+    def figures(self) -> tuple[str, str, str, str]:
+        """Rows, rows expected, by how much that was wrong, and milliseconds; empty where nothing is known."""
+        q = self.q_error
+        wrong = "" if q is None or q < 1.05 else times(q)
+        return _figure(self.rows), _figure(self.estimated), wrong, _figure(self.milliseconds)
+
+
 @dataclass(frozen=True)
 class RunReport:
     """One run of a query.
@@ -73,6 +85,11 @@ class RunReport:
     seconds: float
     planning: float
     operators: tuple[OperatorReport, ...]
+
+    @property
+    def title(self) -> str:
+        """One line on the whole run."""
+        return f"Run {self.which}: {self.seconds:.2f} s, of which {self.planning:.2f} s planning"
 
     def misled(self) -> tuple[OperatorReport, float] | None:
         """The operator whose estimate misled most, and the factor by which it is wrong beyond what its inputs are.
@@ -93,21 +110,16 @@ class RunReport:
 
     def to_text(self, width: int = 110, ascii_only: bool = False) -> str:
         """The operators as a tree, with rows found and expected; `!` marks an estimate wrong by ten times and more."""
-        box = Box(f"Run {self.which}: {self.seconds:.2f} s, of which {self.planning:.2f} s planning", width, ascii_only)
+        box = Box(self.title, width, ascii_only)
         figures = f"{'rows':>8}{'expected':>9}{'wrong by':>9}{'ms':>8}"
         room = box.inside - len(figures) - 1
         box.line(f"{'':<{room}} {figures}")
         for line in outline_of([operator.children for operator in self.operators]):
             operator = self.operators[line.node]
-            q = operator.q_error
             flag = "!" if operator.misestimated else " "
-            text = f"{flag} {line.prefix(ascii_only)}{operator.name} {operator.detail}".rstrip()
-            text += f" ({operator.note})" if operator.note else ""
-            wrong = "" if q is None or q < 1.05 else times(q)
-            box.line(
-                f"{pad(box.text(text), room)} {_figure(operator.rows):>8}{_figure(operator.estimated):>9}{wrong:>9}"
-                f"{_figure(operator.milliseconds):>8}"
-            )
+            rows, estimated, wrong, milliseconds = operator.figures()
+            text = pad(box.text(f"{flag} {line.prefix(ascii_only)}{operator.told}"), room)
+            box.line(f"{text} {rows:>8}{estimated:>9}{wrong:>9}{milliseconds:>8}")
         box.rule()
         box.wrapped(self.verdict(), "  ")
         return box.to_text()
