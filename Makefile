@@ -28,7 +28,7 @@ define install
 	@touch $(1)/.ready
 endef
 
-.PHONY: help demo test test-slow lint check fuzz bench test-versions dist shim clean setup
+.PHONY: help demo docs test test-slow lint check fuzz bench test-versions dist shim clean setup
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,15 @@ fuzz: shim  ## N random queries against plain Spark and DuckDB
 bench: shim  ## every benchmark in benchmarks/
 	@$(call with_spark,$(VENV)) for file in benchmarks/[a-z]*.py; do echo "== $$file"; \
 	  $(PY) -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+docs: .venv-docs/.ready  ## the documentation as a static site in site/
+	@.venv-docs/bin/python docs/generate.py
+	@.venv-docs/bin/python -m sphinx -W --keep-going -q -b html docs site && echo "The site is in site/index.html."
+
+.venv-docs/.ready: $(METADATA)
+	@test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install -qq --disable-pip-version-check -e '.[docs]'
+	@touch $@
 
 setup: shim  ## only the set-up: the virtual environment and the jar
 
@@ -83,7 +92,7 @@ dist: shim .venv-spark35/.ready  ## sdist and wheel in dist/, with the jars for 
 	@$(PY) -m build
 
 clean:  ## remove what was built and generated, and the virtual environments
-	rm -rf $(VENV) .venv-spark40 .venv-spark35 build dist *.egg-info pyjoinopt/jars data \
+	rm -rf $(VENV) .venv-docs .venv-spark40 .venv-spark35 build dist site *.egg-info pyjoinopt/jars data \
 	  .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

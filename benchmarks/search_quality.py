@@ -11,7 +11,8 @@ from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.exact import exact
 from pyjoinopt.joins.greedy import greedy, lone_parts, polish
 from pyjoinopt.joins.linear import linearized
-from pyjoinopt.joins.search import BUDGET, cost_of
+from pyjoinopt.joins.price import cost_of
+from pyjoinopt.joins.search import BUDGET
 from pyjoinopt.statistics.graph import GraphEstimates
 
 #: Pairs that the search for the optimum may compare.
@@ -35,7 +36,7 @@ def ratios(shape: str, n: int, cost: CostModel, seed: int) -> tuple[float, float
         return None
     polished, _ = polish(graph, estimates, cost, rough, BUDGET, canonical)
     lined, _ = linearized(graph, estimates, cost, polished, canonical, HALVES)
-    one, two, three = (cost_of(tree, estimates, cost) / best.cost for tree in (rough, polished, lined))
+    one, two, three = (cost_of(tree, estimates, cost, graph) / best.cost for tree in (rough, polished, lined))
     return one, two, three
 
 

@@ -79,7 +79,9 @@ def join_report(df: DataFrame, **options: Any) -> JoinReport:
     return _run(df, options)[1]
 
 
-def explain_joins(df: DataFrame, mode: str = "text", analyze: bool | str = False, **options: Any) -> None:
+def explain_joins(
+    df: DataFrame, mode: str = "text", analyze: bool | str = False, ascii_only: bool | None = None, **options: Any
+) -> None:
     """Print what `optimize_joins(df, **options)` would do, as `df.explain()` prints the plan.
 
     Args:
@@ -89,6 +91,7 @@ def explain_joins(df: DataFrame, mode: str = "text", analyze: bool | str = False
         analyze: True runs the query, as written and optimised, and puts the rows that every operator gave, and the time
             that Spark measured for it, beside what was expected; "before" or "after" runs only one of them. No row is
             kept. With `strategy="none"` it shows the query as it is.
+        ascii_only: whether text and tree keep to ASCII; by default if the output's encoding knows no more.
         **options: as of `optimize_joins`.
 
     Raises:
@@ -104,15 +107,16 @@ def explain_joins(df: DataFrame, mode: str = "text", analyze: bool | str = False
         raise ValueError(f"mode is {mode!r}, but must be one of {', '.join(map(repr, MODES))}{hint}")
     if analyze not in (True, False, "before", "after"):
         raise ValueError(f"analyze is {analyze!r}, but must be True, False, 'before' or 'after'")
-    optimised, report = _run(df, options)
+    optimised, report = _run(df, options, watch_pairs=bool(analyze))
     if analyze:
         observe.analyze(report, df, optimised, analyze)
     if mode == "html" and _show(report):
         return
-    if mode == "tree":
+    if mode in ("text", "tree"):
         width = shutil.get_terminal_size((110, 24)).columns
-        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        print(report.to_tree(width, ascii_only="utf" not in encoding.lower()))
+        if ascii_only is None:
+            ascii_only = "utf" not in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+        print((report.to_text if mode == "text" else report.to_tree)(width, ascii_only))
     elif mode == "json":
         print(report.to_json(indent=2))
     else:
@@ -131,7 +135,7 @@ def _show(report: JoinReport) -> bool:
     return True
 
 
-def _run(df: Any, keywords: dict[str, Any]) -> tuple[Any, JoinReport]:
+def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[Any, JoinReport]:
     started = perf_counter()
     strict = bool(check_keywords(keywords).get("strict", False))
     report = JoinReport()
@@ -144,7 +148,7 @@ def _run(df: Any, keywords: dict[str, Any]) -> tuple[Any, JoinReport]:
             if options.feedback:
                 observe.learn(shim)
             watches: list[Watch] = []
-            plan = optimizer.optimize(gateway.export, gateway, options, report, watches)
+            plan = optimizer.optimize(gateway.export, gateway, options, report, watches, watch_pairs=watch_pairs)
             if plan is not gateway.export.root:
                 result = type(df)(gateway.rebuild(plan), df.sparkSession)
                 report.changed = True

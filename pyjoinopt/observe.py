@@ -55,11 +55,16 @@ def analyze(report: JoinReport, df: Any, optimised: Any, which: bool | str) -> N
         wanted = which is True or (which == "before") == (name == "as written")
         if not wanted or (name == "optimised" and optimised is df and report.runs):
             continue
-        told = json.loads(shim.run(frame._jdf))
+        told = told_of_run(shim, frame)
         expected: dict[int, tuple[tuple[str, ...], float]] = {}
         for watch in watches:
             expected.update(watch.located(told["operators"]))
         report.runs.append(run_report(name, told, expected))
+
+
+def told_of_run(shim: Any, df: Any) -> dict[str, Any]:
+    """Run a query to its end: what the JVM tells of it (`seconds`, `planning`, `operators`)."""
+    return dict(json.loads(shim.run(df._jdf)))
 
 
 def listen(df: Any, shim: Any, watches: Sequence[Watch], store: Store | None) -> None:

@@ -13,6 +13,7 @@ from pyjoinopt.bridge.gateway import Gateway
 from pyjoinopt.config import Options
 from pyjoinopt.cost import cost_model
 from pyjoinopt.physical.annotate import HintGiver
+from pyjoinopt.physical.foresee import foresee
 from pyjoinopt.physical.tables import TablesOf
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.tree import map_subqueries, post_order
@@ -37,6 +38,7 @@ def optimize(
     report: JoinReport,
     watches: list[Watch] | None = None,
     enter_subqueries: bool = True,
+    watch_pairs: bool = False,
 ) -> LogicalPlan:
     """The better plan; the very root of the export if nothing is to be changed.
 
@@ -47,6 +49,7 @@ def optimize(
         report: filled with what was done.
         watches: filled with the join groups, to be known again when they have run.
         enter_subqueries: also optimise the plans inside expressions; Spark's optimizer brings those one by one.
+        watch_pairs: let `watches` have groups of two relations, too.
     """
     report.strategy = options.strategy
     refusal = why_not_at_all(export)
@@ -55,7 +58,7 @@ def optimize(
         return export.root
     if not any(isinstance(node, Join) for node in export.nodes):
         return export.root
-    road = _Road(export, gateway, options, report, enter_subqueries)
+    road = _Road(export, gateway, options, report, enter_subqueries, watch_pairs)
     plan = road.travel(export.root)
     if watches is not None:
         watches += road.memory.watches
@@ -77,13 +80,15 @@ def why_not_at_all(export: Export) -> str | None:
 
 class _Road:
     def __init__(
-        self, export: Export, gateway: Gateway, options: Options, report: JoinReport, enter_subqueries: bool
-    ) -> None:
+        self, export: Export, gateway: Gateway, options: Options, report: JoinReport, enter_subqueries: bool,
+        watch_pairs: bool,
+    ) -> None:  # fmt: skip
         self.export = export
         self.gateway = gateway
         self.options = options
         self.report = report
         self.enter_subqueries = enter_subqueries
+        self.watch_pairs = watch_pairs
         leaves = [node for node in export.nodes if not node.children or node.cached]
         store = open_store(options.store) if options.statistics != "none" else None
         known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store)
@@ -104,6 +109,7 @@ class _Road:
         self.estimates.look(plan)
         ordered = self.order(plan)
         hinted = self.give_hints(ordered)
+        foresee(self.report, plan, hinted, self.export.conf, self.export.spark)
         if hinted is plan and len(self.report.eliminated_outer_joins) == eliminated:
             return root  # predicates were only moved where Spark moves them too
         return hinted
@@ -113,7 +119,9 @@ class _Road:
         budget, seconds = self.options.pair_budget, self.options.search_seconds
         slack = self.options.hint_slack if self.options.hints else 0
         tables = partial(TablesOf, self.export.conf, slack)
-        reorderer = Reorderer(self.estimates, cost, budget, self.report, self.memory, seconds, tables)
+        reorderer = Reorderer(
+            self.estimates, cost, budget, self.report, self.memory, seconds, tables, self.watch_pairs
+        )
         match self.options.strategy:
             case "spark":
                 return spark_order(plan, self.gateway.catalyst_statistics, self.export.conf, reorderer)

@@ -14,7 +14,7 @@ from time import perf_counter
 from pyjoinopt.cost import CostModel
 from pyjoinopt.joins.edges import build_graph, relation_name, vertex_names
 from pyjoinopt.joins.emit import emit, join_predicates
-from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.graph import JoinGraph, sign_of, vertices
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.price import cost_of, price
 from pyjoinopt.joins.region import Region
@@ -22,10 +22,11 @@ from pyjoinopt.joins.search import search
 from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.columns import needed_columns
-from pyjoinopt.plan.expressions import describe, reference
+from pyjoinopt.plan.expressions import TRUE, describe, reference
 from pyjoinopt.plan.keys import DistinctKeys
-from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
+from pyjoinopt.plan.nodes import INNER, Aggregate, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
+from pyjoinopt.report.parts import EdgeReport
 from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport, RelationReport
 from pyjoinopt.statistics.cardinality import GraphEstimates, weakest
 from pyjoinopt.statistics.feedback import Memory, with_true_rows
@@ -51,6 +52,7 @@ class Reorderer:
         memory: what was counted when these groups ran before; told which groups there are.
         seconds: how long the search for one group's order may take.
         tables: plan -> what says what its joins may build; None to go by expected sizes alone.
+        watch_pairs: whether groups of two relations, in which nothing is to be ordered, are estimated and remembered.
     """
 
     estimate: Estimate
@@ -60,6 +62,7 @@ class Reorderer:
     memory: Memory
     seconds: float = math.inf
     tables: Callable[[LogicalPlan], TablesOf] | None = None
+    watch_pairs: bool = False
 
     def apply(self, root: LogicalPlan) -> LogicalPlan:
         """The plan with its groups in the best order found; `root` itself if none changed."""
@@ -87,6 +90,9 @@ class Reorderer:
                 region = with_freed_semi_joins(region, keys)
                 smaller = len(region.items) < len(groups[id(node)].items)
                 plan = self._order(region, done, needed[id(node)], restore, smaller, tables)
+            elif region is not None and self.watch_pairs and len(region.items) == 2:
+                graph, written, _, estimates = self._estimated(region, done, needed[id(node)], tables)
+                self.memory.watch(graph, graph.names, _rows_made(estimates, written))
             if plan is None:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             done[id(node)] = plan
@@ -101,17 +107,10 @@ class Reorderer:
             self.report.eliminated_outer_joins.append(f"left join of {names[0]} and {names[1]} {why}")
         return smaller
 
-    def _order(
-        self,
-        region: Region,
-        done: dict[int, LogicalPlan],
-        needed: int,
-        restore: bool,
-        smaller: bool,
-        tables: TablesOf | None,
-    ) -> LogicalPlan | None:
-        """The group in a cheaper order, or as written if it is `smaller`; None to leave it as it is."""
-        started = perf_counter()
+    def _estimated(
+        self, region: Region, done: dict[int, LogicalPlan], needed: int, tables: TablesOf | None
+    ) -> tuple[JoinGraph, JoinTree, list[RelationStatistics], GraphEstimates]:
+        """The graph of a region, the order it was written in, and what is known of both."""
         plans = {id(item.plan): done[id(item.plan)] for item in region.items.values()}
         graph, written = build_graph(region, plans)
         statistics = [self.estimate(plan) for plan in graph.relations]
@@ -123,6 +122,20 @@ class Reorderer:
         estimates.correct(counted)
         if tables is not None:
             estimates.judge(tables(graph.relations, estimates))
+        return graph, written, statistics, estimates
+
+    def _order(
+        self,
+        region: Region,
+        done: dict[int, LogicalPlan],
+        needed: int,
+        restore: bool,
+        smaller: bool,
+        tables: TablesOf | None,
+    ) -> LogicalPlan | None:
+        """The group in a cheaper order, or as written if it is `smaller`; None to leave it as it is."""
+        started = perf_counter()
+        graph, written, statistics, estimates = self._estimated(region, done, needed, tables)
         before = cost_of(written, estimates, self.cost, graph)
         ends = perf_counter() + self.seconds
         found = search(graph, estimates, self.cost, self.budget, written, stop=lambda: perf_counter() > ends)
@@ -132,14 +145,14 @@ class Reorderer:
         changed = cheaper or smaller
         seconds = perf_counter() - started
         after = found.cost if cheaper else before
-        made = {n.relations: estimates.rows(n.relations) for order in (written, tree) for n in order.post_order()}
-        self.memory.watch(graph, graph.names, made)
+        self.memory.watch(graph, graph.names, _rows_made(estimates, written, tree))
         self.report.groups.append(
             group_report(
                 graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs, seconds,
                 changed, self.cost,
             )  # fmt: skip
         )
+        self.report.ordered(graph.relations)
         if not changed:
             return None
         plan = emit(graph, tree, region)
@@ -147,6 +160,11 @@ class Reorderer:
             columns = tuple(reference(a) for a in region.top.output)
             plan = Project(columns, plan, info={"hidden": sorted(set(region.hidden))})
         return plan
+
+
+def _rows_made(estimates: GraphEstimates, *orders: JoinTree) -> dict[int, float]:
+    """Rows of all sets of relations that some orders make."""
+    return {n.relations: estimates.rows(n.relations) for order in orders for n in order.post_order()}
 
 
 def _parents_that_read_positions(nodes: list[LogicalPlan], root: LogicalPlan) -> set[int]:
@@ -230,4 +248,24 @@ def group_report(
         seconds=seconds,
         changed=changed,
         joins_before=joins_of(written) if changed else (),
+        edges=edges_report(graph),
+    )
+
+
+def edges_report(graph: JoinGraph) -> tuple[EdgeReport, ...]:
+    """The edges of a group, for people."""
+
+    def names(relations: int) -> tuple[str, ...]:
+        return tuple(vertex_names(graph, relations))
+
+    return tuple(
+        EdgeReport(
+            "" if edge.predicate is TRUE else describe(edge.predicate),
+            names(edge.relations),
+            names(edge.required),
+            sign_of(edge),
+            (names(edge.sides[0]), names(edge.sides[1])) if edge.join_type != INNER else (),
+            edge.implied,
+        )
+        for edge in graph.edges
     )

@@ -108,6 +108,7 @@ def record(
                 reorderer.cost,
             )
         )  # fmt: skip
+        reorderer.report.ordered(graph.relations)
 
 
 def _items(region: Region) -> frozenset[int]:

@@ -42,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--fuzz-n", type=int, default=100, help="how many random queries to compare (default 100)")
     group.addoption("--fuzz-seed", type=int, default=1, help="seed of the tables and of all queries (default 1)")
     group.addoption("--all-states", action="store_true", help="compare rules with Catalyst's on every plan state")
+    group.addoption("--record-golden", action="store_true", help="write the expected texts of reports anew")
     group.addoption("--fuzz-only", type=int, default=None, help="run one query, by its number")
 
 

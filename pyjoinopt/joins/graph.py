@@ -189,7 +189,7 @@ class JoinGraph:
     def sign(self, left: int, right: int) -> str:
         """How to write the join of two sets, for `JoinTree.show`."""
         edge = self.operator(left, right)
-        return _SIGNS[edge.join_type] if edge is not None else "⋈"
+        return sign_of(edge) if edge is not None else "⋈"
 
     def neighbours(self, relations: int) -> int:
         """Vertices outside the set with a two-vertex edge into it."""
@@ -209,6 +209,11 @@ class JoinGraph:
             return True
         both = left | right
         return any(not e.required & ~both and e.required & left and e.required & right for e in self.wide_edges)
+
+
+def sign_of(edge: Edge) -> str:
+    """How to write the kind of join that an edge is."""
+    return _SIGNS.get(edge.join_type, "⋈")
 
 
 def vertices(relations: int) -> Iterator[int]:

@@ -30,7 +30,6 @@ from pyjoinopt.physical.build_side import (
 from pyjoinopt.plan.nodes import NO_HINT, Hint
 from pyjoinopt.statistics.relation import RelationStatistics
 
-
 #: So many times the threshold, counted, is too much to broadcast: a gigabyte as Spark comes. Spark may yet find filters
 #: that are not seen here, so this is to keep drivers from running out of memory, no more.
 _HARM = 100

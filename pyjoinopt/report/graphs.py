@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyjoinopt.report.outline import same_joins
 from pyjoinopt.report.quantity import quantity
 from pyjoinopt.report.record import GroupReport, JoinReport
+from pyjoinopt.report.text import operator_of
 
 
 def render_mermaid(report: JoinReport) -> str:
@@ -50,8 +52,11 @@ def _title(number: int, group: GroupReport) -> str:
 def _nodes(group: GroupReport) -> Iterator[tuple[int, str, bool]]:
     for node, relation in enumerate(group.relations):
         yield node, f"{relation.name}\n~{quantity(relation.rows)} rows", True
+    old = same_joins(group.estimated_rows, group.joins_before)
     for node, join in enumerate(group.estimated_rows, len(group.relations)):
-        yield node, f"{join.sign} {' AND '.join(join.predicates)}\n~{quantity(join.rows)} rows", False
+        star = "★ " if group.changed and not old[node - len(group.relations)] else ""
+        text = f"{star}{join.sign} {' AND '.join(join.predicates)}\n~{quantity(join.rows)} rows"
+        yield node, "\n".join(filter(None, [text, operator_of(join, group), join.hint and f"hint {join.hint}"])), False
 
 
 def _edges(group: GroupReport) -> Iterator[tuple[int, int]]:

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyjoinopt.report.parts import JoinEstimate
+
 ROOT, BRANCH, SPINE, LAST = "root", "branch", "spine", "last"
 _BARS = {False: ("│ ", "├─", "└─"), True: ("| ", "+-", "`-")}
 
@@ -62,6 +64,12 @@ def outline(relations: int, joins: Sequence[tuple[int, int]]) -> list[Line]:
     [(4, 0, 'root'), (2, 1, 'branch'), (3, 0, 'spine'), (0, 1, 'branch'), (1, 0, 'last')]
     """
     return outline_of([*((),) * relations, *joins])
+
+
+def same_joins(joins: Sequence[JoinEstimate], others: Sequence[JoinEstimate]) -> list[bool]:
+    """For each join of an order whether another order makes it too, out of whatever."""
+    made = {frozenset(join.relations) for join in others}
+    return [frozenset(join.relations) in made for join in joins]
 
 
 def outline_of(children: Sequence[Sequence[int]]) -> list[Line]:

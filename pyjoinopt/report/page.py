@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from pyjoinopt.report.quantity import quantity
-from pyjoinopt.report.record import GroupReport, JoinReport
-from pyjoinopt.report.svg import group_svg
-from pyjoinopt.report.text import headline
+from pyjoinopt.report.drawing import cut, worded
+from pyjoinopt.report.graph_svg import graph_svg
+from pyjoinopt.report.outline import outline_of, same_joins
+from pyjoinopt.report.parts import GroupReport, JoinEstimate, side_name
+from pyjoinopt.report.quantity import percent, quantity
+from pyjoinopt.report.record import JoinReport
+from pyjoinopt.report.run import RunReport, compared
+from pyjoinopt.report.svg import AFTER, BEFORE, group_svg
+from pyjoinopt.report.text import headline, operator_of, title_of
 
 _TABLE = "border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums"
-_CELL = "padding:.15em .8em .15em 0;text-align:left"
+_CELL = "padding:.15em .8em .15em 0;text-align:left;vertical-align:top"
+#: Characters of an operator at most; the rest is told where the pointer rests.
+_OPERATOR = 90
+#: Texts of no more characters than this are not broken.
+_SHORT = 34
+_WIDE = "overflow-x:auto;max-width:100%"
 #: More groups than this are folded.
 _OPEN = 6
 
@@ -22,51 +32,112 @@ def render_html(report: JoinReport) -> str:
     for number, group in enumerate(report.groups, 1):
         parts.append(_group(number, group))
     for run in report.runs:
-        parts.append(f"<pre style='overflow-x:auto'>{escape(run.to_text())}</pre>")
+        parts.append(_run(run))
+    if len(report.runs) == 2:
+        parts.append(f"<p>{escape(compared(report.runs))}</p>")
     parts.append(_list("Outer joins eliminated", report.eliminated_outer_joins))
     parts.append(_list("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]))
-    parts.append(_list("Left as written", [f"{r.where}: {r.reason}" for r in report.refusals]))
+    refusals = [(r.where, r.reason, r.advice) for r in report.refusals]
+    if refusals:
+        parts.append(_table(("where", "why", "what would change it"), refusals, "Left as written"))
+    parts.append(_list("What would help", report.advice()))
     if report.error:
         parts.append(f"<p>The optimizer failed and the original plan is used: {escape(report.error)}</p>")
     return "".join([*parts, "</div>"])
 
 
+def render_page(report: JoinReport) -> str:
+    """The same as a page of its own, light or dark as the reader likes it."""
+    style = (
+        "body{font:14px system-ui,sans-serif;margin:1.5em;color:#1f2430;background:#fff}"
+        "@media (prefers-color-scheme:dark){body{color:#e6e9ef;background:#0e1116}}"
+    )
+    return (
+        "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'/>"
+        "<meta name='viewport' content='width=device-width'/><meta name='color-scheme' content='light dark'/>"
+        f"<title>{escape(headline(report))}</title><style>{style}</style></head>"
+        f"<body>{render_html(report)}</body></html>"
+    )
+
+
 def _group(number: int, group: GroupReport) -> str:
-    title = f"Group {number}: {len(group.relations)} relations, cost {quantity(group.cost_before)}"
-    title += f" → {quantity(group.cost_after)}" if group.changed else ", kept as written: no cheaper order"
     relations = _table(
         ("relation", "rows", "at most", "source"),
         ((r.name, f"~{quantity(r.rows)}", _bound(r.bound), r.source) for r in group.relations),
+        "Relations",
     )
-    joins = _table(
-        ("join of", "rows", "at most", "cost", "on", "rests on"),
-        (
-            (
-                ", ".join(j.relations), f"~{quantity(j.rows)}", _bound(j.bound), _share(j.cost, group.cost_after),
-                " AND ".join(j.predicates) or "(cross product)", j.source,
-            )
-            for j in group.estimated_rows
-        ),
-    )  # fmt: skip
+    orders = (BEFORE, AFTER) if group.changed else (AFTER,)
+    pictures = "".join(f"<div style='{_WIDE}'>{group_svg(group, number, (which,))}</div>" for which in orders)
+    joins = _joins(group, group.estimated_rows, "Joins as they are made")
+    if group.changed:
+        joins = _joins(group, group.joins_before, "Joins as written") + joins
+    graph = ""
+    if group.edges:
+        drawn = f"<div style='{_WIDE}'>{graph_svg(group, number)}</div>"
+        graph = f"<details><summary>Join graph, {len(group.edges)} edges</summary>{drawn}</details>"
     opened = " open" if number <= _OPEN else ""
-    picture = f"<div style='overflow-x:auto'>{group_svg(group, number)}</div>"
-    return f"<details{opened}><summary>{escape(title)}</summary>{picture}{relations}{joins}</details>"
+    note = "<p>★ only one of the two orders makes this join</p>" if group.changed else ""
+    return (
+        f"<details{opened}><summary>{escape(title_of(number, group))}</summary>"
+        f"<div style='display:flex;flex-wrap:wrap;gap:8px'>{pictures}</div>{note}"
+        f"<div style='{_WIDE}'>{joins}{relations}</div>{graph}</details>"
+    )
+
+
+def _run(run: RunReport) -> str:
+    """The operators of a run as a table, indented as the tree that they are."""
+    kept, number = f"{_CELL};white-space:pre", f"{_CELL};text-align:right"
+    head = "".join(
+        f"<th scope='col' style='{_CELL if i == 0 else number}'>{title}</th>"
+        for i, title in enumerate(("operator", "rows", "expected", "wrong by", "ms"))
+    )
+    rows = []
+    for line in outline_of([operator.children for operator in run.operators]):
+        operator = run.operators[line.node]
+        weight, flag = (";font-weight:bold", "!") if operator.misestimated else ("", " ")
+        text = escape(cut(f"{flag} {line.prefix()}{operator.told}", _OPERATOR))
+        figures = "".join(f"<td style='{number}'>{figure}</td>" for figure in operator.figures())
+        told = f"<td style='{kept};font-family:monospace' title='{escape(operator.told)}'>{text}</td>"
+        rows.append(f"<tr style='line-height:1.1{weight}'>{told}{figures}</tr>")
+    caption = f"<caption style='text-align:left;font-weight:bold'>{escape(run.title)}</caption>"
+    table = f"<table style='{_TABLE}'>{caption}<tr>{head}</tr>{''.join(rows)}</table>"
+    return f"<div style='{_WIDE}'>{table}</div><p>{escape(run.verdict())}</p>"
+
+
+def _joins(group: GroupReport, joins: Sequence[JoinEstimate], title: str) -> str:
+    n = len(group.relations)
+    other = group.joins_before if joins is group.estimated_rows else group.estimated_rows
+    old = same_joins(joins, other)
+    rows = []
+    for i, j in enumerate(joins):
+        share = group.share(j)
+        sides = f" {worded(j.sign)} ".join(side_name(side, n, group.relations) for side in (j.left, j.right))
+        rows.append((
+            ("★ " if group.changed and not old[i] else "") + f"#{i + 1} {sides}", f"~{quantity(j.rows)}",
+            _bound(j.bound), "" if share is None else percent(share), " AND ".join(j.predicates) or "(cross product)",
+            j.source, operator_of(j, group), j.hint,
+        ))  # fmt: skip
+    head = ("join", "rows", "at most", "cost", "on", "rests on", "Spark will choose", "hint")
+    return _table(head, rows, title)
 
 
 def _bound(rows: float | None) -> str:
     return "" if rows is None else quantity(rows)
 
 
-def _share(cost: float | None, total: float) -> str:
-    return "" if cost is None or total <= 0 else f"{100 * cost / total:.0f} %"
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> str:
+    """A table without the columns that hold nothing."""
+    rows = list(rows)
+    used = [i for i in range(len(head)) if any(row[i] for row in rows)]
 
+    def cell(content: str) -> str:
+        kept = ";white-space:nowrap" if len(content) <= _SHORT else ""
+        return f"<td style='{_CELL}{kept}'>{escape(content)}</td>"
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "".join(f"<th scope='col' style='{_CELL}'>{escape(text)}</th>" for text in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in row) + "</tr>" for row in rows
-    )
-    return f"<table style='{_TABLE}'><tr>{top}</tr>{body}</table>"
+    top = "".join(f"<th scope='col' style='{_CELL};white-space:nowrap'>{escape(head[i])}</th>" for i in used)
+    body = "".join(f"<tr>{''.join(cell(row[i]) for i in used)}</tr>" for row in rows)
+    caption = f"<caption style='text-align:left;font-weight:bold'>{escape(title)}</caption>"
+    return f"<table style='{_TABLE}'>{caption}<tr>{top}</tr>{body}</table>"
 
 
 def _list(title: str, rows: Sequence[str]) -> str:

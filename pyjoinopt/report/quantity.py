@@ -15,5 +15,23 @@ def quantity(value: float) -> str:
         if abs(value) >= size:
             scaled = value / size
             digits = 2 if scaled < 10 else 1 if scaled < 100 else 0
-            return f"{scaled:.{digits}f}{unit}" if scaled < 1e6 else f"{value:.1e}"
+            return f"{scaled:.{digits}f}{unit}" if scaled < 1e3 else f"{value:.1e}"
     return f"{value:.0f}" if value == int(value) else f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """A share in whole percent.
+
+    >>> percent(0.126), percent(0.001), percent(0.0)
+    ('13 %', '<1 %', '0 %')
+    """
+    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
+def times(factor: float) -> str:
+    """How many times.
+
+    >>> times(3.14), times(52331565.2)
+    ('3.1x', '52.3Mx')
+    """
+    return f"{factor:.1f}x" if factor < 1000 else f"{quantity(factor)}x"

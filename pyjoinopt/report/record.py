@@ -3,112 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.errors import NotRunError
-from pyjoinopt.report.run import RunReport
+from pyjoinopt.report.advice import advice_on, better_estimates
+from pyjoinopt.report.parts import (
+    EdgeReport,
+    GroupReport,
+    HintReport,
+    JoinEstimate,
+    RefusalReport,
+    RelationReport,
+    made,
+)  # fmt: skip
+from pyjoinopt.report.run import OperatorReport, RunReport
 
 if TYPE_CHECKING:
     import pandas
-
-
-@dataclass(frozen=True)
-class RelationReport:
-    """One relation of a group, its own filters applied.
-
-    Attributes:
-        name: as the query calls it.
-        rows: estimate.
-        source: where the count comes from.
-        bytes: estimate, in memory.
-        bound: rows that are proved not to be exceeded; None if nothing is proved.
-    """
-
-    name: str
-    rows: float
-    source: str
-    bytes: float | None = None
-    bound: float | None = None
-
-
-@dataclass(frozen=True)
-class JoinEstimate:
-    """One join of the chosen order.
-
-    Attributes:
-        relations: the names of those below it.
-        predicates: what it applies, as text.
-        rows: estimate.
-        bytes: estimate, in memory.
-        bound: rows that are proved not to be exceeded; None if nothing is proved.
-        source: the weakest source that the estimate rests on.
-        cost: of this join alone, under the cost model.
-        sign: what kind of join it is: ⋈ ⟕ ⟗ ⋉ ▷.
-        left, right: its sides, as numbers: relations first, then joins in this order.
-    """
-
-    relations: tuple[str, ...]
-    predicates: tuple[str, ...]
-    rows: float
-    bytes: float | None = None
-    bound: float | None = None
-    source: str = ""
-    cost: float | None = None
-    sign: str = "⋈"
-    left: int = 0
-    right: int = 0
-
-
-@dataclass(frozen=True)
-class GroupReport:
-    """One join group.
-
-    Attributes:
-        relations: what was ordered.
-        predicates: the join predicates, as text.
-        order_before, order_after: such as `((a ⋈ b) ⋈ c)`; equal if nothing changed.
-        estimated_rows: one entry a join of `order_after`, innermost first.
-        joins_before: the same of `order_before`.
-        cost_before, cost_after: both orders under the same cost model.
-        strategy: the search that found the order ("exact", "linearized", "greedy", "spark", "heuristic").
-        pairs: pairs of sub-plans looked at.
-        seconds: time to order this group.
-        changed: whether the new order is used.
-    """
-
-    relations: tuple[RelationReport, ...]
-    predicates: tuple[str, ...]
-    order_before: str
-    order_after: str
-    estimated_rows: tuple[JoinEstimate, ...]
-    cost_before: float
-    cost_after: float
-    strategy: str
-    pairs: int
-    seconds: float
-    changed: bool
-    joins_before: tuple[JoinEstimate, ...] = ()
-
-
-@dataclass(frozen=True)
-class HintReport:
-    """A hint that was given: the join, the side, and the reason."""
-
-    join: str
-    strategy: str
-    side: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class RefusalReport:
-    """Something left as written, and why."""
-
-    where: str
-    reason: str
 
 
 @dataclass
@@ -141,6 +55,7 @@ class JoinReport:
         # No fields, because they are no data: how to read true rows, and of which join groups.
         self._observer: Callable[[], list[Any]] | None = None
         self._watches: tuple[Any, ...] = ()
+        self._ordered: list[Sequence[Any]] = []
 
     def observe(self) -> list[Any]:
         """The true row counts of the query that this report is of, after it ran; they are remembered.
@@ -184,25 +99,32 @@ class JoinReport:
         return sum(len(g.relations) - 1 for g in self.groups if g.changed)
 
     def refuse(self, where: str, reason: str) -> None:
-        """Add a refusal once."""
-        refusal = RefusalReport(where, reason)
+        """Add a refusal once, with what would change it."""
+        refusal = RefusalReport(where, reason, advice_on(reason))
         if refusal not in self.refusals:
             self.refusals.append(refusal)
+
+    def ordered(self, relations: Sequence[Any]) -> None:
+        """Keep the plans that the newest group orders, until it is foreseen how Spark will join them."""
+        self._ordered.append(relations)
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> JoinReport:
         """The report that `to_dict` told of."""
         plain = {name: told[name] for name in ("changed", "eliminated_outer_joins", "strategy", "seconds", "error")}
         report = cls(**plain)
-        report.hints = [HintReport(**hint) for hint in told["hints"]]
-        report.refusals = [RefusalReport(**refusal) for refusal in told["refusals"]]
+        report.hints = [made(HintReport, hint) for hint in told["hints"]]
+        report.refusals = [made(RefusalReport, refusal) for refusal in told["refusals"]]
         for group in told["groups"]:
-            joins = [
-                JoinEstimate(tuple(j["relations"]), tuple(j["predicates"]), j["rows"]) for j in group["estimated_rows"]
-            ]
-            relations = tuple(RelationReport(**relation) for relation in group["relations"])
-            lists = {"relations": relations, "predicates": tuple(group["predicates"]), "estimated_rows": tuple(joins)}
-            report.groups.append(GroupReport(**{**group, **lists}))
+            kinds: dict[str, type[Any]] = {
+                "relations": RelationReport, "estimated_rows": JoinEstimate, "joins_before": JoinEstimate,
+                "edges": EdgeReport,
+            }  # fmt: skip
+            lists = {name: tuple(made(kind, part) for part in group.get(name, ())) for name, kind in kinds.items()}
+            report.groups.append(made(GroupReport, group, **lists))
+        for run in told.get("runs", ()):
+            operators = tuple(made(OperatorReport, operator) for operator in run["operators"])
+            report.runs.append(made(RunReport, run, operators=operators))
         return report
 
     def to_dict(self) -> dict[str, Any]:
@@ -213,11 +135,15 @@ class JoinReport:
         """Everything as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
 
-    def to_text(self) -> str:
-        """For people; what `explain_joins` prints."""
+    def advice(self) -> list[str]:
+        """What would make the estimates better that the orders rest on."""
+        return better_estimates(self)
+
+    def to_text(self, width: int = 110, ascii_only: bool = False) -> str:
+        """For people; what `explain_joins` prints: boxes of `width` columns."""
         from pyjoinopt.report.text import render
 
-        return render(self)
+        return render(self, width, ascii_only)
 
     def to_tree(self, width: int = 110, ascii_only: bool = False) -> str:
         """The orders before and after as trees, side by side if `width` columns suffice."""
@@ -239,9 +165,22 @@ class JoinReport:
         """
         from pyjoinopt.report.svg import group_svg
 
-        if not 1 <= group <= len(self.groups):
-            raise ValueError(f"there is no group {group}: this report has {len(self.groups)}, counted from 1")
-        return group_svg(self.groups[group - 1], group)
+        return group_svg(self._group(group), group)
+
+    def _group(self, number: int) -> GroupReport:
+        if not 1 <= number <= len(self.groups):
+            raise ValueError(f"there is no group {number}: this report has {len(self.groups)}, counted from 1")
+        return self.groups[number - 1]
+
+    def to_graph_svg(self, group: int = 1) -> str:
+        """The join graph of one group as an SVG picture: its relations, and every predicate that ties them.
+
+        Raises:
+            ValueError: there is no such group; groups count from 1.
+        """
+        from pyjoinopt.report.graph_svg import graph_svg
+
+        return graph_svg(self._group(group), group)
 
     def to_mermaid(self) -> str:
         """The chosen orders as a Mermaid flowchart."""
@@ -259,8 +198,12 @@ class JoinReport:
         """A pandas DataFrame, a row a join of the chosen orders."""
         import pandas
 
-        rows = [{"group": i, **asdict(join)} for i, g in enumerate(self.groups, 1) for join in g.estimated_rows]
-        columns = ["group", *(f.name for f in fields(JoinEstimate))]
+        rows = [
+            {"group": i, **asdict(join), "share": g.share(join)}
+            for i, g in enumerate(self.groups, 1)
+            for join in g.estimated_rows
+        ]
+        columns = ["group", *(f.name for f in fields(JoinEstimate)), "share"]
         return pandas.DataFrame(rows, columns=columns)
 
     def save(self, path: str | Path) -> Path:
@@ -269,9 +212,11 @@ class JoinReport:
         Raises:
             ValueError: another ending.
         """
+        from pyjoinopt.report.page import render_page
+
         path = Path(path)
         ways = {
-            ".txt": self.to_text, ".html": self.to_html, ".svg": self.to_svg, ".json": self.to_json,
+            ".txt": self.to_text, ".html": lambda: render_page(self), ".svg": self.to_svg, ".json": self.to_json,
             ".mmd": self.to_mermaid, ".dot": self.to_dot,
         }  # fmt: skip
         if path.suffix.lower() not in ways:

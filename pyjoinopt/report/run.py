@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyjoinopt.report.outline import outline_of
-from pyjoinopt.report.quantity import quantity
+from pyjoinopt.report.quantity import quantity, times
+from pyjoinopt.report.terminal import Box, pad
 
-#: An estimate that is wrong by more than this is flagged.
+#: An estimate that is wrong by this factor or more is flagged.
 MISESTIMATED = 10.0
 _TIMES = ("scanTime", "sortTime", "buildTime", "aggTime", "shuffleWriteTime", "broadcastTime", "collectTime")
 
@@ -51,6 +52,23 @@ class OperatorReport:
         """How many times too high or too low the estimate was."""
         return None if self.error is None else math.exp(abs(self.error))
 
+    @property
+    def misestimated(self) -> bool:
+        """Whether that is ten times or more."""
+        return self.q_error is not None and self.q_error >= MISESTIMATED
+
+
+    @property
+    def told(self) -> str:
+        """Name, detail and note in one line."""
+        return f"{self.name} {self.detail}".rstrip() + (f" ({self.note})" if self.note else "")
+
+    def figures(self) -> tuple[str, str, str, str]:
+        """Rows, rows expected, by how much that was wrong, and milliseconds; empty where nothing is known."""
+        q = self.q_error
+        wrong = "" if q is None or q < 1.05 else times(q)
+        return _figure(self.rows), _figure(self.estimated), wrong, _figure(self.milliseconds)
+
 
 @dataclass(frozen=True)
 class RunReport:
@@ -68,48 +86,61 @@ class RunReport:
     planning: float
     operators: tuple[OperatorReport, ...]
 
+    @property
+    def title(self) -> str:
+        """One line on the whole run."""
+        return f"Run {self.which}: {self.seconds:.2f} s, of which {self.planning:.2f} s planning"
+
     def misled(self) -> tuple[OperatorReport, float] | None:
-        """The operator whose estimate went wrong by most, the errors of its inputs not counted; and by what factor."""
+        """The operator whose estimate misled most, and the factor by which it is wrong beyond what its inputs are.
+
+        An estimate that is right by chance, because errors below it cancel out, has misled nobody.
+        """
         inherited: list[float] = []
         worst: tuple[OperatorReport, float] | None = None
         for operator in self.operators:
             below = sum(inherited[child] for child in operator.children)
             error = operator.error
             inherited.append(below if error is None else error)
-            if error is not None:
+            if error is not None and operator.misestimated:
                 own = math.exp(abs(error - below))
-                if own > 1.0 and (worst is None or own > worst[1]):
+                if worst is None or own > worst[1]:
                     worst = operator, own
         return worst
 
     def to_text(self, width: int = 110, ascii_only: bool = False) -> str:
         """The operators as a tree, with rows found and expected; `!` marks an estimate wrong by ten times and more."""
-        title = f"Run {self.which}: {self.seconds:.2f} s, of which {self.planning:.2f} s planning"
-        figures = f"{'rows':>9}{'expected':>10}{'wrong by':>10}{'ms':>9}"
-        room = max(30, width - len(figures) - 1)
-        lines = [title, f"{'':<{room}} {figures}"]
+        box = Box(self.title, width, ascii_only)
+        figures = f"{'rows':>8}{'expected':>9}{'wrong by':>9}{'ms':>8}"
+        room = box.inside - len(figures) - 1
+        box.line(f"{'':<{room}} {figures}")
         for line in outline_of([operator.children for operator in self.operators]):
             operator = self.operators[line.node]
-            q = operator.q_error
-            flag = "!" if q is not None and q >= MISESTIMATED else " "
-            text = f"{flag} {line.prefix(ascii_only)}{operator.name} {operator.detail}".rstrip()
-            text += f" ({operator.note})" if operator.note else ""
-            text = text if len(text) <= room else text[: room - 1] + "…"
-            wrong = "" if q is None or q < 1.05 else f"{q:.1f}x"
-            lines.append(
-                f"{text:<{room}} {_figure(operator.rows):>9}{_figure(operator.estimated):>10}{wrong:>10}"
-                f"{_figure(operator.milliseconds):>9}".rstrip()
-            )
+            flag = "!" if operator.misestimated else " "
+            rows, estimated, wrong, milliseconds = operator.figures()
+            text = pad(box.text(f"{flag} {line.prefix(ascii_only)}{operator.told}"), room)
+            box.line(f"{text} {rows:>8}{estimated:>9}{wrong:>9}{milliseconds:>8}")
+        box.rule()
+        box.wrapped(self.verdict(), "  ")
+        return box.to_text()
+
+    def verdict(self) -> str:
+        """Which estimate misled most, in a sentence or two."""
+        flagged = sum(operator.misestimated for operator in self.operators)
+        judged = sum(operator.error is not None for operator in self.operators)
+        if not judged:
+            return "No estimate to compare with: none of these operators belongs to a join group."
         misled = self.misled()
-        if misled is not None and misled[1] >= MISESTIMATED:
-            operator, own = misled
-            expected, found = quantity(operator.estimated or 0.0), quantity(operator.rows or 0.0)
-            lines.append(
-                f"What misled most: {' ⋈ '.join(operator.relations)}, {expected} rows expected, {found} found; "
-                f"{own:.0f}x of that is its own."
-            )
-        text = "\n".join(lines)
-        return text.replace(" ⋈ ", " * ").replace("…", "~") if ascii_only else text
+        if misled is None or misled[1] < MISESTIMATED:
+            told = "none misled by itself" if flagged else "none misled"
+            return f"{flagged} of {judged} estimates are wrong by {MISESTIMATED:.0f}x and more (!); {told}."
+        operator, own = misled
+        expected, found = quantity(operator.estimated or 0.0), quantity(operator.rows or 0.0)
+        return (
+            f"{flagged} of {judged} estimates are wrong by {MISESTIMATED:.0f}x and more (!). "
+            f"What misled most: {' ⋈ '.join(operator.relations)}, {expected} rows expected, {found} found; "
+            f"{times(own)} of that is its own."
+        )
 
 
 def run_report(which: str, told: Mapping[str, Any], expected: Mapping[int, tuple[tuple[str, ...], float]]) -> RunReport:

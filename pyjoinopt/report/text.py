@@ -1,37 +1,59 @@
-"""A report as text, for terminals and notebooks.
+"""A report as text, for terminals and notebooks: a line that says what happened, then a box for every join group.
 
     Joins: 1 group of 3 relations reordered, 1 outer join eliminated, planned in 12 ms
 
-    Group 1: 3 relations, cost 12.4M -> 1.1M (11.3x cheaper), exact search, 4 pairs
-      before  ((lineitem ⋈ orders) ⋈ customer)
-      after   ((orders ⋈ customer) ⋈ lineitem)
+    ╭─ Group 1: 3 relations, cost 12.4M -> 1.1M (11.3x cheaper), exact search, 4 pairs ─╮
+    │ before  ((lineitem ⋈ orders) ⋈ customer)                                          │
+    │ after   ((orders ⋈ customer) ⋈ lineitem)                                          │
       ...
+
+A join is named by its number, `#2`, where it is a side of another one. A star marks what only the new order makes.
 """
 
 from __future__ import annotations
 
-from pyjoinopt.report.quantity import quantity
-from pyjoinopt.report.record import GroupReport, JoinReport
+import textwrap
+
+from pyjoinopt.report.outline import same_joins
+from pyjoinopt.report.parts import EdgeReport, GroupReport, JoinEstimate, side_name
+from pyjoinopt.report.quantity import percent, quantity, times
+from pyjoinopt.report.record import JoinReport
 from pyjoinopt.report.run import compared
+from pyjoinopt.report.terminal import LEAST, Box, pad, plain
 
-_WIDEST = 110
+_FIGURES = 8 + 9 + 6  # rows, at most, cost
+#: Columns from which on a join's operator stands in its line.
+_BESIDE = 76
 
 
-def render(report: JoinReport) -> str:
-    """The whole report."""
-    lines = [headline(report)]
-    for i, group in enumerate(report.groups, 1):
-        lines += ["", *_group(i, group)]
-    lines += _section("Outer joins eliminated", report.eliminated_outer_joins)
-    lines += _section("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints])
-    lines += _section("Left as written", [f"{r.where}: {r.reason}" for r in report.refusals])
-    for run in report.runs:
-        lines += ["", run.to_text(_WIDEST)]
+def render(report: JoinReport, width: int = 110, ascii_only: bool = False) -> str:
+    """The whole report, no line longer than `width`."""
+    parts = ["\n".join(_folded(headline(report), width))]
+    parts += [_group(i, group, width, ascii_only) for i, group in enumerate(report.groups, 1)]
+    parts += sections(report, width)
+    parts += [run.to_text(width, ascii_only) for run in report.runs]
     if len(report.runs) == 2:
-        lines += ["", compared(report.runs)]
+        parts.append(compared(report.runs))
+    advice = report.advice()
+    if advice:
+        parts.append(_section("What would help", advice, width))
     if report.error:
-        lines += ["", f"The optimizer failed and the original plan is used: {report.error}"]
-    return "\n".join(lines)
+        parts.append("\n".join(_folded(f"The optimizer failed and the original plan is used: {report.error}", width)))
+    text = "\n\n".join(parts)
+    return plain(text) if ascii_only else text
+
+
+def sections(report: JoinReport, width: int) -> list[str]:
+    """What was done and what was left beside the groups, a section each."""
+    refusals = [
+        f"{r.where}: {r.reason}" + (f". What would change it: {r.advice}" if r.advice else "") for r in report.refusals
+    ]
+    listed = (
+        ("Outer joins eliminated", report.eliminated_outer_joins),
+        ("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]),
+        ("Left as written", refusals),
+    )
+    return [_section(title, rows, width) for title, rows in listed if rows]
 
 
 def headline(report: JoinReport) -> str:
@@ -47,35 +69,82 @@ def headline(report: JoinReport) -> str:
         done.append(f"{_count(len(report.hints), 'hint')} given")
     if not done:
         done.append("nothing changed")
-    return f"Joins: {', '.join(done)}, planned in {report.seconds * 1000:.0f} ms"
+    only = " would be" if report.strategy == "none" and (reordered or report.eliminated_outer_joins) else ""
+    return f"Joins{only}: {', '.join(done)}, planned in {report.seconds * 1000:.0f} ms"
 
 
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def _group(number: int, group: GroupReport) -> list[str]:
+def title_of(number: int, group: GroupReport) -> str:
+    """One line on a group."""
     title = f"Group {number}: {len(group.relations)} relations, cost {quantity(group.cost_before)}"
     if group.changed:
         title += f" -> {quantity(group.cost_after)}"
         if group.cost_after > 0:
-            title += f" ({group.cost_before / group.cost_after:.1f}x cheaper)"
+            title += f" ({times(group.cost_before / group.cost_after)} cheaper)"
     else:
         title += ", kept as written: no cheaper order"
-    title += f", {group.strategy} search, {_count(group.pairs, 'pair')}"
-    lines = [title, f"  before  {group.order_before}"]
+    return f"{title}, {group.strategy} search, {_count(group.pairs, 'pair')}"
+
+
+def described(edge: EdgeReport) -> str:
+    """One edge of the join graph in words.
+
+    >>> described(EdgeReport("(a = b)", ("r", "s", "t"), ("r", "s", "t"), "⟕", (("r", "s"), ("t",))))
+    'r, s ⟕ t: (a = b); needs r, s on its left and t on its right'
+    """
+    if edge.sides:
+        left, right = (", ".join(side) for side in edge.sides)
+        return f"{left} {edge.sign} {right}: {edge.predicate}; needs {left} on its left and {right} on its right"
+    text = f"{', '.join(edge.relations) or 'no column'}: {edge.predicate or 'a product that an outer join needs'}"
+    waits = [name for name in edge.required if name not in edge.relations]
+    return f"{text}; waits for {', '.join(waits)}" if waits else text
+
+
+def operator_of(join: JoinEstimate, group: GroupReport) -> str:
+    """What Spark will run a join with, as far as can be foreseen."""
+    built = join.built(len(group.relations), group.relations)
+    return f"{join.operator}, builds {built}" if built else join.operator
+
+
+def _group(number: int, group: GroupReport, width: int, ascii_only: bool) -> str:
+    box = Box(title_of(number, group), width, ascii_only)
+    box.wrapped(f"before  {group.order_before}", " " * 8)
     if group.changed:
-        lines.append(f"  after   {group.order_after}")
-    lines.append(f"  {'relation':<20}{'rows':>8}{'at most':>10}  source")
-    lines += [f"    {r.name[:18]:<18}{_rows(r.rows):>8}{_bound(r.bound):>10}  {r.source}" for r in group.relations]
-    lines.append(f"  {'join':<48}{'rows':>8}{'at most':>10}  on")
-    for join in group.estimated_rows:
-        name = " ⋈ ".join(join.relations)
-        name = name if len(name) <= 44 else name[:43] + "…"
-        predicates = " AND ".join(join.predicates) or "(cross product)"
-        predicates = predicates if len(predicates) <= _WIDEST - 70 else predicates[: _WIDEST - 71] + "…"
-        lines.append(f"    {name:<46}{_rows(join.rows):>8}{_bound(join.bound):>10}  {predicates}")
-    return lines
+        box.wrapped(f"after   {group.order_after}", " " * 8)
+    name = max(18, min(40, box.inside - 45))
+    box.rule("relations")
+    box.line(f"{'relation':<{name}}{'rows':>8}{'at most':>9}   source")
+    for r in group.relations:
+        box.line(f"{_cell(r.name, name)}{_rows(r.rows):>8}{_bound(r.bound):>9}   {r.source}")
+    told = ", * not made as written" if group.changed else ""
+    box.rule(f"joins as they are made{told}")
+    beside = box.inside >= _BESIDE
+    name = max(17, min(46, box.inside - _FIGURES - (33 if beside else 0)))
+    box.line(f"{'join':<{name}}{'rows':>8}{'at most':>9}{'cost':>6}{'   Spark will choose' if beside else ''}")
+    old = same_joins(group.estimated_rows, group.joins_before)
+    for i, join in enumerate(group.estimated_rows):
+        star = "*" if group.changed and not old[i] else " "
+        sides = (side_name(side, len(group.relations), group.relations) for side in (join.left, join.right))
+        text = box.text(f"{star} #{i + 1} {f' {join.sign} '.join(sides)}")
+        share = group.share(join)
+        figures = f"{_rows(join.rows):>8}{_bound(join.bound):>9}{'' if share is None else percent(share):>6}"
+        operator = operator_of(join, group)
+        box.line(f"{_cell(text, name)}{figures}   {operator if beside else ''}".rstrip())
+        if operator and not beside:
+            box.line(f"     as {operator}")
+        source = f"  [{join.source}]" if join.source else ""
+        box.line(f"     on {' AND '.join(join.predicates) or '(cross product)'}{source}")
+        if join.hint:
+            box.line(f"     hint {join.hint}")
+    if any(edge.sides or set(edge.required) - set(edge.relations) for edge in group.edges):
+        box.rule("join graph: what each predicate ties and waits for")
+        for edge in group.edges:
+            if not edge.implied:
+                box.wrapped(described(edge), "  ", 3)
+    return box.to_text()
+
+
+def _cell(text: str, width: int) -> str:
+    return pad(text, width - 1) + " "
 
 
 def _rows(rows: float) -> str:
@@ -86,5 +155,17 @@ def _bound(rows: float | None) -> str:
     return "" if rows is None else quantity(rows)
 
 
-def _section(title: str, rows: list[str]) -> list[str]:
-    return ["", f"{title}:", *(f"  {row}" for row in rows)] if rows else []
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _section(title: str, rows: list[str], width: int) -> str:
+    return "\n".join([f"{title}:", *(line for row in rows for line in _folded(f"  {row}", width, "    "))])
+
+
+def _folded(text: str, width: int, indent: str = "") -> list[str]:
+    indented = len(text) - len(text.lstrip())
+    return textwrap.wrap(
+        text.strip(), max(width, LEAST), initial_indent=" " * indented, subsequent_indent=indent or "  ",
+        break_on_hyphens=False,
+    ) or [""]  # fmt: skip

@@ -12,15 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from pyjoinopt.report.outline import outline
-from pyjoinopt.report.quantity import quantity
+from pyjoinopt.report.outline import outline, same_joins
+from pyjoinopt.report.quantity import percent, quantity
 from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport
-from pyjoinopt.report.text import headline
+from pyjoinopt.report.terminal import LEAST, Box, cut, pad, plain
+from pyjoinopt.report.text import headline, operator_of, sections, title_of
 
 #: Narrower than this, two trees stand one above the other.
 _SIDE_BY_SIDE = 100
-_LEAST = 40
-_ASCII = {"⋈": "JOIN", "⟕": "LEFT", "⟖": "RIGHT", "⟗": "FULL", "⋉": "SEMI", "▷": "ANTI"}
 
 
 def render_tree(report: JoinReport, width: int = 110, ascii_only: bool = False) -> str:
@@ -31,45 +30,59 @@ def render_tree(report: JoinReport, width: int = 110, ascii_only: bool = False) 
         width: columns of the terminal.
         ascii_only: no character beyond ASCII.
     """
+    width = max(width, LEAST)
     parts = [headline(report)]
-    for number, group in enumerate(report.groups, 1):
-        parts.append("\n".join(_group(number, group, max(width, _LEAST), ascii_only)))
+    parts += [_group(number, group, width, ascii_only) for number, group in enumerate(report.groups, 1)]
+    parts += sections(report, width)
     parts += [run.to_text(width, ascii_only) for run in report.runs]
     text = "\n\n".join(parts)
-    return text.replace("…", "~").encode("ascii", "replace").decode("ascii") if ascii_only else text
+    return plain(text) if ascii_only else text
 
 
-def _group(number: int, group: GroupReport, width: int, ascii_only: bool) -> list[str]:
-    title = f"Group {number}: {len(group.relations)} relations, cost {quantity(group.cost_before)}"
+def _group(number: int, group: GroupReport, width: int, ascii_only: bool) -> str:
+    box = Box(title_of(number, group), width, ascii_only)
+    beside = group.changed and width >= _SIDE_BY_SIDE
+    each = (box.inside - 3) // 2 if beside else box.inside
+    after = _tree(group, group.estimated_rows, group.joins_before, each, ascii_only)
     if not group.changed:
-        return [f"{title}, kept as written", *_tree(group, group.estimated_rows, (), width, ascii_only)]
-    title += f" -> {quantity(group.cost_after)}"
-    beside = width >= _SIDE_BY_SIDE
-    each = (width - 3) // 2 if beside else width
+        box.lines(after)
+        return box.to_text()
     before = ["before", *_tree(group, group.joins_before, group.estimated_rows, each, ascii_only)]
-    after = ["after", *_tree(group, group.estimated_rows, group.joins_before, each, ascii_only)]
-    if not beside:
-        return [title, *before, "", *after]
-    return [title, *(f"{a:<{each}}   {b}".rstrip() for a, b in zip_longest(before, after, fillvalue=""))]
+    after = ["after", *after]
+    if beside:
+        box.lines(f"{pad(a, each)}   {b}" for a, b in zip_longest(before, after, fillvalue=""))
+    else:
+        box.lines(before)
+        box.rule()
+        box.lines(after)
+    box.rule()
+    box.line("* only one of the two orders makes this join")
+    return box.to_text()
 
 
 def _tree(
     group: GroupReport, joins: Sequence[JoinEstimate], others: Sequence[JoinEstimate], width: int, ascii_only: bool
 ) -> list[str]:
     """One order; what `others` does not make is marked."""
-    made = {frozenset(join.relations) for join in others}
+    old = same_joins(joins, others)
     n = len(group.relations)
     lines = []
     for line in outline(n, [(join.left, join.right) for join in joins]):
+        star, below, prefix = False, "", line.prefix(ascii_only)
         if line.node < n:
-            name, rows, star = group.relations[line.node].name, group.relations[line.node].rows, False
+            name, rows = group.relations[line.node].name, group.relations[line.node].rows
         else:
             join = joins[line.node - n]
-            rows, star = join.rows, bool(made) and frozenset(join.relations) not in made
-            sign = _ASCII.get(join.sign, "JOIN") if ascii_only else join.sign
-            name = f"{sign} {' AND '.join(join.predicates)}".rstrip()
-        text = f"{'*' if star else ' '} {line.prefix(ascii_only)}{' ' if line.prefix() and line.node < n else ''}{name}"
+            rows, star = join.rows, bool(others) and not old[line.node - n]
+            name = f"{join.sign} {' AND '.join(join.predicates)}".rstrip()
+            share = group.share(join)
+            told = [operator_of(join, group), f"{percent(share)} of cost" if share is not None else "", join.hint]
+            below = ", ".join(filter(None, told))
+        name = plain(name) if ascii_only else name
+        text = f"{'*' if star else ' '} {prefix}{' ' if prefix and line.node < n else ''}{name}"
         figure = f"~{quantity(rows)}"
-        room = width - len(figure) - 1
-        lines.append(f"{text if len(text) <= room else text[: room - 1] + '…':<{room}} {figure}")
+        lines.append(f"{pad(text, width - len(figure) - 1)} {figure}")
+        if below:
+            bar = ("| " if ascii_only else "│ ") * (line.depth + 1)
+            lines.append(cut(f"  {bar}  {below}", width))
     return lines

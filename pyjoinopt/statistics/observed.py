@@ -3,7 +3,8 @@
 The plan that was run still carries the column ids of the plan that was ordered. So every operator that was run is
 known by the relations below it, and the highest one above just these relations has the count of their join. Nothing is
 taken from an operator that may have stopped early (below a limit), that a filter made at run time has thinned out, or
-whose relations cannot all be told.
+whose relations cannot all be told. A count of nothing is believed only where all was read: a join with an empty side
+does not read the other one, whose rows are then 0 as well.
 """
 
 from __future__ import annotations
@@ -91,15 +92,39 @@ def located(plan: Sequence[Operator], owners: Mapping[int, int], count: int) -> 
         below.append(reads)
         sure.append(trusted)
         leaves.append(sum(leaves[child] for child in children) if children else 1)
+    was_read = _was_read(plan)
     found: dict[int, int] = {}
     for i, (operator, reads, read, trusted) in enumerate(zip(plan, below, leaves, sure)):
         if "numOutputRows" not in operator["m"] or not trusted or not reads or operator.get("limited"):
             continue
         if read != sum(n for vertex, n in whole.items() if reads >> vertex & 1):
             continue  # one branch of several
+        if not operator["m"]["numOutputRows"] and not was_read[i]:
+            continue
         if reads.bit_count() < count or _joins(operator):  # what stands above the whole group is no part of it
             found[reads] = i
     return found
+
+
+def _was_read(plan: Sequence[Operator]) -> list[bool]:
+    """Per operator whether all leaves below it were read, even if no row came.
+
+    A leaf was if rows came out of it, or if it feeds an exchange, with no join in between, that has worked.
+    """
+    feeds: dict[int, int] = {child: i for i, operator in enumerate(plan) for child in operator["k"]}
+    read: list[bool] = []
+    for i, operator in enumerate(plan):
+        if operator["k"]:
+            read.append(all(read[child] for child in operator["k"]))
+            continue
+        above: int | None = i
+        while above is not None and "Exchange" not in plan[above]["c"]:
+            above = feeds.get(above)
+            if above is not None and len(plan[above]["k"]) != 1:
+                above = None
+        worked = above is not None and any(name != "numOutputRows" for name in plan[above]["m"])
+        read.append(worked or operator["m"].get("numOutputRows", 0) > 0)
+    return read
 
 
 def _joins(operator: Operator) -> bool:

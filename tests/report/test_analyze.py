@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 import pyjoinopt
 from pyjoinopt import observe
+from pyjoinopt.report.quantity import quantity
 from pyjoinopt.report.run import OperatorReport, RunReport
 from tests.support import tpc
 
@@ -28,7 +30,7 @@ def found(run: RunReport) -> dict[frozenset[str], float]:
     return {frozenset(o.relations): o.rows for o in run.operators if o.relations and o.rows is not None}
 
 
-@pytest.mark.parametrize("number", [5, 21])
+@pytest.mark.parametrize("number", [5, pytest.param(21, marks=pytest.mark.slow)])
 def test_both_orders_and_both_ways_to_run_agree(tpch: SparkSession, number: int) -> None:
     """Sets of relations that two plans both make have the same rows in both: with and without adaptive execution."""
     text = tpc.spark_queries("tpch")[number]
@@ -110,4 +112,36 @@ def test_the_estimate_that_misled_most() -> None:
     )
     worst = RunReport("as written", 1.0, 0.1, operators).misled()
     assert worst is not None and worst[0].detail == "b" and worst[1] == pytest.approx(40)
-    assert "What misled most: b, 100 rows expected, 4.00k found; 40x" in RunReport("x", 1.0, 0.1, operators).to_text()
+    assert "What misled most: b, 100 rows expected, 4.00k found; 40.0x" in RunReport("x", 1.0, 0.1, operators).to_text()
+
+
+def test_two_relations_have_estimates_too(tpch: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    """There is nothing to order, but `analyze` is useful alone."""
+    df = tpch.sql("SELECT * FROM orders JOIN customer ON o_custkey = c_custkey WHERE c_acctbal > 0")
+    df.explain_joins(analyze=True, strategy="none", ascii_only=True)
+    text = capsys.readouterr().out
+    assert text.isascii() and "Run as written:" in text and "Run optimised:" not in text
+    joined = df.count()
+    rows = [line.split() for line in text.splitlines() if "Join " in line]
+    assert any(quantity(joined) in row for row in rows), "the join's true rows"
+    assert re.search(r"\d of 3 estimates are wrong", text)
+    assert df.optimize_joins() is df
+
+
+def test_a_query_without_joins_is_shown_without_estimates(
+    tpch: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tpch.table("nation").where("n_regionkey = 1").explain_joins(analyze=True)
+    text = capsys.readouterr().out
+    assert "No estimate to compare with" in text and "nothing changed" in text
+
+
+def test_an_estimate_that_is_right_by_chance_has_misled_nobody() -> None:
+    operators = (
+        OperatorReport("Scan", "a", (), 1000, 1.0, ("a",), 10),  # 100 times too low
+        OperatorReport("Scan", "b", (), 50, 1.0, ("b",), 50),
+        OperatorReport("Join", "", (0, 1), 100, None, ("a", "b"), 100),  # errors cancel out
+    )
+    worst = RunReport("as written", 1.0, 0.1, operators).misled()
+    assert worst is not None and worst[0].detail == "a"
+    assert "none misled" in RunReport("as written", 1.0, 0.1, operators[1:2]).to_text()

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pyjoinopt.report.outline import outline
+from pyjoinopt.report.parts import EdgeReport
 from pyjoinopt.report.record import GroupReport, HintReport, JoinEstimate, JoinReport, RelationReport
 
 Joins = list[tuple[int, int]]
@@ -46,8 +47,19 @@ def group(n: int, seed: int = 1) -> GroupReport:
     relations = tuple(RelationReport(f"t{i}", 10.0 * i, "footers", 80.0, 10.0 * i) for i in range(n))
     after, before = estimates(n, bushy(n, random.Random(seed))), estimates(n, left_deep(n))
     return GroupReport(
-        relations, ("(a = b)",), "before", "after", after, 4e6, 1e6, "exact", 9, 0.01, True, joins_before=before
-    )
+        relations, ("(a = b)",), "before", "after", after, 4e6, 1e6, "exact", 9, 0.01, True, joins_before=before,
+        edges=edges(n),
+    )  # fmt: skip
+
+
+def edges(n: int) -> tuple[EdgeReport, ...]:
+    """A left join, inner predicates of which one has to wait, one that all relations take part in, an implied one."""
+    names = tuple(f"t{i}" for i in range(n))
+    found = [EdgeReport("(a0 = a1)", names[:2], names[:2], "⟕", (names[:1], names[1:2]))]
+    pairs = [names[i - 1 : i + 1] for i in range(2, n)]
+    found += [EdgeReport(f"({one} = {other})", (one, other), (names[0], one, other)) for one, other in pairs]
+    found += [EdgeReport("(sum < 1)", names, names), EdgeReport("(x = y)", names[-2:], names[-2:], implied=True)]
+    return tuple(found)
 
 
 def report(n: int) -> JoinReport:
@@ -71,38 +83,81 @@ def test_a_tree_in_text() -> None:
     text = made.to_tree(width=60, ascii_only=True)
     assert text.isascii()
     assert "before" in text and "after" in text and "`- " in text
-    assert all(len(line) <= 60 for line in text.splitlines()[3:])
+    assert max(map(len, text.splitlines()[1:])) <= 60
     wide = made.to_tree(width=140)
     assert re.search(r"before +after", wide)
     assert max(map(len, wide.splitlines())) <= 140
 
 
+@pytest.mark.parametrize("width", [40, 60, 80, 110, 200])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_boxes_fit_the_terminal(width: int, ascii_only: bool) -> None:
+    made = report(12)
+    for text in (made.to_text(width, ascii_only), made.to_tree(width, ascii_only)):
+        boxes = [line for line in text.splitlines() if line and line[0] in "╭│├╰+|"]
+        assert boxes and {len(line) for line in boxes} == {width}
+        assert text.isascii() == ascii_only
+
+
 def boxes(svg: ElementTree.Element) -> list[tuple[float, float, float, float]]:
-    """Every label and bar as (left, top, right, bottom), text by the width that it is laid out for."""
+    """Every label, badge and bar as (left, top, right, bottom), text as wide as it is in a common monospaced font."""
     found = []
     for text in svg.iter(f"{SVG}text"):
-        x, y = float(text.attrib["x"]), float(text.attrib["y"])
-        found.append((x, y - 9, x + 6.0 * len("".join(text.itertext())), y + 3))
+        x, y, size = float(text.attrib["x"]), float(text.attrib["y"]), float(text.attrib.get("font-size", 11))
+        width = 0.602 * size * len("".join(text.itertext()))
+        if text.attrib.get("text-anchor") == "middle":
+            continue  # inside a badge, which is measured
+        found.append((x, y - 0.8 * size, x + width, y + 0.25 * size))
     for bar in svg.iter(f"{SVG}rect"):
-        if bar.attrib["class"] == "bar":
+        if bar.attrib["class"] in ("bar", "badge"):
             x, y = float(bar.attrib["x"]), float(bar.attrib["y"])
             found.append((x, y, x + float(bar.attrib["width"]), y + 10))
+    for badge in svg.iter(f"{SVG}circle"):
+        x, y, r = (float(badge.attrib[name]) for name in ("cx", "cy", "r"))
+        if badge.attrib["class"] != "ring":  # a ring is around its dot on purpose
+            found.append((x - r, y - r, x + r, y + r))
     return found
+
+
+def check_geometry(text: str) -> list[tuple[float, float, float, float]]:
+    """Well-formed, all of it on the page, nothing on top of anything else, told in words, too."""
+    svg = ElementTree.fromstring(text)
+    width, height = float(svg.attrib["width"]), float(svg.attrib["height"])
+    drawn = boxes(svg)
+    for left, top, right, bottom in drawn:
+        assert 0 <= left and right <= width and 0 <= top and bottom <= height
+    for (a, b, c, d), (e, f, g, h) in combinations(drawn, 2):
+        assert c <= e or g <= a or d <= f or h <= b, "two things lie on top of each other"
+    assert svg.find(f"{SVG}title") is not None
+    assert svg.find(f"{SVG}desc") is not None
+    assert "script" not in text and "http" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    return drawn
 
 
 @pytest.mark.parametrize("n", [2, 3, 12, 60])
 def test_the_picture_is_well_formed_and_nothing_overlaps(n: int) -> None:
-    svg = ElementTree.fromstring(report(n).to_svg())
-    width, height = float(svg.attrib["width"]), float(svg.attrib["height"])
-    drawn = boxes(svg)
-    assert len(drawn) == 2 * (3 * (2 * n - 1) + 1)  # two orders: label, bar and figure a node, and a title
-    for left, top, right, bottom in drawn:
-        assert 0 <= left and right <= width and 0 <= top and bottom <= height
-    for (a, b, c, d), (e, f, g, h) in combinations(drawn, 2):
-        assert c <= e or g <= a or d <= f or h <= b, "two labels lie on top of each other"
-    assert svg.find(f"{SVG}title") is not None
-    words = svg.find(f"{SVG}desc")
-    assert words is not None and "about" in "".join(words.itertext())
+    drawn = check_geometry(report(n).to_svg())
+    # Two orders: a dot, a label, a bar and a figure a node, operator and cost a join, and a title.
+    assert len(drawn) == 2 * (4 * (2 * n - 1) + (n - 1) + 1)
+
+
+@pytest.mark.parametrize("n", [2, 3, 12, 60])
+def test_the_join_graph_is_well_formed_and_nothing_overlaps(n: int) -> None:
+    made = report(n)
+    text = made.to_graph_svg()
+    check_geometry(text)
+    words = "".join(ElementTree.fromstring(text).itertext())
+    for i in range(n):
+        assert f"t{i} ~" in words
+    for edge in made.groups[0].edges:
+        assert edge.predicate in words
+    assert ("needs t0 on its left and t1 on its right" in words) and (n < 3 or "waits for t0" in words)
+
+
+def test_a_join_graph_with_edges_of_every_kind() -> None:
+    text = report(4).to_graph_svg()
+    assert text.count(">L</text>") == text.count(">R</text>") == 1
+    assert 'class="leaf"' in text and "stroke-dasharray" in text, "what is waited for is hollow, what follows dashed"
 
 
 def test_what_changed_is_told_without_colour() -> None:
@@ -122,7 +177,7 @@ def test_html_is_well_formed_and_escaped() -> None:
 def test_mermaid_and_dot() -> None:
     mermaid, dot = report(3).to_mermaid(), report(3).to_dot()
     assert mermaid.count("-->") == dot.count("->") == 4
-    assert "&quot;another &amp; one&quot;" in mermaid and '\\"another & one\\"' in dot
+    assert "★" in report(4).to_mermaid() and "&quot;another &amp; one&quot;" in mermaid and '\\"another & one\\"' in dot
 
 
 def test_pandas() -> None:

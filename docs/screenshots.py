@@ -1,0 +1,74 @@
+"""Takes the pictures of the documentation: reports in a headless Chromium, at two widths, light and dark.
+
+    python docs/screenshots.py [--chromium PATH]
+
+They are made from the records that the tests keep (`tests/report/records/`), so nothing has to run for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from pyjoinopt.report.page import render_page  # noqa: E402
+from pyjoinopt.report.record import JoinReport  # noqa: E402
+
+IMAGES = ROOT / "docs" / "images"
+#: What Chromium calls the reader's taste.
+_THEMES = {"light": "1", "dark": "0"}
+_WIDE, _NARROW = (1280, 760), (620, 1100)
+
+
+def record(name: str) -> JoinReport:
+    """A report that the tests keep."""
+    return JoinReport.from_dict(json.loads((ROOT / "tests" / "report" / "records" / f"{name}.json").read_text()))
+
+
+def page_of(svg: str) -> str:
+    """A picture alone on a page, as the viewer of a notebook has it."""
+    return f"<!DOCTYPE html><html><head><meta charset='utf-8'/></head><body style='margin:0'>{svg}</body></html>"
+
+
+def shoot(chromium: str, html: str, size: tuple[int, int], theme: str, name: str) -> None:
+    """One picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        page.write_text(html, encoding="utf-8")
+        command = [
+            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={folder}",
+            f"--blink-settings=preferredColorScheme={_THEMES[theme]}", f"--window-size={size[0]},{size[1]}",
+            f"--screenshot={IMAGES / name}.png", page.as_uri(),
+        ]  # fmt: skip
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+    print(IMAGES / f"{name}.png")
+
+
+def main() -> int:
+    """Take them all."""
+    parser = argparse.ArgumentParser(description="Take the pictures of the documentation.")
+    parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("google-chrome"))
+    chromium = parser.parse_args().chromium
+    if chromium is None:
+        print("no Chromium here: name one with --chromium", file=sys.stderr)
+        return 1
+    report = record("tpch_08")
+    for theme in _THEMES:
+        for width, size in (("wide", _WIDE), ("narrow", _NARROW)):
+            shoot(chromium, render_page(report), size, theme, f"report_{theme}_{width}")
+        outer = record("outer_joins_kept").to_graph_svg()
+        shoot(chromium, page_of(outer), (860, 300), theme, f"join_graph_{theme}")
+        run = record("tpch_05_run")
+        shoot(chromium, render_page(run), (1280, 1250), theme, f"run_{theme}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

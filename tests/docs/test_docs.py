@@ -1,0 +1,76 @@
+"""The documentation: what is made from something else is up to date, and no link leads nowhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@cache
+def loaded(name: str) -> ModuleType:
+    """A script of the documentation as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_made_pages_are_as_they_would_be_made() -> None:
+    stale = [
+        name for name, make in loaded("generate").PAGES.items() if (DOCS / name).read_text(encoding="utf-8") != make()
+    ]
+    assert not stale, "python docs/generate.py writes them"
+
+
+def test_every_option_is_on_the_page_of_options() -> None:
+    text = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    generate = loaded("generate")
+    for option in generate.OPTIONS:
+        assert f"| `{option.name}` | `{option.key}` |" in text
+
+
+def test_the_house_has_all_rooms_and_no_circle() -> None:
+    generate = loaded("generate")
+    arrows = generate.rooms()
+    assert {"api", "bridge", "joins", "plan", "report", "statistics"} <= set(arrows)
+    floor = generate.floors(arrows)
+    assert all(floor[room] > floor[other] for room, others in arrows.items() for other in others)
+    drawing = generate.house()
+    assert all(f">{room}</text>" in drawing for room in arrows)
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for link in _LINK.findall(text):
+        target, _, anchor = link.partition("#")
+        if "://" in link:
+            continue
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), f"{page.name} links to {link}"
+        if anchor and path.suffix == ".md":
+            titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+            assert anchor in anchors, f"{page.name} links to {link}"
+
+
+def test_every_page_is_in_the_contents() -> None:
+    contents = "\n".join(re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / "index.md").read_text(), re.DOTALL))
+    assert {page.stem for page in PAGES} - {"index"} == set(re.findall(r"^\w+$", contents, re.MULTILINE))
+
+
+def test_links_out_of_the_documentation_are_named_on_the_site() -> None:
+    named = loaded("conf").named
+    assert named("see [the notebook](../notebooks/a.ipynb)") == "see the notebook (`notebooks/a.ipynb`)"
+    assert named("[a/b.py](../a/b.py) and [a page](faq.md)") == "a/b.py and [a page](faq.md)"
