@@ -63,4 +63,6 @@ def _leaves(gateway: Py4jGateway, keywords: dict[str, Any]) -> tuple[LeafStatist
     nodes = gateway.export.nodes
     leaves = [node for node in nodes if not node.children or node.cached]
     store = open_store(options.store)
-    return LeafStatistics(gateway.statistics, leaves, options.statistics, nodes, store), options
+    known = LeafStatistics(gateway.statistics, leaves, options.statistics, nodes, store)
+    known.announce(nodes)
+    return known, options

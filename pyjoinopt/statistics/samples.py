@@ -6,7 +6,9 @@ of one int; the rows that fulfil several are their AND, so that the share of eve
 question. `shares` says what share that makes.
 
 **When a sample is drawn.** What the store or the JVM has is used whenever a relation is filtered. Drawing a new one
-opens files, so it is done only where arithmetic is weak: patterns, functions, OR, text, or more than one column.
+opens files, so it is done only where arithmetic is weak (patterns, functions, OR, text, more than one column) and
+where it may decide something: not if the plan has a single join. Drawing begins as soon as it is known that footers
+have to be read too, and goes on beside that; how long a query waits for it is a matter of `patience`.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ from pyjoinopt.plan.expressions import (
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.comparisons import and_operands
-from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.statistics.partitions import partition_columns
+from pyjoinopt.statistics.patience import Patience
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from pyjoinopt.statistics.shares import Share, is_weak
 from pyjoinopt.statistics.source import Files, Relation
 from pyjoinopt.statistics.store import Store
@@ -45,8 +49,6 @@ BLOB = "sample"
 _NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
 #: A computed column may be written out in a predicate that reads it, up to this length.
 _LONGEST = 500
-#: Milliseconds to wait for samples that are to be thorough; otherwise the JVM's own second.
-_PATIENCE = 10_000
 _log = logging.getLogger("pyjoinopt")
 
 
@@ -67,7 +69,11 @@ class Samples:
         ask: see `Gateway.samples`.
         relation: leaf -> how it is described to sources, with its files; None if there are none.
         store: where samples are remembered.
-        thorough: draw a sample of every relation that is filtered, and wait until it is there.
+        thorough: draw a sample of every relation that is filtered.
+        patience: how long to wait for samples that are drawn; None for as long as the JVM likes.
+
+    Attributes:
+        drawing: False if no new samples are drawn.
     """
 
     def __init__(
@@ -76,11 +82,15 @@ class Samples:
         relation: Callable[[LogicalPlan], Relation | None],
         store: Store | None = None,
         thorough: bool = False,
+        patience: Patience | None = None,
     ) -> None:
         self._ask = ask
         self._relation = relation
         self._store = store
         self._thorough = thorough
+        self._patience = patience
+        self._begun: set[tuple[str, str]] = set()
+        self.drawing = True
         self._meaning: dict[int, Expression] = {}
         self._samples: dict[int, _Sample | None] = {}
 
@@ -111,6 +121,25 @@ class Samples:
             plan: a plan; plans of subqueries are not entered.
             known: statistics of the leaves, to judge where arithmetic is weak.
         """
+        self._question(self._of_leaves(plan), known)
+
+    def begin(self, plan: LogicalPlan) -> None:
+        """Let the JVM begin to draw what a plan will want whatever its columns hold, and wait for nothing."""
+        entries = []
+        for leaf, conjuncts in self._of_leaves(plan):
+            files = self._files(leaf)
+            if files is None or (files.id, files.schema) in self._begun:
+                continue
+            if not self._reads(leaf, conjuncts, _clear(leaf)):
+                continue
+            self._begun.add((files.id, files.schema))
+            entry = self._entry(leaf, files, conjuncts)
+            if self._store is None or self._store.blob(files, BLOB) is None:
+                entries.append({**entry, "read": True})
+        self._answers(entries, give=False, deadlineMs=0, evaluateMs=0)
+
+    def _of_leaves(self, plan: LogicalPlan) -> list[tuple[LogicalPlan, list[Expression]]]:
+        """The conjuncts of a plan that read one leaf, wherever they stand."""
         nodes = list(post_order(plan))
         owner: dict[int, LogicalPlan] = {}
         for node in nodes:
@@ -124,7 +153,11 @@ class Samples:
                 leaf = owner.get(e.references.bit_length() - 1) if e.references else None
                 if leaf is not None and not e.references & ~leaf.output_set and _is_countable(e):
                     found.setdefault(_number(leaf), (leaf, []))[1].append(e)
-        self._question(list(found.values()), known)
+        return list(found.values())
+
+    def _files(self, leaf: LogicalPlan) -> Files | None:
+        relation = self._relation(leaf)
+        return relation.files if relation is not None else None
 
     # -- answers -----------------------------------------------------------------------------------------------
 
@@ -143,7 +176,7 @@ class Samples:
         if sample is None or not sample.rows:
             return None
         together, unknown = (1 << sample.rows) - 1, []
-        partitioned = _partition_columns(leaf) if sample.places else 0
+        partitioned = partition_columns(leaf) if sample.places else 0
         for e in conjuncts:
             bits = sample.hits.get(e.key) if _is_countable(e) and e.references & ~partitioned else None
             if bits is None:
@@ -162,32 +195,37 @@ class Samples:
         """Ask, first for what the JVM has, then with what the store has, files being opened where that is worth it."""
         asked = []
         for leaf, conjuncts in wanted:
-            relation = self._relation(leaf)
-            if relation is None or relation.files is None or all(e.kind == "IsNotNull" for e in conjuncts):
+            files = self._files(leaf)
+            if files is None or all(e.kind == "IsNotNull" for e in conjuncts):
                 self._samples.setdefault(_number(leaf), None)
             else:
-                asked.append((leaf, relation.files, list({e.key: e for e in conjuncts}.values())))
+                asked.append((leaf, files, list({e.key: e for e in conjuncts}.values())))
         missing = []
-        for (leaf, files, conjuncts), answer in zip(asked, self._answers([_entry(*one) for one in asked])):
+        for (leaf, files, conjuncts), answer in zip(asked, self._answers([self._entry(*one) for one in asked])):
             if not self._take(leaf, files, conjuncts, answer):
-                entry = _entry(leaf, files, conjuncts)
+                entry = self._entry(leaf, files, conjuncts)
                 blob = self._store.blob(files, BLOB) if self._store is not None else None
                 if blob is not None:
                     entry["blob"] = base64.b64encode(blob).decode("ascii")
-                partitioned = _partition_columns(leaf)
-                own = [e for e in conjuncts if e.references & ~partitioned]
-                entry["read"] = bool(own) and (self._thorough or is_weak(own, known(leaf)))
+                entry["read"] = self._reads(leaf, conjuncts, known(leaf))
                 if entry["read"] or blob is not None:
                     missing.append((leaf, files, conjuncts, entry))
         for (leaf, files, conjuncts, _), answer in zip(missing, self._answers([entry for *_, entry in missing])):
             self._take(leaf, files, conjuncts, answer)
 
-    def _answers(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _reads(self, leaf: LogicalPlan, conjuncts: Sequence[Expression], known: RelationStatistics) -> bool:
+        """Whether files may be opened to know what these conjuncts keep."""
+        partitioned = partition_columns(leaf)
+        own = [e for e in conjuncts if e.references & ~partitioned]
+        return bool(own) and (self._thorough or (self.drawing and is_weak(own, known)))
+
+    def _answers(self, entries: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
         if not entries:
             return []
         try:
-            patience = {"deadlineMs": _PATIENCE} if self._thorough else {}
-            return self._ask(entries, give=self._store is not None, **patience)
+            if self._patience is not None:
+                request = {"deadlineMs": self._patience.for_samples(), **request}
+            return self._ask(entries, **{"give": self._store is not None, **request})
         except Exception as error:
             _log.warning("no samples: %s", error)
             return [{} for _ in entries]
@@ -213,14 +251,23 @@ class Samples:
         return True
 
 
-def _entry(leaf: LogicalPlan, files: Files, conjuncts: list[Expression]) -> dict[str, Any]:
-    references = 0
-    for e in conjuncts:
-        references |= e.references
-    columns = [attribute.bit for attribute in leaf.output if references >> attribute.bit & 1]
-    return {
-        "node": leaf.number, "id": files.id, "schema": files.schema, "columns": columns, "predicates": conjuncts,
-    }  # fmt: skip
+    def _entry(self, leaf: LogicalPlan, files: Files, conjuncts: list[Expression]) -> dict[str, Any]:
+        references = 0
+        for e in conjuncts:
+            references |= e.references
+        relation = self._relation(leaf)
+        partitions = {"partitions": relation.partitions} if relation is not None and relation.partitions else {}
+        columns = [attribute.bit for attribute in leaf.output if references >> attribute.bit & 1]
+        return {
+            "node": leaf.number, "id": files.id, "schema": files.schema, "columns": columns, "predicates": conjuncts,
+            **partitions,
+        }  # fmt: skip
+
+
+def _clear(leaf: LogicalPlan) -> RelationStatistics:
+    """A relation of whose columns as much is known as footers can say."""
+    columns = {attribute.bit: ColumnStatistics(ndv=1.0, min=0.0, max=0.0) for attribute in leaf.output}
+    return RelationStatistics(1.0, 1.0, columns=columns)
 
 
 def _is_countable(e: Expression) -> bool:
@@ -230,11 +277,6 @@ def _is_countable(e: Expression) -> bool:
 
 def _is_short(e: Expression) -> bool:
     return sum(1 for _ in zip(walk(e), range(_LONGEST + 1))) <= _LONGEST
-
-
-def _partition_columns(leaf: LogicalPlan) -> int:
-    bits = (leaf.info.get("rel") or {}).get("partitionCols") or ()
-    return sum(1 << bit for bit in bits)
 
 
 def _number(leaf: LogicalPlan) -> int:

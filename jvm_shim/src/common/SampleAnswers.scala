@@ -6,8 +6,7 @@ import java.util.concurrent.{FutureTask, TimeUnit}
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.expressions.ExprId
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 
 /**
@@ -22,11 +21,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
   private val started = System.nanoTime
   private val conf = handle.session.sparkContext.getConf
 
-  private lazy val expressions: EditList[Expression] =
-    new EditList[Expression]("expression", request.get("exprs"), handle.expressions)(builder.build(_))
-  private lazy val nodes: EditList[LogicalPlan] =
-    new EditList[LogicalPlan]("node", Support.mapper.createArrayNode(), handle.nodes)(_ => Support.fail("no node"))
-  private lazy val builder = new ExpressionBuilder(handle, expressions(_), nodes(_))
+  private val expressions = new AskedExpressions(handle, request)
 
   private final class Question(entry: JsonNode) {
     val key: Samples.Key = (entry.path("id").asText, entry.path("schema").asText)
@@ -44,7 +39,9 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     val task: Option[FutureTask[Option[SampleReader.Drawn]]] = relation match {
       case Some(files) if sample.isEmpty && entry.path("read").asBoolean =>
         val both = wanted ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
-        Some(Samples.begin(handle.session, key, files, if (both.size <= SampleAnswers.Wide) both else wanted, budget))
+        val partitions = expressions.partitions(files, entry.get("partitions"))
+        val columns = if (both.size <= SampleAnswers.Wide) both else wanted
+        Some(Samples.begin(handle.session, key, files, columns, budget.copy(partitions = partitions)))
       case _ => None
     }
 
@@ -65,7 +62,6 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
   }
 
   def run(): String = Support.json { out =>
-    EditList.buildAll(expressions, nodes)
     val questions = ExpressionBuilder.elements(request.get("relations")).map(new Question(_))
     val drawn = questions.map(_.task.map(FileStatistics.await(_, started + nanos("deadlineMs", 1000), giveUp = false)))
     val until = System.nanoTime + nanos("evaluateMs", 500)
@@ -123,8 +119,8 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
   private def budget = SampleReader.Budget(
     request.path("rows").asInt(4096),
     request.path("pieces").asInt(16),
-    request.path("maxBytes").asLong(64L << 20),
-    request.path("maxValues").asLong(4000000),
+    request.path("maxBytes").asLong(16L << 20),
+    request.path("maxValues").asLong(500000),
     until = System.nanoTime + nanos("readMs", 10000))
 
   private def nanos(field: String, default: Long): Long =
