@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyjoinopt.plan.common import written_out
-from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, OUTER_REFERENCE, PYTHON_UDF, SUBQUERY, Expression
+from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.statistics.comparisons import and_operands
+from pyjoinopt.statistics.meanings import is_countable
 
-_NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
 _THROUGH = frozenset({"SubqueryAlias", "ResolvedHint"})
 
 
@@ -57,7 +57,7 @@ def _filters_of(leaf: LogicalPlan, above: dict[int, list[LogicalPlan]]) -> tuple
         node = parents[0]
         if isinstance(node, Filter):
             for e in and_operands(written_out(node.condition)):
-                if e.references and not e.references & others and e.deterministic and not e.contains & _NEVER:
+                if is_countable(e) and not e.references & others:
                     conjuncts.setdefault(e.key, e)
         elif not (node.kind in _THROUGH or (isinstance(node, Project) and node.only_attributes)):
             break

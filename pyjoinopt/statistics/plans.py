@@ -5,7 +5,8 @@ share most of their nodes. A common table expression is defined in one place and
 looked up among all nodes of the plan, not only below the node that is asked about.
 
 Filters over a relation of which there is a sample are counted there, all that stand above each other at once, through
-projections. What the columns hold after the filter stays a matter of arithmetic.
+projections. So are the different values that are left of the columns by which the relation is joined. What else the
+columns hold after the filter stays a matter of arithmetic.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pyjoinopt.plan.expressions import Expression, conjunction
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
 from pyjoinopt.statistics.cardinality import estimate_operator, renamed
 from pyjoinopt.statistics.comparisons import and_operands
-from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from pyjoinopt.statistics.samples import Samples
 from pyjoinopt.statistics.selectivity import apply_filter, selectivity
 from pyjoinopt.statistics.shares import is_weak
@@ -149,7 +150,11 @@ class PlanEstimates:
         rows = float(share.hits) if counted else base.rows * share.estimate(arithmetic, sound) * rest
         bound = rows if counted else known.upper_bound
         source = f"{base.source}, sample{'' if share.hits or share.complete else ' without a hit'}"
-        return replace(known.with_rows(rows, bound), source=source, exact=counted)
+        columns = dict(known.columns)
+        for bit, ndv in samples.distinct(filtered.leaf, share, base, rows).items():
+            column = columns.get(bit, ColumnStatistics())
+            columns[bit] = replace(column, ndv=ndv if column.ndv is None else min(column.ndv, ndv), guessed=False)
+        return replace(known.with_rows(rows, bound), source=source, exact=counted, columns=columns)
 
     def _remember(self, node: LogicalPlan, known: RelationStatistics) -> None:
         self._known[id(node)] = known

@@ -108,9 +108,7 @@ class Leaves:
         """Ask for more, which may open files."""
         leaves = [relation.leaf for relation in relations if relation.leaf is not None]
         self._reading()
-        limits = {}
-        if self._patience is not None:
-            limits = dict.fromkeys(("deadlineMs", "totalMs"), self._patience.left())
+        limits = dict.fromkeys(("deadlineMs", "totalMs"), self._patience.left()) if self._patience is not None else {}
         distinct = {
             str(relation.leaf.number): [a.bit for a in relation.leaf.output if a.name in relation.counted]
             for relation in relations

@@ -1,4 +1,4 @@
-"""Filters on partition columns choose files before any is opened, and rows are those of the partitions that are left."""
+"""Filters on partition columns choose files before any is opened; rows are those of the partitions left."""
 
 from __future__ import annotations
 

@@ -32,13 +32,18 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     private val names: Map[ExprId, String] = relation.toList.flatMap { r =>
       r.output.zip(r.relation.schema.fieldNames).map { case (attribute, name) => attribute.exprId -> name }
     }.toMap
+    private def named(field: String): List[(Int, String)] =
+      ExpressionBuilder.elements(entry.get(field)).map(_.asInt).flatMap { n =>
+        names.get(handle.attributes(n).exprId).map(n -> _)
+      }
     /** Names of the columns that are wanted. */
-    val wanted: Set[String] =
-      ExpressionBuilder.elements(entry.get("columns")).flatMap(n => names.get(handle.attributes(n.asInt).exprId)).toSet
+    val wanted: Set[String] = named("columns").map(_._2).toSet
+    /** Columns whose values are to be told apart if the sample has them; for their sake alone none is drawn. */
+    val keys: List[(Int, String)] = named("keys")
     private var offered = false
     val task: Option[FutureTask[Option[SampleReader.Drawn]]] = relation match {
       case Some(files) if sample.isEmpty && entry.path("read").asBoolean =>
-        val both = wanted ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
+        val both = wanted ++ keys.map(_._2) ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
         val partitions = expressions.partitions(files, entry.get("partitions"))
         val columns = if (both.size <= SampleAnswers.Wide) both else wanted
         Some(Samples.begin(handle.session, key, files, columns, budget.copy(partitions = partitions)))
@@ -95,6 +100,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
           }
         }
         out.writeEndArray()
+        writeCodes(out, question, sample)
         if (request.path("give").asBoolean && !sample.kept) {
           sample.kept = true
           val bytes = sample.bytes(conf)
@@ -116,6 +122,19 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     out.writeEndObject()
   }
 
+  /** Of each key column which rows have the same value: two bytes a row. */
+  private def writeCodes(out: JsonGenerator, question: Question, sample: RelationSample): Unit =
+    if (sample.rows.length <= SampleAnswers.MostCodes) {
+      out.writeObjectFieldStart("keys")
+      for ((number, name) <- question.keys; i <- sample.columns.getFieldIndex(name)) {
+        new SampledColumn(sample.rows, i, sample.columns(i).dataType).codes.foreach { codes =>
+          val bytes = codes.flatMap(code => Seq(code.toByte, (code >> 8).toByte))
+          out.writeStringField(number.toString, SampleAnswers.hex(bytes))
+        }
+      }
+      out.writeEndObject()
+    }
+
   private def budget = SampleReader.Budget(
     request.path("rows").asInt(4096),
     request.path("pieces").asInt(16),
@@ -132,6 +151,8 @@ private[pyjoinopt] object SampleAnswers {
   private val Wide = 64
   /** Of a larger sample the store is spared. */
   private val MostBytes = 16 << 20
+  /** Rows of a sample whose values are told apart. */
+  private val MostCodes = 20000
   private val Digits = "0123456789abcdef".getBytes
 
   def hex(bytes: Array[Byte]): String = {
