@@ -91,7 +91,8 @@ class _Road:
         self.samples = Samples(gateway.samples, known.relation, store, full, patience) if sampled else None
         self.known = known
         self.estimates = PlanEstimates(known, export.nodes, self.samples, known.applied)
-        self.memory = Memory(known.identity, store if options.statistics in LEARNED else None)
+        definitions = {n.info.get("cte"): n for n in export.nodes if n.kind == "CTERelationDef"}
+        self.memory = Memory(known.identity, store if options.statistics in LEARNED else None, definitions)
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
         """One whole plan, the plans of its subqueries first, each on the same road."""

@@ -21,10 +21,10 @@ from pyjoinopt.joins.search import cost_of, search
 from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.columns import needed_columns
-from pyjoinopt.plan.expressions import describe, reference
+from pyjoinopt.plan.expressions import Expression, conjuncts, describe, reference
 from pyjoinopt.plan.keys import DistinctKeys
-from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
-from pyjoinopt.plan.tree import post_order
+from pyjoinopt.plan.nodes import Aggregate, Filter, LogicalPlan, Project
+from pyjoinopt.plan.tree import parents_of, post_order
 from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport, RelationReport
 from pyjoinopt.statistics.cardinality import GraphEstimates, weakest
 from pyjoinopt.statistics.feedback import Memory, with_true_rows
@@ -69,6 +69,7 @@ class Reorderer:
         for node in nodes:
             for child in node.children:
                 read[id(child)] = read.get(id(child), 0) | node.references
+        parents = parents_of(nodes)
         keys = DistinctKeys()
         done: dict[int, LogicalPlan] = {}
         for node in nodes:
@@ -80,7 +81,8 @@ class Reorderer:
                     region = self._without_unread(region, read[id(node)], keys)
                 region = with_freed_semi_joins(region, keys)
                 smaller = len(region.items) < len(groups[id(node)].items)
-                plan = self._order(region, done, needed[id(node)], restore, smaller)
+                above = conjuncts_above(node, parents)
+                plan = self._order(region, done, needed[id(node)], restore, smaller, above)
             if plan is None:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             done[id(node)] = plan
@@ -96,14 +98,20 @@ class Reorderer:
         return smaller
 
     def _order(
-        self, region: Region, done: dict[int, LogicalPlan], needed: int, restore: bool, smaller: bool
+        self,
+        region: Region,
+        done: dict[int, LogicalPlan],
+        needed: int,
+        restore: bool,
+        smaller: bool,
+        above: list[Expression],
     ) -> LogicalPlan | None:
         """The group in a cheaper order, or as written if it is `smaller`; None to leave it as it is."""
         started = perf_counter()
         plans = {id(item.plan): done[id(item.plan)] for item in region.items.values()}
         graph, written = build_graph(region, plans)
         statistics = [self.estimate(plan) for plan in graph.relations]
-        counted = self.memory.recall(graph)
+        counted = self.memory.recall(graph, above)
         statistics = with_true_rows(statistics, counted)
         for alias in region.late.values():
             needed |= alias.references
@@ -119,7 +127,7 @@ class Reorderer:
         seconds = perf_counter() - started
         after = found.cost if cheaper else before
         made = {n.relations: estimates.rows(n.relations) for order in (written, tree) for n in order.post_order()}
-        self.memory.watch(graph, graph.names, made)
+        self.memory.watch(graph, graph.names, made, above)
         self.report.groups.append(
             group_report(
                 graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs, seconds,
@@ -142,6 +150,18 @@ def _parents_that_read_positions(nodes: list[LogicalPlan], root: LogicalPlan) ->
         if not isinstance(node, (Project, Aggregate)):
             ids.update(id(child) for child in node.children)
     return ids
+
+
+def conjuncts_above(node: LogicalPlan, parents: dict[int, list[LogicalPlan]]) -> list[Expression]:
+    """The conjuncts of filters that stand right above a node, through projections that only pick columns."""
+    found: list[Expression] = []
+    while len(above := parents.get(id(node), [])) == 1:
+        node = above[0]
+        if isinstance(node, Filter):
+            found += conjuncts(node.condition)
+        elif not (isinstance(node, Project) and node.only_attributes):
+            break
+    return found
 
 
 def _proved(bound: float) -> float | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.analysis import recall
+from pyjoinopt.statistics.declared import declared_keys, with_keys
 from pyjoinopt.statistics.needed import counted_columns, needed_columns
 from pyjoinopt.statistics.partitions import partition_columns, partition_filters
 from pyjoinopt.statistics.patience import Patience
@@ -113,7 +114,9 @@ class LeafStatistics:
             return
         for relation, known in self._known(some):
             if relation.leaf is not None and relation.leaf.number is not None:
-                self._statistics[relation.leaf.number] = _statistics(known, relation.leaf)
+                statistics = _statistics(known, relation.leaf)
+                keys = (*known.keys, *declared_keys(relation.name))
+                self._statistics[relation.leaf.number] = with_keys(statistics, relation.leaf.output, keys)
                 if relation.partitions and known.source in _OF_PARTITIONS:
                     self.applied.update(e.key for e in relation.partitions)
 
@@ -132,6 +135,9 @@ class LeafStatistics:
                 if known is not None:
                     found[number] = _together(found.get(number), replace(known, source=known.source or source.name))
         for number, known in found.items():
+            told = leaves.first.get(number)
+            if told is not None and told.keys and not known.keys:
+                found[number] = replace(known, keys=told.keys)
             _tell(leaves.relations[number].name, known.note)
         return [(leaves.relations[number], found[number]) for number in leaves.relations]
 
@@ -161,13 +167,15 @@ def _together(better: Known | None, known: Known) -> Known:
     """Rows from one source, columns from both: of each column what the better one says."""
     if better is None:
         return known
+    keys = (*better.keys, *known.keys)
     if better.rows is not None:
-        return replace(better, columns={**known.columns, **better.columns})
+        return replace(better, columns={**known.columns, **better.columns}, keys=keys)
     return replace(
         known,
         bytes=better.bytes if better.bytes is not None else known.bytes,
         columns={**known.columns, **better.columns},
         note="; ".join(filter(None, (better.note, known.note))),
+        keys=keys,
     )
 
 

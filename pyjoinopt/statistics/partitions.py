@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pyjoinopt.plan.common import written_out
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
+from pyjoinopt.plan.tree import parents_of
 from pyjoinopt.statistics.comparisons import and_operands
 from pyjoinopt.statistics.meanings import is_countable
 
@@ -39,10 +40,7 @@ def partition_filters(nodes: Iterable[LogicalPlan]) -> dict[int, tuple[Expressio
     leaves = [node for node in listed if not node.children and node.number is not None and partition_columns(node)]
     if not leaves:
         return {}
-    above: dict[int, list[LogicalPlan]] = {}
-    for node in listed:
-        for child in node.children:
-            above.setdefault(id(child), []).append(node)
+    above = parents_of(listed)
     found: dict[int, tuple[Expression, ...]] = {}
     for leaf in leaves:
         number = leaf.number if leaf.number is not None else -1

@@ -27,7 +27,7 @@ def known_from(entry: Mapping[str, Any], output: Sequence[Attribute]) -> Known:
     }
     return Known(
         entry.get("rows"), entry.get("bytes"), columns, bool(entry.get("exact")), str(entry.get("source") or ""),
-        None, str(entry.get("note") or ""),
+        None, str(entry.get("note") or ""), tuple(tuple(map(str, key)) for key in entry.get("keys") or ()),
     )  # fmt: skip
 
 

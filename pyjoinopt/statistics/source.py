@@ -112,6 +112,7 @@ class Known:
         source: who says so; empty for the source's own name.
         gathered: when, in seconds since the epoch; None for now.
         note: a weakness, for people.
+        keys: of each key, which is declared or otherwise known to be one, the names of its columns.
     """
 
     rows: float | None = None
@@ -121,6 +122,7 @@ class Known:
     source: str = ""
     gathered: float | None = None
     note: str = ""
+    keys: tuple[tuple[str, ...], ...] = ()
 
 
 @runtime_checkable

@@ -57,6 +57,13 @@ private[pyjoinopt] object FileStatistics {
       limits: Limits,
       wanted: Wanted): Option[() => NodeFacts] =
     relation.relation match {
+      case files: HadoopFsRelation if DeltaStatistics.applies(files) && wanted.sources("footers") =>
+        val known = pool.submit(() => DeltaStatistics.read(session, relation, wanted.columns))
+        Some(() => await(known, limits.until, giveUp = false) match {
+          case Right(Some(facts)) => facts
+          case Right(None) => NodeFacts(None, None, "size", note = Some("its log cannot be understood"))
+          case Left(error) => NodeFacts(None, None, "size", note = Some(s"its log cannot be read: ${message(error)}"))
+        })
       case files: HadoopFsRelation =>
         val footer = reader(files.fileFormat).filter(_ => wanted.sources("footers"))
         val text = footer.isEmpty && wanted.sources("text") && TextRows.applies(files)
@@ -97,6 +104,8 @@ private[pyjoinopt] object FileStatistics {
       limits: Limits,
       partitions: Seq[Expression] = Nil): Option[FileIdentity] =
     relation.relation match {
+      case files: HadoopFsRelation if DeltaStatistics.applies(files) =>
+        await(pool.submit(() => DeltaStatistics.identify(session, relation, files)), limits.until).toOption.flatten
       case files: HadoopFsRelation =>
         list(session, files, limits.until, partitions).map { found =>
           FileIdentity.of(relation, files, filled(found))
@@ -138,6 +147,9 @@ private[pyjoinopt] object FileStatistics {
       case listed: PartitioningAwareFileIndex => Some(listed.listFiles(partitions, Nil).toList)
       case catalog: CatalogFileIndex if listsWithoutJob(session, catalog, partitions) =>
         await(pool.submit(() => catalog.listFiles(partitions, Nil).toList), until).toOption
+      case _: CatalogFileIndex => None
+      case other if !DeltaStatistics.applies(files) => // somebody else's: whatever it does, nobody waits too long for it
+        await(pool.submit(() => other.listFiles(partitions, Nil).toList), until).toOption
       case _ => None
     }
 

@@ -24,7 +24,8 @@ private[pyjoinopt] final case class ColumnFacts(
 /**
  * What is known of the rows a node puts out, and who says so. `files` is what the node reads, `whole` what it would
  * read without its filters on partition columns, `pruned` whether what is told is of what these leave. `note` is a
- * weakness of what is told, `read` the bytes that were read to learn it.
+ * weakness of what is told, `read` the bytes that were read to learn it. `keys` are columns of which the table's owner
+ * declares that no two rows have the same values.
  *
  * Law: a number that nobody counted or estimated is absent, never a default; `exact` means counted, all of it.
  */
@@ -38,7 +39,8 @@ private[pyjoinopt] final case class NodeFacts(
     note: Option[String] = None,
     read: Long = 0,
     pruned: Boolean = false,
-    whole: Option[FileIdentity] = None) {
+    whole: Option[FileIdentity] = None,
+    keys: Seq[Seq[String]] = Nil) {
 
   def write(out: JsonGenerator, number: Attribute => Option[Int]): Unit = {
     out.writeStartObject()
@@ -52,6 +54,15 @@ private[pyjoinopt] final case class NodeFacts(
     for ((field, identity) <- Seq("files" -> files, "whole" -> whole); known <- identity) {
       out.writeFieldName(field)
       known.write(out)
+    }
+    if (keys.nonEmpty) {
+      out.writeArrayFieldStart("keys")
+      keys.foreach { key =>
+        out.writeStartArray()
+        key.foreach(out.writeString)
+        out.writeEndArray()
+      }
+      out.writeEndArray()
     }
     out.writeObjectFieldStart("columns")
     for ((attribute, facts) <- columns; n <- number(attribute)) {

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId, Expression}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -178,6 +179,7 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   }
 
   private def size(node: LogicalPlan): NodeFacts = node match {
+    case v2: DataSourceV2Relation => NodeFacts.of(v2.computeStats(), "size").copy(keys = DeclaredKeys.of(v2.table))
     case leaf: LeafNode => NodeFacts.of(leaf.computeStats(), "size")
     case other => catalyst(other)
   }
