@@ -114,7 +114,8 @@ private[pyjoinopt] object FileFooters {
       if (other == null)
         try task.run()
         finally reading.remove(key, task)
-      try (if (other == null) task else other).get()
+      val reader = if (other == null) task else other
+      try reader.get()
       catch { case failed: ExecutionException => throw failed.getCause }
     }
   }
