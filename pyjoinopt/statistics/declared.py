@@ -23,7 +23,7 @@ _keys: dict[str, set[tuple[str, ...]]] = {}
 def declare(
     table: str, *, key: str | Sequence[str] | None = None, foreign_keys: Mapping[str, str] | None = None
 ) -> None:
-    """Declare keys of a relation, for this process.
+    """Declare keys of a relation, for this process. (Workers of the session extension are processes of their own.)
 
     Args:
         table: its name as reports show it: of a table, or the last part of a path. A table's name goes with or
