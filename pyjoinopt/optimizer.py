@@ -121,9 +121,7 @@ class _Road:
         reorderer = Reorderer(self.estimates, cost, budget, self.report, self.memory, seconds)
         match self.options.strategy:
             case "spark":
-                major, minor = (self.export.spark.split(".") + ["0"])[:2]
-                version = int(major), int(minor)
-                return spark_order(plan, self.gateway.catalyst_statistics, self.export.conf, reorderer, version)
+                return spark_order(plan, self.gateway.catalyst_statistics, self.export.conf, reorderer)
             case "heuristic":
                 return heuristic_order(plan, reorderer)
             case _:

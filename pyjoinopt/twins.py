@@ -24,7 +24,6 @@ from pyjoinopt.rules.reorder_join import reorder_join
 from pyjoinopt.rules.reordered import ReorderedGroup
 from pyjoinopt.statistics.cardinality import GraphEstimates
 from pyjoinopt.statistics.catalyst import CatalystStatistics
-from pyjoinopt.statistics.plan_estimation import PlanStatistics
 
 AskCatalyst = Callable[[list[LogicalPlan]], list[dict[str, Any]]]
 
@@ -37,26 +36,23 @@ def heuristic_order(plan: LogicalPlan, reorderer: Reorderer) -> LogicalPlan:
     return result
 
 
-def catalyst_statistics(ask: AskCatalyst, spark: tuple[int, int]) -> PlanStatistics:
-    """Spark's own statistics of any plan: the JVM is asked about leaves, aggregates and the like; filters,
-    projections and joins above them are counted here.
-
-    Args:
-        ask: see `Gateway.catalyst_statistics`.
-        spark: version of Spark, whose arithmetic it is.
-    """
-    return PlanStatistics(lambda plan: CatalystStatistics.from_json(ask([plan])[0]), spark)
-
-
 def spark_order(
-    plan: LogicalPlan, ask: AskCatalyst, conf: Mapping[str, str], reorderer: Reorderer, spark: tuple[int, int]
+    plan: LogicalPlan, ask: AskCatalyst, conf: Mapping[str, str], reorderer: Reorderer
 ) -> LogicalPlan:
     """Spark's CostBasedJoinReorder with Catalyst's own statistics; it needs a row count of every relation.
 
     ReorderJoin and the pruning of columns run first, as they do in Spark.
     """
     started = perf_counter()
-    statistics = catalyst_statistics(ask, spark)
+    known: dict[int, CatalystStatistics | None] = {}
+    kept: list[LogicalPlan] = []
+
+    def statistics(item: LogicalPlan) -> CatalystStatistics | None:
+        if id(item) not in known:
+            kept.append(item)
+            known[id(item)] = CatalystStatistics.from_json(ask([item])[0])
+        return known[id(item)]
+
     done: list[ReorderedGroup] = []
     heuristic = reorder_join(plan)
     pruned = prune_join_inputs(heuristic)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.tree import to_fixed_point
 from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
@@ -19,7 +18,6 @@ from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.rules.reorder_join import reorder_join
 from pyjoinopt.statistics.catalyst import CatalystStatistics
-from pyjoinopt.twins import catalyst_statistics
 from tests.rules.oracle import HEADER, Oracle, Tally
 from tests.support import tpc
 
@@ -153,29 +151,6 @@ def analysed(request: pytest.FixtureRequest, spark: SparkSession) -> tuple[str, 
         session.sql(f"CREATE TABLE IF NOT EXISTS {file.stem} USING parquet OPTIONS (path '{file.as_posix()}')")
         session.sql(f"ANALYZE TABLE {file.stem} COMPUTE STATISTICS FOR ALL COLUMNS")
     return benchmark, session
-
-
-def test_statistics_of_relations_counted_here(analysed: tuple[str, SparkSession], oracle: Oracle) -> None:
-    """What `strategy="spark"` takes a group's relations to have, beside what Catalyst does."""
-    benchmark, session = analysed
-    compared = 0
-    for number, text in tpc.spark_queries(benchmark).items():
-        start = oracle.finished(session.sql(text))
-        ready = oracle.applied(start, BEFORE_CBO)
-
-        def ask(plans: list[LogicalPlan]) -> list[dict[str, Any]]:
-            return [oracle.statistics(ready, plan) for plan in plans]  # noqa: B023
-
-        ours = catalyst_statistics(ask, (int(ready.spark.split(".")[0]), int(ready.spark.split(".")[1])))
-        for region in GroupFinder().find(ready.root).values():
-            for item in region.items.values():
-                theirs = CatalystStatistics.from_json(ask([item.plan])[0])
-                mine = ours(item.plan)
-                assert (mine is None) == (theirs is None), f"{benchmark} {number}: {item.plan}"
-                if mine is not None and theirs is not None:
-                    assert (mine.rows, mine.bytes) == (theirs.rows, theirs.bytes), f"{benchmark} {number}: {item.plan}"
-                    compared += 1
-    assert compared > 30
 
 
 def test_cost_based_join_reorder(analysed: tuple[str, SparkSession], oracle: Oracle) -> None:
