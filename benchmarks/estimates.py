@@ -6,14 +6,14 @@
 For each join group that the optimizer finds, for each set of its relations that predicates tie together (500 a group at
 most, single relations included unless they are whole tables), three estimates are held against the truth:
 
-* `auto`: what `statistics="auto"` makes of files that were never analysed;
+* `auto`: what `statistics="auto"` makes of files that were never analysed, footers and samples;
 * `footers`: the same from the footers of the files and nothing else, so the arithmetic alone;
 * Spark's CBO: the row count of the optimised sub-plan, over the same files as tables of a catalog, after
   `ANALYZE TABLE ... COMPUTE STATISTICS FOR ALL COLUMNS`, cost-based mode on.
 
 The q-error of an estimate is max(estimate / truth, truth / estimate), both at least one row. Truths are counted by
 DuckDB and remembered in the user's cache folder, Spark's estimates too; `--anew` counts again. What could not be
-counted is listed. The first run takes long, the next ones a minute or two.
+counted is listed. The first run takes long.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from pyjoinopt.joins.edges import vertex_names
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.leaves import LeafStatistics
+from pyjoinopt.statistics.patience import Patience
 from pyjoinopt.statistics.plans import PlanEstimates
+from pyjoinopt.statistics.samples import Samples
 from tests.rules.oracle import Oracle
 from tests.support import tpc
 
-#: Sub-plans of one group.
-MOST = 500
-#: Seconds for one count.
-PATIENCE = 30.0
+MOST = 500  # sub-plans of one group
+PATIENCE = 30.0  # seconds for one count
+PATIENT = Patience(3_600_000)  # what a first query does not wait for, the next one has
 SHARES = (0.5, 0.9, 0.95, 1.0)
-OURS = ("auto", "footers")
-SPARK = "spark"
+OURS, SPARK = ("auto", "footers"), "spark"
 
 
 @dataclass
@@ -133,12 +133,15 @@ class Run:
         with Py4jGateway(bridge_for(df), df._jdf) as gateway:
             normal = normal_plans(gateway.export)
             groups = self._uncorrelated(groups_of(gateway.export, normal, MOST))
+            nodes = gateway.export.nodes
+            leaves = [node for node in nodes if not node.children]
             for source in OURS:
-                leaves = [node for node in gateway.export.nodes if not node.children]
-                leaf = LeafStatistics(gateway.statistics, leaves, source, gateway.export.nodes, None)
-                estimates = PlanEstimates(leaf, gateway.export.nodes)
+                leaf = LeafStatistics(gateway.statistics, leaves, source, nodes, None, PATIENT)
+                sampled = Samples(gateway.samples, leaf.relation, patience=PATIENT) if source == "auto" else None
+                estimates = PlanEstimates(leaf, nodes, sampled, leaf.applied)
                 for plan in normal:
                     estimates.define(post_order(plan))
+                    estimates.look(plan)
                 for group in groups:
                     sizes = GraphEstimates(group.graph, [estimates(plan) for plan in group.graph.relations])
                     group.estimates[source] = [sizes.rows(relations) for relations in group.sets]

@@ -87,6 +87,11 @@ OPTIONS: tuple[Option, ...] = (
         "nothing else; 'none' uses sizes only.",
     ),
     Option(
+        "statistics_ms", PREFIX + "statisticsMs", 2000, None,
+        "How many milliseconds a query waits for file footers and, a quarter of that, for samples, of all its tables "
+        "together. What comes later is there for the next query. With statistics='full' five times as long.",
+    ),
+    Option(
         "store", PREFIX + "store", "auto", None,
         "The file in which statistics are remembered; 'auto' is one in the user's cache folder (or where "
         "PYJOINOPT_STORE says), 'off' remembers nothing. It holds samples, thus values of the tables' rows.",
@@ -135,6 +140,7 @@ class Options:
     cost: Any = "spark"
     cost_constants: str = ""
     statistics: str = "auto"
+    statistics_ms: int = 2000
     store: str = "auto"
     feedback: bool = False
     strict: bool = False
@@ -154,7 +160,7 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     >>> check_keywords({"stratgy": "auto"})
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, hint_slack, cost, \
-cost_constants, statistics, store, feedback, strict, pair_budget, search_seconds
+cost_constants, statistics, statistics_ms, store, feedback, strict, pair_budget, search_seconds
     """
     checked = {}
     for name, value in keywords.items():
@@ -172,7 +178,7 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, hint_slack=8, cost='c_out', cost_constants='', statistics='auto', \
-store='auto', feedback=False, strict=False, pair_budget=25000, search_seconds=10)
+statistics_ms=2000, store='auto', feedback=False, strict=False, pair_budget=25000, search_seconds=10)
     """
     chosen = {}
     for key, text in conf.items():

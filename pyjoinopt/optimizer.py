@@ -22,6 +22,7 @@ from pyjoinopt.report.record import JoinReport
 from pyjoinopt.rules.batches import normalise
 from pyjoinopt.statistics.feedback import LEARNED, Memory, Watch
 from pyjoinopt.statistics.leaves import LeafStatistics
+from pyjoinopt.statistics.patience import Patience
 from pyjoinopt.statistics.plans import PlanEstimates
 from pyjoinopt.statistics.samples import Samples
 from pyjoinopt.statistics.store import open_store
@@ -91,11 +92,15 @@ class _Road:
         self.watch_pairs = watch_pairs
         leaves = [node for node in export.nodes if not node.children or node.cached]
         store = open_store(options.store) if options.statistics != "none" else None
-        known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store)
+        full = options.statistics == "full"
+        patience = Patience(options.statistics_ms, full)
+        known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store, patience)
         sampled = options.statistics in _SAMPLED and options.strategy in ("auto", "none")  # the twins know no samples
-        samples = Samples(gateway.samples, known.relation, store, options.statistics == "full") if sampled else None
-        self.estimates = PlanEstimates(known, export.nodes, samples)
-        self.memory = Memory(known.identity, store if options.statistics in LEARNED else None)
+        self.samples = Samples(gateway.samples, known.relation, store, full, patience) if sampled else None
+        self.known = known
+        self.estimates = PlanEstimates(known, export.nodes, self.samples, known.applied)
+        definitions = {n.info.get("cte"): n for n in export.nodes if n.kind == "CTERelationDef"}
+        self.memory = Memory(known.identity, store if options.statistics in LEARNED else None, definitions)
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
         """One whole plan, the plans of its subqueries first, each on the same road."""
@@ -105,7 +110,12 @@ class _Road:
             return root
         eliminated = len(self.report.eliminated_outer_joins)
         plan = normalise(root, self.export.filters_null, self.report.eliminated_outer_joins)
-        self.estimates.define(post_order(plan))
+        nodes = list(post_order(plan))
+        self.estimates.define(nodes)
+        self.known.announce(nodes)
+        if self.samples is not None:
+            samples, self.known.reading = self.samples, lambda: samples.begin(plan)
+            samples.drawing = sum(isinstance(node, Join) for node in nodes) > 1  # a single join has no other order
         self.estimates.look(plan)
         ordered = self.order(plan)
         hinted = self.give_hints(ordered)

@@ -22,10 +22,10 @@ from pyjoinopt.joins.search import search
 from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.columns import needed_columns
-from pyjoinopt.plan.expressions import TRUE, describe, reference
+from pyjoinopt.plan.expressions import TRUE, Expression, conjuncts, describe, reference
 from pyjoinopt.plan.keys import DistinctKeys
-from pyjoinopt.plan.nodes import INNER, Aggregate, LogicalPlan, Project
-from pyjoinopt.plan.tree import post_order
+from pyjoinopt.plan.nodes import INNER, Aggregate, Filter, LogicalPlan, Project
+from pyjoinopt.plan.tree import parents_of, post_order
 from pyjoinopt.report.parts import EdgeReport
 from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport, RelationReport
 from pyjoinopt.statistics.cardinality import GraphEstimates, weakest
@@ -77,6 +77,7 @@ class Reorderer:
         for node in nodes:
             for child in node.children:
                 read[id(child)] = read.get(id(child), 0) | node.references
+        parents = parents_of(nodes)
         keys = DistinctKeys()
         tables = self.tables(root) if groups and self.tables is not None else None
         done: dict[int, LogicalPlan] = {}
@@ -89,10 +90,11 @@ class Reorderer:
                     region = self._without_unread(region, read[id(node)], keys)
                 region = with_freed_semi_joins(region, keys)
                 smaller = len(region.items) < len(groups[id(node)].items)
-                plan = self._order(region, done, needed[id(node)], restore, smaller, tables)
+                above = conjuncts_above(node, parents)
+                plan = self._order(region, done, needed[id(node)], restore, smaller, tables, above)
             elif region is not None and self.watch_pairs and len(region.items) == 2:
                 graph, written, _, estimates = self._estimated(region, done, needed[id(node)], tables)
-                self.memory.watch(graph, graph.names, _rows_made(estimates, written))
+                self.memory.watch(graph, graph.names, _rows_made(estimates, written), conjuncts_above(node, parents))
             if plan is None:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             done[id(node)] = plan
@@ -114,7 +116,7 @@ class Reorderer:
         plans = {id(item.plan): done[id(item.plan)] for item in region.items.values()}
         graph, written = build_graph(region, plans)
         statistics = [self.estimate(plan) for plan in graph.relations]
-        counted = self.memory.recall(graph)
+        counted = self.memory.recall(graph, above)
         statistics = with_true_rows(statistics, counted)
         for alias in region.late.values():
             needed |= alias.references
@@ -132,6 +134,7 @@ class Reorderer:
         restore: bool,
         smaller: bool,
         tables: TablesOf | None,
+        above: list[Expression],
     ) -> LogicalPlan | None:
         """The group in a cheaper order, or as written if it is `smaller`; None to leave it as it is."""
         started = perf_counter()
@@ -145,7 +148,7 @@ class Reorderer:
         changed = cheaper or smaller
         seconds = perf_counter() - started
         after = found.cost if cheaper else before
-        self.memory.watch(graph, graph.names, _rows_made(estimates, written, tree))
+        self.memory.watch(graph, graph.names, _rows_made(estimates, written, tree), above)
         self.report.groups.append(
             group_report(
                 graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs, seconds,
@@ -174,6 +177,18 @@ def _parents_that_read_positions(nodes: list[LogicalPlan], root: LogicalPlan) ->
         if not isinstance(node, (Project, Aggregate)):
             ids.update(id(child) for child in node.children)
     return ids
+
+
+def conjuncts_above(node: LogicalPlan, parents: dict[int, list[LogicalPlan]]) -> list[Expression]:
+    """The conjuncts of filters that stand right above a node, through projections that only pick columns."""
+    found: list[Expression] = []
+    while len(above := parents.get(id(node), [])) == 1:
+        node = above[0]
+        if isinstance(node, Filter):
+            found += conjuncts(node.condition)
+        elif not (isinstance(node, Project) and node.only_attributes):
+            break
+    return found
 
 
 def _proved(bound: float) -> float | None:

@@ -20,7 +20,7 @@ ALLOWED = {
     "_version": set(),
     "statistics": {"plan"},
     "statistics/__init__": {"statistics", "known"},  # the room's front door for users
-    "known": {"statistics", "bridge", "config"},
+    "known": {"statistics", "bridge", "config", "optimizer", "report"},
     "gathering": {"statistics", "bridge", "config", "errors", "plan"},
     "cost": {"statistics", "plan"},
     "rules": {"plan", "statistics"},

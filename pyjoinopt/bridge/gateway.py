@@ -25,7 +25,9 @@ class Gateway(Protocol):
             leaves: nodes of the export.
             source: "auto", "catalog", "footers" or "catalyst".
             **request: more of the protocol: `sources` (one by one instead), `identity` (tell which files they read),
-                `columns` (node number -> attribute numbers), `maxFiles`, `maxBytes`, `deadlineMs`.
+                `columns` (node number -> attribute numbers; those of which statistics are wanted), `distinct` (the
+                same; those whose dictionaries are worth a look), `partitions` (node number -> filters on partition
+                columns), `maxFiles`, `maxBytes`, `deadlineMs`, `totalMs`.
         """
         ...
 
@@ -34,7 +36,8 @@ class Gateway(Protocol):
 
         Args:
             relations: for each `node`, `id` and `schema` (its files), `columns` (attribute numbers), `predicates`
-                (expressions), and perhaps `blob` (a sample that was remembered) and `read` (open files if need be).
+                (expressions), and perhaps `partitions` (filters that say which files), `blob` (a sample that was
+                remembered) and `read` (open files if need be).
             **request: `give` (hand out samples that are not remembered yet), `rows`, `pieces`, `maxBytes`,
                 `maxValues`, `deadlineMs`, `evaluateMs`.
 
@@ -60,12 +63,19 @@ class AskingGateway:
 
     def statistics(self, leaves: list[LogicalPlan], source: str, **request: Any) -> dict[int, dict[str, Any]]:
         numbers = [leaf.number for leaf in leaves if leaf.number is not None]
+        if "partitions" in request:
+            edits = Edits()
+            filters = {number: [edits.expression(e) for e in found] for number, found in request["partitions"].items()}
+            request = {**request, "partitions": filters, "exprs": edits.expressions}
         answer = self._ask({"nodes": numbers, "source": source, **request})
         return {int(number): entry for number, entry in answer["nodes"].items()}
 
     def samples(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
         edits = Edits()
-        asked = [{**one, "predicates": [edits.expression(e) for e in one["predicates"]]} for one in relations]
+        asked = [
+            {**one, **{name: [edits.expression(e) for e in one.get(name, ())] for name in ("predicates", "partitions")}}
+            for one in relations
+        ]
         return list(self._ask({**request, "relations": asked, "exprs": edits.expressions})["relations"])
 
     def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:

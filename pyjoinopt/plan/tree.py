@@ -7,7 +7,7 @@ pass it is a leaf.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pyjoinopt.plan.expressions import SUBQUERY, Expression, rewrite
 from pyjoinopt.plan.nodes import LogicalPlan
@@ -91,6 +91,15 @@ def map_subqueries(root: LogicalPlan, change: Change) -> LogicalPlan:
         return node.with_expressions(tuple(rewritten))
 
     return transform_up(root, at)
+
+
+def parents_of(nodes: Iterable[LogicalPlan]) -> dict[int, list[LogicalPlan]]:
+    """Id of a node -> the nodes among these whose child it is."""
+    parents: dict[int, list[LogicalPlan]] = {}
+    for node in nodes:
+        for child in node.children:
+            parents.setdefault(id(child), []).append(node)
+    return parents
 
 
 def same_plan(one: LogicalPlan, other: LogicalPlan) -> bool:

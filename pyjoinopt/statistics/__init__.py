@@ -3,6 +3,7 @@
     pyjoinopt.statistics.show(df)            # what is known of the relations of a query, from where, how old
     pyjoinopt.statistics.forget(df)          # gather it anew next time
     pyjoinopt.statistics.register(source)    # a source of your own, asked before the others
+    pyjoinopt.statistics.declare("orders", key="id")    # what no count can prove
 
 `show` and `forget` are this room's front door for users. They cross to Spark, which nothing else in here does, so they
 only hand on to `pyjoinopt.known`.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyjoinopt.statistics.declared import declare, forget_declared
 from pyjoinopt.statistics.observed import Observation
 from pyjoinopt.statistics.source import (
     Column,
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "Column", "Files", "Known", "Observation", "Relation", "StatisticsSource", "forget", "register", "registered",
-    "show", "unregister",
+    "Column", "Files", "Known", "Observation", "Relation", "StatisticsSource", "declare", "forget",
+    "forget_declared", "register", "registered", "show", "unregister",
 ]  # fmt: skip
 
 
@@ -43,7 +45,10 @@ def show(df: DataFrame, **options: Any) -> pandas.DataFrame:
 
     Returns:
         A pandas DataFrame, a row a relation: `relation`, `format`, `rows`, `bytes`, `source`, `exact`, `age` (a
-        timedelta; missing for what is known by looking now), `columns` (those of which something is known), `note`.
+        timedelta; missing for what is known by looking now), `columns` (those of which something is known),
+        `distinct` (column -> different values, by sketch or dictionary), `sample` (rows of its sample),
+        `sample_columns`, `sample_age`, `keys` (declared ones), `note`. Then a row for each join of which the true
+        rows were counted when the query ran before: its `relation` is their names, its `source` "feedback".
 
     Raises:
         ValueError, TypeError: an unknown option, or a value that is not allowed.

@@ -40,8 +40,8 @@ _THROUGH = frozenset(
 )
 #: From the best to the worst; of several inputs the worst names the result.
 _SOURCES = (
-    "feedback", "local", "memory", "analyze", "footers", "catalog", "reported", "catalyst", "size / row width", "size",
-    "default",
+    "feedback", "local", "memory", "analyze", "footers", "delta log", "catalog", "reported", "catalyst",
+    "size / row width", "size", "default",
 )  # fmt: skip
 
 

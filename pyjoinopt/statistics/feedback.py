@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.fingerprint import Fingerprint, Identity, fingerprint
 from pyjoinopt.statistics.join_graph import Graph
 from pyjoinopt.statistics.observed import Observation, Operator, column_owners, located, observed_rows
@@ -44,12 +46,12 @@ class Watch:
     def located(self, plan: Sequence[Operator]) -> dict[int, tuple[tuple[str, ...], float]]:
         """Operator of a plan that was run -> the relations that it joins, and the rows that were expected of it."""
         found = located(plan, self.owners, len(self.names))
-        return {i: (self._named(s), self.estimates[s]) for s, i in found.items() if s in self.estimates}
+        return {i: (self.named(s), self.estimates[s]) for s, i in found.items() if s in self.estimates}
 
     def told(self, rows: Mapping[int, float]) -> list[Observation]:
         """The same for people, small sets first."""
         return [
-            Observation(self._named(relations), self.estimates[relations], rows[relations])
+            Observation(self.named(relations), self.estimates[relations], rows[relations])
             for relations in sorted(rows, key=lambda s: (s.bit_count(), s))
             if relations in self.estimates
         ]
@@ -60,7 +62,8 @@ class Watch:
             canonical = {self.fingerprint.canonical(relations): n for relations, n in rows.items()}
             store.put_feedback(self.fingerprint.key, canonical)
 
-    def _named(self, relations: int) -> tuple[str, ...]:
+    def named(self, relations: int) -> tuple[str, ...]:
+        """The names of a set of vertices."""
         return tuple(name for v, name in enumerate(self.names) if relations >> v & 1)
 
 
@@ -70,26 +73,39 @@ class Memory:
     Args:
         identity: of leaves, see `fingerprint`.
         store: None remembers nothing.
+        definitions: of common table expressions.
     """
 
-    def __init__(self, identity: Identity, store: Store | None) -> None:
+    def __init__(
+        self, identity: Identity, store: Store | None, definitions: Mapping[object, LogicalPlan] | None = None
+    ) -> None:
+        self._definitions = definitions or {}
         self._identity = identity
         self._store = store
         self.watches: list[Watch] = []
 
-    def recall(self, graph: Graph) -> dict[int, float]:
-        """Set of vertices -> rows that were counted when this group ran."""
+    def recall(self, graph: Graph, above: Sequence[Expression] = ()) -> dict[int, float]:
+        """Set of vertices -> rows that were counted when this group ran.
+
+        Args:
+            graph: the group.
+            above: see `fingerprint`.
+        """
         if self._store is None or not self._store.has_feedback():
             return {}
-        known = fingerprint(graph, self._identity)
+        known = fingerprint(graph, self._identity, self._definitions, above)
         if known is None:
             return {}
         return {known.vertices(canonical): rows for canonical, rows in self._store.feedback(known.key).items()}
 
-    def watch(self, graph: Graph, names: Sequence[str], estimates: Mapping[int, float]) -> None:
+    def watch(
+        self, graph: Graph, names: Sequence[str], estimates: Mapping[int, float], above: Sequence[Expression] = ()
+    ) -> None:
         """Expect this group to run."""
-        known = fingerprint(graph, self._identity) if self._store is not None else None
-        self.watches.append(Watch(tuple(names), column_owners(graph.relations), estimates, known))
+        seen = self._store is not None
+        known = fingerprint(graph, self._identity, self._definitions, above) if seen else None
+        owners = column_owners(graph.relations, self._definitions)
+        self.watches.append(Watch(tuple(names), owners, estimates, known))
 
 
 def with_true_rows(statistics: Sequence[RelationStatistics], rows: Mapping[int, float]) -> list[RelationStatistics]:

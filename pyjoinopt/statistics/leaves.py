@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.statistics.needed import needed_columns
+from pyjoinopt.statistics.analysis import recall
+from pyjoinopt.statistics.declared import declared_keys, with_keys
+from pyjoinopt.statistics.needed import counted_columns, needed_columns
+from pyjoinopt.statistics.partitions import partition_columns, partition_filters
+from pyjoinopt.statistics.patience import Patience
 from pyjoinopt.statistics.protocol import entry_of
 from pyjoinopt.statistics.relation import RelationStatistics, from_json, unknown
 from pyjoinopt.statistics.source import Known, Relation, answer, prepare, registered
 from pyjoinopt.statistics.sources import Ask, Leaves, ladder
 from pyjoinopt.statistics.store import Store
 
+#: Sources that tell of the partitions that are left; what others tell is of the whole table.
+_OF_PARTITIONS = frozenset({"footers", "size / row width", "size"})
+#: Settings under which what `pyjoinopt.analyze` gathered is used.
+_ANALYSED = frozenset({"auto", "full"})
 _log = logging.getLogger("pyjoinopt")
 _logged: set[str] = set()
 
@@ -27,6 +36,11 @@ class LeafStatistics:
         source: the `statistics` option; see `sources.ladder`.
         nodes: all nodes of the plan, to know which columns matter; none: all columns do.
         store: what was learnt earlier, and where to remember what is learnt now.
+        patience: how long files may be read; None for as long as the JVM likes.
+
+    Attributes:
+        applied: keys of filters on partition columns that the statistics take into account: they keep every row.
+        reading: called before the first file is opened.
     """
 
     def __init__(
@@ -36,31 +50,50 @@ class LeafStatistics:
         source: str,
         nodes: Iterable[LogicalPlan] = (),
         store: Store | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self._ask = ask
         self._leaves = list(leaves)
         self._source = source
         self._nodes = list(nodes)
         self._store = store
-        self._statistics: dict[int, RelationStatistics] | None = None
+        self._patience = patience
+        self._statistics: dict[int, RelationStatistics] = {}
         self._relations: dict[int, Relation] = {}
+        self._filters: dict[int, tuple[Expression, ...]] = {}
+        self._announced: set[int] = set()
+        self.applied: set[object] = set()
+        self.reading: Callable[[], object] = lambda: None
+
+    def announce(self, nodes: Iterable[LogicalPlan]) -> None:
+        """Take the partitions that these nodes leave of their leaves, instead of all, if nobody has asked yet.
+
+        Leaves that were not announced are asked about later: their own plan may leave out partitions too.
+        """
+        listed = list(nodes)
+        if any(partition_columns(leaf) for leaf in self._leaves):
+            self._announced.update(n.number for n in listed if n.number is not None)
+            for number, filters in partition_filters(listed).items():
+                if number not in self._relations:
+                    self._filters[number] = filters
 
     def __call__(self, leaf: LogicalPlan) -> RelationStatistics:
-        if self._statistics is None:
-            self._statistics = {
-                relation.leaf.number: _statistics(known, relation.leaf)
-                for relation, known in self.known()
-                if relation.leaf is not None and relation.leaf.number is not None
-            }
         number = leaf.number if leaf.number is not None else -1
+        if number not in self._statistics:
+            rest = [one for one in self._leaves if one.number not in self._statistics]
+            if number in self._announced:
+                rest = [one for one in rest if one.number in self._announced]
+            self._learn(rest)
         if number not in self._statistics:
             self._statistics[number] = unknown(leaf.output, (leaf.info.get("rel") or {}).get("bytes"))
         return self._statistics[number]
 
     def relation(self, leaf: LogicalPlan) -> Relation | None:
         """How a leaf is described to sources."""
-        self(leaf)
-        return self._relations.get(leaf.number if leaf.number is not None else -1)
+        number = leaf.number if leaf.number is not None else -1
+        if number not in self._relations:
+            self(leaf)
+        return self._relations.get(number)
 
     def identity(self, leaf: LogicalPlan) -> str | None:
         """What the leaf's files are recognised by; None if it reads none, or was not asked about."""
@@ -70,8 +103,26 @@ class LeafStatistics:
 
     def known(self) -> list[tuple[Relation, Known]]:
         """Every leaf as it is described to sources, and what the best of them says."""
-        leaves = self._look()
-        self._relations = leaves.relations
+        return self._known(self._leaves)
+
+    def relations(self) -> list[Relation]:
+        """Every leaf as it is described to sources. No file is opened."""
+        return list(self._look(self._leaves).relations.values())
+
+    def _learn(self, some: Sequence[LogicalPlan]) -> None:
+        if not some:
+            return
+        for relation, known in self._known(some):
+            if relation.leaf is not None and relation.leaf.number is not None:
+                statistics = _statistics(known, relation.leaf)
+                keys = (*known.keys, *declared_keys(relation.name))
+                self._statistics[relation.leaf.number] = with_keys(statistics, relation.leaf.output, keys)
+                if relation.partitions and known.source in _OF_PARTITIONS:
+                    self.applied.update(e.key for e in relation.partitions)
+
+    def _known(self, some: Sequence[LogicalPlan]) -> list[tuple[Relation, Known]]:
+        leaves = self._look(some)
+        self._relations.update(leaves.relations)
         users = () if self._source == "none" else registered()
         found: dict[int, Known] = {}
         for source in (*users, *ladder(self._source, leaves, self._store)):
@@ -84,17 +135,20 @@ class LeafStatistics:
                 if known is not None:
                     found[number] = _together(found.get(number), replace(known, source=known.source or source.name))
         for number, known in found.items():
+            told = leaves.first.get(number)
+            if told is not None and told.keys and not known.keys:
+                found[number] = replace(known, keys=told.keys)
             _tell(leaves.relations[number].name, known.note)
         return [(leaves.relations[number], found[number]) for number in leaves.relations]
 
-    def relations(self) -> list[Relation]:
-        """Every leaf as it is described to sources. No file is opened."""
-        return list(self._look().relations.values())
-
-    def _look(self) -> Leaves:
+    def _look(self, some: Sequence[LogicalPlan]) -> Leaves:
         needed = needed_columns(self._nodes) if self._nodes else -1
-        leaves = Leaves(self._ask, self._leaves, self._source, needed)
-        leaves.look()
+        counted = counted_columns(self._nodes) if self._nodes else -1
+        leaves = Leaves(
+            self._ask, some, self._source, needed, counted, self._filters, lambda: self.reading(), self._patience
+        )
+        analysed = self._source in _ANALYSED
+        leaves.look(lambda files: analysed and recall(files, self._store) is not None)
         return leaves
 
 
@@ -113,13 +167,15 @@ def _together(better: Known | None, known: Known) -> Known:
     """Rows from one source, columns from both: of each column what the better one says."""
     if better is None:
         return known
+    keys = (*better.keys, *known.keys)
     if better.rows is not None:
-        return replace(better, columns={**known.columns, **better.columns})
+        return replace(better, columns={**known.columns, **better.columns}, keys=keys)
     return replace(
         known,
         bytes=better.bytes if better.bytes is not None else known.bytes,
         columns={**known.columns, **better.columns},
         note="; ".join(filter(None, (better.note, known.note))),
+        keys=keys,
     )
 
 

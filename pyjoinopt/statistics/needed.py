@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyjoinopt.plan.nodes import LogicalPlan, Project
+from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 
 #: Operators that look at whole rows, or give their columns new identities.
 _WHOLE_ROWS = frozenset("Distinct Union Intersect Except CTERelationDef UnionLoop".split())
+
+#: Operators that read values only to put rows in order.
+_ORDERS = frozenset({"Sort", "Window"})
 
 
 def needed_columns(nodes: Iterable[LogicalPlan]) -> int:
@@ -38,3 +41,24 @@ def needed_columns(nodes: Iterable[LogicalPlan]) -> int:
         for bit in node.info.get("keys") or ():
             needed |= 1 << bit
     return needed
+
+
+def counted_columns(nodes: Iterable[LogicalPlan]) -> int:
+    """The set of attributes whose different values matter: those that predicates, keys and aliases are made of.
+
+    What is only added up or sorted by is not among them.
+
+    >>> from pyjoinopt.plan.expressions import Attribute, call, reference
+    >>> from pyjoinopt.plan.nodes import relation
+    >>> a, b = Attribute(0, 0, "a"), Attribute(1, 1, "b")
+    >>> total = call("AggregateExpression", call("Sum", reference(b)))
+    >>> bin(counted_columns([Aggregate((reference(a),), (total,), relation("t", [a, b]), ())]))
+    '0b1'
+    """
+    listed = list(nodes)
+    counted = 0
+    for node in listed:
+        if isinstance(node, Aggregate):
+            for expression in node.grouping:
+                counted |= expression.references
+    return counted | needed_columns(n for n in listed if not isinstance(n, Aggregate) and n.kind not in _ORDERS)

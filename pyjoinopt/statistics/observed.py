@@ -47,10 +47,17 @@ class Observation:
         return high / low
 
 
-def column_owners(relations: Sequence[LogicalPlan]) -> dict[int, int]:
-    """Column id -> the one vertex that it comes from, or `_NOT_ONE`."""
+def column_owners(
+    relations: Sequence[LogicalPlan], definitions: Mapping[object, LogicalPlan] | None = None
+) -> dict[int, int]:
+    """Column id -> the one vertex that it comes from, or `_NOT_ONE`.
+
+    Args:
+        relations: the vertices.
+        definitions: of common table expressions; one that two vertices read belongs to neither.
+    """
     owners: dict[int, int] = {}
-    for vertex, (plan, leaves) in enumerate(zip(relations, leaves_of(relations))):
+    for vertex, (plan, leaves) in enumerate(zip(relations, leaves_of(relations, definitions))):
         for attribute in (*plan.output, *(a for leaf in leaves for a in leaf.output)):
             known = owners.setdefault(attribute.id, vertex)
             if known != vertex:

@@ -5,20 +5,23 @@ share most of their nodes. A common table expression is defined in one place and
 looked up among all nodes of the plan, not only below the node that is asked about.
 
 Filters over a relation of which there is a sample are counted there, all that stand above each other at once, through
-projections. What the columns hold after the filter stays a matter of arithmetic.
+projections. So are the different values that are left of the columns by which the relation is joined. What else the
+columns hold after the filter stays a matter of arithmetic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
-from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.common import written_out
+from pyjoinopt.plan.expressions import Expression, conjunction
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
 from pyjoinopt.statistics.cardinality import estimate_operator, renamed
-from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.statistics.comparisons import and_operands
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from pyjoinopt.statistics.samples import Samples
-from pyjoinopt.statistics.selectivity import selectivity
+from pyjoinopt.statistics.selectivity import apply_filter, selectivity
 from pyjoinopt.statistics.shares import is_weak
 
 #: Operators that keep every row; what they call columns is looked up.
@@ -41,6 +44,7 @@ class PlanEstimates:
         leaf: statistics of the nodes without children.
         nodes: all nodes of the plan, to find the definitions of common table expressions.
         samples: of the leaves, if there are any.
+        applied: keys of conjuncts that the statistics of leaves take into account already.
     """
 
     def __init__(
@@ -48,11 +52,13 @@ class PlanEstimates:
         leaf: Callable[[LogicalPlan], RelationStatistics],
         nodes: Iterable[LogicalPlan] = (),
         samples: Samples | None = None,
+        applied: Collection[object] = (),
     ) -> None:
         self._leaf = leaf
         self._definitions: dict[object, LogicalPlan] = {}
         self.define(nodes)
         self._samples = samples
+        self._applied = applied
         self._filtered: dict[int, _Filtered] = {}
         self._known: dict[int, RelationStatistics] = {}
         self._kept: list[LogicalPlan] = []  # ids in `_known` must stay unique
@@ -90,8 +96,20 @@ class PlanEstimates:
         below = self._below(node)
         if node.kind == "CTERelationRef" and below:
             return renamed(self._known[id(below[0])], below[0].output, node.output)
-        known = estimate_operator(node, [self._known[id(child)] for child in below], self._leaf)
+        inputs = [self._known[id(child)] for child in below]
+        if self._applied and isinstance(node, Filter):
+            known = self._without_applied(node, inputs)
+        else:
+            known = estimate_operator(node, inputs, self._leaf)
         return known if self._samples is None else self._counted(node, below, known, self._samples)
+
+    def _without_applied(self, node: Filter, inputs: list[RelationStatistics]) -> RelationStatistics:
+        """A filter's estimate, less what was filtered when its leaf was counted."""
+        rest = conjunction(self._not_applied(and_operands(written_out(node.condition))))
+        return inputs[0] if rest is None else apply_filter(inputs[0], rest)
+
+    def _not_applied(self, conjuncts: Iterable[Expression]) -> tuple[Expression, ...]:
+        return tuple(e for e in conjuncts if not self._applied or e.key not in self._applied)
 
     def _counted(
         self, node: LogicalPlan, below: tuple[LogicalPlan, ...], known: RelationStatistics, samples: Samples
@@ -106,8 +124,11 @@ class PlanEstimates:
             return known
         if isinstance(node, Filter):
             first = self._known[id(below[0])]
-            conjuncts = (*before.conjuncts, *samples.conjuncts(node.condition))
-            share = before.share * selectivity(node.condition, first)
+            own = self._not_applied(samples.conjuncts(node.condition))
+            conjuncts = (*before.conjuncts, *own)
+            share = before.share
+            for e in own if self._applied else (node.condition,):
+                share *= selectivity(e, first)
             self._filtered[id(node)] = after = _Filtered(before.leaf, conjuncts, share)
             return self._sampled(after, known, samples)
         if node.kind in _SAME_ROWS:
@@ -129,7 +150,11 @@ class PlanEstimates:
         rows = float(share.hits) if counted else base.rows * share.estimate(arithmetic, sound) * rest
         bound = rows if counted else known.upper_bound
         source = f"{base.source}, sample{'' if share.hits or share.complete else ' without a hit'}"
-        return replace(known.with_rows(rows, bound), source=source, exact=counted)
+        columns = dict(known.columns)
+        for bit, ndv in samples.distinct(filtered.leaf, share, base, rows).items():
+            column = columns.get(bit, ColumnStatistics())
+            columns[bit] = replace(column, ndv=ndv if column.ndv is None else min(column.ndv, ndv), guessed=False)
+        return replace(known.with_rows(rows, bound), source=source, exact=counted, columns=columns)
 
     def _remember(self, node: LogicalPlan, known: RelationStatistics) -> None:
         self._known[id(node)] = known

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pyjoinopt.plan.expressions import Attribute
+from pyjoinopt.plan.expressions import Attribute, Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.source import Bound, Column, Files, Known, Relation
 
@@ -27,7 +27,7 @@ def known_from(entry: Mapping[str, Any], output: Sequence[Attribute]) -> Known:
     }
     return Known(
         entry.get("rows"), entry.get("bytes"), columns, bool(entry.get("exact")), str(entry.get("source") or ""),
-        None, str(entry.get("note") or ""),
+        None, str(entry.get("note") or ""), tuple(tuple(map(str, key)) for key in entry.get("keys") or ()),
     )  # fmt: skip
 
 
@@ -79,27 +79,38 @@ def number(bound: Bound | None) -> int | float | bool | None:
     return bound if isinstance(bound, (int, float)) else None
 
 
-def relation_of(leaf: LogicalPlan, needed: int, files: Mapping[str, Any] | None) -> Relation:
+def files_of(told: Mapping[str, Any]) -> Files:
+    """Which files they are, as the shim tells it."""
+    return Files(told["id"], told["schema"], int(told["count"]), int(told["bytes"]), told["newest"] / 1000)
+
+
+def relation_of(
+    leaf: LogicalPlan,
+    needed: int,
+    files: Mapping[str, Any] | None,
+    partitions: tuple[Expression, ...] = (),
+    counted: int = 0,
+) -> Relation:
     """A leaf as sources see it.
 
     Args:
         leaf: a node without children, or a cached one.
         needed: the set of attributes that the plan computes with.
         files: the shim's answer about its files.
+        partitions: the filters that this answer takes into account.
+        counted: the set of attributes whose different values matter.
     """
     told = leaf.info.get("rel") or {}
-    identity = None
-    if files is not None:
-        identity = Files(
-            files["id"], files["schema"], int(files["count"]), int(files["bytes"]), files["newest"] / 1000
-        )
+    identity = files_of(files) if files is not None else None
     return Relation(
         str(told.get("name") or leaf.kind),
         str(told.get("kind") or leaf.kind),
         str(told.get("format") or ""),
         {attribute.name: attribute.type for attribute in leaf.output},
         frozenset(attribute.name for attribute in leaf.output if needed >> attribute.bit & 1),
-        told.get("bytes"),
+        float(identity.bytes) if partitions and identity is not None else told.get("bytes"),
         identity,
         leaf,
+        partitions,
+        frozenset(attribute.name for attribute in leaf.output if counted >> attribute.bit & 1),
     )

@@ -6,7 +6,9 @@ of one int; the rows that fulfil several are their AND, so that the share of eve
 question. `shares` says what share that makes.
 
 **When a sample is drawn.** What the store or the JVM has is used whenever a relation is filtered. Drawing a new one
-opens files, so it is done only where arithmetic is weak: patterns, functions, OR, text, or more than one column.
+opens files, so it is done only where arithmetic is weak (patterns, functions, OR, text, more than one column) and
+where it may decide something: not if the plan has a single join. Drawing begins as soon as it is known that footers
+have to be read too, and goes on beside that; how long a query waits for it is a matter of `patience`.
 """
 
 from __future__ import annotations
@@ -18,21 +20,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyjoinopt.plan.common import written_out
-from pyjoinopt.plan.expressions import (
-    AGGREGATE_OR_WINDOW,
-    OUTER_REFERENCE,
-    PYTHON_UDF,
-    SUBQUERY,
-    Expression,
-    reference,
-    substitute,
-    walk,
-)
-from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.statistics.comparisons import and_operands
-from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.statistics.distinct import codes, left_after
+from pyjoinopt.statistics.meanings import Meanings, is_countable, number_of
+from pyjoinopt.statistics.partitions import partition_columns
+from pyjoinopt.statistics.patience import Patience
+from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from pyjoinopt.statistics.shares import Share, is_weak
 from pyjoinopt.statistics.source import Files, Relation
 from pyjoinopt.statistics.store import Store
@@ -42,22 +36,18 @@ AskSamples = Callable[..., list[dict[str, Any]]]
 
 #: Kind of the store's blobs.
 BLOB = "sample"
-_NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
-#: A computed column may be written out in a predicate that reads it, up to this length.
-_LONGEST = 500
-#: Milliseconds to wait for samples that are to be thorough; otherwise the JVM's own second.
-_PATIENCE = 10_000
 _log = logging.getLogger("pyjoinopt")
 
 
 @dataclass(slots=True)
 class _Sample:
-    """What is known of one leaf's sample: the bits of every conjunct asked so far."""
+    """What is known of one leaf's sample: the bits of every conjunct asked so far, the values of key columns."""
 
     rows: int
     complete: bool
     places: int
     hits: dict[Any, int | None]
+    keys: dict[int, list[int]]
 
 
 class Samples:
@@ -67,7 +57,11 @@ class Samples:
         ask: see `Gateway.samples`.
         relation: leaf -> how it is described to sources, with its files; None if there are none.
         store: where samples are remembered.
-        thorough: draw a sample of every relation that is filtered, and wait until it is there.
+        thorough: draw a sample of every relation that is filtered.
+        patience: how long to wait for samples that are drawn; None for as long as the JVM likes.
+
+    Attributes:
+        drawing: False if no new samples are drawn.
     """
 
     def __init__(
@@ -76,33 +70,28 @@ class Samples:
         relation: Callable[[LogicalPlan], Relation | None],
         store: Store | None = None,
         thorough: bool = False,
+        patience: Patience | None = None,
     ) -> None:
         self._ask = ask
         self._relation = relation
         self._store = store
         self._thorough = thorough
-        self._meaning: dict[int, Expression] = {}
+        self._patience = patience
+        self._begun: set[tuple[str, str]] = set()
+        self._keys: dict[int, int] = {}
+        self.drawing = True
+        self._meanings = Meanings()
         self._samples: dict[int, _Sample | None] = {}
 
-    # -- which conjuncts ----------------------------------------------------------------------------------------
+    # -- questions ---------------------------------------------------------------------------------------------
 
     def learn(self, node: LogicalPlan) -> None:
         """What the columns of a projection stand for."""
-        if isinstance(node, Project):
-            for bit, e in node.columns().items():
-                if bit not in self._meaning:
-                    meant = substitute(e, self._meaning)
-                    if meant.deterministic and not meant.contains & _NEVER and _is_short(meant):
-                        self._meaning[bit] = meant
-        elif len(node.children) == 1 and len(node.output) == len(node.children[0].output):
-            for before, after in zip(node.children[0].output, node.output):  # a view names columns anew
-                if before.bit != after.bit and after.bit not in self._meaning:
-                    self._meaning[after.bit] = self._meaning.get(before.bit, reference(before))
+        self._meanings.learn(node)
 
     def conjuncts(self, condition: Expression) -> tuple[Expression, ...]:
         """The conjuncts of a condition, over the columns of leaves."""
-        parts = and_operands(written_out(condition))
-        return tuple(substitute(e, self._meaning) if e.references else e for e in parts)
+        return self._meanings.conjuncts(condition)
 
     def look(self, plan: LogicalPlan, known: Callable[[LogicalPlan], RelationStatistics]) -> None:
         """Ask one question for all conjuncts of a plan that read one leaf, wherever they stand.
@@ -111,20 +100,31 @@ class Samples:
             plan: a plan; plans of subqueries are not entered.
             known: statistics of the leaves, to judge where arithmetic is weak.
         """
-        nodes = list(post_order(plan))
-        owner: dict[int, LogicalPlan] = {}
-        for node in nodes:
-            if not node.children and self._relation(node) is not None:
-                owner.update((attribute.bit, node) for attribute in node.output)
-            self.learn(node)
-        found: dict[int, tuple[LogicalPlan, list[Expression]]] = {}
-        for node in nodes:
-            condition = node.condition if isinstance(node, (Filter, Join)) else None
-            for e in self.conjuncts(condition) if condition is not None else ():
-                leaf = owner.get(e.references.bit_length() - 1) if e.references else None
-                if leaf is not None and not e.references & ~leaf.output_set and _is_countable(e):
-                    found.setdefault(_number(leaf), (leaf, []))[1].append(e)
-        self._question(list(found.values()), known)
+        self._question(self._of_leaves(plan), known)
+
+    def begin(self, plan: LogicalPlan) -> None:
+        """Let the JVM begin to draw what a plan will want whatever its columns hold, and wait for nothing."""
+        entries = []
+        for leaf, conjuncts in self._of_leaves(plan):
+            files = self._files(leaf)
+            if files is None or (files.id, files.schema) in self._begun:
+                continue
+            if not self._reads(leaf, conjuncts, _clear(leaf)):
+                continue
+            self._begun.add((files.id, files.schema))
+            entry = self._entry(leaf, files, conjuncts)
+            if self._store is None or self._store.blob(files, BLOB) is None:
+                entries.append({**entry, "read": True})
+        self._answers(entries, give=False, deadlineMs=0, evaluateMs=0)
+
+    def _of_leaves(self, plan: LogicalPlan) -> list[tuple[LogicalPlan, list[Expression]]]:
+        found, keys = self._meanings.of_leaves(plan, lambda leaf: self._relation(leaf) is not None)
+        self._keys.update(keys)
+        return found
+
+    def _files(self, leaf: LogicalPlan) -> Files | None:
+        relation = self._relation(leaf)
+        return relation.files if relation is not None else None
 
     # -- answers -----------------------------------------------------------------------------------------------
 
@@ -132,8 +132,8 @@ class Samples:
         self, leaf: LogicalPlan, conjuncts: Sequence[Expression], known: RelationStatistics
     ) -> Share | None:
         """How many of a leaf's sampled rows fulfil all of some conjuncts; None without a sample."""
-        number = _number(leaf)
-        countable = [e for e in conjuncts if _is_countable(e)]
+        number = number_of(leaf)
+        countable = [e for e in conjuncts if is_countable(e)]
         sample = self._samples.get(number)
         if sample is None and (number in self._samples or not countable):
             return None
@@ -143,16 +143,37 @@ class Samples:
         if sample is None or not sample.rows:
             return None
         together, unknown = (1 << sample.rows) - 1, []
-        partitioned = _partition_columns(leaf) if sample.places else 0
+        partitioned = partition_columns(leaf) if sample.places else 0
         for e in conjuncts:
-            bits = sample.hits.get(e.key) if _is_countable(e) and e.references & ~partitioned else None
+            bits = sample.hits.get(e.key) if is_countable(e) and e.references & ~partitioned else None
             if bits is None:
                 unknown.append(e)
             else:
                 together &= bits
         if len(unknown) == len(conjuncts):
             return None
-        return Share(together.bit_count(), sample.rows, sample.complete, tuple(unknown), sample.places)
+        return Share(together.bit_count(), sample.rows, sample.complete, tuple(unknown), sample.places, together)
+
+    def distinct(
+        self, leaf: LogicalPlan, share: Share, base: RelationStatistics, kept: float
+    ) -> dict[int, float]:
+        """Of the join keys of a leaf, how many different values are left among the rows that a filter keeps.
+
+        Args:
+            leaf: whose sample it is.
+            share: what the sample said of the filter.
+            base: statistics of the leaf.
+            kept: rows that the filter keeps.
+        """
+        sample = self._samples.get(number_of(leaf))
+        found: dict[int, float] = {}
+        for bit, values in sample.keys.items() if sample is not None and share.rows == sample.rows else ():
+            column = base.column(bit)
+            if column.key_values is None or column.guessed:
+                ndv = left_after(values, share.together, base.rows, kept, None if column.guessed else column.ndv)
+                if ndv is not None:
+                    found[bit] = ndv
+        return found
 
     def _question(
         self,
@@ -162,38 +183,43 @@ class Samples:
         """Ask, first for what the JVM has, then with what the store has, files being opened where that is worth it."""
         asked = []
         for leaf, conjuncts in wanted:
-            relation = self._relation(leaf)
-            if relation is None or relation.files is None or all(e.kind == "IsNotNull" for e in conjuncts):
-                self._samples.setdefault(_number(leaf), None)
+            files = self._files(leaf)
+            if files is None or all(e.kind == "IsNotNull" for e in conjuncts):
+                self._samples.setdefault(number_of(leaf), None)
             else:
-                asked.append((leaf, relation.files, list({e.key: e for e in conjuncts}.values())))
+                asked.append((leaf, files, list({e.key: e for e in conjuncts}.values())))
         missing = []
-        for (leaf, files, conjuncts), answer in zip(asked, self._answers([_entry(*one) for one in asked])):
+        for (leaf, files, conjuncts), answer in zip(asked, self._answers([self._entry(*one) for one in asked])):
             if not self._take(leaf, files, conjuncts, answer):
-                entry = _entry(leaf, files, conjuncts)
+                entry = self._entry(leaf, files, conjuncts)
                 blob = self._store.blob(files, BLOB) if self._store is not None else None
                 if blob is not None:
                     entry["blob"] = base64.b64encode(blob).decode("ascii")
-                partitioned = _partition_columns(leaf)
-                own = [e for e in conjuncts if e.references & ~partitioned]
-                entry["read"] = bool(own) and (self._thorough or is_weak(own, known(leaf)))
+                entry["read"] = self._reads(leaf, conjuncts, known(leaf))
                 if entry["read"] or blob is not None:
                     missing.append((leaf, files, conjuncts, entry))
         for (leaf, files, conjuncts, _), answer in zip(missing, self._answers([entry for *_, entry in missing])):
             self._take(leaf, files, conjuncts, answer)
 
-    def _answers(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _reads(self, leaf: LogicalPlan, conjuncts: Sequence[Expression], known: RelationStatistics) -> bool:
+        """Whether files may be opened to know what these conjuncts keep."""
+        partitioned = partition_columns(leaf)
+        own = [e for e in conjuncts if e.references & ~partitioned]
+        return bool(own) and (self._thorough or (self.drawing and is_weak(own, known)))
+
+    def _answers(self, entries: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
         if not entries:
             return []
         try:
-            patience = {"deadlineMs": _PATIENCE} if self._thorough else {}
-            return self._ask(entries, give=self._store is not None, **patience)
+            if self._patience is not None:
+                request = {"deadlineMs": self._patience.for_samples(), **request}
+            return self._ask(entries, **{"give": self._store is not None, **request})
         except Exception as error:
             _log.warning("no samples: %s", error)
             return [{} for _ in entries]
 
     def _take(self, leaf: LogicalPlan, files: Files, conjuncts: list[Expression], answer: dict[str, Any]) -> bool:
-        number = _number(leaf)
+        number = number_of(leaf)
         if answer.get("note"):
             _log.info("sample of %s: %s", (leaf.info.get("rel") or {}).get("name"), answer["note"])
         if "hits" not in answer:
@@ -202,7 +228,8 @@ class Samples:
         sample = self._samples.get(number)
         if sample is None or sample.rows != answer["rows"]:
             complete, places = bool(answer["complete"]), int(answer.get("pieces", 0))
-            sample = self._samples[number] = _Sample(answer["rows"], complete, places, {})
+            sample = self._samples[number] = _Sample(answer["rows"], complete, places, {}, {})
+        sample.keys.update((int(bit), codes(text)) for bit, text in (answer.get("keys") or {}).items())
         for e, bits in zip(conjuncts, answer["hits"]):
             sample.hits[e.key] = None if bits is None else int.from_bytes(bytes.fromhex(bits), "little")
         if self._store is not None and answer.get("blob"):
@@ -213,29 +240,27 @@ class Samples:
         return True
 
 
-def _entry(leaf: LogicalPlan, files: Files, conjuncts: list[Expression]) -> dict[str, Any]:
-    references = 0
-    for e in conjuncts:
-        references |= e.references
-    columns = [attribute.bit for attribute in leaf.output if references >> attribute.bit & 1]
-    return {
-        "node": leaf.number, "id": files.id, "schema": files.schema, "columns": columns, "predicates": conjuncts,
-    }  # fmt: skip
+    def _entry(self, leaf: LogicalPlan, files: Files, conjuncts: list[Expression]) -> dict[str, Any]:
+        references = 0
+        for e in conjuncts:
+            references |= e.references
+        relation = self._relation(leaf)
+        partitions = {"partitions": relation.partitions} if relation is not None and relation.partitions else {}
+        columns = [attribute.bit for attribute in leaf.output if references >> attribute.bit & 1]
+        return {
+            "node": leaf.number, "id": files.id, "schema": files.schema, "columns": columns, "predicates": conjuncts,
+            "keys": self._key_columns(leaf), **partitions,
+        }  # fmt: skip
 
 
-def _is_countable(e: Expression) -> bool:
-    """Whether the JVM may be able to evaluate it; it knows better, and refuses what it must."""
-    return bool(e.references) and e.deterministic and not e.contains & _NEVER
+    def _key_columns(self, leaf: LogicalPlan) -> list[int]:
+        """The join keys that are not known already."""
+        sample, keys = self._samples.get(number_of(leaf)), self._keys.get(number_of(leaf), 0)
+        known = sample.keys if sample is not None else {}
+        return [a.bit for a in leaf.output if keys >> a.bit & 1 and a.bit not in known]
 
 
-def _is_short(e: Expression) -> bool:
-    return sum(1 for _ in zip(walk(e), range(_LONGEST + 1))) <= _LONGEST
-
-
-def _partition_columns(leaf: LogicalPlan) -> int:
-    bits = (leaf.info.get("rel") or {}).get("partitionCols") or ()
-    return sum(1 << bit for bit in bits)
-
-
-def _number(leaf: LogicalPlan) -> int:
-    return leaf.number if leaf.number is not None else -1
+def _clear(leaf: LogicalPlan) -> RelationStatistics:
+    """A relation of whose columns as much is known as footers can say."""
+    columns = {attribute.bit: ColumnStatistics(ndv=1.0, min=0.0, max=0.0) for attribute in leaf.output}
+    return RelationStatistics(1.0, 1.0, columns=columns)

@@ -32,6 +32,7 @@ class Share:
         complete: the sample is the whole relation.
         places: from how many parts of the relation the rows come; 0 for all.
         unknown: conjuncts that were not evaluated.
+        together: the rows that fulfil them, as bits.
     """
 
     hits: int
@@ -39,6 +40,7 @@ class Share:
     complete: bool
     unknown: tuple[Expression, ...] = ()
     places: int = 0
+    together: int = 0
 
     @property
     def bound(self) -> float:

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol, runtime_checkable
 
+from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
 #: A bound as people have it; text has no bounds here.
@@ -83,6 +84,8 @@ class Relation:
         bytes: what Spark takes its size to be, if it has an idea.
         files: which files it reads; None where that is unknown or was not asked for.
         leaf: the plan's node.
+        partitions: filters on its partition columns that `files` takes into account; without them it reads more.
+        counted: names of those needed columns whose different values matter.
     """
 
     name: str
@@ -93,6 +96,8 @@ class Relation:
     bytes: float | None = None
     files: Files | None = None
     leaf: LogicalPlan | None = field(default=None, repr=False, compare=False)
+    partitions: tuple[Expression, ...] = field(default=(), repr=False, compare=False)
+    counted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,7 @@ class Known:
         source: who says so; empty for the source's own name.
         gathered: when, in seconds since the epoch; None for now.
         note: a weakness, for people.
+        keys: of each key, which is declared or otherwise known to be one, the names of its columns.
     """
 
     rows: float | None = None
@@ -116,6 +122,7 @@ class Known:
     source: str = ""
     gathered: float | None = None
     note: str = ""
+    keys: tuple[tuple[str, ...], ...] = ()
 
 
 @runtime_checkable

@@ -14,15 +14,17 @@ Two questions to the JVM serve all of them: the first opens no file, the second 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.analysis import recall
-from pyjoinopt.statistics.protocol import known_from, relation_of
+from pyjoinopt.statistics.patience import Patience
+from pyjoinopt.statistics.protocol import files_of, known_from, relation_of
 from pyjoinopt.statistics.relation import DEFAULT_ROWS, row_width, unknown
-from pyjoinopt.statistics.source import Files, Known, Relation, StatisticsSource
+from pyjoinopt.statistics.source import Column, Files, Known, Relation, StatisticsSource
 from pyjoinopt.statistics.store import Store
 
 Ask = Callable[..., dict[int, dict[str, Any]]]
@@ -41,26 +43,60 @@ _FIRST: dict[str, tuple[list[str], bool]] = {
 
 
 class Leaves:
-    """The leaves of a plan, and what the JVM says of them."""
+    """The leaves of a plan, and what the JVM says of them.
 
-    def __init__(self, ask: Ask, leaves: Sequence[LogicalPlan], option: str, needed: int) -> None:
+    Args:
+        ask: see `Gateway.statistics`.
+        leaves: which.
+        option: `statistics`.
+        needed, counted: sets of attributes, see `needed`.
+        filters: number of a leaf -> filters on its partition columns.
+        reading: called before the first file is opened.
+        patience: how long files may be read; None for as long as the JVM likes.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        leaves: Sequence[LogicalPlan],
+        option: str,
+        needed: int,
+        counted: int = -1,
+        filters: Mapping[int, tuple[Expression, ...]] | None = None,
+        reading: Callable[[], object] = lambda: None,
+        patience: Patience | None = None,
+    ) -> None:
         self._ask = ask
         self._option = option
         self._needed = needed
+        self._counted = counted
+        self._filters = dict(filters or {})
+        self._reading = reading
+        self._patience = patience
         self._leaves = {leaf.number: leaf for leaf in leaves if leaf.number is not None}
         self.first: dict[int, Known] = {}
         self.relations: dict[int, Relation] = {}
 
-    def look(self) -> None:
-        """Ask the first question."""
+    def look(self, better_whole: Callable[[Files], bool] = lambda _: False) -> None:
+        """Ask the first question.
+
+        Args:
+            better_whole: whether so much is known of these files that partitions are not looked at one by one.
+        """
         answers: dict[int, dict[str, Any]] = {}
         if self._option in _FIRST:
             sources, identity = _FIRST[self._option]
             leaves = list(self._leaves.values())
-            answers = self._ask(leaves, self._option, sources=sources, identity=identity, **self._wide(leaves))
+            answers = self._ask(leaves, self._option, sources=sources, identity=identity, **self._details(leaves))
         for number, leaf in self._leaves.items():
             entry = answers.get(number, {})
-            self.relations[number] = relation_of(leaf, self._needed, entry.get("files"))
+            files, filters = entry.get("files"), self._filters.get(number, ())
+            if filters and "whole" in entry and better_whole(files_of(entry["whole"])):
+                files, entry = entry["whole"], {**entry, "pruned": False}
+            if not entry.get("pruned"):
+                filters = ()
+                self._filters.pop(number, None)
+            self.relations[number] = relation_of(leaf, self._needed, files, filters, self._counted)
             if entry and "error" not in entry:
                 self.first[number] = known_from(entry, leaf.output)
 
@@ -71,7 +107,15 @@ class Leaves:
     def read(self, relations: Sequence[Relation], what: str) -> dict[int, tuple[Known, Files | None]]:
         """Ask for more, which may open files."""
         leaves = [relation.leaf for relation in relations if relation.leaf is not None]
-        answers = self._ask(leaves, self._option, sources=[what], **self._wide(leaves))
+        self._reading()
+        limits = dict.fromkeys(("deadlineMs", "totalMs"), self._patience.left()) if self._patience is not None else {}
+        distinct = {
+            str(relation.leaf.number): [a.bit for a in relation.leaf.output if a.name in relation.counted]
+            for relation in relations
+            if relation.leaf is not None and what == "footers"
+        }
+        more = {"distinct": distinct} if distinct else {}
+        answers = self._ask(leaves, self._option, sources=[what], **more, **limits, **self._details(leaves))
         found = {}
         for relation, leaf in zip(relations, leaves):
             entry = answers.get(leaf.number if leaf.number is not None else -1, {})
@@ -79,13 +123,15 @@ class Leaves:
                 found[id(relation)] = known_from(entry, leaf.output), relation_of(leaf, 0, entry.get("files")).files
         return found
 
-    def _wide(self, leaves: Iterable[LogicalPlan]) -> dict[str, Any]:
+    def _details(self, leaves: Sequence[LogicalPlan]) -> dict[str, Any]:
+        """Which columns of wide tables, and which partitions."""
         columns = {
             str(leaf.number): [a.bit for a in leaf.output if self._needed >> a.bit & 1]
             for leaf in leaves
             if len(leaf.output) > WIDE
         }
-        return {"columns": columns} if columns else {}
+        filters = {str(leaf.number): self._filters[leaf.number] for leaf in leaves if leaf.number in self._filters}
+        return {**({"columns": columns} if columns else {}), **({"partitions": filters} if filters else {})}
 
 
 class Told:
@@ -98,6 +144,8 @@ class Told:
 
     def lookup(self, relation: Relation) -> Known | None:
         known = self._leaves.told(relation)
+        if relation.partitions and self.name == "reported":
+            return None  # said of all partitions
         if known is None or known.rows is None or known.source not in self._says:
             return None
         return replace(known, source=self.name) if known.source == "size" else known
@@ -136,13 +184,19 @@ class FromFiles:
             if key in stored:
                 self._known[key], self._asked[key] = stored[key]
             asked = self._asked.get(key, frozenset())
-            if key not in stored or (asked is not None and any(relation.needed - asked for relation in same)):
+            if key not in stored or (asked is not None and any(self._wants(relation) - asked for relation in same)):
                 missing += same
         if missing:
             self._read(missing)
 
     def lookup(self, relation: Relation) -> Known | None:
         return self._known.get(_key(relation.files)) if relation.files is not None else None
+
+    def _wants(self, relation: Relation) -> frozenset[str]:
+        """Columns that must have been asked for: of a wide table all that are needed, else those that are counted."""
+        if len(relation.columns) > WIDE:
+            return relation.needed
+        return relation.counted if relation.format == "parquet" else frozenset()
 
     def _read(self, relations: Sequence[Relation]) -> None:
         found = self._leaves.read(relations, self._what)
@@ -156,14 +210,14 @@ class FromFiles:
                 self._known.setdefault(_key(relation.files), Known(note=known.note))
                 continue
             before = self._known.get(_key(relation.files))
-            columns = {**(before.columns if before else {}), **known.columns}
+            columns = _merged(before.columns if before else {}, known.columns)
             known = Known(known.rows, known.bytes, columns, known.exact, known.source, None, known.note)
             self._known[_key(relation.files)] = known
             # What was late or broken may be better next time. What was listed anew in between is something else.
             if not known.note and files is not None and _key(files) == _key(relation.files):
                 new[relation.files], names[relation.files] = known, relation.name
                 before_asked = self._asked.get(_key(files)) or frozenset()
-                self._asked[_key(files)] = before_asked | relation.needed if len(relation.columns) > WIDE else None
+                self._asked[_key(files)] = before_asked | self._wants(relation)
         if self._store is not None and new:
             asked = {files: self._asked[_key(files)] for files in new}
             self._store.put(new, names, {files: some for files, some in asked.items() if some is not None})
@@ -192,7 +246,8 @@ class Size:
     def lookup(self, relation: Relation) -> Known | None:
         told = self._leaves.told(relation)
         output = relation.leaf.output if relation.leaf is not None else ()
-        guess = unknown(output, told.bytes if told is not None and told.bytes is not None else relation.bytes)
+        size = told.bytes if told is not None and not relation.partitions else None
+        guess = unknown(output, relation.bytes if size is None else size)
         if guess.source != self.name:
             return None
         return Known(guess.rows, guess.bytes)
@@ -230,6 +285,15 @@ def ladder(option: str, leaves: Leaves, store: Store | None) -> tuple[Statistics
         case _:
             known = Analysed(store), Told("catalog", leaves), memory
             return local, *known, footers, text, reported, Size(leaves), Default()
+
+
+def _merged(before: Mapping[str, Column], now: Mapping[str, Column]) -> dict[str, Column]:
+    """What is known of columns now; different values may have been counted before."""
+    columns = {**before, **now}
+    for name, column in now.items():
+        if column.ndv is None and name in before:
+            columns[name] = replace(column, ndv=before[name].ndv)
+    return columns
 
 
 def _key(files: Files) -> tuple[str, str]:

@@ -146,14 +146,14 @@ class Store:
 
     def blob(self, files: Files, kind: str) -> bytes | None:
         """Something larger about some files, such as a sample."""
+        found = self.dated_blob(files, kind)
+        return None if found is None else found[0]
 
-        def work(connection: sqlite3.Connection) -> bytes | None:
-            row = connection.execute(
-                "SELECT content FROM blob WHERE id = ? AND schema = ? AND kind = ?", (files.id, files.schema, kind)
-            ).fetchone()
-            return None if row is None else bytes(row[0])
-
-        return self._run(work, None)
+    def dated_blob(self, files: Files, kind: str) -> tuple[bytes, float] | None:
+        """The same, and when it was gathered, in seconds since the epoch."""
+        query = "SELECT content, gathered FROM blob WHERE id = ? AND schema = ? AND kind = ?"
+        row = self._run(lambda c: c.execute(query, (files.id, files.schema, kind)).fetchone(), None)
+        return None if row is None else (bytes(row[0]), float(row[1]))
 
     def put_blob(self, files: Files, kind: str, content: bytes) -> None:
         """Remember something larger about some files."""
@@ -167,13 +167,14 @@ class Store:
 
     def feedback(self, group: str) -> dict[int, float]:
         """True row counts of a join group: set of relations, in the group's own numbers -> rows."""
+        return {relations: rows for relations, (rows, _) in self.dated_feedback(group).items()}
 
-        def work(connection: sqlite3.Connection) -> dict[int, float]:
-            query = "SELECT fingerprint, rows FROM feedback WHERE fingerprint >= ? AND fingerprint < ?"
-            found = connection.execute(query, (f"{group}:", f"{group};"))
-            return {int(fingerprint.partition(":")[2], 16): rows for fingerprint, rows in found}
-
-        return self._run(work, {})
+    def dated_feedback(self, group: str) -> dict[int, tuple[float, float]]:
+        """The same, each with when it was counted, in seconds since the epoch."""
+        query = "SELECT fingerprint, rows, observed FROM feedback WHERE fingerprint >= ? AND fingerprint < ?"
+        nothing: list[tuple[str, float, float]] = []
+        found = self._run(lambda c: c.execute(query, (f"{group}:", f"{group};")).fetchall(), nothing)
+        return {int(name.partition(":")[2], 16): (float(rows), float(seconds)) for name, rows, seconds in found}
 
     def put_feedback(self, group: str, rows: Mapping[int, float]) -> None:
         """Remember true row counts; the latest counts."""

@@ -84,6 +84,9 @@ def test_it_is_used_from_then_on(session: SparkSession, tmp_path: Path) -> None:
     assert (known_of(df)["source"], known_of(df)["exact"], known_of(df)["rows"]) == ("analyze", True, 20_000)
     analysis.forget()  # as another process
     assert known_of(df)["source"] == "analyze" and known_of(df)["age"].total_seconds() < 600
+    row = known_of(df)
+    assert row["sample"] == 10_000 and "name" in row["sample_columns"] and row["sample_age"].total_seconds() < 600
+    assert row["distinct"]["id"] == 20_000 and row["distinct"]["name"] == pytest.approx(30, rel=0.1)
     assert known_of(df, statistics="footers")["source"] == "footers"
     assert known_of(df, store="off")["source"] == "analyze", "this process has seen it"
     pyjoinopt.statistics.forget(df)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.errors import NotRunError
+from pyjoinopt.statistics.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -174,3 +177,63 @@ def test_what_cannot_be_observed_says_why(db: SparkSession) -> None:
         pyjoinopt.join_report(query(db)).observe()
     with pytest.raises(NotRunError, match="of no DataFrame"):
         pyjoinopt.JoinReport().observe()
+
+
+WITH_CTE = """WITH cheap AS (SELECT item, price FROM items WHERE kind = 'cheap')
+    SELECT s.sale, c.price FROM sales s JOIN cheap c ON s.item = c.item JOIN shops p ON s.shop = p.shop
+    WHERE p.region = 1"""
+WITH_SUBQUERY = """SELECT s.sale FROM sales s JOIN items i ON s.item = i.item JOIN shops p ON s.shop = p.shop
+    WHERE i.price > (SELECT avg(price) / 10 FROM items) AND p.region = 1"""
+
+
+@pytest.mark.parametrize("text", [WITH_CTE, WITH_SUBQUERY], ids=["cte", "subquery"])
+def test_what_reads_by_name_or_by_subquery_is_recognised(db: SparkSession, text: str) -> None:
+    fast = db.sql(text).optimize_joins()
+    fast.collect()
+    seen = {frozenset(o.relations): o.actual for o in fast._pyjoinopt_report.observe()}
+    (group,) = pyjoinopt.join_report(db.sql(text)).groups
+    assert "feedback" in {r.source for r in group.relations}
+    for relation in group.relations:
+        if relation.source == "feedback":
+            assert relation.rows == seen[frozenset({relation.name})]
+    changed = text.replace("'cheap'", "'dear'").replace("/ 10", "/ 9")
+    (other,) = pyjoinopt.join_report(db.sql(changed)).groups
+    assert "feedback" not in {r.source for r in other.relations}
+
+
+def test_what_was_counted_is_shown(db: SparkSession) -> None:
+    fast = query(db).optimize_joins()
+    fast.collect()
+    fast._pyjoinopt_report.observe()
+    shown = pyjoinopt.statistics.show(query(db))
+    counted = shown[shown["source"] == "feedback"]
+    expected = true_rows(db)
+    assert len(counted) == 5 and (counted["age"].dt.total_seconds() < 60).all()
+    for names, rows in zip(counted["relation"], counted["rows"]):
+        assert rows == expected[frozenset(names.split(" ⋈ "))]
+
+
+ENDING = """
+import sys
+from pyspark.sql import SparkSession
+import pyjoinopt
+spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    .config("spark.sql.shuffle.partitions", "1").config("spark.pyjoinopt.feedback", "true")
+    .config("spark.pyjoinopt.store", sys.argv[2]).getOrCreate())
+for name in ("sales", "items", "shops"):
+    spark.read.parquet(f"{sys.argv[1]}/{name}").createOrReplaceTempView(name)
+spark.sql(sys.argv[3]).optimize_joins().write.format("noop").mode("overwrite").save()
+spark.stop()
+del spark
+"""
+
+
+@pytest.mark.slow
+def test_the_last_query_before_stop_is_remembered(folder: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    text = QUERY.format("sales", "items", "shops")
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING, str(folder), str(store), text], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert Store(store).has_feedback()

@@ -51,10 +51,26 @@ private[pyjoinopt] object FileIdentity {
       newest = math.max(newest, file.getModificationTime)
       count += 1
     }
-    val shape = s"${LeafDetails.format(files.fileFormat)} ${files.schema.catalogString} ${files.options.toSeq.sorted}"
     FileIdentity(
-      f"$first%016x$second%016x", f"${hash(shape, 42)}%016x", count, bytes, newest,
+      f"$first%016x$second%016x", schema(files), count, bytes, newest,
       relation.catalogTable.flatMap(outdated(_, bytes, newest)))
+  }
+
+  /** Of files that a table format knows by a name of its own, such as a version. */
+  def named(
+      relation: LogicalRelation,
+      files: HadoopFsRelation,
+      name: String,
+      count: Int,
+      bytes: Long,
+      newest: Long): FileIdentity =
+    FileIdentity(
+      f"${hash(name, 42)}%016x${hash(name, 4711)}%016x", schema(files), count, bytes, newest,
+      relation.catalogTable.flatMap(outdated(_, bytes, newest)))
+
+  private def schema(files: HadoopFsRelation): String = {
+    val shape = s"${LeafDetails.format(files.fileFormat)} ${files.schema.catalogString} ${files.options.toSeq.sorted}"
+    f"${hash(shape, 42)}%016x"
   }
 
   /** Why the catalog's statistics cannot be of these files: both say when or of how many bytes they are. */

@@ -7,7 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 
 import org.apache.spark.deploy.SparkHadoopUtil
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
@@ -17,61 +17,105 @@ import org.apache.spark.util.ThreadUtils
  * The statistics of a table of files, from the footers of some of them, or from the first lines of a text file.
  *
  * A footer holds the number of rows and, for each column, bounds and the number of nulls; dictionaries say how many
- * different values there are. Reading one costs milliseconds near by and tens of milliseconds in an object store, so only some are read, all at the same time, until
- * a deadline; the rest is taken to be like those, byte for byte. The values of partition columns are in the paths.
+ * different values there are. Reading one costs milliseconds near by and tens of milliseconds in an object store, so
+ * only some are read, all at the same time, until a deadline; the rest is taken to be like those, byte for byte. The
+ * values of partition columns are in the paths, and what a query filters by them is left out before any file is opened.
  *
  * Laws: only formats whose rows are all visible rows (a table format may hide some behind deletion files). A
- * partitioned table of the catalog is listed only if Spark does that without a job. What is late does not count, and
- * what cannot be read is told and stands for nothing.
+ * partitioned table of the catalog is listed only if Spark does that without a job. What is late does not count now,
+ * but is there for the next query; what cannot be read is told and stands for nothing.
  */
 private[pyjoinopt] object FileStatistics {
   /** `maxBytes`: once so much was read, no other file is opened. `until`: as `System.nanoTime` tells time. */
   final case class Limits(maxFiles: Int, maxBytes: Long, until: Long)
 
-  lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-footers", 8, 30)
+  /**
+   * What is wanted of a relation: which columns, of which of them the dictionaries too, from which kinds of files, and
+   * of which partitions.
+   */
+  final case class Wanted(
+      columns: Attribute => Boolean,
+      distinct: Attribute => Boolean,
+      sources: String => Boolean,
+      partitions: Seq[Expression] = Nil)
 
-  /** What became of the files that were chosen. */
-  private final case class Reading(
-      footers: Seq[(FileStatus, FileFooter)],
-      late: Int,
-      problem: Option[String],
-      bytes: Long)
+  lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-footers", 16, 30)
 
-  def read(
+  /** Of so many files at most the dictionaries are looked at, in so many row groups of all together. */
+  private val MostDictionaries = 8
+
+  /** Files that are being read. */
+  private final case class Reading(files: Seq[(FileStatus, Future[FileFooter])], spent: AtomicLong)
+
+  /** What became of them. */
+  private final case class Outcome(footers: Seq[(FileStatus, FileFooter)], late: Int, problem: Option[String])
+
+  /** Begin to read; what is given back waits for the end, and says what was found. */
+  def begin(
       session: Compat.Session,
       relation: LogicalRelation,
       limits: Limits,
-      wanted: Attribute => Boolean,
-      sources: String => Boolean): Option[NodeFacts] =
+      wanted: Wanted): Option[() => NodeFacts] =
     relation.relation match {
+      case files: HadoopFsRelation if DeltaStatistics.applies(files) && wanted.sources("footers") =>
+        val known = pool.submit(() => DeltaStatistics.read(session, relation, wanted.columns))
+        Some(() => await(known, limits.until, giveUp = false) match {
+          case Right(Some(facts)) => facts
+          case Right(None) => NodeFacts(None, None, "size", note = Some("its log cannot be understood"))
+          case Left(error) => NodeFacts(None, None, "size", note = Some(s"its log cannot be read: ${message(error)}"))
+        })
       case files: HadoopFsRelation =>
-        val footer = reader(files.fileFormat).filter(_ => sources("footers"))
-        val text = footer.isEmpty && sources("text") && TextRows.applies(files)
-        val listing = if (footer.isDefined || text) list(session, files, limits.until) else None
+        val footer = reader(files.fileFormat).filter(_ => wanted.sources("footers"))
+        val text = footer.isEmpty && wanted.sources("text") && TextRows.applies(files)
+        val listing = if (footer.isDefined || text) list(session, files, limits.until, wanted.partitions) else None
         listing.map { directories =>
-          val all = directories.flatMap(_.files.map(_.fileStatus)).filter(_.getLen > 0)
+          val all = filled(directories)
           val conf = session.sessionState.newHadoopConfWithOptions(files.options)
-          val known = footer match {
+          val sensitive = session.sessionState.conf.caseSensitiveAnalysis
+          def identified(known: NodeFacts) = known.copy(
+            files = Some(FileIdentity.of(relation, files, all)), pruned = wanted.partitions.nonEmpty)
+          footer match {
             case Some(read) =>
-              val reading = readSome(all, limits)(FileFooters.cached(_)(read(_, conf)))
-              val partitions = partitionColumns(relation, files, directories)
-              val sensitive = session.sessionState.conf.caseSensitiveAnalysis
-              facts(relation.output.filter(wanted), all, reading, partitions, sensitive)
-            case None => lines(all, files, conf, limits.until)
+              val names = relation.output.filter(wanted.distinct).map(_.name)
+              val looked = math.max(1, all.length / MostDictionaries)
+              val most = math.max(1, MostDictionaries / math.max(1, math.min(all.length, limits.maxFiles)))
+              val reading = start(all, limits) { (file, at) =>
+                val found = FileFooters.cached(file)(read(_, conf))
+                if (at % looked == 0) Support.attempt(()) {
+                  val own = names.flatMap(found.nameOf(_, sensitive))
+                  ParquetDictionaries.count(file, conf, found, own, most, limits.until)
+                }
+                found
+              }
+              val partitions = partitionColumns(files, directories)
+              val columns = relation.output.filter(wanted.columns)
+              () => identified(facts(columns, all, reading, limits.until, partitions, sensitive))
+            case None =>
+              val sampled = all.headOption.map(file => pool.submit(() => TextRows.sample(file, files, conf)))
+              () => identified(lines(all, sampled, limits.until))
           }
-          known.copy(files = Some(FileIdentity.of(relation, files, all)))
         }
       case _ => None
     }
 
-  def identify(session: Compat.Session, relation: LogicalRelation, limits: Limits): Option[FileIdentity] =
+  def identify(
+      session: Compat.Session,
+      relation: LogicalRelation,
+      limits: Limits,
+      partitions: Seq[Expression] = Nil): Option[FileIdentity] =
     relation.relation match {
+      case files: HadoopFsRelation if DeltaStatistics.applies(files) =>
+        await(pool.submit(() => DeltaStatistics.identify(session, relation, files)), limits.until).toOption.flatten
       case files: HadoopFsRelation =>
-        list(session, files, limits.until).map { directories =>
-          FileIdentity.of(relation, files, directories.flatMap(_.files.map(_.fileStatus)).filter(_.getLen > 0))
+        list(session, files, limits.until, partitions).map { found =>
+          FileIdentity.of(relation, files, filled(found))
         }
       case _ => None
     }
+
+  /** Of a listing, the files that hold anything. */
+  private def filled(directories: Seq[PartitionDirectory]): Seq[FileStatus] =
+    directories.flatMap(_.files.map(_.fileStatus)).filter(_.getLen > 0)
 
   /** Exact classes: a subclass may hide rows. */
   private def reader(format: FileFormat): Option[(FileStatus, Configuration) => FileFooter] = format.getClass match {
@@ -89,48 +133,66 @@ private[pyjoinopt] object FileStatistics {
       all: Seq[FileStatus],
       limits: Limits,
       conf: Configuration): Seq[(FileStatus, FileFooter)] =
-    reader(files.fileFormat).toList.flatMap(read => readSome(all, limits)(FileFooters.cached(_)(read(_, conf))).footers)
+    reader(files.fileFormat).toList.flatMap { read =>
+      outcome(start(all, limits)((file, _) => FileFooters.cached(file)(read(_, conf))), limits.until).footers
+    }
 
-  def list(session: Compat.Session, files: HadoopFsRelation, until: Long): Option[Seq[PartitionDirectory]] =
+  /** The files of a relation, or those of some partitions; None if to list them might take long. */
+  def list(
+      session: Compat.Session,
+      files: HadoopFsRelation,
+      until: Long,
+      partitions: Seq[Expression] = Nil): Option[Seq[PartitionDirectory]] =
     files.location match {
-      case listed: PartitioningAwareFileIndex => Some(listed.listFiles(Nil, Nil).toList)
-      case catalog: CatalogFileIndex if listsWithoutJob(session, catalog) =>
-        await(pool.submit(() => catalog.listFiles(Nil, Nil).toList), until).toOption
+      case listed: PartitioningAwareFileIndex => Some(listed.listFiles(partitions, Nil).toList)
+      case catalog: CatalogFileIndex if listsWithoutJob(session, catalog, partitions) =>
+        await(pool.submit(() => catalog.listFiles(partitions, Nil).toList), until).toOption
+      case _: CatalogFileIndex => None
+      case other if !DeltaStatistics.applies(files) => // somebody else's: whatever it does, nobody waits too long for it
+        await(pool.submit(() => other.listFiles(partitions, Nil).toList), until).toOption
       case _ => None
     }
 
-  private def listsWithoutJob(session: Compat.Session, index: CatalogFileIndex): Boolean =
+  private def listsWithoutJob(
+      session: Compat.Session,
+      index: CatalogFileIndex,
+      partitions: Seq[Expression]): Boolean =
     index.partitionSchema.isEmpty || Support.attempt(false) {
-      val id = index.table.identifier
-      val partitions = session.sessionState.catalog.externalCatalog.listPartitionNames(id.database.get, id.table, None)
-      partitions.length <= session.sessionState.conf.parallelPartitionDiscoveryThreshold
+      val (id, catalog) = (index.table.identifier, session.sessionState.catalog)
+      val count =
+        if (partitions.nonEmpty) catalog.listPartitionsByFilter(id, partitions).length
+        else catalog.externalCatalog.listPartitionNames(id.database.get, id.table, None).length
+      count <= session.sessionState.conf.parallelPartitionDiscoveryThreshold
     }
 
-  /** The footers of some files, evenly chosen, that could be read in time, each with its file. */
-  private def readSome(files: Seq[FileStatus], limits: Limits)(read: FileStatus => FileFooter): Reading = {
+  /** Begin to read some files, evenly chosen, each with its place among these. */
+  private def start(files: Seq[FileStatus], limits: Limits)(read: (FileStatus, Int) => FileFooter): Reading = {
     val all = files.toIndexedSeq
     val count = math.min(math.max(limits.maxFiles, 0), all.length)
-    val chosen = (0 until count).map(i => all((i.toLong * all.length / count).toInt))
     val spent = new AtomicLong
-    val waiting = chosen.map { file =>
+    val reading = (0 until count).map { i =>
+      val file = all((i.toLong * all.length / count).toInt)
       file -> pool.submit(new Callable[FileFooter] {
         override def call(): FileFooter = {
           if (System.nanoTime >= limits.until || spent.get >= limits.maxBytes) throw new TimeoutException
           val bytes = SparkHadoopUtil.get.getFSBytesReadOnThreadCallback()
-          try read(file)
+          try read(file, i)
           finally spent.addAndGet(bytes())
         }
       })
     }
-    val done = waiting.map { case (file, future) => file -> await(future, limits.until) }
+    Reading(reading, spent)
+  }
+
+  private def outcome(reading: Reading, until: Long): Outcome = {
+    val done = reading.files.map { case (file, future) => file -> await(future, until, giveUp = false) }
     val problems = done.collect { case (file, Left(error)) if !isLate(error) => file -> error }
-    Reading(
+    Outcome(
       done.collect { case (file, Right(footer)) => file -> footer },
       done.count(_._2.left.exists(isLate)),
       problems.headOption.map { case (file, error) =>
-        s"${problems.length} of ${chosen.length} footers cannot be read: ${file.getPath.getName}: ${message(error)}"
-      },
-      spent.get)
+        s"${problems.length} of ${done.length} footers cannot be read: ${file.getPath.getName}: ${message(error)}"
+      })
   }
 
   /** What a future gives, if it does so in time. `giveUp`: otherwise nobody needs it any more. */
@@ -155,13 +217,15 @@ private[pyjoinopt] object FileStatistics {
       output: Seq[Attribute],
       all: Seq[FileStatus],
       reading: Reading,
+      until: Long,
       partitions: Map[String, ColumnFacts],
       caseSensitive: Boolean): NodeFacts = {
-    val footers = reading.footers
+    val read = outcome(reading, until)
+    val (footers, bytes) = (read.footers, reading.spent.get)
     val total = all.map(_.getLen.toDouble).sum
-    val late = if (reading.late > 0) Some(s"${reading.late} footers came too late") else None
-    val note = Seq(reading.problem, late).flatten.reduceOption(_ + "; " + _)
-    if (footers.isEmpty && all.nonEmpty) NodeFacts(None, Some(total), "size", note = note, read = reading.bytes)
+    val late = if (read.late > 0) Some(s"${read.late} footers came too late") else None
+    val note = Seq(read.problem, late).flatten.reduceOption(_ + "; " + _)
+    if (footers.isEmpty && all.nonEmpty) NodeFacts(None, Some(total), "size", note = note, read = bytes)
     else {
       val complete = footers.length == all.length
       val scale = if (complete) 1.0 else total / footers.map(_._1.getLen.toDouble).sum
@@ -170,13 +234,12 @@ private[pyjoinopt] object FileStatistics {
           .orElse(column(attribute, footers.map(_._2), scale, caseSensitive)).map(attribute -> _)
       }
       val rows = footers.map(_._2.rows.toDouble).sum * scale
-      NodeFacts(Some(rows), Some(total), "footers", complete, columns, note = note, read = reading.bytes)
+      NodeFacts(Some(rows), Some(total), "footers", complete, columns, note = note, read = bytes)
     }
   }
 
   /** What the directories say of the columns that the files do not hold. */
   private def partitionColumns(
-      relation: LogicalRelation,
       files: HadoopFsRelation,
       directories: Seq[PartitionDirectory]): Map[String, ColumnFacts] = {
     val filled = directories.filter(_.files.exists(_.fileStatus.getLen > 0))
@@ -190,16 +253,17 @@ private[pyjoinopt] object FileStatistics {
   }
 
   /** Rows of text files: their bytes over the width of the first lines. */
-  private def lines(all: Seq[FileStatus], files: HadoopFsRelation, conf: Configuration, until: Long): NodeFacts = {
+  private def lines(all: Seq[FileStatus], sampled: Option[Future[TextRows.Sample]], until: Long): NodeFacts = {
     val total = all.map(_.getLen.toDouble).sum
     val unknown = NodeFacts(None, Some(total), "size")
-    all.headOption.fold(unknown.copy(rows = Some(0), exact = true, source = RowWidth)) { file =>
-      await(pool.submit(() => TextRows.sample(file, files, conf)), until) match {
+    sampled.fold(unknown.copy(rows = Some(0), exact = true, source = RowWidth)) { sample =>
+      await(sample, until) match {
         case Right(sample) if sample.bytes > 0 && sample.rows > 0 =>
           val rows = math.rint(total / sample.bytes * sample.rows)
           unknown.copy(rows = Some(rows), source = RowWidth, read = sample.bytes.toLong)
         case Right(_) => unknown
-        case Left(error) => unknown.copy(note = Some(s"${file.getPath.getName} cannot be read: ${message(error)}"))
+        case Left(error) =>
+          unknown.copy(note = Some(s"${all.head.getPath.getName} cannot be read: ${message(error)}"))
       }
     }
   }

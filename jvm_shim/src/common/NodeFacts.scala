@@ -22,8 +22,10 @@ private[pyjoinopt] final case class ColumnFacts(
     heavy: Seq[(Any, Double)] = Nil)
 
 /**
- * What is known of the rows a node puts out, and who says so. `files` is what the node reads, `note` a weakness of what
- * is told, `read` the bytes that were read to learn it.
+ * What is known of the rows a node puts out, and who says so. `files` is what the node reads, `whole` what it would
+ * read without its filters on partition columns, `pruned` whether what is told is of what these leave. `note` is a
+ * weakness of what is told, `read` the bytes that were read to learn it. `keys` are columns of which the table's owner
+ * declares that no two rows have the same values.
  *
  * Law: a number that nobody counted or estimated is absent, never a default; `exact` means counted, all of it.
  */
@@ -35,7 +37,10 @@ private[pyjoinopt] final case class NodeFacts(
     columns: Seq[(Attribute, ColumnFacts)] = Nil,
     files: Option[FileIdentity] = None,
     note: Option[String] = None,
-    read: Long = 0) {
+    read: Long = 0,
+    pruned: Boolean = false,
+    whole: Option[FileIdentity] = None,
+    keys: Seq[Seq[String]] = Nil) {
 
   def write(out: JsonGenerator, number: Attribute => Option[Int]): Unit = {
     out.writeStartObject()
@@ -45,9 +50,19 @@ private[pyjoinopt] final case class NodeFacts(
     out.writeBooleanField("exact", exact)
     note.foreach(text => out.writeStringField("note", Support.cut(text, 500)))
     if (read > 0) out.writeNumberField("read", read)
-    files.foreach { identity =>
-      out.writeFieldName("files")
-      identity.write(out)
+    if (pruned) out.writeBooleanField("pruned", true)
+    for ((field, identity) <- Seq("files" -> files, "whole" -> whole); known <- identity) {
+      out.writeFieldName(field)
+      known.write(out)
+    }
+    if (keys.nonEmpty) {
+      out.writeArrayFieldStart("keys")
+      keys.foreach { key =>
+        out.writeStartArray()
+        key.foreach(out.writeString)
+        out.writeEndArray()
+      }
+      out.writeEndArray()
     }
     out.writeObjectFieldStart("columns")
     for ((attribute, facts) <- columns; n <- number(attribute)) {

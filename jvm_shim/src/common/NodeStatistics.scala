@@ -2,15 +2,18 @@ package org.apache.spark.sql.pyjoinopt
 
 import java.util.concurrent.TimeUnit
 
+import scala.util.Try
+
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.analysis.{EliminateSubqueryAliases, EliminateView, UpdateAttributeNullability}
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, HiveTableRelation}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId, Expression}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -32,11 +35,13 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   def run(): String = SQLConf.withExistingConf(conf)(Support.json { out =>
     out.writeStartObject()
     out.writeObjectFieldStart("nodes")
-    ExpressionBuilder.elements(request.get("nodes")).map(_.asInt).foreach { n =>
+    // Everything is begun before anything is waited for.
+    val begun = ExpressionBuilder.elements(request.get("nodes")).map(_.asInt).map { n =>
+      n -> Try(facts(handle.nodes.applyOrElse(n, (_: Int) => Support.fail(s"There is no node $n.")), n))
+    }
+    begun.foreach { case (n, known) =>
       out.writeFieldName(n.toString)
-      val wanted = wantedColumns(n)
-      def node = handle.nodes.applyOrElse(n, (_: Int) => Support.fail(s"There is no node $n."))
-      writeOne(out, wanted)(facts(node, wanted))
+      writeOne(out, columnsOf("columns", n))(known.get())
     }
     out.writeEndObject()
     if (request.has("plans")) writePlans(out)
@@ -56,9 +61,9 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     out.writeEndArray()
   }
 
-  /** Of a wide table only some columns are asked for. */
-  private def wantedColumns(node: Int): Attribute => Boolean = {
-    val listed = request.path("columns").get(node.toString)
+  /** Of a wide table only some columns are asked for, and of others the dictionaries of only some. */
+  private def columnsOf(field: String, node: Int): Attribute => Boolean = {
+    val listed = request.path(field).get(node.toString)
     if (listed == null) _ => true
     else {
       val wanted = ExpressionBuilder.elements(listed).map(_.asInt).toSet
@@ -81,36 +86,61 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     }
   }
 
-  private def facts(node: LogicalPlan, wanted: Attribute => Boolean): NodeFacts =
-    if (source == "catalyst") catalyst(node) else cached(node).getOrElse(identified(node, read(node, wanted)))
+  private def facts(node: LogicalPlan, number: Int): () => NodeFacts =
+    if (source == "catalyst") now(catalyst(node))
+    else
+      cached(node).map(now(_)).getOrElse {
+        val partitions = partitionFilters(node, number)
+        val known = read(node, number, partitions)
+        () => identified(node, known(), partitions)
+      }
+
+  private def now(facts: NodeFacts): () => NodeFacts = () => facts
 
   private def cached(node: LogicalPlan): Option[NodeFacts] =
     if (!wants("memory") || handle.session.sharedState.cacheManager.isEmpty) None
     else Compat.cachedData(handle.session, node).filter(LeafDetails.materializedRows(_).isDefined).map(memory)
 
-  private def read(node: LogicalPlan, wanted: Attribute => Boolean): NodeFacts = node match {
-    case relation: LogicalRelation if isCounted(relation.catalogTable) => catalog(relation, relation.catalogTable)
-    case hive: HiveTableRelation if isCounted(Some(hive.tableMeta)) => catalog(hive, Some(hive.tableMeta))
+  private def read(node: LogicalPlan, number: Int, partitions: Seq[Expression]): () => NodeFacts = node match {
+    case relation: LogicalRelation if isCounted(relation.catalogTable) => now(catalog(relation, relation.catalogTable))
+    case hive: HiveTableRelation if isCounted(Some(hive.tableMeta)) => now(catalog(hive, Some(hive.tableMeta)))
     case relation: LogicalRelation if wants("footers") || wants("text") =>
-      FileStatistics.read(handle.session, relation, limits, wanted, wants).getOrElse(size(relation))
-    case local: LocalRelation => LocalStatistics.of(local)
-    case _: OneRowRelation => NodeFacts(Some(1), Some(1), "local", exact = true)
-    case result: CommandResult => NodeFacts(Some(result.rows.length.toDouble), None, "local", exact = true)
-    case range: Range => NodeFacts.of(range.computeStats(), "local", exact = true)
-    case relation: InMemoryRelation if LeafDetails.materializedRows(relation).isDefined => memory(relation)
-    case other => size(other)
+      val wanted = FileStatistics.Wanted(
+        columnsOf("columns", number), columnsOf("distinct", number), wants, partitions)
+      FileStatistics.begin(handle.session, relation, limits, wanted).getOrElse(now(size(relation)))
+    case local: LocalRelation => now(LocalStatistics.of(local))
+    case _: OneRowRelation => now(NodeFacts(Some(1), Some(1), "local", exact = true))
+    case result: CommandResult => now(NodeFacts(Some(result.rows.length.toDouble), None, "local", exact = true))
+    case range: Range => now(NodeFacts.of(range.computeStats(), "local", exact = true))
+    case relation: InMemoryRelation if LeafDetails.materializedRows(relation).isDefined => now(memory(relation))
+    case other => now(size(other))
   }
+
+  /** The filters on partition columns that the question names. */
+  private def partitionFilters(node: LogicalPlan, number: Int): Seq[Expression] = node match {
+    case relation: LogicalRelation => expressions.partitions(relation, request.path("partitions").get(number.toString))
+    case _ => Nil
+  }
+
+  private lazy val expressions = new AskedExpressions(handle, request)
 
   /**
    * With which files these are, if that is asked. They also tell whether the catalog's counts can be of today; but the
    * catalog is not asked for all partitions only to tell that.
    */
-  private def identified(node: LogicalPlan, known: NodeFacts): NodeFacts = node match {
+  private def identified(node: LogicalPlan, known: NodeFacts, partitions: Seq[Expression]): NodeFacts = node match {
     case relation: LogicalRelation if known.source == "catalog" && inCatalog(relation) => known
     case relation: LogicalRelation if request.path("identity").asBoolean && known.files.isEmpty =>
-      Support.attempt(Option.empty[FileIdentity])(FileStatistics.identify(handle.session, relation, limits)) match {
-        case Some(files) if known.source == "catalog" => known.copy(files = Some(files), note = files.note)
-        case files => known.copy(files = files)
+      def identify(only: Seq[Expression]) = Support.attempt(Option.empty[FileIdentity])(
+        FileStatistics.identify(handle.session, relation, limits, only))
+      if (known.source == "catalog") identify(Nil).fold(known)(f => known.copy(files = Some(f), note = f.note))
+      else if (partitions.isEmpty) known.copy(files = identify(Nil))
+      else {
+        val whole = if (inCatalog(relation)) None else identify(Nil)
+        identify(partitions) match {
+          case None => known.copy(files = whole)
+          case some => known.copy(files = some, pruned = true, whole = whole)
+        }
       }
     case _ => known
   }
@@ -149,6 +179,7 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   }
 
   private def size(node: LogicalPlan): NodeFacts = node match {
+    case v2: DataSourceV2Relation => NodeFacts.of(v2.computeStats(), "size").copy(keys = DeclaredKeys.of(v2.table))
     case leaf: LeafNode => NodeFacts.of(leaf.computeStats(), "size")
     case other => catalyst(other)
   }

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.pyjoinopt
 
 import java.io.ByteArrayInputStream
-import java.util.concurrent.TimeUnit
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FSDataInputStream}
@@ -12,54 +11,65 @@ import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData}
 /**
  * How many values the dictionaries of a Parquet file have. The footer does not tell; the header of the dictionary does,
  * a few bytes in front of it. If all pages of a chunk refer to its dictionary, these are the chunk's different values.
+ * Each is a small read of its own, a round trip where files are far away.
  *
- * Law: only a few row groups are looked at, evenly chosen, and only for a short time: a column that was not reached is
- * one of which nothing is known. The dictionaries themselves are not read.
+ * Law: only the columns that are asked for, in a few row groups, evenly chosen, and only until the deadline: a column
+ * that was not reached is one of which nothing is known. Where the footer says that a dictionary does not hold all
+ * values of some chunk, nothing is read. The dictionaries themselves are not read.
  */
 private[pyjoinopt] object ParquetDictionaries {
   private val MostBlocks = 4
   private val HeaderBytes = 64
-  private val Patience = TimeUnit.MILLISECONDS.toNanos(1000)
 
-  /** For some of the row groups, the different values of a chunk. */
-  def read(
-      file: FileStatus,
-      conf: Configuration,
-      blocks: Seq[BlockMetaData]): Map[BlockMetaData, ColumnChunkMetaData => DistinctCount] = {
+  /** The row groups that are looked at. */
+  def chosen(blocks: Seq[BlockMetaData]): Seq[BlockMetaData] = {
     val filled = blocks.filter(_.getRowCount > 0).toIndexedSeq
     val count = math.min(MostBlocks, filled.length)
-    val chosen = (0 until count).map(i => filled((i.toLong * filled.length / count).toInt))
-    val until = System.nanoTime + Patience
-    // A buffer of the usual size would read a thousand times what is wanted.
-    val stream = file.getPath.getFileSystem(conf).open(file.getPath, HeaderBytes)
-    try chosen.map { block =>
-      val found = for {
-        chunk <- block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).toList
-        if chunk.getPath.size == 1 && System.nanoTime < until
-      } yield chunk.getPath -> Support.attempt(DistinctCount.unknown)(distinct(stream, file.getLen, chunk))
-      val byPath = found.toMap
-      block -> ((chunk: ColumnChunkMetaData) => byPath.getOrElse(chunk.getPath, DistinctCount.unknown))
-    }.toMap
-    finally stream.close()
+    (0 until count).map(i => filled((i.toLong * filled.length / count).toInt))
   }
 
-  private def distinct(stream: FSDataInputStream, length: Long, chunk: ColumnChunkMetaData): DistinctCount = {
-    val statistics = chunk.getStatistics
-    val nulls = if (statistics != null && statistics.isNumNullsSet) statistics.getNumNulls else 0L
+  /** Where to look for a chunk's dictionary; none if it does not hold all values, nowhere if there are no values. */
+  def place(chunk: ColumnChunkMetaData, known: FooterColumn): Option[List[DictionaryPlace]] = {
+    val filled = chunk.getValueCount - known.nulls.getOrElse(0.0)
     val offset = chunk.getDictionaryPageOffset
-    if (nulls == chunk.getValueCount) DistinctCount.nothing
-    else if (!isWhole(chunk) || offset <= 0) DistinctCount.unknown
-    else {
-      val bytes = new Array[Byte](math.min(HeaderBytes.toLong, length - offset).toInt)
-      stream.seek(offset)
-      stream.readFully(bytes)
-      val header = Util.readPageHeader(new ByteArrayInputStream(bytes))
-      if (!header.isSetDictionary_page_header) DistinctCount.unknown
-      else {
-        val values = header.getDictionary_page_header.getNum_values
-        DistinctCount.part(values.toLong, (chunk.getValueCount - nulls).toDouble)
-      }
+    if (known.allNull) Some(Nil)
+    else if (isWhole(chunk) && offset > 0) Some(List(DictionaryPlace(offset, filled, known.min, known.max)))
+    else None
+  }
+
+  /** Look at the dictionaries of some columns, `most` of each, and note in the footer what they say. */
+  def count(
+      file: FileStatus,
+      conf: Configuration,
+      footer: FileFooter,
+      names: Iterable[String],
+      most: Int,
+      until: Long): Unit = {
+    val wanted = names.toList.distinct.filterNot(footer.counted.containsKey(_)).flatMap { name =>
+      footer.columns.get(name).flatMap(_.places).filter(_.nonEmpty).map(name -> _.take(most))
     }
+    if (wanted.nonEmpty && System.nanoTime < until) {
+      // A buffer of the usual size would read a thousand times what is wanted.
+      val stream = file.getPath.getFileSystem(conf).open(file.getPath, HeaderBytes)
+      try
+        for ((name, places) <- wanted.sortBy(_._2.head.offset) if System.nanoTime < until) {
+          val parts = places.map { place =>
+            val distinct = Support.attempt(DistinctCount.unknown)(header(stream, file.getLen, place))
+            FooterColumn(place.min, place.max, Some(0), allNull = false, distinct)
+          }
+          footer.counted.put(name, parts.reduce(FileFooter.merge).distinct)
+        }
+      finally stream.close()
+    }
+  }
+
+  private def header(stream: FSDataInputStream, length: Long, place: DictionaryPlace): DistinctCount = {
+    val bytes = new Array[Byte](math.min(HeaderBytes.toLong, length - place.offset).toInt)
+    stream.seek(place.offset)
+    stream.readFully(bytes)
+    val header = Util.readPageHeader(new ByteArrayInputStream(bytes))
+    if (!header.isSetDictionary_page_header) DistinctCount.unknown
+    else DistinctCount.part(header.getDictionary_page_header.getNum_values.toLong, place.filled)
   }
 
   /**

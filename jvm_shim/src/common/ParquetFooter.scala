@@ -25,19 +25,18 @@ private[pyjoinopt] object ParquetFooter {
     val blocks =
       try reader.getFooter.getBlocks.toArray(Array.empty[BlockMetaData]).toList
       finally reader.close()
-    merge(blocks, Support.attempt(unread)(ParquetDictionaries.read(file, conf, blocks)))
-  }
-
-  private type Dictionaries = Map[BlockMetaData, ColumnChunkMetaData => DistinctCount]
-  private def unread: Dictionaries = Map.empty
-
-  private def merge(blocks: List[BlockMetaData], dictionaries: Dictionaries): FileFooter = {
+    val looked = Support.attempt(Set.empty[BlockMetaData])(ParquetDictionaries.chosen(blocks).toSet)
     val columns = for {
       block <- blocks if block.getRowCount > 0
       chunk <- block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).toList
       if chunk.getPath.size == 1
-      distinct = dictionaries.get(block).fold(DistinctCount.nothing)(_(chunk))
-    } yield chunk.getPath.toDotString -> column(chunk).copy(distinct = distinct)
+    } yield {
+      val known = column(chunk)
+      val places =
+        if (!looked(block)) Some(Nil)
+        else Support.attempt(Option.empty[List[DictionaryPlace]])(ParquetDictionaries.place(chunk, known))
+      chunk.getPath.toDotString -> known.copy(places = places, bytes = chunk.getTotalSize)
+    }
     FileFooter(
       blocks.map(_.getRowCount).sum,
       columns.groupBy(_._1).map { case (name, chunks) => name -> chunks.map(_._2).reduce(FileFooter.merge) },

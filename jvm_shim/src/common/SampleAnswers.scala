@@ -6,8 +6,7 @@ import java.util.concurrent.{FutureTask, TimeUnit}
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.expressions.ExprId
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 
 /**
@@ -22,11 +21,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
   private val started = System.nanoTime
   private val conf = handle.session.sparkContext.getConf
 
-  private lazy val expressions: EditList[Expression] =
-    new EditList[Expression]("expression", request.get("exprs"), handle.expressions)(builder.build(_))
-  private lazy val nodes: EditList[LogicalPlan] =
-    new EditList[LogicalPlan]("node", Support.mapper.createArrayNode(), handle.nodes)(_ => Support.fail("no node"))
-  private lazy val builder = new ExpressionBuilder(handle, expressions(_), nodes(_))
+  private val expressions = new AskedExpressions(handle, request)
 
   private final class Question(entry: JsonNode) {
     val key: Samples.Key = (entry.path("id").asText, entry.path("schema").asText)
@@ -37,14 +32,21 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     private val names: Map[ExprId, String] = relation.toList.flatMap { r =>
       r.output.zip(r.relation.schema.fieldNames).map { case (attribute, name) => attribute.exprId -> name }
     }.toMap
+    private def named(field: String): List[(Int, String)] =
+      ExpressionBuilder.elements(entry.get(field)).map(_.asInt).flatMap { n =>
+        names.get(handle.attributes(n).exprId).map(n -> _)
+      }
     /** Names of the columns that are wanted. */
-    val wanted: Set[String] =
-      ExpressionBuilder.elements(entry.get("columns")).flatMap(n => names.get(handle.attributes(n.asInt).exprId)).toSet
+    val wanted: Set[String] = named("columns").map(_._2).toSet
+    /** Columns whose values are to be told apart if the sample has them; for their sake alone none is drawn. */
+    val keys: List[(Int, String)] = named("keys")
     private var offered = false
     val task: Option[FutureTask[Option[SampleReader.Drawn]]] = relation match {
       case Some(files) if sample.isEmpty && entry.path("read").asBoolean =>
-        val both = wanted ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
-        Some(Samples.begin(handle.session, key, files, if (both.size <= SampleAnswers.Wide) both else wanted, budget))
+        val both = wanted ++ keys.map(_._2) ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
+        val partitions = expressions.partitions(files, entry.get("partitions"))
+        val columns = if (both.size <= SampleAnswers.Wide) both else wanted
+        Some(Samples.begin(handle.session, key, files, columns, budget.copy(partitions = partitions)))
       case _ => None
     }
 
@@ -65,7 +67,6 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
   }
 
   def run(): String = Support.json { out =>
-    EditList.buildAll(expressions, nodes)
     val questions = ExpressionBuilder.elements(request.get("relations")).map(new Question(_))
     val drawn = questions.map(_.task.map(FileStatistics.await(_, started + nanos("deadlineMs", 1000), giveUp = false)))
     val until = System.nanoTime + nanos("evaluateMs", 500)
@@ -99,6 +100,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
           }
         }
         out.writeEndArray()
+        writeCodes(out, question, sample)
         if (request.path("give").asBoolean && !sample.kept) {
           sample.kept = true
           val bytes = sample.bytes(conf)
@@ -120,11 +122,24 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     out.writeEndObject()
   }
 
+  /** Of each key column which rows have the same value: two bytes a row. */
+  private def writeCodes(out: JsonGenerator, question: Question, sample: RelationSample): Unit =
+    if (sample.rows.length <= SampleAnswers.MostCodes) {
+      out.writeObjectFieldStart("keys")
+      for ((number, name) <- question.keys; i <- sample.columns.getFieldIndex(name)) {
+        new SampledColumn(sample.rows, i, sample.columns(i).dataType).codes.foreach { codes =>
+          val bytes = codes.flatMap(code => Seq(code.toByte, (code >> 8).toByte))
+          out.writeStringField(number.toString, SampleAnswers.hex(bytes))
+        }
+      }
+      out.writeEndObject()
+    }
+
   private def budget = SampleReader.Budget(
     request.path("rows").asInt(4096),
     request.path("pieces").asInt(16),
-    request.path("maxBytes").asLong(64L << 20),
-    request.path("maxValues").asLong(4000000),
+    request.path("maxBytes").asLong(16L << 20),
+    request.path("maxValues").asLong(500000),
     until = System.nanoTime + nanos("readMs", 10000))
 
   private def nanos(field: String, default: Long): Long =
@@ -136,6 +151,8 @@ private[pyjoinopt] object SampleAnswers {
   private val Wide = 64
   /** Of a larger sample the store is spared. */
   private val MostBytes = 16 << 20
+  /** Rows of a sample whose values are told apart. */
+  private val MostCodes = 20000
   private val Digits = "0123456789abcdef".getBytes
 
   def hex(bytes: Array[Byte]): String = {

@@ -34,10 +34,14 @@ private[pyjoinopt] object SamplePredicates {
     if (late) None else Some(bits)
   }
 
-  private def bound(predicate: Expression, columns: StructType, ordinals: ExprId => Option[Int]): Option[Expression] = {
-    val plain = predicate.transform { case e: RuntimeReplaceable => e.replacement }
-    if (!plain.deterministic || plain.exists(refused)) None
-    else {
+  /** An expression as it may be evaluated here; None if it may not. */
+  def safe(e: Expression): Option[Expression] = {
+    val plain = e.transform { case e: RuntimeReplaceable => e.replacement }
+    if (!plain.deterministic || plain.exists(refused)) None else Some(plain)
+  }
+
+  private def bound(predicate: Expression, columns: StructType, ordinals: ExprId => Option[Int]): Option[Expression] =
+    safe(predicate).flatMap { plain =>
       val local = plain.transform {
         case a: Attribute =>
           ordinals(a.exprId).filter(i => columns(i).dataType == a.dataType) match {
@@ -47,7 +51,6 @@ private[pyjoinopt] object SamplePredicates {
       }
       if (local.exists(_.isInstanceOf[Attribute])) None else Some(local)
     }
-  }
 
   private def refused(e: Expression): Boolean = e match {
     case _: Attribute => false // which is unevaluable until it is bound

@@ -11,7 +11,7 @@ import org.apache.hadoop.io.compress.{CompressionCodecFactory, SplittableCompres
 import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
@@ -29,8 +29,14 @@ import org.apache.spark.sql.types.StructType
  */
 private[pyjoinopt] object SampleReader {
 
-  /** `rows` to keep, out of at most `pieces`, `bytes` in the files and `values` (rows times columns). */
-  final case class Budget(rows: Int, pieces: Int, bytes: Long, values: Long, until: Long)
+  /** `rows` to keep of some partitions, out of at most `pieces`, `bytes` in the files, `values` (rows times columns). */
+  final case class Budget(
+      rows: Int,
+      pieces: Int,
+      bytes: Long,
+      values: Long,
+      until: Long,
+      partitions: Seq[Expression] = Nil)
 
   final case class Drawn(files: FileIdentity, sample: Option[RelationSample], read: Long, note: Option[String])
 
@@ -47,7 +53,7 @@ private[pyjoinopt] object SampleReader {
   def read(session: Compat.Session, relation: LogicalRelation, wanted: Set[String], budget: Budget): Option[Drawn] =
     relation.relation match {
       case files: HadoopFsRelation if FileStatistics.reads(files) =>
-        FileStatistics.list(session, files, budget.until).map { directories =>
+        FileStatistics.list(session, files, budget.until, budget.partitions).map { directories =>
           val listed = for (directory <- directories; file <- directory.files if file.fileStatus.getLen > 0)
             yield (file.fileStatus, directory.values)
           val identity = FileIdentity.of(relation, files, listed.map(_._1))
@@ -65,9 +71,8 @@ private[pyjoinopt] object SampleReader {
     val partitioned = files.partitionSchema.fieldNames.toSet
     val required = StructType(files.dataSchema.filter(f => wanted(f.name) && !partitioned(f.name)))
     val columns = StructType(required ++ files.partitionSchema)
-    val share = (required.length + 0.5) / (files.dataSchema.length + 0.5)
-    val (pieces, all) = cut(session, files, listed, budget, share)
-    val chosen = choose(pieces, budget, share)
+    val (pieces, all) = cut(session, files, listed, budget, required.fieldNames)
+    val chosen = choose(pieces, budget)
     val open = opener(session, files, required)
     val conf = session.sessionState.conf.clone()
     val weights = chosen.map(_._2).sum
@@ -100,14 +105,16 @@ private[pyjoinopt] object SampleReader {
       files: HadoopFsRelation,
       listed: Seq[(FileStatus, InternalRow)],
       budget: Budget,
-      share: Double): (Seq[Piece], Boolean) =
+      columns: Seq[String]): (Seq[Piece], Boolean) =
     if (TextRows.applies(files)) stretches(session, files, listed, budget)
     else {
       val conf = session.sessionState.newHadoopConfWithOptions(files.options)
       val limits = FileStatistics.Limits(MostFooters, budget.bytes, budget.until)
       val footers = FileStatistics.footers(files, listed.map(_._1), limits, conf)
       val partitions = listed.toMap
-      val pieces = for ((file, footer) <- footers; part <- footer.parts if part.rows > 0)
+      val sensitive = session.sessionState.conf.caseSensitiveAnalysis
+      val shares = footers.map { case (_, footer) => footer.share(columns, sensitive) }
+      val pieces = for (((file, footer), share) <- footers.zip(shares); part <- footer.parts if part.rows > 0)
         yield Piece(file, partitions(file), part.start, part.length, part.rows.toDouble, part.length * share)
       (pieces, footers.length == listed.length)
     }
@@ -150,7 +157,7 @@ private[pyjoinopt] object SampleReader {
   private val MinStretch = 16L * 1024
 
   /** Some of the pieces, each with its part of the sample: evenly over all rows, as many as the bytes allow. */
-  private def choose(pieces: Seq[Piece], budget: Budget, share: Double): Seq[(Piece, Double)] =
+  private def choose(pieces: Seq[Piece], budget: Budget): Seq[(Piece, Double)] =
     Iterator.iterate(budget.pieces)(_ / 2).takeWhile(_ >= 1).map(evenly(pieces, _)).toList match {
       case tries => tries.find(_.map(_._1.bytes).sum <= budget.bytes).getOrElse(tries.last)
     }

@@ -14,7 +14,7 @@ private[pyjoinopt] final class SampledColumn(rows: Array[UnsafeRow], ordinal: In
     case _: AtomicType => true
     case _ => false
   }
-  private val counts: Map[Any, Int] =
+  private lazy val counts: Map[Any, Int] =
     if (!simple) Map.empty
     else {
       val found = new mutable.HashMap[Any, Int]
@@ -25,6 +25,16 @@ private[pyjoinopt] final class SampledColumn(rows: Array[UnsafeRow], ordinal: In
         }
       }
       found.toMap
+    }
+
+  /** For each row a number that stands for its value, 0 for NULL; None if the values cannot be told apart. */
+  def codes: Option[Array[Int]] =
+    if (!simple) None
+    else {
+      val numbers = new mutable.HashMap[Any, Int]
+      Some(rows.map { row =>
+        if (row.isNullAt(ordinal)) 0 else numbers.getOrElseUpdate(row.get(ordinal, dataType), numbers.size + 1)
+      })
     }
 
   def distinct: Int = counts.size

@@ -1,0 +1,77 @@
+"""How many different values a column has among the rows that fulfil a filter, from those of a sample.
+
+Of n rows that were drawn out of N, d have different values and f of these were met once. Values met once stand for
+many that were not met at all: with q = n / N the estimate d / (1 - (1 - q) f / n) is right both for a column in which
+every value comes often (f = 0: d) and for a key (f = n: N); Haas and Stokes (1998) call it the first-order unsmoothed
+jackknife. Between these it errs where few values are frequent and many are rare.
+
+Rows that lie together may share values that others do not have. So a sample is only believed about a column if, asked
+about all of its rows, it comes near what is known of the whole column.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import compress
+
+#: How many times too many or too few a sample may find in the whole column.
+_NEAR = 2.0
+#: Fewer hits than this say nothing about values.
+_LEAST = 8
+
+
+def codes(text: str) -> list[int]:
+    """What stands for the values of sampled rows, two bytes a row as hexadecimal text; 0 is NULL.
+
+    >>> codes("010002000100")
+    [1, 2, 1]
+    """
+    data = bytes.fromhex(text)
+    return list(memoryview(data).cast("H")) if _LITTLE else [a | b << 8 for a, b in zip(data[::2], data[1::2])]
+
+
+def left_after(values: Sequence[int], hits: int, rows: float, kept: float, ndv: float | None) -> float | None:
+    """Different values among the rows of a relation that fulfil a filter; None if the sample does not tell.
+
+    Args:
+        values: of the sampled rows, as of `codes`.
+        hits: the sampled rows that fulfil the filter, as bits.
+        rows: of the relation.
+        kept: rows of it that fulfil the filter.
+        ndv: different values of the whole column, None if nobody counted them.
+
+    >>> values = [1, 2, 3, 4] * 25
+    >>> left_after(values, (1 << 50) - 1, 10000.0, 5000.0, 4.0)
+    4.0
+    >>> round(left_after(list(range(1, 101)), (1 << 50) - 1, 10000.0, 5000.0, 10000.0))
+    5000
+    """
+    if hits.bit_count() < _LEAST or rows <= 0:
+        return None
+    whole = _estimate(values, rows)
+    if ndv is not None and not ndv / _NEAR <= whole <= ndv * _NEAR:
+        return None
+    chosen = list(compress(values, _bits(hits, len(values))))
+    found = _estimate(chosen, max(kept, float(len(chosen))))
+    return max(1.0, min(found, kept, found if ndv is None else ndv))
+
+
+def _estimate(values: Iterable[int], rows: float) -> float:
+    counts = Counter(values)
+    drawn = counts.total()
+    rows -= rows * counts.pop(0, 0) / max(1, drawn)
+    drawn = counts.total()
+    if not drawn:
+        return 0.0
+    once = sum(1 for n in counts.values() if n == 1)
+    share = min(1.0, drawn / max(rows, 1.0))
+    return min(max(rows, 1.0), len(counts) / (1.0 - (1.0 - share) * once / drawn))
+
+
+def _bits(hits: int, count: int) -> Iterable[bool]:
+    text = bin(hits)[:1:-1]
+    return (c == "1" for c in text.ljust(count, "0"))
+
+
+_LITTLE = memoryview(b"\1\0").cast("H")[0] == 1

@@ -1,0 +1,97 @@
+"""Declared keys: what they do to estimates, and that they do nothing to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.plan.expressions import Attribute
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.statistics import Column, Known, declare, forget_declared, register, unregister
+from pyjoinopt.statistics.leaves import LeafStatistics
+from pyjoinopt.statistics.relation import RelationStatistics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+K, V = Attribute(0, 0, "k", "bigint"), Attribute(1, 1, "v", "string")
+T = LogicalPlan("LogicalRelation", (), (K, V), number=0, info={"rel": {"kind": "file", "name": "Cat.db.Things"}})
+
+
+@pytest.fixture(autouse=True)
+def nothing_declared() -> Iterator[None]:
+    yield
+    forget_declared()
+
+
+def known(**entry: Any) -> RelationStatistics:
+    """Statistics of 1,000 rows, a tenth of whose keys are NULL and 500 of which are known to differ."""
+    columns = {"0": {"ndv": 500, "nulls": 100}}
+    told = {"rows": 1000, "bytes": 9000, "source": "catalog", "exact": False, "columns": columns, **entry}
+    return LeafStatistics(lambda *_, **__: {0: told}, [T], "catalog")(T)
+
+
+def test_a_declared_key_has_as_many_values_as_rows() -> None:
+    assert known().column(0).key_values is None
+    declare("things", key="K")
+    # 1,000 rows less 100 NULLs.
+    assert (known().column(0).ndv, known().column(0).key_values, known().column(0).guessed) == (900, 900, False)
+
+
+def test_a_foreign_key_declares_what_it_refers_to() -> None:
+    declare("parts", foreign_keys={"thing": "db.things.k"})
+    assert known().column(0).key_values == 900
+    forget_declared("things")
+    assert known().column(0).key_values is None
+
+
+def test_constraints_of_the_table_and_of_a_source() -> None:
+    assert known(keys=[["k"], ["k", "v"]]).column(0).key_values == 900
+
+    class Ours:
+        name = "ours"
+
+        def lookup(self, relation: Any) -> Known:
+            return Known(rows=10.0, columns={"k": Column(ndv=3)}, keys=(("k",),))
+
+    register(Ours())
+    try:
+        assert known().column(0).key_values == 10
+    finally:
+        unregister("ours")
+
+
+def test_several_columns_are_no_key_each() -> None:
+    declare("things", key=["k", "v"])
+    assert known().column(0).key_values is None and known().column(1).ndv is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({}, ValueError), ({"key": []}, ValueError), ({"key": [1]}, TypeError),
+        ({"foreign_keys": {"a": "b"}}, ValueError), ({"foreign_keys": {"a": 1}}, TypeError),
+    ],
+)  # fmt: skip
+def test_bad_declarations(arguments: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        declare("things", **arguments)
+
+
+def test_a_wrong_declaration_changes_no_row(spark: SparkSession, tmp_path: Path) -> None:
+    for name, rows in (("many", 300), ("few", 30), ("odd", 50)):
+        path = str(tmp_path / name)
+        spark.range(rows).selectExpr("id % 7 AS k", f"id AS {name}").coalesce(1).write.parquet(path)
+        spark.read.parquet(path).createOrReplaceTempView(name)
+        declare(name, key="k")  # which it is not
+    text = "SELECT many, few, odd FROM many LEFT JOIN few ON many.k = few.k JOIN odd ON odd.k = many.k WHERE odd < 20"
+    unread = "SELECT DISTINCT many FROM many LEFT JOIN few ON many.k = few.k JOIN odd ON odd.k = many.k"
+    for query in (text, unread, "SELECT many.many FROM many, few, odd WHERE many.k = few.k AND few.k = odd.k"):
+        df = spark.sql(query)
+        fast = df.optimize_joins(store="off", strict=True)
+        assert sorted(map(tuple, fast.collect())) == sorted(map(tuple, df.collect()))
+    assert pyjoinopt.statistics.show(spark.table("many"), store="off")["keys"][0] == [("k",)]
