@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import sys
 from time import perf_counter
@@ -125,6 +126,7 @@ def summary(report: JoinReport) -> str:
 
 def main() -> int:
     """Serve the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a shell is meant for the query, not for us
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -134,7 +136,7 @@ def main() -> int:
     sys.stdout = sys.stderr
     try:
         serve(Pipe(source, sink))
-    except (BrokenPipeError, KeyboardInterrupt):
+    except BrokenPipeError:
         pass
     return 0
 
