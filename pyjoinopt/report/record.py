@@ -197,11 +197,13 @@ class JoinReport:
         report.hints = [HintReport(**hint) for hint in told["hints"]]
         report.refusals = [RefusalReport(**refusal) for refusal in told["refusals"]]
         for group in told["groups"]:
-            joins = [
-                JoinEstimate(tuple(j["relations"]), tuple(j["predicates"]), j["rows"]) for j in group["estimated_rows"]
-            ]
             relations = tuple(RelationReport(**relation) for relation in group["relations"])
-            lists = {"relations": relations, "predicates": tuple(group["predicates"]), "estimated_rows": tuple(joins)}
+            lists: dict[str, Any] = {"relations": relations, "predicates": tuple(group["predicates"])}
+            for name in ("estimated_rows", "joins_before"):
+                lists[name] = tuple(
+                    JoinEstimate(**{**j, "relations": tuple(j["relations"]), "predicates": tuple(j["predicates"])})
+                    for j in group[name]
+                )
             report.groups.append(GroupReport(**{**group, **lists}))
         return report
 
