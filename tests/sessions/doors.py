@@ -130,7 +130,7 @@ def client_python() -> str:
 def client(port: int, script: str, folder: Path, seconds: int = 300) -> str:
     """What a client says that has neither py4j nor a JVM.
 
-    Some versions of pyspark-client look for a Spark of their own when they are imported, and are content with any folder.
+    Some versions of pyspark-client look for a Spark of their own when they are imported; any folder will do.
     """
     prelude = (
         "import importlib.util, sys\nassert importlib.util.find_spec('py4j') is None\n"

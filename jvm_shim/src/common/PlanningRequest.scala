@@ -20,6 +20,8 @@ private[pyjoinopt] final class PlanningRequest(
   private val settings = WorkerSettings.of(session)
 
   def run(): LogicalPlan = session.withActive {
+    if (learning) Feedback.ofSessions.listen(session) else Feedback.ofSessions.stop(session)
+    Workers.hear(Feedback.ofSessions.take())
     val exporter = new PlanExporter(session, query, optimizing = true, keep = mark)
     val text = exporter.run()
     val handle = Handles(exporter.handle) // held here: however many queries wait for a worker, none loses its export
@@ -41,8 +43,13 @@ private[pyjoinopt] final class PlanningRequest(
 
   private def request(exported: String, deadline: Deadline): String = {
     val strategy = hints.strategy.fold("{}")(name => s"""{"strategy":"$name"}""")
-    s"""{"op":"plan","milliseconds":${deadline.milliseconds},"options":$strategy,"export":$exported}"""
+    val number = if (learning) Feedback.numberOfThisQuery() else None
+    val query = number.fold("")(n => s""""query":$n,""")
+    s"""{"op":"plan",$query"milliseconds":${deadline.milliseconds},"options":$strategy,"export":$exported}"""
   }
+
+  private def learning: Boolean =
+    session.sessionState.conf.getConfString(PlanningRequest.Feedback, "false").trim.equalsIgnoreCase("true")
 
   private def statistics(handle: Handle, question: JsonNode): String =
     if (question.has("relations")) new SampleAnswers(handle, question).run()
@@ -60,4 +67,8 @@ private[pyjoinopt] final class PlanningRequest(
       rebuilt
     }
   }
+}
+
+private[pyjoinopt] object PlanningRequest {
+  private val Feedback = "spark.pyjoinopt.feedback"
 }

@@ -30,6 +30,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
   @volatile private var late = false
   @volatile private var talking = false
   private var last = 0L
+  private val heard = new java.util.ArrayDeque[String]
 
   private def start(): Process = {
     val builder = new ProcessBuilder(command.python, "-m", "pyjoinopt.worker")
@@ -66,7 +67,8 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
     last += 1
     talking = true
     val id = last
-    guarded(deadline, "did not answer in time")(write(s"""{"id":$id,"request":$request}"""))
+    val news = takeHeard().fold("")(plans => s""""heard":$plans,""")
+    guarded(deadline, "did not answer in time")(write(s"""{"id":$id,$news"request":$request}"""))
     var answer: JsonNode = null
     while (answer == null) {
       val frame = guarded(deadline, "did not answer in time")(read())
@@ -87,6 +89,21 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
     answer
   }
 
+  /** Told with the next request, or at the end. */
+  def hear(plans: Seq[String]): Unit = heard.synchronized {
+    plans.foreach(heard.addLast)
+    while (heard.size > Feedback.Kept) heard.removeFirst()
+  }
+
+  private def takeHeard(): Option[String] = heard.synchronized {
+    if (heard.isEmpty) None
+    else {
+      val all = heard.toArray(Array.empty[String]).mkString("[", ",", "]")
+      heard.clear()
+      Some(all)
+    }
+  }
+
   /** Alive, and not in the middle of an answer that nobody waits for any more. */
   def isReady: Boolean = !late && !talking && process.isAlive
 
@@ -98,8 +115,12 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
 
   /** Let the process end by itself, and see to it that it does. */
   def close(): Unit = {
-    Support.attempt(())(process.getOutputStream.close())
-    if (!process.waitFor(500, TimeUnit.MILLISECONDS)) kill()
+    val news = if (isReady) takeHeard() else None
+    Support.attempt(()) {
+      news.foreach(plans => guarded(Deadline.in(1000), "did not listen at its end")(write(s"""{"heard":$plans}""")))
+      process.getOutputStream.close()
+    }
+    if (!process.waitFor(if (news.isEmpty) 500 else 2000, TimeUnit.MILLISECONDS)) kill()
   }
 
   private def write(text: String): Unit = {

@@ -74,10 +74,15 @@ private[pyjoinopt] object Workers {
     if (warned.add(text)) OptimizeJoins.log.warn(s"The joins of a query stay as written: $text", cause)
   }
 
+  /** Let the workers know, with their next request, what queries did that they may have planned. */
+  def hear(plans: Seq[String]): Unit =
+    if (plans.nonEmpty) synchronized(pools.values.toList).foreach(_.hear(plans))
+
   /** How many workers there are. */
   def count: Int = synchronized(pools.values.map(_.size).sum)
 
   def closeAll(): Unit = {
+    Support.attempt(())(hear(Feedback.ofSessions.take()))
     val closing = synchronized {
       val all = pools.values.toList
       pools.clear()
@@ -156,6 +161,8 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
       notifyAll()
     }
   }
+
+  def hear(plans: Seq[String]): Unit = synchronized(all.foreach(_.hear(plans)))
 
   def giveBack(worker: Worker): Unit = synchronized {
     failures = 0
