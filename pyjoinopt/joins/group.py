@@ -142,7 +142,8 @@ class GroupFinder:
         if node.join_type not in INNER_LIKE | OUTER and not (looks_only and node.condition is not None):
             return None
         if node.hint != NO_HINT or any(self._hinted.get(id(c)) for c in node.children):
-            self.refuse(node, _WHY_KEPT.get(node.hint[0], "it carries a join hint of yours, which keeps it in place"))
+            yours = "it carries a join hint of yours, which keeps it in place"
+            self.refuse(node, _WHY_KEPT.get(node.hint[0] or "", yours))
             return None
         for predicate in conjuncts(node.condition):
             if not safety.movable(predicate):

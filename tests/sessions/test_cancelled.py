@@ -83,20 +83,27 @@ def test_a_cancelled_job_group_leaves_planning_alone(session: SparkSession) -> N
 def test_where_all_workers_stay_busy_it_is_said_once(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    slow = GREETS + "time.sleep(1.5)\nwrite({'id': request['id'], 'answer': {'edits': None, 'report': {}}})\nread()"
+    asked, answer = tmp_path / "asked", tmp_path / "answer"
+    slow = (
+        f"{GREETS}\nimport os\nopen({str(asked)!r}, 'w').close()\n"
+        f"while not os.path.exists({str(answer)!r}): time.sleep(0.01)\n"
+        "write({'id': request['id'], 'answer': {'edits': None, 'report': {}}})\nread()"
+    )
     session.conf.set("spark.pyjoinopt.python", fake(tmp_path, slow))
     session.conf.set("spark.pyjoinopt.workers", "1")
-    session.conf.set("spark.pyjoinopt.timeout", "10s")
+    session.conf.set("spark.pyjoinopt.timeout", "60s")
     optimizer = session._jsparkSession.sessionState().optimizer()
     plans = [session.sql(SQL)._jdf.queryExecution().analyzed() for _ in range(3)]
     warnings()
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(optimizer.execute, plans[0])
-        while not children("PYJOINOPT-FAKE"):
+        until = time.monotonic() + 30
+        while not asked.exists() and time.monotonic() < until:
             time.sleep(0.02)
         session.conf.set("spark.pyjoinopt.timeout", "200ms")
         list(pool.map(optimizer.execute, plans[1:]))
-        first.result(timeout=30)
+        answer.touch()
+        first.result(timeout=60)
     (warning,) = [line for line in warnings() if line.startswith("WARN")]
     assert "all workers (1) were busy for 200 ms" in warning and "spark.pyjoinopt.workers" in warning
 

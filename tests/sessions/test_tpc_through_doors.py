@@ -36,8 +36,8 @@ def value(text: str) -> object:
     return text
 
 
-@pytest.mark.parametrize("benchmark", ["tpch", "tpcds"])
-def test_spark_sql(tmp_path: Path, benchmark: str) -> None:
+def through_spark_sql(folder: Path, benchmark: str) -> None:
+    """Run all queries by one script, switched off and on, and compare what is printed."""
     statements = [*(f"SET {key}={setting}" for key, setting in SETTINGS.items()), *views(benchmark)]
     for on in ("false", "true"):
         statements.append(f"SET spark.pyjoinopt.enabled={on}")
@@ -48,8 +48,8 @@ def test_spark_sql(tmp_path: Path, benchmark: str) -> None:
                     f"SELECT '@@ {number} told'",
                     "SELECT number, max(changed) FROM joinopt_report() GROUP BY number",
                 ]
-    (tmp_path / "all.sql").write_text(";\n".join(statements) + ";\n")
-    said = doors.run(["spark-sql", *doors.extended(), "-f", "all.sql"], tmp_path, seconds=3000)
+    (folder / "all.sql").write_text(";\n".join(statements) + ";\n")
+    said = doors.run(["spark-sql", *doors.extended(), "-f", "all.sql"], folder, seconds=3000)
     found: dict[tuple[str, str], list[list[object]]] = {}
     for line in said.splitlines():
         if line.startswith("@@ "):
@@ -64,6 +64,11 @@ def test_spark_sql(tmp_path: Path, benchmark: str) -> None:
         reordered += any(changed == "true" and report > before for report, changed in told.items())
         before = max([before, *told])
     assert reordered >= REORDERED[benchmark]
+
+
+@pytest.mark.parametrize("benchmark", ["tpch", "tpcds"])
+def test_spark_sql(tmp_path: Path, benchmark: str) -> None:
+    through_spark_sql(tmp_path, benchmark)
 
 
 CLIENT = """
@@ -90,11 +95,16 @@ print(json.dumps({'queries': len(queries), 'reordered': reordered}))
 """
 
 
+def through_connect(folder: Path, benchmark: str) -> None:
+    """Run all queries from a client without a JVM, switched off and on, and compare there."""
+    parts = (tpc.spark_queries(benchmark), views(benchmark), SETTINGS)
+    (folder / "queries.json").write_text("".join(json.dumps(part) + "\n" for part in parts))
+    with doors.connect_server(folder, doors.extended()) as port:
+        told = json.loads(doors.client(port, CLIENT, folder, seconds=3000).splitlines()[-1])
+    assert told["queries"] == len(tpc.spark_queries(benchmark)) and told["reordered"] >= REORDERED[benchmark]
+
+
 @pytest.mark.skipif(not doors.has_jar("spark-connect_*.jar"), reason="this Spark comes without Connect")
 @pytest.mark.parametrize("benchmark", ["tpch", "tpcds"])
 def test_a_connect_client(tmp_path: Path, benchmark: str) -> None:
-    parts = (tpc.spark_queries(benchmark), views(benchmark), SETTINGS)
-    (tmp_path / "queries.json").write_text("".join(json.dumps(part) + "\n" for part in parts))
-    with doors.connect_server(tmp_path, doors.extended()) as port:
-        told = json.loads(doors.client(port, CLIENT, tmp_path, seconds=3000).splitlines()[-1])
-    assert told["queries"] == len(tpc.spark_queries(benchmark)) and told["reordered"] >= REORDERED[benchmark]
+    through_connect(tmp_path, benchmark)
