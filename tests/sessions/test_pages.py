@@ -86,8 +86,8 @@ def test_hints(session: SparkSession) -> None:
     told = []
     for statement in text.strip().split(";\n"):
         _, reports = planned(session, lambda statement=statement: session.sql(statement.rstrip(";")).collect())
-        told.append([(report.strategy, report.changed) for report in reports])
-    assert told == [[("auto", True)], [("heuristic", False)], []]
+        told.append([(report.strategy, report.error) for report in reports])
+    assert told == [[("auto", None)], [("heuristic", None)], []]
     query = session.sql("SELECT count(*) FROM fact, mid, dim WHERE f = m AND m = d AND d < 2")
     for line, strategies in zip(code("hints", "python")[0].splitlines(), (["heuristic"], [])):
         _, reports = planned(session, lambda line=line: eval(line, {"query": query}).collect())
