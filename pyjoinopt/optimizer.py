@@ -42,7 +42,7 @@ def optimize(
         gateway: answers questions about it.
         options: of this call.
         report: filled with what was done.
-        watches: filled with the join groups, to be known again when they have run.
+        watches: filled with the join groups, to be known again when they have run; None if nobody will ask.
         enter_subqueries: also optimise the plans inside expressions; Spark's optimizer brings those one by one.
     """
     report.strategy = options.strategy
@@ -52,7 +52,7 @@ def optimize(
         return export.root
     if not any(isinstance(node, Join) for node in export.nodes):
         return export.root
-    road = _Road(export, gateway, options, report, enter_subqueries)
+    road = _Road(export, gateway, options, report, enter_subqueries, watching=watches is not None)
     plan = road.travel(export.root)
     if watches is not None:
         watches += road.memory.watches
@@ -74,7 +74,13 @@ def why_not_at_all(export: Export) -> str | None:
 
 class _Road:
     def __init__(
-        self, export: Export, gateway: Gateway, options: Options, report: JoinReport, enter_subqueries: bool
+        self,
+        export: Export,
+        gateway: Gateway,
+        options: Options,
+        report: JoinReport,
+        enter_subqueries: bool,
+        watching: bool,
     ) -> None:
         self.export = export
         self.gateway = gateway
@@ -87,7 +93,7 @@ class _Road:
         sampled = options.statistics in _SAMPLED and options.strategy in ("auto", "none")  # the twins know no samples
         samples = Samples(gateway.samples, known.relation, store, options.statistics == "full") if sampled else None
         self.estimates = PlanEstimates(known, export.nodes, samples)
-        self.memory = Memory(known.identity, store if options.statistics in LEARNED else None)
+        self.memory = Memory(known.identity, store if options.statistics in LEARNED else None, watching)
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
         """One whole plan, the plans of its subqueries first, each on the same road."""

@@ -18,6 +18,7 @@ two frames.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -144,9 +145,9 @@ def _plan(pipe: Pipe, number: int, request: dict[str, Any], learned: Learned) ->
         export = decoded(request["export"])
         options = resolve(request["options"], export.conf)
         gateway = PipeGateway(pipe, number, export, until=started + request["milliseconds"] / 1000)
-        watches: list[Watch] = []
+        watches: list[Watch] | None = [] if "query" in request and options.feedback else None
         plan = optimizer.optimize(export, gateway, options, report, watches, enter_subqueries=False)
-        if "query" in request and options.feedback:
+        if watches is not None:
             learned.expect(request["query"], watches, open_store(options.store))
         if plan is not export.root:
             edits = gateway.edits(plan)
@@ -174,6 +175,7 @@ def main() -> int:
     os.close(nothing)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
+    gc.freeze()  # what was imported is never garbage
     try:
         serve(Pipe(source, sink))
     except BrokenPipeError:

@@ -70,11 +70,13 @@ class Memory:
     Args:
         identity: of leaves, see `fingerprint`.
         store: None remembers nothing.
+        watching: whether the groups of this call may be seen to run.
     """
 
-    def __init__(self, identity: Identity, store: Store | None) -> None:
+    def __init__(self, identity: Identity, store: Store | None, watching: bool = True) -> None:
         self._identity = identity
         self._store = store
+        self._watching = watching
         self.watches: list[Watch] = []
 
     def recall(self, graph: Graph) -> dict[int, float]:
@@ -88,6 +90,8 @@ class Memory:
 
     def watch(self, graph: Graph, names: Sequence[str], estimates: Mapping[int, float]) -> None:
         """Expect this group to run."""
+        if not self._watching:
+            return
         known = fingerprint(graph, self._identity) if self._store is not None else None
         self.watches.append(Watch(tuple(names), column_owners(graph.relations), estimates, known))
 
