@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import tempfile
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -80,6 +82,9 @@ def sessions(spark: Any, repeat: int) -> None:
             f"{joins:5}   {off[middle]:21.1f}   {on[middle]:4.1f}   {on[middle] - off[middle]:4.1f}   "
             f"{worker[len(worker) // 2]:19.1f}   ({on[0] - off[0]:.1f})"
         )
+    if Path("/proc/self/stat").exists():
+        (off, _), (driver, worker) = (processor_milliseconds(spark, query(5), on, 2 * repeat) for on in (False, True))
+        print(f"processor time at 5 joins   driver {driver - off:.1f} ms, worker {worker:.1f} ms")
     plain = spark.sql("SELECT count(*) FROM t0 JOIN t1 ON f0 = k1")._jdf
     bridge_of(spark).ruleNanos(spark._jsparkSession, plain, 10_000)
     nanos = bridge_of(spark).ruleNanos(spark._jsparkSession, plain, 10_000)
@@ -94,6 +99,31 @@ def planning_milliseconds(spark: Any, text: str, on: bool) -> float:
     started = perf_counter()
     execution.executedPlan()
     return (perf_counter() - started) * 1000
+
+
+def processor_milliseconds(spark: Any, text: str, on: bool, repeat: int) -> tuple[float, float]:
+    """What a planning takes of the processor, in the thread that plans and in the workers: it does not depend on who
+    else is using the machine."""
+    bean = spark._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+
+    def spent() -> tuple[float, float]:
+        driver = spark._jvm.java.lang.ProcessHandle.current().pid()
+        ticks = 0
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (process / "cmdline").read_text().split("\0")
+                fields = (process / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if "pyjoinopt.worker" in words and int(fields[1]) == driver:
+                ticks += int(fields[11]) + int(fields[12])
+        return bean.getCurrentThreadCpuTime() / 1e6, ticks * 1000 / os.sysconf("SC_CLK_TCK")
+
+    before = spent()
+    for _ in range(repeat):
+        planning_milliseconds(spark, text, on)
+    after = spent()
+    return (after[0] - before[0]) / repeat, (after[1] - before[1]) / repeat
 
 
 def memory(spark: Any, text: str) -> None:
