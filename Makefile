@@ -77,7 +77,7 @@ test-versions: test-spark40 test-spark35  ## the tests that run on every Spark, 
 test-spark%: .venv-spark%/.ready
 	@.venv-spark$*/bin/python jvm_shim/build.py --if-stale
 	@echo "== Spark $$(.venv-spark$*/bin/python -c 'import importlib.metadata as m; print(m.version("pyspark"))')"
-	@$(call with_spark,.venv-spark$*) .venv-spark$*/bin/python -m pytest tests/versions
+	@$(call with_spark,.venv-spark$*) .venv-spark$*/bin/python -m pytest tests/versions -m 'slow or not slow'
 
 .venv-spark40/.ready: $(METADATA)
 	$(call install,.venv-spark40,spark$(comma)dev,'pyspark==4.0.*')

@@ -1,10 +1,14 @@
 """What `optimize_joins()` itself costs, beside the time of Spark's own optimizer on the same query.
 
-    python -m benchmarks.overhead [--most 30] [--repeat 20] [--memory]
+    python -m benchmarks.overhead [--most 30] [--repeat 20] [--memory] [--sessions]
 
 For 2 … 30 joins (a chain with a filter on every third table, written in a bad order): the whole call, warm, from the
 DataFrame to the new DataFrame; and Spark's `optimizedPlan` of a fresh DataFrame with the cost-based optimizer off and
 on (tables ANALYZEd, so that it has something to do up to its limit of 12). The target is 60 ms at 10 joins.
+
+Then what the session extension adds to Spark's own planning, from the analysed to the physical plan, in turns with the
+session off and on: warm for 2 … 10 joins, the first query of all, which starts a worker, and the fast path of a query
+that is passed on. The targets are 15 ms at 5 joins and 0.2 ms on the fast path. `--sessions` measures only this.
 
 `--memory` calls it 1,000 times and prints the driver's heap after a collection, the number of objects that py4j holds
 and the open handles of the shim, every 250 calls.
@@ -14,12 +18,15 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import tempfile
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pyjoinopt
 from benchmarks.common import machine, measure, session
-from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.bridge.shim import bridge_for, bridge_of
 
 
 def tables(spark: Any, count: int) -> None:
@@ -55,6 +62,70 @@ def spark_milliseconds(spark: Any, text: str, cbo: bool, repeat: int) -> float:
     return times[len(times) // 2]
 
 
+def sessions(spark: Any, repeat: int) -> None:
+    """What the extension costs a query."""
+    pyjoinopt.enable(spark, hints=True)
+    spark.conf.set("spark.pyjoinopt.timeout", "60s")
+    planning_milliseconds(spark, query(5), on=False)
+    off, cold = (planning_milliseconds(spark, query(5), on=on) for on in (False, True))
+    print(f"\nthe first query of a session   {cold:8.1f} ms (off: {off:.1f} ms)")
+    print("joins   Spark's planning, off   on   more   of it in the worker   (medians, milliseconds; best)")
+    for joins in (2, 3, 5, 8, 10):
+        text = query(joins)
+        for _ in range(2 * repeat):
+            planning_milliseconds(spark, text, on=True)
+        pairs = [[planning_milliseconds(spark, text, on=on) for on in (False, True)] for _ in range(repeat)]
+        off, on = (sorted(times) for times in zip(*pairs))
+        middle = repeat // 2
+        worker = sorted(report.seconds * 1000 for report in pyjoinopt.last_reports(spark)[-repeat:])
+        print(
+            f"{joins:5}   {off[middle]:21.1f}   {on[middle]:4.1f}   {on[middle] - off[middle]:4.1f}   "
+            f"{worker[len(worker) // 2]:19.1f}   ({on[0] - off[0]:.1f})"
+        )
+    if Path("/proc/self/stat").exists():
+        (off, _), (driver, worker) = (processor_milliseconds(spark, query(5), on, 2 * repeat) for on in (False, True))
+        print(f"processor time at 5 joins   driver {driver - off:.1f} ms, worker {worker:.1f} ms")
+    plain = spark.sql("SELECT count(*) FROM t0 JOIN t1 ON f0 = k1")._jdf
+    bridge_of(spark).ruleNanos(spark._jsparkSession, plain, 10_000)
+    nanos = bridge_of(spark).ruleNanos(spark._jsparkSession, plain, 10_000)
+    print(f"the rule on the fast path   {nanos / 1e6:.4f} ms")
+    pyjoinopt.disable(spark)
+
+
+def planning_milliseconds(spark: Any, text: str, on: bool) -> float:
+    """Spark's time from the analysed plan to the physical one, of a fresh DataFrame."""
+    spark.conf.set("spark.pyjoinopt.enabled", str(on).lower())
+    execution = spark.sql(text)._jdf.queryExecution()
+    started = perf_counter()
+    execution.executedPlan()
+    return (perf_counter() - started) * 1000
+
+
+def processor_milliseconds(spark: Any, text: str, on: bool, repeat: int) -> tuple[float, float]:
+    """What a planning takes of the processor, in the thread that plans and in the workers: it does not depend on who
+    else is using the machine."""
+    bean = spark._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+
+    def spent() -> tuple[float, float]:
+        driver = spark._jvm.java.lang.ProcessHandle.current().pid()
+        ticks = 0
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (process / "cmdline").read_text().split("\0")
+                fields = (process / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if "pyjoinopt.worker" in words and int(fields[1]) == driver:
+                ticks += int(fields[11]) + int(fields[12])
+        return bean.getCurrentThreadCpuTime() / 1e6, ticks * 1000 / os.sysconf("SC_CLK_TCK")
+
+    before = spent()
+    for _ in range(repeat):
+        planning_milliseconds(spark, text, on)
+    after = spent()
+    return (after[0] - before[0]) / repeat, (after[1] - before[1]) / repeat
+
+
 def memory(spark: Any, text: str) -> None:
     """Heap, py4j objects and handles over a thousand calls."""
     frame = spark.sql(text)
@@ -83,27 +154,35 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=30)
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--sessions", action="store_true", help="only what the session extension costs")
     arguments = parser.parse_args()
     spark = session(**{"spark.sql.catalogImplementation": "in-memory", "spark.sql.warehouse.dir": tempfile.mkdtemp()})
     tables(spark, arguments.most + 1)
     print(f"{machine()}, Spark {spark.version}, median of {arguments.repeat}, milliseconds")
+    if not arguments.sessions:
+        calls(spark, arguments.most, arguments.repeat)
+    sessions(spark, arguments.repeat)
+    if arguments.memory:
+        memory(spark, query(min(10, arguments.most)))
+    spark.stop()
+
+
+def calls(spark: Any, most: int, repeat: int) -> None:
+    """What `optimize_joins()` costs, beside Spark's own optimizer."""
     print("joins   optimize_joins   Spark, CBO off   Spark, CBO on   pairs   strategy")
-    for joins in sorted({2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, arguments.most}):
-        if joins > arguments.most:
+    for joins in sorted({2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, most}):
+        if joins > most:
             continue
         text = query(joins)
         frame = spark.sql(text)
-        ours = measure(lambda frame=frame: pyjoinopt.optimize_joins(frame, strict=True), arguments.repeat, warm=10)
+        ours = measure(lambda frame=frame: pyjoinopt.optimize_joins(frame, strict=True), repeat, warm=10)
         report = pyjoinopt.join_report(frame, strict=True)
-        off, on = (spark_milliseconds(spark, text, cbo, arguments.repeat) for cbo in (False, True))
+        off, on = (spark_milliseconds(spark, text, cbo, repeat) for cbo in (False, True))
         group = report.groups[0] if report.groups else None
         print(
             f"{joins:5}   {ours[len(ours) // 2]:14.1f}   {off:14.1f}   {on:13.1f}   "
             f"{group.pairs if group else 0:5}   {group.strategy if group else '-'}"
         )
-    if arguments.memory:
-        memory(spark, query(min(10, arguments.most)))
-    spark.stop()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.config import Options, check_keywords, resolve
 from pyjoinopt.cost import cost_model
-from pyjoinopt.errors import RefusedError
+from pyjoinopt.errors import RefusedError, UnsupportedDataFrameError
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.statistics.feedback import Watch
 from pyjoinopt.statistics.store import open_store
@@ -85,7 +85,7 @@ def explain_joins(
     """Print what `optimize_joins(df, **options)` would do, as `df.explain()` prints the plan.
 
     Args:
-        df: a classic DataFrame.
+        df: a DataFrame; for one of Spark Connect it is the server's report, and `analyze` cannot be had.
         mode: "text"; "tree" for the orders as trees side by side; "html" for pictures, shown at once in a notebook;
             "json", "mermaid" or "dot" for other programs.
         analyze: True runs the query, as written and optimised, and puts the rows that every operator gave, and the time
@@ -107,7 +107,12 @@ def explain_joins(
         raise ValueError(f"mode is {mode!r}, but must be one of {', '.join(map(repr, MODES))}{hint}")
     if analyze not in (True, False, "before", "after"):
         raise ValueError(f"analyze is {analyze!r}, but must be True, False, 'before' or 'after'")
-    optimised, report = _run(df, options, watch_pairs=bool(analyze))
+    if connect.is_connect(df):
+        if analyze:
+            raise UnsupportedDataFrameError("on Spark Connect a query is not run to be explained: analyze is not there")
+        optimised, report = df, join_report(df, **options)
+    else:
+        optimised, report = _run(df, options, watch_pairs=bool(analyze))
     if analyze:
         observe.analyze(report, df, optimised, analyze)
     if mode == "html" and _show(report):

@@ -48,7 +48,7 @@ def optimize(
         gateway: answers questions about it.
         options: of this call.
         report: filled with what was done.
-        watches: filled with the join groups, to be known again when they have run.
+        watches: filled with the join groups, to be known again when they have run; None if nobody will ask.
         enter_subqueries: also optimise the plans inside expressions; Spark's optimizer brings those one by one.
         watch_pairs: let `watches` have groups of two relations, too.
     """
@@ -59,7 +59,7 @@ def optimize(
         return export.root
     if not any(isinstance(node, Join) for node in export.nodes):
         return export.root
-    road = _Road(export, gateway, options, report, enter_subqueries, watch_pairs)
+    road = _Road(export, gateway, options, report, enter_subqueries, watch_pairs, watching=watches is not None)
     plan = road.travel(export.root)
     if watches is not None:
         watches += road.memory.watches
@@ -82,7 +82,7 @@ def why_not_at_all(export: Export) -> str | None:
 class _Road:
     def __init__(
         self, export: Export, gateway: Gateway, options: Options, report: JoinReport, enter_subqueries: bool,
-        watch_pairs: bool,
+        watch_pairs: bool, watching: bool,
     ) -> None:  # fmt: skip
         self.export = export
         self.gateway = gateway
@@ -100,7 +100,8 @@ class _Road:
         self.known = known
         self.estimates = PlanEstimates(known, export.nodes, self.samples, known.applied)
         definitions = {n.info.get("cte"): n for n in export.nodes if n.kind == "CTERelationDef"}
-        self.memory = Memory(known.identity, store if options.statistics in LEARNED else None, definitions)
+        remembered = store if options.statistics in LEARNED else None
+        self.memory = Memory(known.identity, remembered, definitions, watching)
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
         """One whole plan, the plans of its subqueries first, each on the same road."""

@@ -93,8 +93,9 @@ class Reorderer:
                 above = conjuncts_above(node, parents)
                 plan = self._order(region, done, needed[id(node)], restore, smaller, tables, above)
             elif region is not None and self.watch_pairs and len(region.items) == 2:
-                graph, written, _, estimates = self._estimated(region, done, needed[id(node)], tables)
-                self.memory.watch(graph, graph.names, _rows_made(estimates, written), conjuncts_above(node, parents))
+                above = conjuncts_above(node, parents)
+                graph, written, _, estimates = self._estimated(region, done, needed[id(node)], tables, above)
+                self.memory.watch(graph, graph.names, _rows_made(estimates, written), above)
             if plan is None:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             done[id(node)] = plan
@@ -110,7 +111,12 @@ class Reorderer:
         return smaller
 
     def _estimated(
-        self, region: Region, done: dict[int, LogicalPlan], needed: int, tables: TablesOf | None
+        self,
+        region: Region,
+        done: dict[int, LogicalPlan],
+        needed: int,
+        tables: TablesOf | None,
+        above: list[Expression],
     ) -> tuple[JoinGraph, JoinTree, list[RelationStatistics], GraphEstimates]:
         """The graph of a region, the order it was written in, and what is known of both."""
         plans = {id(item.plan): done[id(item.plan)] for item in region.items.values()}
@@ -138,7 +144,7 @@ class Reorderer:
     ) -> LogicalPlan | None:
         """The group in a cheaper order, or as written if it is `smaller`; None to leave it as it is."""
         started = perf_counter()
-        graph, written, statistics, estimates = self._estimated(region, done, needed, tables)
+        graph, written, statistics, estimates = self._estimated(region, done, needed, tables, above)
         before = cost_of(written, estimates, self.cost, graph)
         ends = perf_counter() + self.seconds
         found = search(graph, estimates, self.cost, self.budget, written, stop=lambda: perf_counter() > ends)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Builder = TypeVar("Builder")
 
 #: Options of a single call that mean nothing to a session.
-_NOT_OF_SESSIONS = ("strict", "feedback")
+_NOT_OF_SESSIONS = ("strict",)
 
 
 def configure(builder: Builder, **options: Any) -> Builder:
@@ -30,7 +30,7 @@ def configure(builder: Builder, **options: Any) -> Builder:
 
     Args:
         builder: a `SparkSession.builder`, with as many settings of its own as you like, before or after.
-        **options: as of `optimize_joins`, but for `strict` and `feedback`; they become keys `spark.pyjoinopt.*`.
+        **options: as of `optimize_joins`, but for `strict`; they become keys `spark.pyjoinopt.*`.
 
     Returns:
         The same builder. Its `getOrCreate` raises `SessionError` if the session came up without the extension, which
@@ -55,7 +55,7 @@ def enable(spark: SparkSession, **options: Any) -> None:
 
     Args:
         spark: a session. The server of a Spark Connect session must have been started with the extension.
-        **options: as of `optimize_joins`, but for `strict` and `feedback`; they become keys `spark.pyjoinopt.*` of this
+        **options: as of `optimize_joins`, but for `strict`; they become keys `spark.pyjoinopt.*` of this
             session.
 
     Raises:

@@ -6,6 +6,8 @@ A frame is the four bytes `PJO1`, the length as four bytes (big endian), and tha
 
     worker -> JVM   {"protocol": 1, "version": "0.3.0"}                        once, as a greeting
     JVM -> worker   {"id": 7, "request": {"op": "plan", "milliseconds": 2000, "options": {}, "export": {...}}}
+                    with "query": 5 in the request if it is to be known again when it has run, and beside it
+                    "heard": [{"query": 5, "operators": [...]}] of queries that have; "heard" may also come alone
     worker -> JVM   {"id": 7, "question": {"nodes": [0, 3], "sources": ["catalog"]}}    as often as needed
     JVM -> worker   {"id": 7, "answer": {"nodes": {...}}}    or    {"id": 7, "error": "..."}
     worker -> JVM   {"id": 7, "answer": {"edits": {...} or null, "report": {...}, "summary": "...", "problem": null}}
@@ -16,10 +18,14 @@ two frames.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import signal
 import struct
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any, BinaryIO
 
@@ -30,6 +36,8 @@ from pyjoinopt.bridge.gateway import AskingGateway
 from pyjoinopt.config import resolve
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.report.record import JoinReport
+from pyjoinopt.statistics.feedback import Watch
+from pyjoinopt.statistics.store import Store, open_store
 
 PROTOCOL = 1
 _HEAD = struct.Struct(">4sI")
@@ -91,13 +99,44 @@ class PipeGateway(AskingGateway):
 
 def serve(pipe: Pipe) -> None:
     """Greet, then answer until the input ends."""
+    learned = Learned()
     pipe.write({"protocol": PROTOCOL, "version": __version__})
     while (message := pipe.read()) is not None:
-        number = int(message["id"])
-        pipe.write({"id": number, "answer": _plan(pipe, number, message["request"])})
+        learned.learn(message.get("heard", ()))
+        if "request" in message:
+            number = int(message["id"])
+            pipe.write({"id": number, "answer": _plan(pipe, number, message["request"], learned)})
 
 
-def _plan(pipe: Pipe, number: int, request: dict[str, Any]) -> dict[str, Any]:
+class Learned:
+    """Join groups that were planned here, by the number of their query, until it is heard what they did."""
+
+    MOST = 256
+
+    def __init__(self) -> None:
+        self._expected: dict[int, tuple[list[Watch], Store]] = {}
+
+    def expect(self, query: int, watches: list[Watch], store: Store | None) -> None:
+        """These groups are of this query; a query comes once more for each of its subqueries."""
+        recognised = [watch for watch in watches if watch.fingerprint is not None]
+        if store is None or not recognised:
+            return
+        known = self._expected.pop(query, ([], store))[0]
+        self._expected[query] = (known + recognised, store)
+        if len(self._expected) > self.MOST:
+            del self._expected[next(iter(self._expected))]
+
+    def learn(self, heard: Iterable[dict[str, Any]]) -> None:
+        """Remember the true rows of these queries; groups of one query with columns in common cannot be told apart."""
+        for told in heard:
+            watches, store = self._expected.get(told["query"], ([], None))
+            readers = Counter(column for watch in watches for column in watch.owners)
+            for watch in watches:
+                if store is not None and all(readers[column] == 1 for column in watch.owners):
+                    watch.remember(watch.observe(told["operators"]), store)
+
+
+def _plan(pipe: Pipe, number: int, request: dict[str, Any], learned: Learned) -> dict[str, Any]:
     """The answer to one request: edits if the plan is to change, and the report. Never raises."""
     started = perf_counter()
     report = JoinReport()
@@ -106,7 +145,10 @@ def _plan(pipe: Pipe, number: int, request: dict[str, Any]) -> dict[str, Any]:
         export = decoded(request["export"])
         options = resolve(request["options"], export.conf)
         gateway = PipeGateway(pipe, number, export, until=started + request["milliseconds"] / 1000)
-        plan = optimizer.optimize(export, gateway, options, report, enter_subqueries=False)
+        watches: list[Watch] | None = [] if "query" in request and options.feedback else None
+        plan = optimizer.optimize(export, gateway, options, report, watches, enter_subqueries=False)
+        if watches is not None:
+            learned.expect(request["query"], watches, open_store(options.store))
         if plan is not export.root:
             edits = gateway.edits(plan)
             report.changed = True
@@ -125,6 +167,7 @@ def summary(report: JoinReport) -> str:
 
 def main() -> int:
     """Serve the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a shell is meant for the query, not for us
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -132,9 +175,10 @@ def main() -> int:
     os.close(nothing)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
+    gc.freeze()  # what was imported is never garbage
     try:
         serve(Pipe(source, sink))
-    except (BrokenPipeError, KeyboardInterrupt):
+    except BrokenPipeError:
         pass
     return 0
 

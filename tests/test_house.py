@@ -37,7 +37,7 @@ ALLOWED = {
     "observe": {"statistics", "report", "errors", "bridge"},
     "api": {"optimizer", "observe", "bridge", "config", "cost", "errors", "report", "statistics"},
     "sessions": {"bridge", "config", "report", "errors"},
-    "worker": {"optimizer", "bridge", "config", "errors", "report", "_version"},
+    "worker": {"optimizer", "bridge", "config", "errors", "report", "statistics", "_version"},
     "doctor": {"api", "bridge", "errors", "_version", ""},
     "__main__": {"doctor", "bridge", "errors", "_version", "", "config"},
     "comparison": {"api", "bridge", "report"},

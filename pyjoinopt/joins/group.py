@@ -62,6 +62,11 @@ from pyjoinopt.plan.nodes import (
 )  # fmt: skip
 from pyjoinopt.plan.tree import post_order
 
+#: Marks that the session extension puts on joins in the place of a hint.
+_WHY_KEPT = {
+    "KEEP_JOIN_ORDER": "the hint KEEP_JOIN_ORDER keeps it in place",
+    "NOT_ASKED": "the session is switched off, and no hint OPTIMIZE_JOINS is over it",
+}
 _VARIANT = "Spark may compute early what it takes out of a VARIANT, and that can fail"
 
 
@@ -137,7 +142,8 @@ class GroupFinder:
         if node.join_type not in INNER_LIKE | OUTER and not (looks_only and node.condition is not None):
             return None
         if node.hint != NO_HINT or any(self._hinted.get(id(c)) for c in node.children):
-            self.refuse(node, "it carries a join hint of yours, which keeps it in place")
+            yours = "it carries a join hint of yours, which keeps it in place"
+            self.refuse(node, _WHY_KEPT.get(node.hint[0] or "", yours))
             return None
         for predicate in conjuncts(node.condition):
             if not safety.movable(predicate):

@@ -74,14 +74,20 @@ class Memory:
         identity: of leaves, see `fingerprint`.
         store: None remembers nothing.
         definitions: of common table expressions.
+        watching: whether the groups of this call may be seen to run.
     """
 
     def __init__(
-        self, identity: Identity, store: Store | None, definitions: Mapping[object, LogicalPlan] | None = None
+        self,
+        identity: Identity,
+        store: Store | None,
+        definitions: Mapping[object, LogicalPlan] | None = None,
+        watching: bool = True,
     ) -> None:
         self._definitions = definitions or {}
         self._identity = identity
         self._store = store
+        self._watching = watching
         self.watches: list[Watch] = []
 
     def recall(self, graph: Graph, above: Sequence[Expression] = ()) -> dict[int, float]:
@@ -102,6 +108,8 @@ class Memory:
         self, graph: Graph, names: Sequence[str], estimates: Mapping[int, float], above: Sequence[Expression] = ()
     ) -> None:
         """Expect this group to run."""
+        if not self._watching:
+            return
         seen = self._store is not None
         known = fingerprint(graph, self._identity, self._definitions, above) if seen else None
         owners = column_owners(graph.relations, self._definitions)

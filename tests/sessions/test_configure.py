@@ -110,8 +110,14 @@ try:
     answer["same"] = "same session"
 except Exception as error:
     answer["same"] = str(error)
+late = spark.sql(hinted)
 spark.stop()
 answer["stopped"] = until(lambda: not children())
+try:
+    late._jdf.queryExecution().optimizedPlan()
+except Exception as error:
+    answer["late"] = str(error)
+answer["none for the dead"] = children()
 again = pyjoinopt.configure(builder()).getOrCreate()
 answer["again"] = order(again)
 answer["threads"] = until(lambda: threads(again) == 1), len(children())
@@ -123,7 +129,7 @@ answer["stopped again"] = until(lambda: not children())
     assert answer["before"] == [] and answer["workers"] == [1, 1]
     assert answer["order"][0] == answer["again"][0] == answer["live"][0]
     assert len(answer["order"]) == len(answer["again"]) == len(answer["live"]) == 2, answer
-    assert answer["hinted"] == 2
+    assert answer["hinted"] == 2 and answer["none for the dead"] == []
     assert answer["same"] == "same session"
     assert answer["stopped"] and answer["stopped again"] and answer["threads"] == [True, 1]
     assert answer["plain"] == answer["order"][:1] and answer["plain stopped"]

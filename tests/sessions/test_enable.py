@@ -75,7 +75,6 @@ def test_options_become_keys_of_the_session(session: SparkSession) -> None:
         ({"stratgy": "auto"}, ValueError, "did you mean 'strategy'"),
         ({"hints": "no"}, TypeError, "must be true or false"),
         ({"strict": True}, ValueError, "not of a session"),
-        ({"feedback": True}, ValueError, "not of a session"),
     ],
 )
 def test_wrong_options_raise_and_change_nothing(

@@ -94,6 +94,69 @@ def test_prepared_statements(session: SparkSession, expected: list[str]) -> None
         assert (found, orders(reports)) == (expected, [BETTER])
 
 
+def version(session: SparkSession) -> tuple[int, ...]:
+    return tuple(int(part) for part in session.version.split(".")[:2])
+
+
+def test_execute_immediate(session: SparkSession, expected: list[str]) -> None:
+    if version(session) < (4, 0):
+        pytest.skip("EXECUTE IMMEDIATE came with Spark 4.0")
+    text = SQL.replace("dim_v = 1", "dim_v = :v").strip()
+    found, reports = planned(session, lambda: rows(session.sql(f"EXECUTE IMMEDIATE '{text}' USING 1 AS v")))
+    assert found == expected and set(orders(reports)) == {BETTER}
+
+
+@pytest.mark.slow
+def test_a_recursive_query(session: SparkSession) -> None:
+    """Each step is planned by itself, with the rows of the step before in the place of the recursive reference."""
+    if version(session) < (4, 1):
+        pytest.skip("recursive queries came with Spark 4.1")
+    text = """WITH RECURSIVE t(k, n) AS (SELECT dim_k, 0 FROM dim WHERE dim_v = 1 UNION ALL
+        SELECT dim_k, n + 1 FROM t JOIN fact ON fact_f = k JOIN mid ON fact_k = mid_k JOIN dim ON mid_f = dim_k
+        WHERE n < 3 AND fact_v < 4) SELECT n, k, count(*) FROM t GROUP BY n, k"""
+    found, reports = planned(session, lambda: rows(session.sql(text)))
+    assert reports and [report.error for report in reports if report.error] == []
+    pyjoinopt.disable(session)
+    assert found == rows(session.sql(text))
+
+
+def test_a_write_to_a_newer_kind_of_source(session: SparkSession) -> None:
+    _, reports = planned(session, lambda: session.sql(SQL).write.format("noop").mode("overwrite").save())
+    assert set(orders(reports)) == {BETTER}
+
+
+def test_cache_table_as(session: SparkSession, expected: list[str], warnings: Callable[[], list[str]]) -> None:
+    """Spark plans what it caches in a clone of the session, so the log has it and the session's reports have not."""
+    warnings()
+    session.sql(f"CACHE TABLE sessions_cached AS {SQL}")
+    try:
+        assert any(line.endswith(f"-> {BETTER}") for line in warnings())
+        assert rows(session.table("sessions_cached")) == expected
+    finally:
+        session.sql("DROP VIEW IF EXISTS sessions_cached")
+
+
+@pytest.mark.parametrize("kind", ["query", "explain", "insert", "create", "write"])
+def test_one_line_of_information_whatever_the_query_is_part_of(
+    session: SparkSession, warnings: Callable[[], list[str]], table: str, tmp_path: Path, kind: str
+) -> None:
+    if kind == "insert":
+        session.sql(f"CREATE TABLE {table} (fact_k INT, mid_v INT, dim_v INT) USING parquet")
+    warnings()
+    match kind:
+        case "query":
+            session.sql(SQL).collect()
+        case "explain":
+            session.sql(f"EXPLAIN {SQL}").collect()
+        case "insert":
+            session.sql(f"INSERT INTO {table} {SQL}")
+        case "create":
+            session.sql(f"CREATE TABLE {table} USING parquet AS {SQL}")
+        case "write":
+            session.sql(SQL).write.parquet(str(tmp_path / "out"))
+    assert [line.split()[0] for line in warnings()] == ["INFO"]
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

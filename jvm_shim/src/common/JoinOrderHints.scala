@@ -1,24 +1,27 @@
 package org.apache.spark.sql.pyjoinopt
 
+import java.lang.ref.WeakReference
 import java.util.{IdentityHashMap, Locale}
 
 import scala.collection.mutable
 
+import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedHaving}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, ExprId, Literal}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, ExprId, Literal, OuterReference}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreePattern.UNRESOLVED_HINT
+import org.apache.spark.sql.catalyst.trees.TreePattern.{OUTER_REFERENCE, TreePattern, UNRESOLVED_HINT}
 
 /** What a hint asks for: this part of the query to be optimised, with a strategy if one is named, or to be left. */
-private[pyjoinopt] sealed trait JoinOrderHint
-private[pyjoinopt] final case class Optimize(strategy: Option[String]) extends JoinOrderHint
-private[pyjoinopt] case object KeepOrder extends JoinOrderHint
+private[pyjoinopt] sealed abstract class JoinOrderHint(val name: String)
+private[pyjoinopt] final case class Optimize(strategy: Option[String]) extends JoinOrderHint("OPTIMIZE_JOINS")
+private[pyjoinopt] case object KeepOrder extends JoinOrderHint("KEEP_JOIN_ORDER")
 
-/** Where a hint stood in the analysed plan. */
+/** Where a hint stood in the analysed plan. It has the bit of Spark's own hints: plans without any are told at once. */
 private[pyjoinopt] final case class HintScope(hint: JoinOrderHint, child: LogicalPlan) extends UnaryNode {
   override def output: Seq[Attribute] = child.output
   override def maxRows: Option[Long] = child.maxRows
+  final override val nodePatterns: Seq[TreePattern] = Seq(UNRESOLVED_HINT)
   override protected def withNewChildInternal(changed: LogicalPlan): HintScope = copy(child = changed)
 }
 
@@ -27,7 +30,8 @@ private[pyjoinopt] final case class HintScope(hint: JoinOrderHint, child: Logica
  * just above the FROM clause, because names are resolved with the clauses of a SELECT next to each other.
  *
  * Laws: all below the node is as it was, so cached data is found as ever. A parameter that is not understood costs one
- * warning, never the query.
+ * warning, never the query. References to a query further out are never below the node: Spark takes them out of a
+ * subquery only through nodes that it knows.
  */
 private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
   private val names = Set("OPTIMIZE_JOINS", "KEEP_JOIN_ORDER")
@@ -39,7 +43,40 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
       case hint: UnresolvedHint if names(name(hint)) =>
         val meant = if (name(hint) == "KEEP_JOIN_ORDER") keep(hint) else Optimize(strategy(hint))
         scoped(meant, hint.child)
+      case scope: HintScope if isCorrelated(scope.child) => lowered(scope)
     }
+
+  /** The same with the node below what refers to the query further out; without it where two sides of a join do. */
+  private def lowered(scope: HintScope): LogicalPlan = {
+    var above = List.empty[LogicalPlan]
+    var node = scope.child
+    while (isCorrelated(node) && node.children.size == 1) {
+      above ::= node
+      node = node.children.head
+    }
+    val below =
+      if (!isCorrelated(node)) HintScope(scope.hint, node)
+      else {
+        OptimizeJoins.log.warn(s"The hint ${scope.hint.name} is ignored where joins refer to the query further out.")
+        node
+      }
+    above.foldLeft(below)(over)
+  }
+
+  private def isCorrelated(plan: LogicalPlan): Boolean = plan.containsPattern(OUTER_REFERENCE) && {
+    var found = false
+    Support.preOrder(plan)(_.children) { node =>
+      found ||= node.expressions.exists(_.exists(_.isInstanceOf[OuterReference]))
+      !found && node.containsPattern(OUTER_REFERENCE)
+    }
+    found
+  }
+
+  private def over(below: LogicalPlan, node: LogicalPlan): LogicalPlan = {
+    val changed = node.withNewChildren(Seq(below))
+    changed.copyTagsFrom(node)
+    changed
+  }
 
   /** Down through the clauses of a SELECT that was just parsed; whatever was analysed once is not taken apart. */
   private def scoped(hint: JoinOrderHint, child: LogicalPlan): LogicalPlan = {
@@ -50,11 +87,7 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
       node = node.children.head
     }
     val inside = if (node.resolved && node.isStreaming) node else HintScope(hint, node)
-    clauses.foldLeft(inside) { (below, clause) =>
-      val changed = clause.withNewChildren(Seq(below))
-      changed.copyTagsFrom(clause)
-      changed
-    }
+    clauses.foldLeft(inside)(over)
   }
 
   private def isClause(node: LogicalPlan): Boolean = !node.analyzed &&
@@ -97,28 +130,41 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
  * Takes the nodes out again, early in the optimizer, so that filters and limits move as if they had not been there.
  *
  * Between this rule and ours nearly every node is made anew, and whatever is tied to a node is lost. So a hint is tied
- * to the columns that come up below it, whose ids last: and to the thread, which optimises one plan at a time, because
- * other queries over the same view have columns of the same ids.
+ * to the columns that come up below it, whose ids last; and because other queries over the same view have columns of
+ * the same ids, to the thread and to the query that Spark plans there (by its tracker: a query may be planned inside the
+ * planning of another, and one that fails half-way leaves its hints behind).
  */
 private[pyjoinopt] object TakeHintScopes extends Rule[LogicalPlan] {
   final case class Taken(hint: JoinOrderHint, columns: Set[ExprId])
 
-  private val taken = new ThreadLocal[List[Taken]] {
-    override def initialValue(): List[Taken] = Nil
+  private final case class Waiting(query: WeakReference[AnyRef], taken: Taken)
+
+  private val waiting = new ThreadLocal[List[Waiting]] {
+    override def initialValue(): List[Waiting] = Nil
   }
 
+  private object NoQuery
+
+  private def query: AnyRef = QueryPlanningTracker.get.getOrElse(NoQuery)
+
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (!plan.exists(_.isInstanceOf[HintScope])) plan
+    if (!plan.containsPattern(UNRESOLVED_HINT)) plan
     else plan.transformUp { case scope: HintScope =>
-      taken.set(taken.get :+ Taken(scope.hint, columns(scope.child)))
+      waiting.set(waiting.get :+ Waiting(new WeakReference(query), Taken(scope.hint, columns(scope.child))))
       scope.child
     }
 
   /** What was taken out of the plan that this thread optimises, inner hints first; asked once. */
   def ofThisPlan(): List[Taken] = {
-    val found = taken.get
-    if (found.nonEmpty) taken.remove()
-    found
+    val all = waiting.get
+    if (all.isEmpty) Nil
+    else {
+      val now = query
+      val (ours, others) = all.partition(_.query.get eq now)
+      val alive = others.filter(_.query.get != null)
+      if (alive.isEmpty) waiting.remove() else waiting.set(alive)
+      ours.map(_.taken)
+    }
   }
 
   private def columns(plan: LogicalPlan): Set[ExprId] = {
@@ -165,7 +211,11 @@ private[pyjoinopt] final class JoinOrderHints(query: LogicalPlan, taken: List[Ta
 
   private def hintOf(join: Join): Option[JoinOrderHint] = Option(hints.get(join)).map(_.hint)
 
-  def anyToOptimize: Boolean = all.exists(_.isInstanceOf[Optimize])
+  lazy val anyToOptimize: Boolean = {
+    var any = false
+    hints.values.forEach(t => any ||= t.hint.isInstanceOf[Optimize])
+    any
+  }
 
   /** The strategy that a hint names; of several the outermost. */
   def strategy: Option[String] = all.collect { case Optimize(Some(name)) => name }.lastOption
@@ -175,8 +225,8 @@ private[pyjoinopt] final class JoinOrderHints(query: LogicalPlan, taken: List[Ta
 
 private[pyjoinopt] object JoinOrderHints {
 
-  /** In an analysed plan, in which the hints stand as nodes. */
-  def keptBelowScopes(plan: LogicalPlan): Join => Boolean = {
+  /** In an analysed plan, in which the hints stand as nodes: the mark of a join that is to be kept. */
+  def keptBelowScopes(plan: LogicalPlan): Join => Option[String] = {
     val kept = new IdentityHashMap[LogicalPlan, LogicalPlan]
     Support.preOrder(plan)(_.children) { node =>
       node match {
@@ -185,6 +235,6 @@ private[pyjoinopt] object JoinOrderHints {
       }
       true
     }
-    kept.containsKey
+    join => if (kept.containsKey(join)) Some(NodeDetails.Keep) else None
   }
 }

@@ -16,7 +16,7 @@ private[pyjoinopt] final class NodeDetails(
     attributes: AttributeTable,
     expressionNumber: Expression => Int,
     out: JsonGenerator,
-    keep: Join => Boolean = _ => false) {
+    keep: Join => Option[String] = _ => None) {
 
   def write(node: LogicalPlan): Unit = node match {
     case join: Join => writeJoin(join)
@@ -79,7 +79,8 @@ private[pyjoinopt] final class NodeDetails(
     join.condition.fold(out.writeNull())(c => out.writeNumber(expressionNumber(c)))
     out.writeArrayFieldStart("hint")
     val hints = Seq(join.hint.leftHint, join.hint.rightHint).map(NodeDetails.strategyName)
-    (if (hints.forall(_ == null) && keep(join)) Seq(NodeDetails.Keep, null) else hints).foreach(out.writeString)
+    val mark = if (hints.forall(_ == null)) keep(join) else None
+    mark.fold(hints)(Seq(_, null)).foreach(out.writeString)
     out.writeEndArray()
     join.joinType match {
       case existence: ExistenceJoin => out.writeNumberField("exists", attributes.number(existence.exists))
@@ -127,11 +128,12 @@ private[pyjoinopt] object NodeDetails {
   private val strategies: Map[String, JoinStrategyHint] =
     (JoinStrategyHint.strategies + NO_BROADCAST_HASH).map(s => Support.className(s) -> s).toMap
 
-  /** Told of a join that is to stay where it is; to Spark it means nothing. */
+  /** Told of a join that is to stay where it is, by a hint or for want of one; to Spark it means nothing. */
   val Keep = "KEEP_JOIN_ORDER"
+  val NotAsked = "NOT_ASKED"
 
   def strategy(name: String): HintInfo =
-    if (name == Keep) HintInfo()
+    if (name == Keep || name == NotAsked) HintInfo()
     else HintInfo(Some(strategies.getOrElse(name, Support.fail(
       s"There is no join strategy $name; there are ${strategies.keys.toSeq.sorted.mkString(", ")}."))))
 

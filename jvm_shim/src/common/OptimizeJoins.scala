@@ -64,7 +64,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
     }
 
   private def kept(query: LogicalPlan, error: Throwable): LogicalPlan = {
-    OptimizeJoins.log.warn(s"The joins of a query stay as written: ${error.getMessage}", error)
+    Workers.warnOnce(String.valueOf(error.getMessage), error)
     query
   }
 }

@@ -16,13 +16,13 @@ import org.apache.spark.sql.catalyst.plans.logical._
  *
  * Laws: one walk, children first, in time linear in the size of the plan; an object met twice is told once. Unknown
  * nodes are told by name, children, output and expressions; export never fails on a plan that Spark accepted.
- * A plan that is being optimised has its cached data in place already. A join to `keep` is told as one with a hint.
+ * A plan that is being optimised has its cached data in place already. A join to `keep` is told with a mark.
  */
 private[pyjoinopt] final class PlanExporter(
     session: Compat.Session,
     root: LogicalPlan,
     optimizing: Boolean = false,
-    keep: Join => Boolean = _ => false) {
+    keep: Join => Option[String] = _ => None) {
   private val kept = if (optimizing) keep else JoinOrderHints.keptBelowScopes(root)
   private val types = new TypeTable
   private val attributes = new AttributeTable(types)

@@ -20,9 +20,11 @@ private[pyjoinopt] final class PlanningRequest(
   private val settings = WorkerSettings.of(session)
 
   def run(): LogicalPlan = session.withActive {
-    val exporter = new PlanExporter(session, query, optimizing = true, keep = isKept)
+    if (learning) Feedback.ofSessions.listen(session) else Feedback.ofSessions.stop(session)
+    Workers.hear(Feedback.ofSessions.take())
+    val exporter = new PlanExporter(session, query, optimizing = true, keep = mark)
     val text = exporter.run()
-    val handle = exporter.handle
+    val handle = Handles(exporter.handle) // held here: however many queries wait for a worker, none loses its export
     try {
       val answered = Workers.serving(session, settings) { (worker, deadline) =>
         worker.ask(request(text, deadline), deadline)(question => statistics(handle, question))
@@ -31,30 +33,42 @@ private[pyjoinopt] final class PlanningRequest(
         Support.attempt(())(SessionReports.add(session, answer.path("report")))
         finished(handle, answer)
       }
-    } finally Handles.release(handle)
+    } finally Handles.release(exporter.handle)
   }
 
-  private def isKept(join: Join): Boolean = hints.isKept(join) || (!everything && !hints.isToOptimize(join))
+  private def mark(join: Join): Option[String] =
+    if (hints.isKept(join)) Some(NodeDetails.Keep)
+    else if (!everything && !hints.isToOptimize(join)) Some(NodeDetails.NotAsked)
+    else None
 
   private def request(exported: String, deadline: Deadline): String = {
     val strategy = hints.strategy.fold("{}")(name => s"""{"strategy":"$name"}""")
-    s"""{"op":"plan","milliseconds":${deadline.milliseconds},"options":$strategy,"export":$exported}"""
+    val number = if (learning) Feedback.numberOfThisQuery() else None
+    val query = number.fold("")(n => s""""query":$n,""")
+    s"""{"op":"plan",$query"milliseconds":${deadline.milliseconds},"options":$strategy,"export":$exported}"""
   }
 
-  private def statistics(handle: Long, question: JsonNode): String =
-    if (question.has("relations")) new SampleAnswers(Handles(handle), question).run()
-    else new NodeStatistics(Handles(handle), question).run()
+  private def learning: Boolean =
+    session.sessionState.conf.getConfString(PlanningRequest.Feedback, "false").trim.equalsIgnoreCase("true")
 
-  private def finished(handle: Long, answer: JsonNode): LogicalPlan = {
+  private def statistics(handle: Handle, question: JsonNode): String =
+    if (question.has("relations")) new SampleAnswers(handle, question).run()
+    else new NodeStatistics(handle, question).run()
+
+  private def finished(handle: Handle, answer: JsonNode): LogicalPlan = {
     val problem = answer.path("problem")
     if (problem.isTextual) Workers.warnOnce(problem.asText)
     val edits = answer.get("edits")
     if (edits == null || edits.isNull) query
     else {
-      val rebuilt = new PlanRebuilder(Handles(handle), edits).optimizing()
+      val rebuilt = new PlanRebuilder(handle, edits).optimizing()
       OptimizeJoins.log.info(
         s"Joins reordered in ${(System.nanoTime - started) / 1000000} ms: ${answer.path("summary").asText}")
       rebuilt
     }
   }
+}
+
+private[pyjoinopt] object PlanningRequest {
+  private val Feedback = "spark.pyjoinopt.feedback"
 }

@@ -100,10 +100,10 @@ object PyJoinOptBridge {
 
   /** Listen to the queries of a DataFrame's session, or listen no longer. */
   def listen(dataset: Compat.AnyDataset, on: Boolean): Unit =
-    if (on) Feedback.listen(dataset.sparkSession) else Feedback.stop(dataset.sparkSession)
+    if (on) Feedback.ofCalls.listen(dataset.sparkSession) else Feedback.ofCalls.stop(dataset.sparkSession)
 
   /** What the queries that were listened to did since the last question: a JSON array of arrays as of `executed`. */
-  def heard(): String = Feedback.take().mkString("[", ",", "]")
+  def heard(): String = Feedback.ofCalls.take().mkString("[", ",", "]")
 
   /**
    * Put the rule into a live session; it does nothing until the session's key says so. Where no key names another, the

@@ -18,9 +18,9 @@ private[pyjoinopt] final class WorkerFailure(message: String, cause: Throwable =
  * A frame is four bytes of mark, four of length, and JSON. The worker greets with its version; then it is asked, may
  * ask back, and answers. One plan at a time: whoever wants to plan two at once takes two workers.
  *
- * Laws: nothing waits past the deadline: a watchdog then kills the process, which ends every read and write. A worker
- * that was ever late, silent or unclear is never asked again. It ends when its standard input does, so none outlives
- * the driver.
+ * Laws: nothing waits past the deadline, nor for a query that was cancelled: a watchdog then kills the process, which
+ * ends every read and write. A worker that was ever late, silent or unclear is never asked again. It ends when its
+ * standard input does, so none outlives the driver.
  */
 private[pyjoinopt] final class Worker(command: WorkerCommand) {
   private val process = start()
@@ -30,12 +30,14 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
   @volatile private var late = false
   @volatile private var talking = false
   private var last = 0L
+  private val heard = new java.util.ArrayDeque[String]
 
   private def start(): Process = {
     val builder = new ProcessBuilder(command.python, "-m", "pyjoinopt.worker")
     val environment = builder.environment()
     environment.put("PYJOINOPT_ATTACH", "off")
     environment.put("PYTHONUNBUFFERED", "1")
+    environment.put("PYTHONSAFEPATH", "1") // whoever works in a folder with a json.py means no module by it
     command.path.foreach { path =>
       val known = Option(environment.get("PYTHONPATH")).filter(_.nonEmpty)
       environment.put("PYTHONPATH", (path +: known.toSeq).mkString(File.pathSeparator))
@@ -65,7 +67,8 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
     last += 1
     talking = true
     val id = last
-    guarded(deadline, "did not answer in time")(write(s"""{"id":$id,"request":$request}"""))
+    val news = takeHeard().fold("")(plans => s""""heard":$plans,""")
+    guarded(deadline, "did not answer in time")(write(s"""{"id":$id,$news"request":$request}"""))
     var answer: JsonNode = null
     while (answer == null) {
       val frame = guarded(deadline, "did not answer in time")(read())
@@ -86,6 +89,21 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
     answer
   }
 
+  /** Told with the next request, or at the end. */
+  def hear(plans: Seq[String]): Unit = heard.synchronized {
+    plans.foreach(heard.addLast)
+    while (heard.size > Feedback.Kept) heard.removeFirst()
+  }
+
+  private def takeHeard(): Option[String] = heard.synchronized {
+    if (heard.isEmpty) None
+    else {
+      val all = heard.toArray(Array.empty[String]).mkString("[", ",", "]")
+      heard.clear()
+      Some(all)
+    }
+  }
+
   /** Alive, and not in the middle of an answer that nobody waits for any more. */
   def isReady: Boolean = !late && !talking && process.isAlive
 
@@ -97,8 +115,12 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
 
   /** Let the process end by itself, and see to it that it does. */
   def close(): Unit = {
-    Support.attempt(())(process.getOutputStream.close())
-    if (!process.waitFor(500, TimeUnit.MILLISECONDS)) kill()
+    val news = if (isReady) takeHeard() else None
+    Support.attempt(()) {
+      news.foreach(plans => guarded(Deadline.in(1000), "did not listen at its end")(write(s"""{"heard":$plans}""")))
+      process.getOutputStream.close()
+    }
+    if (!process.waitFor(if (news.isEmpty) 500 else 2000, TimeUnit.MILLISECONDS)) kill()
   }
 
   private def write(text: String): Unit = {
@@ -132,11 +154,23 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
       kill()
       throw tooLate(null)
     }
-    val watch = Worker.watchdog.schedule(
-      new Runnable { override def run(): Unit = { late = true; kill() } }, deadline.nanos, TimeUnit.NANOSECONDS)
+    val caller = Thread.currentThread
+    @volatile var cancelled = false
+    val watch = Worker.watchdog.scheduleWithFixedDelay(
+      new Runnable {
+        override def run(): Unit =
+          if (deadline.isOver) {
+            late = true
+            kill()
+          } else if (caller.isInterrupted) {
+            cancelled = true
+            kill()
+          }
+      }, math.min(deadline.milliseconds + 1, Worker.Look), Worker.Look, TimeUnit.MILLISECONDS)
     try body
     catch {
       case error: IOException if late => throw tooLate(error)
+      case _: IOException if cancelled => throw new InterruptedException
       case error: IOException =>
         process.waitFor(200, TimeUnit.MILLISECONDS)
         val code = if (process.isAlive) "" else s" with code ${process.exitValue}"
@@ -149,6 +183,9 @@ private[pyjoinopt] object Worker {
   val Protocol = 1
   private val Mark = 0x504a4f31 // PJO1
   private val Longest = 256 << 20
+
+  /** How often the watchdog looks (milliseconds). */
+  private val Look = 50L
 
   private lazy val watchdog = {
     val executor = new ScheduledThreadPoolExecutor(1, new ThreadFactory {
@@ -185,19 +222,29 @@ private[pyjoinopt] final class Complaints(stream: InputStream) {
 
   private val thread = new Thread("pyjoinopt-worker-errors") {
     override def run(): Unit = Support.attempt(()) {
-      val lines = new BufferedReader(new InputStreamReader(stream, UTF_8))
-      var line = lines.readLine()
-      while (line != null) {
-        keep(line)
-        line = lines.readLine()
+      val reader = new InputStreamReader(stream, UTF_8)
+      val block = new Array[Char](4096)
+      val line = new StringBuilder
+      var read = reader.read(block)
+      while (read >= 0) {
+        block.take(read).foreach { c =>
+          if (c != '\n') {
+            if (line.length < Complaints.Longest) line.append(c)
+          } else {
+            keep(line.toString)
+            line.clear()
+          }
+        }
+        read = reader.read(block)
       }
+      keep(line.toString)
     }
   }
   thread.setDaemon(true)
   thread.start()
 
   private def keep(line: String): Unit = last.synchronized {
-    if (line.trim.nonEmpty) last.addLast(Support.cut(line, 500))
+    if (line.trim.nonEmpty) last.addLast(line.trim)
     while (last.size > 5) last.removeFirst()
   }
 
@@ -206,4 +253,8 @@ private[pyjoinopt] final class Complaints(stream: InputStream) {
     Support.attempt(())(thread.join(100))
     last.synchronized(if (last.isEmpty) "" else s"; it said: ${last.getLast}")
   }
+}
+
+private[pyjoinopt] object Complaints {
+  private val Longest = 500
 }

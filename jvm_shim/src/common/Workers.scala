@@ -17,60 +17,78 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
  */
 private[pyjoinopt] object Workers {
   private val pools = new mutable.HashMap[WorkerCommand, WorkerPool]
-  private val watched = Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean])
+  private val watched =
+    Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean]))
   private val warned = Collections.synchronizedSet(new java.util.HashSet[String])
 
-  /** What `body` makes with a worker, within the session's deadline; None if there is none, or it failed. */
-  def serving[T](session: Compat.Session, settings: WorkerSettings)(body: (Worker, Deadline) => T): Option[T] = {
-    val pool = synchronized {
-      watch(session.sparkContext)
-      pools.getOrElseUpdate(settings.command, new WorkerPool(settings.command))
-    }
-    try
-      pool.take(settings).map { worker =>
-        try {
-          val made = body(worker, Deadline.in(settings.timeout))
-          pool.giveBack(worker)
-          made
-        } catch {
-          case error: WorkerFailure =>
-            pool.failed(worker)
-            throw error
-          case error: Throwable => // an interrupt, say: whoever cancels a query must not cost another its worker
-            pool.giveBack(worker)
-            throw error
-        }
+  /**
+   * What `body` makes with a worker, within the session's deadline; None if there is none, or it failed, or the query
+   * was cancelled meanwhile: the interrupt is then left for Spark to see.
+   */
+  def serving[T](session: Compat.Session, settings: WorkerSettings)(body: (Worker, Deadline) => T): Option[T] =
+    if (Thread.currentThread.isInterrupted) None
+    else
+      try poolFor(session.sparkContext, settings).flatMap(pool => using(pool, settings)(body))
+      catch {
+        case _: InterruptedException =>
+          Thread.currentThread.interrupt()
+          None
+        case error: WorkerFailure =>
+          OptimizeJoins.log.warn(s"The joins of a query stay as written: ${error.getMessage}. " +
+            "To do without: spark.pyjoinopt.enabled=false.")
+          None
       }
-    catch {
-      case error: WorkerFailure =>
-        OptimizeJoins.log.warn(s"The joins of a query stay as written: ${error.getMessage}. " +
-          "To do without: spark.pyjoinopt.enabled=false.")
-        None
+
+  /** None once the application has ended: nobody would end the workers that it started. */
+  private def poolFor(context: SparkContext, settings: WorkerSettings): Option[WorkerPool] = {
+    if (watched.add(context)) {
+      context.addSparkListener(new SparkListener {
+        override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = closeAll()
+      })
+    }
+    synchronized {
+      if (context.isStopped) None
+      else Some(pools.getOrElseUpdate(settings.command, new WorkerPool(settings.command)))
     }
   }
 
+  private def using[T](pool: WorkerPool, settings: WorkerSettings)(body: (Worker, Deadline) => T): Option[T] =
+    pool.take(settings).map { worker =>
+      try {
+        val made = body(worker, Deadline.in(settings.timeout))
+        pool.giveBack(worker)
+        made
+      } catch {
+        case error: WorkerFailure =>
+          pool.failed(worker)
+          throw error
+        case error: Throwable => // an interrupt, say: that is nobody's failure
+          pool.giveBack(worker)
+          throw error
+      }
+    }
+
   /** A WARN that comes again with every query is said once. */
-  def warnOnce(text: String): Unit = {
+  def warnOnce(text: String, cause: Throwable = null): Unit = {
     if (warned.size > 1000) warned.clear()
-    if (warned.add(text)) OptimizeJoins.log.warn(s"The joins of a query stay as written: $text")
+    if (warned.add(text)) OptimizeJoins.log.warn(s"The joins of a query stay as written: $text", cause)
   }
+
+  /** Let the workers know, with their next request, what queries did that they may have planned. */
+  def hear(plans: Seq[String]): Unit =
+    if (plans.nonEmpty) synchronized(pools.values.toList).foreach(_.hear(plans))
 
   /** How many workers there are. */
   def count: Int = synchronized(pools.values.map(_.size).sum)
 
   def closeAll(): Unit = {
+    Support.attempt(())(hear(Feedback.ofSessions.take()))
     val closing = synchronized {
       val all = pools.values.toList
       pools.clear()
       all
     }
     closing.foreach(_.close())
-  }
-
-  private def watch(context: SparkContext): Unit = if (watched.add(context)) {
-    context.addSparkListener(new SparkListener {
-      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = closeAll()
-    })
   }
 }
 
@@ -95,6 +113,10 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
         val pause = if (mayStart(settings)) patience else until
         wait(math.max(1, pause.milliseconds))
         found = next()
+      }
+      if (found.isEmpty && mayWait && until.isOver) {
+        Workers.warnOnce(s"all workers (${size + starting}) were busy for ${settings.timeout} ms. If that comes again, " +
+          "raise spark.pyjoinopt.workers or spark.pyjoinopt.timeout.")
       }
       if (found.isDefined || !mayStart(settings) || until.isOver) return found
       starting += 1
@@ -132,13 +154,15 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
     } catch {
       case error: Throwable =>
         if (made != null) made.kill()
-        synchronized(later())
+        if (!error.isInstanceOf[InterruptedException]) synchronized(later())
         throw error
     } finally synchronized {
       starting -= 1
       notifyAll()
     }
   }
+
+  def hear(plans: Seq[String]): Unit = synchronized(all.foreach(_.hear(plans)))
 
   def giveBack(worker: Worker): Unit = synchronized {
     failures = 0

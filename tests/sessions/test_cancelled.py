@@ -1,0 +1,142 @@
+"""Queries that are cancelled while they are planned, workers that are all busy, and applications that have ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyjoinopt.bridge.shim import bridge_of
+from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
+from tests.sessions.test_worker_faults import GREETS, children, fake, gone
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = BAD_ORDER.format(hint="")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+
+
+def planning_threads(session: SparkSession) -> list[Any]:
+    """The JVM's threads that wait for a worker's answer, or for a worker."""
+    stacks = session._jvm.java.lang.Thread.getAllStackTraces()
+    entries = [(entry.getKey(), entry.getValue()) for entry in stacks.entrySet().toArray()]
+    return [t for t, stack in entries if any("pyjoinopt.Workers" in frame.getClassName() for frame in stack)]
+
+
+def interrupt_all(session: SparkSession, count: int) -> None:
+    """Interrupt so many planning threads, as Spark Connect and `FutureAction` do."""
+    until = time.monotonic() + 20
+    while len(found := planning_threads(session)) < count and time.monotonic() < until:
+        time.sleep(0.05)
+    assert len(found) == count
+    for thread in found:
+        thread.interrupt()
+
+
+def test_a_cancelled_query_does_not_wait_for_its_order(
+    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    """One waits for the worker's answer, one for the worker: both go on at once, as written, and Spark is told."""
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, GREETS + "time.sleep(60)"))
+    session.conf.set("spark.pyjoinopt.timeout", "60s")
+    session.conf.set("spark.pyjoinopt.workers", "1")
+    plans = [session.sql(SQL)._jdf.queryExecution().analyzed() for _ in range(2)]
+    optimizer = session._jsparkSession.sessionState().optimizer()
+
+    def run(plan: Any) -> tuple[Any, bool]:
+        planned_as = optimizer.execute(plan)
+        return planned_as, session._jvm.java.lang.Thread.interrupted()
+
+    warnings()
+    with ThreadPoolExecutor(2) as pool:
+        results = [pool.submit(run, plan) for plan in plans]
+        started = time.monotonic()
+        interrupt_all(session, 2)
+        found = [result.result(timeout=20) for result in results]
+    assert time.monotonic() - started < 20
+    assert [interrupted for _, interrupted in found] == [True, True]
+    assert all("Join" in plan.toString() for plan, _ in found)
+    assert [line for line in warnings() if line.startswith("WARN")] == []
+    assert gone("PYJOINOPT-FAKE") and bridge_of(session).openHandles() == 0
+
+
+def test_a_cancelled_job_group_leaves_planning_alone(session: SparkSession) -> None:
+    """Jobs are cancelled, not threads: the next query in the same group is planned and runs."""
+    expected = rows(session.sql(SQL))
+    context = session.sparkContext
+    context.setJobGroup("mine", "to be cancelled", interruptOnCancel=True)
+    try:
+        context.cancelJobGroup("mine")
+        found, reports = planned(session, lambda: rows(session.sql(SQL)))
+        assert (found, orders(reports)) == (expected, [BETTER])
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+
+
+def test_where_all_workers_stay_busy_it_is_said_once(
+    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    asked, answer = tmp_path / "asked", tmp_path / "answer"
+    slow = (
+        f"{GREETS}\nimport os\nopen({str(asked)!r}, 'w').close()\n"
+        f"while not os.path.exists({str(answer)!r}): time.sleep(0.01)\n"
+        "write({'id': request['id'], 'answer': {'edits': None, 'report': {}}})\nread()"
+    )
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, slow))
+    session.conf.set("spark.pyjoinopt.workers", "1")
+    session.conf.set("spark.pyjoinopt.timeout", "60s")
+    optimizer = session._jsparkSession.sessionState().optimizer()
+    plans = [session.sql(SQL)._jdf.queryExecution().analyzed() for _ in range(3)]
+    warnings()
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(optimizer.execute, plans[0])
+        until = time.monotonic() + 30
+        while not asked.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        session.conf.set("spark.pyjoinopt.timeout", "200ms")
+        list(pool.map(optimizer.execute, plans[1:]))
+        answer.touch()
+        first.result(timeout=60)
+    (warning,) = [line for line in warnings() if line.startswith("WARN")]
+    assert "all workers (1) were busy for 200 ms" in warning and "spark.pyjoinopt.workers" in warning
+
+
+def test_control_c_is_not_for_the_worker(session: SparkSession) -> None:
+    assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
+    before = children("pyjoinopt.worker")
+    for worker in before:
+        os.kill(worker, signal.SIGINT)
+    assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
+    assert children("pyjoinopt.worker") == before
+
+
+def test_what_a_worker_is_told_and_says(
+    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    """Modules of the working directory are none of its own, and a line without end does not fill the driver."""
+    program = (
+        "import os, sys\nfor _ in range(50): sys.stderr.write('x' * 1_000_000)\n"
+        "sys.stderr.write('\\nsafe path: ' + os.environ['PYTHONSAFEPATH'])\nsys.exit(5)"
+    )
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, program))
+    warnings()
+    rows(session.sql(SQL))
+    (warning,) = [line for line in warnings() if line.startswith("WARN")]
+    assert "ended with code 5; it said: safe path: 1" in warning
+
+
+@pytest.mark.parametrize("key", ["timeout", "workers"])
+def test_a_wrong_setting_is_said_once(session: SparkSession, warnings: Callable[[], list[str]], key: str) -> None:
+    session.conf.set(f"spark.pyjoinopt.{key}", f"wrong-{time.monotonic_ns()}")
+    warnings()
+    for _ in range(3):
+        rows(session.sql(SQL))
+    (warning,) = [line for line in warnings() if line.startswith("WARN")]
+    assert f"spark.pyjoinopt.{key} is wrong-" in warning and "must be" in warning

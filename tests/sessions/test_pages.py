@@ -1,0 +1,114 @@
+"""What docs/doors says to type is typed, and has to give what the page says that it gives."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.bridge import jars, java, scala
+from tests.sessions import doors
+from tests.sessions.conftest import planned
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGES = doors.ROOT / "docs" / "doors"
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The fenced blocks of a page: language and text."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", (PAGES / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
+
+
+def code(page: str, language: str) -> list[str]:
+    return [text for name, text in blocks(page) if name == language]
+
+
+def check(page: str, said: str) -> None:
+    """Every line of the page's results has been said, in this order."""
+    rest = said
+    wanted = [line for text in code(page, "text") for line in text.splitlines()]
+    assert wanted
+    for line in wanted:
+        assert line in rest, f"{line!r} is missing in:\n{said}"
+        rest = rest.partition(line)[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["new-session", "running-session"])
+def test_python(page: str, tmp_path: Path) -> None:
+    check(page, doors.run([sys.executable, "-c", "\n".join(code(page, "python"))], tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["spark-submit", "spark-sql", "spark-shell"])
+def test_commands(page: str, tmp_path: Path) -> None:
+    if page == "spark-shell":
+        source = tmp_path / "Report.scala"
+        source.write_text(code(page, "scala")[0])
+        scala.compile_shim(doors.HOME / "jars", java.ensure_java(), [source], tmp_path / "report.jar")
+    check(page, doors.run(["bash", "-e", "-c", "\n".join(code(page, "bash"))], tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not doors.has_jar("spark-hive-thriftserver_*.jar"), reason="this Spark comes without the server")
+def test_thrift_server(tmp_path: Path) -> None:
+    port = doors.free_port()
+    server, client = (text.replace("10000", str(port)) for text in code("thrift-server", "bash"))
+    with doors.running(["bash", "-e", "-c", f"exec {server.strip()}"], tmp_path, port):
+        said = doors.run(["bash", "-e", "-c", client.replace("localhost", "127.0.0.1")], tmp_path)
+    check("thrift-server", said)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not doors.has_jar("spark-connect_*.jar"), reason="this Spark comes without Connect")
+def test_connect(tmp_path: Path) -> None:
+    port = doors.free_port()
+    (server,) = code("connect", "bash")
+    program = "\n".join(code("connect", "python")).replace("localhost:15002", f"127.0.0.1:{port}")
+    command = server.replace("15002", str(port)).strip()
+    with doors.running(["bash", "-e", "-c", f"exec {command}"], tmp_path, port):
+        check("connect", doors.client(port, program, tmp_path))
+
+
+def test_hints(session: SparkSession) -> None:
+    pyjoinopt.disable(session)
+    for name, rows in (("fact f", 1000), ("mid m", 100), ("dim d", 10)):
+        table, column = name.split()
+        session.range(rows).toDF(column).createOrReplaceTempView(table)
+    (text,) = code("hints", "sql")
+    told = []
+    for statement in text.strip().split(";\n"):
+        _, reports = planned(session, lambda statement=statement: session.sql(statement.rstrip(";")).collect())
+        told.append([(report.strategy, report.error) for report in reports])
+    assert told == [[("auto", None)], [("heuristic", None)], []]
+    query = session.sql("SELECT count(*) FROM fact, mid, dim WHERE f = m AND m = d AND d < 2")
+    for line, strategies in zip(code("hints", "python")[0].splitlines(), (["heuristic"], [])):
+        _, reports = planned(session, lambda line=line: eval(line, {"query": query}).collect())
+        assert [report.strategy for report in reports] == strategies
+
+
+def test_every_page_is_read_and_linked() -> None:
+    pages = {page.stem for page in PAGES.glob("*.md")}
+    here = Path(__file__).read_text()
+    overview = (doors.ROOT / "docs" / "sessions.md").read_text()
+    for page in pages:
+        assert f'"{page}"' in here and f"(doors/{page}.md" in overview
+    links = {link for page in PAGES.glob("*.md") for link in re.findall(r"\]\(([\w-]+)\.md\)", page.read_text())}
+    assert links <= pages
+
+
+def test_the_commands_name_what_there_is() -> None:
+    """Every command of every page has the class and the jar that this release has."""
+    for page in ("spark-submit", "spark-sql", "spark-shell", "thrift-server", "connect"):
+        for command in code(page, "bash"):
+            if "--jars" in command:
+                assert f"spark.sql.extensions={doors.EXTENSION} " in command
+    done = subprocess.run([sys.executable, "-m", "pyjoinopt", "jar"], capture_output=True, text=True, cwd=doors.ROOT)
+    assert done.stdout.strip() == str(jars.jar_for_version())
