@@ -64,7 +64,7 @@ def test_a_cancelled_query_does_not_wait_for_its_order(
     assert [interrupted for _, interrupted in found] == [True, True]
     assert all("Join" in plan.toString() for plan, _ in found)
     assert [line for line in warnings() if line.startswith("WARN")] == []
-    assert gone("PYJOINOPT-FAKE") and bridge_of(session).openHandles() == 0
+    assert gone(str(tmp_path)) and bridge_of(session).openHandles() == 0
 
 
 def test_a_cancelled_job_group_leaves_planning_alone(session: SparkSession) -> None:
