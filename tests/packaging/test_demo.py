@@ -13,6 +13,7 @@ from demo.queries import QUERIES
 from tests.packaging import checkouts
 
 
+@pytest.mark.slow
 def test_data_is_made_once_and_what_is_half_made_is_made_again(tmp_path: Path) -> None:
     folder = data.generate(0.001, tmp_path, progress=False)
     assert sorted(entry.name for entry in folder.iterdir()) == sorted([*data.ROWS, "complete.json"])

@@ -79,6 +79,7 @@ def test_without_source_the_packaged_jar_is_trusted(checkout: Path) -> None:
         jars.find_jar(SPARK, SCALA, checkouts.spark_jars())
 
 
+@pytest.mark.slow
 def test_a_damaged_jar_in_the_cache_is_compiled_again(checkout: Path) -> None:
     jar = jars.find_jar(SPARK, SCALA, checkouts.spark_jars())
     whole = jar.read_bytes()

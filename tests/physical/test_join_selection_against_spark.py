@@ -51,7 +51,7 @@ HINTS = ("BROADCAST", "SHUFFLE_MERGE", "SHUFFLE_HASH", "SHUFFLE_REPLICATE_NL")
 
 BENCHMARKS = [
     pytest.param(("tpch", 1), id="tpch"),
-    pytest.param(("tpcds", 4), id="tpcds-one-in-4"),
+    pytest.param(("tpcds", 4), id="tpcds-one-in-4", marks=pytest.mark.slow),
     pytest.param(("tpcds", 1), id="tpcds", marks=pytest.mark.slow),
 ]
 

@@ -254,6 +254,7 @@ def test_beside_catalyst(tables: SparkSession, oracle: Oracle) -> None:
     assert tallies[NAME].fired_in_python > 15
 
 
+@pytest.mark.slow
 def test_as_many_rows_as_before(tables: SparkSession) -> None:
     from pyjoinopt import rules
 

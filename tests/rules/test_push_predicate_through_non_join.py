@@ -293,6 +293,7 @@ def test_beside_catalyst(tables: SparkSession, oracle: Oracle) -> None:
     assert tallies[NAME].fired_in_python > 30
 
 
+@pytest.mark.slow
 def test_rows_stay(tables: SparkSession) -> None:
     from pyjoinopt import rules
 

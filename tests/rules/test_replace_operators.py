@@ -356,6 +356,7 @@ def _run(rule: Callable[[LogicalPlan, RuleContext], LogicalPlan], context: RuleC
     return rule(p, context)
 
 
+@pytest.mark.slow
 def test_rows_stay(session: SparkSession) -> None:
     """Spark's own optimizer is kept from the operators, so the rows are those of our rewriting."""
     texts = [t for t in CASES if "LIMIT 2" not in t]  # which rows are the first two is for Spark to choose
