@@ -6,7 +6,7 @@ Joins of generated tables are run by Spark in each of its operators, with inputs
 times explained by what the model counts: rows handed on, rows and bytes shuffled, rows sorted, rows and bytes built
 into a table. All factors are fitted at once, none below zero (non-negative least squares), by relative errors. The
 result is printed beside the constants in use, with how well it explains the times, and written as JSON. To use it, set
-`spark.pyjoinopt.costConstants` to that file. The defaults of `pyjoinopt.cost.constants` are the result of one such run.
+`spark.pyjoinopt.costConstants` to that file.
 """
 
 from __future__ import annotations
