@@ -17,7 +17,8 @@ from pyjoinopt.joins.emit import join_predicates
 from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.plan.expressions import OUTER_REFERENCE, conjunction, describe
-from pyjoinopt.plan.nodes import INNER, Join, LogicalPlan, Project, show
+from pyjoinopt.plan.nodes import INNER, Join, LogicalPlan, Project
+from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import map_subqueries, post_order
 from pyjoinopt.rules.batches import normalise
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from pyjoinopt.bridge import jars, java
+from pyjoinopt.bridge.quiet import quiet_session
 from pyjoinopt.errors import PyJoinOptError
 
 _SESSION_SECONDS = 300
@@ -102,7 +103,7 @@ def try_session() -> str:
     """Start a session and send one small query down the whole road, there and back; returns what became of it."""
     import pyjoinopt
 
-    spark = _quiet_session()
+    spark = quiet_session()
     try:
         query = _small_query(spark)
         # By rows alone: so small a query is not worth another order by what it costs.
@@ -115,22 +116,6 @@ def try_session() -> str:
         return f"a query over three tables went through, {verdict}, {len(after)} rows the same"
     finally:
         spark.stop()
-
-
-def _quiet_session() -> Any:
-    from pyspark.sql import SparkSession
-
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.host": "127.0.0.1",
-        "spark.log.level": "ERROR",
-    }
-    builder = SparkSession.builder.master("local[1]").appName("pyjoinopt doctor")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
 
 
 def _small_query(spark: Any) -> Any:

@@ -40,7 +40,7 @@ from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.partitioned import Partitionings
 from pyjoinopt.joins.price import price
-from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.joins.tree import JoinTree, unfolded
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import Size
 
@@ -286,19 +286,10 @@ class _Search:
         if partitionings is not None and self.recorded is not None and len(self.recorded) <= _MOST_RECORDED:
             tree = partitionings.best(self.recorded, self._original[self.everything])
             return Exact(tree, partitionings.price(tree), self.pairs)
-        done: list[JoinTree] = []
-        stack: list[tuple[int, bool]] = [(self.everything, False)]
-        while stack:
-            relations, expanded = stack.pop()
-            if relations not in self._left:
-                done.append(leaf(self._order[relations.bit_length() - 1]))
-            elif expanded:
-                right, left = done.pop(), done.pop()
-                done.append(join(left, right))
-            else:
-                one = self._left[relations]
-                other = relations ^ one
-                if self._size[one].bytes < self._size[other].bytes:
-                    one, other = other, one  # the build side, the right one, is the smaller
-                stack += [(relations, True), (other, False), (one, False)]
-        return Exact(done[0], self._cost[self.everything], self.pairs)
+
+        def halves(relations: int) -> int | tuple[int, int]:
+            one = self._left.get(relations)
+            return self._order[relations.bit_length() - 1] if one is None else (one, relations ^ one)
+
+        tree = unfolded(self.everything, halves, lambda relations: self._size_of(relations).bytes)
+        return Exact(tree, self._cost[self.everything], self.pairs)

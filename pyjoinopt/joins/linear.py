@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pyjoinopt.cost.model import CostModel
 from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.price import price
-from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.joins.tree import JoinTree, join, unfolded
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import Size
 
@@ -165,20 +165,12 @@ def _tied(wide: Sequence[int], left: int, right: int) -> bool:
 def _tree(
     line: Sequence[int], known: Sequence[dict[int, tuple[float, int, int, int]]], estimates: GraphEstimates
 ) -> JoinTree:
-    done: list[JoinTree] = []
-    stack = [(0, len(line) - 1, False)]
-    while stack:
-        i, j, expanded = stack.pop()
-        if i == j:
-            done.append(leaf(line[i]))
-        elif expanded:
-            right, left = done.pop(), done.pop()
-            smaller = estimates.size(left.relations).bytes < estimates.size(right.relations).bytes
-            done.append(join(right, left) if smaller else join(left, right))
-        else:
-            k = known[i][j][3]
-            stack += [(i, j, True), (k + 1, j, False), (i, k, False)]
-    return done[0]
+    def halves(part: tuple[int, int]) -> int | tuple[tuple[int, int], tuple[int, int]]:
+        i, j = part
+        k = known[i][j][3]
+        return line[i] if i == j else ((i, k), (k + 1, j))
+
+    return unfolded((0, len(line) - 1), halves, lambda relations: estimates.size(relations).bytes)
 
 
 def left_deep_line(graph: JoinGraph, estimates: GraphEstimates, members: Sequence[int]) -> list[int] | None:

@@ -27,7 +27,7 @@ from itertools import combinations
 
 from pyjoinopt.cost.model import CostModel, PartitionedModel
 from pyjoinopt.joins.graph import JoinGraph, vertices
-from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.joins.tree import JoinTree, unfolded
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import INNER, LEFT, Aggregate, Filter, LogicalPlan, Project
 from pyjoinopt.statistics.graph import GraphEstimates
@@ -168,24 +168,14 @@ class Partitionings:
         return frozenset(key for key, times in used.items() if times > 1)
 
     def _tree(self, tables: dict[int, _Table], everything: int) -> JoinTree:
-        done: list[JoinTree] = []
-        stack: list[tuple[int, int, bool]] = [(everything, ANY, False)]
-        while stack:
-            relations, lies, expanded = stack.pop()
+        def halves(part: tuple[int, int]) -> int | tuple[tuple[int, int], tuple[int, int]]:
+            relations, lies = part
             if not relations & (relations - 1):
-                done.append(leaf(relations.bit_length() - 1))
-                continue
-            if expanded:
-                right, left = done.pop(), done.pop()
-                done.append(join(left, right))
-                continue
+                return relations.bit_length() - 1
             plan = tables[relations][lies]
-            halves = [(plan.left, plan.left_lies, False), (relations ^ plan.left, plan.right_lies, False)]
-            sizes = [self._estimates.size(half[0]).bytes for half in halves]
-            if sizes[0] < sizes[1]:
-                halves.reverse()  # the build side, the right one, is the smaller
-            stack += [(relations, lies, True), halves[1], halves[0]]
-        return done[0]
+            return (plan.left, plan.left_lies), (relations ^ plan.left, plan.right_lies)
+
+        return unfolded((everything, ANY), halves, lambda relations: self._estimates.size(relations).bytes)
 
 
 def _keep(table: _Table, plan: _Plan, useful: frozenset[int]) -> None:

@@ -7,6 +7,9 @@ streamed or comes first in text, the right one the build side where an operator 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+State = TypeVar("State")
 
 
 class JoinTree:
@@ -63,6 +66,36 @@ class JoinTree:
 
     def __repr__(self) -> str:
         return self.show([str(i) for i in range(self.relations.bit_length())])
+
+
+def unfolded(
+    whole: State, halves: Callable[[State], int | tuple[State, State]], bytes_of: Callable[[int], float]
+) -> JoinTree:
+    """The tree that a search has found, from what it wrote down of each part.
+
+    Args:
+        whole: where to begin.
+        halves: the vertex that a part is, or the two parts that it is made of.
+        bytes_of: the size of a set; the smaller half becomes the right one, the build side.
+
+    >>> unfolded((0, 2), lambda at: at[0] if at[0] == at[1] else ((at[0], at[1] - 1), (at[1], at[1])), float)
+    (2 ⋈ (1 ⋈ 0))
+    """
+    done: list[JoinTree] = []
+    stack: list[tuple[State, bool]] = [(whole, False)]
+    while stack:
+        part, expanded = stack.pop()
+        if expanded:
+            right, left = done.pop(), done.pop()
+            smaller_left = bytes_of(left.relations) < bytes_of(right.relations)
+            done.append(join(right, left) if smaller_left else join(left, right))
+            continue
+        found = halves(part)
+        if isinstance(found, int):
+            done.append(leaf(found))
+        else:
+            stack += [(part, True), (found[1], False), (found[0], False)]
+    return done[0]
 
 
 def leaf(vertex: int) -> JoinTree:

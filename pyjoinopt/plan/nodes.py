@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyjoinopt.plan.expressions import Attribute, Expression, describe
+from pyjoinopt.plan.expressions import Attribute, Expression
 
 INNER, CROSS = "Inner", "Cross"
 LEFT, RIGHT, FULL = "LeftOuter", "RightOuter", "FullOuter"
@@ -275,31 +275,3 @@ class SubqueryAlias(LogicalPlan):
 def relation(name: str, output: Sequence[Attribute], **info: Any) -> LogicalPlan:
     """A leaf for tests and examples."""
     return LogicalPlan("LocalRelation", (), tuple(output), info={"rel": {"kind": "test", "name": name}, **info})
-
-
-def show(root: LogicalPlan, limit: int = 100_000) -> str:
-    """The tree as indented text, one node a line.
-
-    >>> a = Attribute(0, 1, "a")
-    >>> from pyjoinopt.plan.expressions import call, reference
-    >>> print(show(Filter(call("IsNotNull", reference(a)), relation("t", [a]))))
-    Filter (a IS NOT NULL)
-      LocalRelation t
-    """
-    lines: list[str] = []
-    stack = [(root, 0)]
-    while stack and len(lines) < limit:
-        node, depth = stack.pop()
-        if isinstance(node, Join):
-            text = f"Join {node.join_type} {describe(node.condition) if node.condition else ''}".rstrip()
-            if node.hint != NO_HINT:
-                text += f" hint={node.hint}"
-        elif isinstance(node, SubqueryAlias):
-            text = f"SubqueryAlias {node.name}"
-        elif not node.children and "rel" in node.info:
-            text = f"{node.kind} {node.info['rel'].get('name', '')}"
-        else:
-            text = f"{node.kind} {', '.join(describe(e) for e in node.expressions)}".rstrip()
-        lines.append("  " * depth + text)
-        stack.extend((child, depth + 1) for child in reversed(node.children))
-    return "\n".join(lines)

@@ -6,7 +6,8 @@ import html
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
-from pyjoinopt.plan.nodes import LogicalPlan, show
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.show import show
 
 _STYLE = (
     "font-family:monospace;white-space:pre;line-height:1.4;border-collapse:collapse;text-align:left;"

@@ -50,7 +50,8 @@ def limit_push_down(plan: LogicalPlan) -> LogicalPlan:
     Returns:
         The plan, the very same object if no limit could be added.
 
-    >>> from pyjoinopt.plan.nodes import relation, show
+    >>> from pyjoinopt.plan.nodes import relation
+    >>> from pyjoinopt.plan.show import show
     >>> both = make.union([relation("t", []), relation("u", [])])
     >>> print(show(limit_push_down(make.local_limit(make.constant(5, "int"), both))))
     LocalLimit 5

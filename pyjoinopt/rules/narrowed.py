@@ -16,7 +16,8 @@ from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, 
 def pruned(plan: LogicalPlan, wanted: int) -> LogicalPlan:
     """The plan under a projection of its wanted columns; the plan itself if it has no others.
 
-    >>> from pyjoinopt.plan.nodes import relation, show
+    >>> from pyjoinopt.plan.nodes import relation
+    >>> from pyjoinopt.plan.show import show
     >>> a, b = Attribute(0, 1, "a"), Attribute(1, 2, "b")
     >>> print(show(pruned(relation("t", [a, b]), b.mask)))
     Project b

@@ -41,7 +41,8 @@ def push_projection_through_union(plan: LogicalPlan, *, fresh: Fresh, repeats: b
 
     >>> from pyjoinopt.plan.expressions import Attribute
     >>> from pyjoinopt.plan.make import pick, union
-    >>> from pyjoinopt.plan.nodes import relation, show
+    >>> from pyjoinopt.plan.nodes import relation
+    >>> from pyjoinopt.plan.show import show
     >>> a, b, c, d = (Attribute(i, i, name) for i, name in enumerate("abcd"))
     >>> both = union([relation("t", [a, b]), relation("u", [c, d])])
     >>> print(show(push_projection_through_union(pick([b], both), fresh=Fresh(4))))

@@ -30,7 +30,8 @@ def remove_literal_from_group_expressions(plan: LogicalPlan) -> LogicalPlan:
         The plan, the very same object if no grouping has a constant to drop.
 
     >>> from pyjoinopt.plan.expressions import Attribute, reference
-    >>> from pyjoinopt.plan.nodes import relation, show
+    >>> from pyjoinopt.plan.nodes import relation
+    >>> from pyjoinopt.plan.show import show
     >>> a = reference(Attribute(0, 1, "a"))
     >>> grouped = make.aggregate([a, make.constant(1, "int")], [a], relation("t", [Attribute(0, 1, "a")]))
     >>> remove_literal_from_group_expressions(grouped).grouping

@@ -25,7 +25,8 @@ def replace_distinct_with_aggregate(plan: LogicalPlan) -> LogicalPlan:
         The plan, the very same object if it has no Distinct.
 
     >>> from pyjoinopt.plan.expressions import Attribute
-    >>> from pyjoinopt.plan.nodes import relation, show
+    >>> from pyjoinopt.plan.nodes import relation
+    >>> from pyjoinopt.plan.show import show
     >>> print(show(replace_distinct_with_aggregate(make.distinct(relation("t", [Attribute(0, 1, "a")])))))
     Aggregate a, a
       LocalRelation t

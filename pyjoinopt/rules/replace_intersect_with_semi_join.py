@@ -29,7 +29,8 @@ def replace_intersect_with_semi_join(plan: LogicalPlan) -> LogicalPlan:
         The plan, the very same object if it has no INTERSECT.
 
     >>> from pyjoinopt.plan.expressions import Attribute
-    >>> from pyjoinopt.plan.nodes import relation, show
+    >>> from pyjoinopt.plan.nodes import relation
+    >>> from pyjoinopt.plan.show import show
     >>> x, y = relation("x", [Attribute(0, 1, "a")]), relation("y", [Attribute(1, 2, "b")])
     >>> print(show(replace_intersect_with_semi_join(LogicalPlan("Intersect", (x, y), x.output, info={"all": False}))))
     Distinct

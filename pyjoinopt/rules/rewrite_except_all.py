@@ -35,7 +35,8 @@ def rewrite_except_all(plan: LogicalPlan, *, fresh: make.Fresh) -> LogicalPlan:
         The plan, the very same object if it has no EXCEPT ALL.
 
     >>> from pyjoinopt.plan.expressions import Attribute
-    >>> from pyjoinopt.plan.nodes import relation, show
+    >>> from pyjoinopt.plan.nodes import relation
+    >>> from pyjoinopt.plan.show import show
     >>> x, y = relation("x", [Attribute(0, 1, "c")]), relation("y", [Attribute(1, 2, "d")])
     >>> except_all = LogicalPlan("Except", (x, y), x.output, info={"all": True})
     >>> print(show(rewrite_except_all(except_all, fresh=make.Fresh(2))))

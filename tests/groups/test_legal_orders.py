@@ -31,7 +31,8 @@ from pyjoinopt.joins.emit import emit
 from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.plan.expressions import Expression, conjuncts
-from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan, show
+from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
+from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.rules.demote_outer_join import demote_outer_join
 from tests.groups.random_plans import Draw

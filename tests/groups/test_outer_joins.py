@@ -11,7 +11,8 @@ from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.search import search
 from pyjoinopt.joins.tree import join, leaf
 from pyjoinopt.plan.expressions import describe
-from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, show
+from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join
+from pyjoinopt.plan.show import show
 from tests.groups.regions import estimates, graph_of, joins
 
 

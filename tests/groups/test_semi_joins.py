@@ -11,7 +11,8 @@ from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.search import search
 from pyjoinopt.joins.tree import join, leaf
 from pyjoinopt.plan.expressions import describe
-from pyjoinopt.plan.nodes import ANTI, CROSS, INNER, SEMI, Filter, Join, LogicalPlan, Project, show
+from pyjoinopt.plan.nodes import ANTI, CROSS, INNER, SEMI, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.show import show
 from tests.groups.regions import estimates, joins, only_region
 from tests.support.letters import Letters
 

@@ -9,7 +9,8 @@ from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.keys import DistinctKeys
-from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan, show
+from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
+from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.reorder import Reorderer
 from pyjoinopt.report.record import JoinReport

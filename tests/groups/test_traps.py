@@ -16,7 +16,8 @@ from pyjoinopt.joins.emit import emit
 from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.search import search
 from pyjoinopt.plan.expressions import describe
-from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan, show
+from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
+from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import post_order
 from tests.groups.random_plans import Draw
 from tests.groups.regions import estimates, predicates_of, region_of

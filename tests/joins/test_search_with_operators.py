@@ -17,7 +17,8 @@ from pyjoinopt.joins.price import cost_of
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import blocks, search
 from pyjoinopt.joins.tree import JoinTree
-from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, LogicalPlan, show
+from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, LogicalPlan
+from pyjoinopt.plan.show import show
 from pyjoinopt.rules.demote_outer_join import demote_outer_join
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics

@@ -28,7 +28,8 @@ from pyjoinopt.physical.build_side import (
 from pyjoinopt.physical.equi_keys import extract_equi_keys, null_aware_anti_keys
 from pyjoinopt.physical.join_selection import predict_joins
 from pyjoinopt.physical.key_types import is_binary_stable, is_orderable
-from pyjoinopt.plan.nodes import ANTI, EXISTENCE, INNER_LIKE, OUTER, SEMI, SINGLE, Hint, Join, show
+from pyjoinopt.plan.nodes import ANTI, EXISTENCE, INNER_LIKE, OUTER, SEMI, SINGLE, Hint, Join
+from pyjoinopt.plan.show import show
 from tests.physical.spark_planner import (
     hint_of,
     items,

@@ -8,7 +8,8 @@ import pytest
 
 from pyjoinopt.plan.expressions import Expression, literal
 from pyjoinopt.plan.make import distinct, union
-from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, SEMI, Filter, LogicalPlan, Project, show
+from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, SEMI, Filter, LogicalPlan, Project
+from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import to_fixed_point
 from pyjoinopt.rules.catalog import RULES
 from pyjoinopt.rules.column_pruning import column_pruning

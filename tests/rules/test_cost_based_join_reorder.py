@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyjoinopt.plan.nodes import CROSS, INNER, LEFT, Filter, Join, LogicalPlan, Project, show
+from pyjoinopt.plan.nodes import CROSS, INNER, LEFT, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder, extract_inner_joins
 from pyjoinopt.rules.join_reorder_dp import JoinReorderDP, better_than

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyjoinopt.plan.expressions import conjuncts
-from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, SubqueryAlias, show
+from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, SubqueryAlias
+from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
 from pyjoinopt.rules.push_down_predicates import push_down_predicates

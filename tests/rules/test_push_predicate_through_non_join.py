@@ -8,7 +8,8 @@ import pytest
 
 from pyjoinopt.plan import make
 from pyjoinopt.plan.expressions import ANSI, DETERMINISTIC, OUTER_REFERENCE, PYTHON_UDF, Expression, reference
-from pyjoinopt.plan.nodes import LEFT, Aggregate, Filter, Join, LogicalPlan, show
+from pyjoinopt.plan.nodes import LEFT, Aggregate, Filter, Join, LogicalPlan
+from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import to_fixed_point
 from pyjoinopt.rules.catalog import RULES
 from pyjoinopt.rules.push_down_predicates import push_down_predicates

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyjoinopt.plan import make
 from pyjoinopt.plan.make import Fresh
-from pyjoinopt.plan.nodes import LogicalPlan, Project, show
+from pyjoinopt.plan.nodes import LogicalPlan, Project
+from pyjoinopt.plan.show import show
 from pyjoinopt.rules.catalog import RULES
 from pyjoinopt.rules.push_projection_through_union import push_projection_through_union
 from tests.rules.oracle import Oracle, Tally

@@ -11,7 +11,8 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.plan import make
-from pyjoinopt.plan.nodes import ANTI, SEMI, Aggregate, Filter, Join, LogicalPlan, Project, show
+from pyjoinopt.plan.nodes import ANTI, SEMI, Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.rules.batches import SPARK_BATCHES, Rule, run_batch
 from pyjoinopt.rules.catalog import RULES

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from pyjoinopt.plan.expressions import describe
-from pyjoinopt.plan.nodes import CROSS, INNER, Filter, LogicalPlan, show
+from pyjoinopt.plan.nodes import CROSS, INNER, Filter, LogicalPlan
+from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import to_fixed_point
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.rules.reorder_join import flatten_join, reorder_join

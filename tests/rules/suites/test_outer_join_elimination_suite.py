@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from pyjoinopt.plan.expressions import Expression
-from pyjoinopt.plan.nodes import FULL, INNER, LEFT, RIGHT, Filter, LogicalPlan, SubqueryAlias, show
+from pyjoinopt.plan.nodes import FULL, INNER, LEFT, RIGHT, Filter, LogicalPlan, SubqueryAlias
+from pyjoinopt.plan.show import show
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
 from pyjoinopt.rules.finish_analysis import finish_analysis
 from pyjoinopt.rules.push_down_predicates import push_down_predicates

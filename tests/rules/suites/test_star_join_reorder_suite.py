@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project, show
+from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import post_order, to_fixed_point
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.rules.reorder_join import reorder_join
