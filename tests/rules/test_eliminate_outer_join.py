@@ -20,8 +20,8 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     SubqueryAlias,
     relation,
-    show,
-)  # fmt: skip
+)
+from pyjoinopt.plan.show import show  # fmt: skip
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.rules.batches import normalise, run_batch
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join

@@ -23,8 +23,8 @@ from pyjoinopt.plan.nodes import (
     Join,
     LogicalPlan,
     SubqueryAlias,
-    show,
-)  # fmt: skip
+)
+from pyjoinopt.plan.show import show  # fmt: skip
 from pyjoinopt.rules.catalog import RULES
 from pyjoinopt.rules.eliminate_sorts import eliminate_sorts
 from pyjoinopt.rules.limit_push_down import limit_push_down

@@ -19,8 +19,8 @@ from pyjoinopt.plan.nodes import (
     Join,
     LogicalPlan,
     SubqueryAlias,
-    show,
-)  # fmt: skip
+)
+from pyjoinopt.plan.show import show  # fmt: skip
 from pyjoinopt.plan.tree import to_fixed_point
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.rules.through_projection import LARGEST_PREDICATE
