@@ -24,6 +24,7 @@ from pyjoinopt.statistics.feedback import LEARNED, Memory, Watch
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.patience import Patience
 from pyjoinopt.statistics.plans import PlanEstimates
+from pyjoinopt.statistics.proved_keys import ProvedKeys
 from pyjoinopt.statistics.samples import Samples
 from pyjoinopt.statistics.store import open_store
 from pyjoinopt.twins import heuristic_order, spark_order
@@ -98,7 +99,8 @@ class _Road:
         sampled = options.statistics in _SAMPLED and options.strategy in ("auto", "none")  # the twins know no samples
         self.samples = Samples(gateway.samples, known.relation, store, full, patience) if sampled else None
         self.known = known
-        self.estimates = PlanEstimates(known, export.nodes, self.samples, known.applied)
+        self.keys = ProvedKeys(known, known.relation, gateway.keys, store, patience) if sampled else None
+        self.estimates = PlanEstimates(self.keys or known, export.nodes, self.samples, known.applied)
         definitions = {n.info.get("cte"): n for n in export.nodes if n.kind == "CTERelationDef"}
         remembered = store if options.statistics in LEARNED else None
         self.memory = Memory(known.identity, remembered, definitions, watching)
@@ -116,7 +118,9 @@ class _Road:
         self.known.announce(nodes)
         if self.samples is not None:
             samples, self.known.reading = self.samples, lambda: samples.begin(plan)
-            samples.drawing = sum(isinstance(node, Join) for node in nodes) > 1  # a single join has no other order
+            samples.drawing = several = sum(isinstance(node, Join) for node in nodes) > 1  # one join has no other order
+            if self.keys is not None and several:
+                self.keys.look(nodes)
         self.estimates.look(plan)
         ordered = self.order(plan)
         hinted = self.give_hints(ordered)

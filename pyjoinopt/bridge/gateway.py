@@ -47,6 +47,20 @@ class Gateway(Protocol):
         """
         ...
 
+    def keys(self, relations: list[dict[str, Any]], **request: Any) -> list[list[bool | None]]:
+        """Which sets of columns no two rows of some relations share.
+
+        Args:
+            relations: for each `node`, `id` and `schema` (its files), `sets` (of attribute numbers), and perhaps
+                `partitions` (filters that say which files).
+            **request: `deadlineMs`.
+
+        Returns:
+            For each relation and set True if that is proved, False if it is not so or cannot be proved, None if it is
+            not known yet.
+        """
+        ...
+
     def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
         """Catalyst's own statistics (cost-based mode on) of plans that need not exist in the JVM yet."""
         ...
@@ -55,7 +69,8 @@ class Gateway(Protocol):
 class AskingGateway:
     """The protocol over any way to ask: a subclass says how one question is asked.
 
-    A question that names `relations` is one about samples, every other about statistics.
+    A question that names `relations` is one about samples, one that names `proofs` about keys, every other about
+    statistics.
     """
 
     def __init__(self, export: Export) -> None:
@@ -77,6 +92,11 @@ class AskingGateway:
             for one in relations
         ]
         return list(self._ask({**request, "relations": asked, "exprs": edits.expressions})["relations"])
+
+    def keys(self, relations: list[dict[str, Any]], **request: Any) -> list[list[bool | None]]:
+        edits = Edits()
+        asked = [{**one, "partitions": [edits.expression(e) for e in one.get("partitions", ())]} for one in relations]
+        return list(self._ask({**request, "proofs": asked, "exprs": edits.expressions})["proofs"])
 
     def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
         edits = Edits()
@@ -161,7 +181,8 @@ class Py4jGateway(AskingGateway):
         self._shim.forgetSamples()
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        asked = self._shim.samples if "relations" in request else self._shim.statistics
+        shim = self._shim
+        asked = shim.samples if "relations" in request else shim.keys if "proofs" in request else shim.statistics
         try:
             return dict(json.loads(asked(self.export.handle, json.dumps(request))))
         except Exception as error:

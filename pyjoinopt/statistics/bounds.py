@@ -1,12 +1,13 @@
 """How many rows the join of a set of relations is *proved* not to exceed.
 
 Without keys that is the product of the relations' bounds, which says nothing soon. But a relation that is unique on
-what it is compared by gives at most one row for each row of the others: it can be left out of the product. What is left
-after all such relations went is the bound,
+what it is compared by is *determined* by the others: it gives at most one row for each row of theirs, and may in turn
+determine a third. The bound is the product over relations that determine all others,
 
-    facts x days x stores   with unique days and stores:   facts.
+    facts x days x stores x cities   with unique days, stores and cities:   facts.
 
-Of two relations that are both unique on what they are compared by, one has to stay; the larger one goes first.
+What nothing determines is in every such product. Where that is not enough (of two relations that determine each other
+one is needed), the largest ones are left out first.
 A set with outer joins in it is bounded by the product alone (see `padding`): of a padded row it is not known that the
 key was compared at all.
 """
@@ -43,7 +44,7 @@ class Bounds:
         self._bounds = [known.upper_bound for known in relations]
         self._padding = padding
         self._looked_into = looked_into
-        # Vertices that may go, the largest first, each with its keys: column -> the vertices that it is compared with.
+        # Vertices that may be determined, the largest first, each with its keys: per column what it is compared with.
         self._unique: list[tuple[int, list[list[int]]]] = []
         compared: list[dict[int, int]] = [{} for _ in relations]
         for edge in edges:
@@ -62,6 +63,7 @@ class Bounds:
             if keys:
                 self._unique.append((1 << vertex, keys))
         self._unique.sort(key=lambda entry: (-self._bounds[entry[0].bit_length() - 1], entry[0]))
+        self._may_be_determined = sum(vertex for vertex, _ in self._unique)
 
     def __call__(self, relations: int) -> float:
         """Rows that the join of a set cannot exceed; infinite if nothing is proved."""
@@ -73,13 +75,7 @@ class Bounds:
             bounds = [bound for v, bound in enumerate(self._bounds) if relations >> v & 1]
             bounds = self._padding.widened(relations, bounds)
             return 0.0 if 0.0 in bounds else math.prod(bounds)
-        gone = True
-        while gone:
-            gone = False
-            for vertex, keys in self._unique:
-                others = relations & ~vertex
-                if relations & vertex and others and any(all(p & others for p in partners) for partners in keys):
-                    relations, gone = others, True
+        relations = self._determining(relations)
         product = 1.0
         while relations:
             low = relations & -relations
@@ -89,6 +85,30 @@ class Bounds:
                 return 0.0
             product *= bound
         return product
+
+
+    def _determining(self, relations: int) -> int:
+        """Vertices of a set that determine all others of it."""
+        inside = [entry for entry in self._unique if relations & entry[0]]
+        chosen = relations & ~self._may_be_determined
+        missing = relations & ~_determined(chosen, inside)
+        chosen |= missing
+        for vertex, _ in inside:
+            others = chosen & ~vertex
+            if missing & vertex and not relations & ~_determined(others, inside):
+                chosen = others
+        return chosen
+
+
+def _determined(chosen: int, unique: Sequence[tuple[int, list[list[int]]]]) -> int:
+    """Some vertices and all that they determine."""
+    grown = bool(chosen)
+    while grown:
+        grown = False
+        for vertex, keys in unique:
+            if not chosen & vertex and any(all(p & chosen for p in partners) for partners in keys):
+                chosen, grown = chosen | vertex, True
+    return chosen
 
 
 def _partners(key: int, compared: dict[int, int]) -> list[int]:

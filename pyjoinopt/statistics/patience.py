@@ -9,6 +9,8 @@ from time import perf_counter
 
 #: Part of the time that may be spent waiting for samples alone; footers matter more.
 SAMPLES = 0.25
+#: Part of the time that may be spent waiting for proofs of keys; they are there for the next query anyway.
+KEYS = 0.05
 #: How many times longer somebody waits who wants samples for certain.
 THOROUGH = 5
 
@@ -27,6 +29,7 @@ class Patience:
     def __init__(self, milliseconds: int, thorough: bool = False) -> None:
         self._milliseconds = milliseconds * THOROUGH if thorough else milliseconds
         self._for_samples = 1.0 if thorough else SAMPLES
+        self._for_keys = 1.0 if thorough else KEYS
         self._started: float | None = None
 
     def left(self) -> int:
@@ -39,3 +42,7 @@ class Patience:
     def for_samples(self) -> int:
         """Milliseconds to wait for samples from now on."""
         return max(1, min(self.left(), int(self._for_samples * self._milliseconds)))
+
+    def for_keys(self) -> int:
+        """Milliseconds to wait for proofs of keys from now on."""
+        return max(1, min(self.left(), int(self._for_keys * self._milliseconds)))

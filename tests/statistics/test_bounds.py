@@ -69,6 +69,20 @@ def test_a_star_with_keys_is_no_larger_than_its_facts() -> None:
     assert GraphEstimates(builder.graph(), known).upper_bound(0b1111) == 5e7
 
 
+def test_a_chain_of_keys_is_determined_from_its_end() -> None:
+    """Sales, customers, cities, countries: the larger customers must not go before what they determine."""
+    builder = Builder([1e6, 2000, 300, 10])
+    masks = {v: builder.column(v, "key").references for v in (1, 2, 3)}
+    for v in (1, 2, 3):
+        builder.equal(v - 1, v, builder.column(v - 1, "next"), builder.column(v, "key"))
+    known = [replace(s, upper_bound=s.rows, keys=frozenset({masks[v]}) if v else frozenset())
+             for v, s in enumerate(builder.statistics())]
+    estimates = GraphEstimates(builder.graph(), known)
+    assert estimates.upper_bound(0b1111) == 1e6
+    assert estimates.upper_bound(0b1110) == 2000
+    assert estimates.upper_bound(0b1010) == 20_000
+
+
 def test_of_two_keys_that_meet_one_stays() -> None:
     builder = Builder([1000.0, 10.0])
     builder.equal(0, 1)

@@ -125,7 +125,9 @@ private[pyjoinopt] object FileStatistics {
   }
 
   /** Whether samples can be drawn of these files. */
-  def reads(files: HadoopFsRelation): Boolean = reader(files.fileFormat).isDefined || TextRows.applies(files)
+  def reads(files: HadoopFsRelation): Boolean = hasFooters(files) || TextRows.applies(files)
+
+  def hasFooters(files: HadoopFsRelation): Boolean = reader(files.fileFormat).isDefined
 
   /** The footers of some files, evenly chosen, that could be read in time. */
   def footers(

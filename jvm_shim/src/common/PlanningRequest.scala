@@ -53,6 +53,7 @@ private[pyjoinopt] final class PlanningRequest(
 
   private def statistics(handle: Handle, question: JsonNode): String =
     if (question.has("relations")) new SampleAnswers(handle, question).run()
+    else if (question.has("proofs")) new KeyAnswers(handle, question).run()
     else new NodeStatistics(handle, question).run()
 
   private def finished(handle: Handle, answer: JsonNode): LogicalPlan = {

@@ -29,14 +29,23 @@ object PyJoinOptBridge {
     exported.session.withActive(new SampleAnswers(exported, Support.parse(request)).run())
   }
 
+  /** Which sets of columns identify the rows of some relations, as JSON. */
+  def keys(handle: Long, request: String): String = {
+    val exported = Handles(handle)
+    exported.session.withActive(new KeyAnswers(exported, Support.parse(request)).run())
+  }
+
   /** Begin to analyse a relation with a Spark job; the number by which to ask how far it is. */
   def startAnalysis(handle: Long, request: String): Long = Analyses.start(Handles(handle), Support.parse(request))
 
   /** How far an analysis is, and what it found if it is at its end, as JSON. */
   def analysis(number: Long): String = Analyses.status(number)
 
-  /** Forget all samples that are held here. */
-  def forgetSamples(): Unit = Samples.forget()
+  /** Forget all samples and proofs that are held here. */
+  def forgetSamples(): Unit = {
+    Samples.forget()
+    KeyProofs.forget()
+  }
 
   def cancelAnalysis(number: Long): Unit = Analyses.cancel(number)
 

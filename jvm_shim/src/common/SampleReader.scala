@@ -9,7 +9,6 @@ import org.apache.hadoop.fs.FileStatus
 import org.apache.hadoop.io.compress.{CompressionCodecFactory, SplittableCompressionCodec}
 
 import org.apache.spark.deploy.SparkHadoopUtil
-import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
 import org.apache.spark.sql.execution.datasources._
@@ -73,7 +72,7 @@ private[pyjoinopt] object SampleReader {
     val columns = StructType(required ++ files.partitionSchema)
     val (pieces, all) = cut(session, files, listed, budget, required.fieldNames)
     val chosen = choose(pieces, budget)
-    val open = opener(session, files, required)
+    val open = new FileRows(session, files, required)
     val conf = session.sessionState.conf.clone()
     val weights = chosen.map(_._2).sum
     val waiting = chosen.map { case (piece, weight) =>
@@ -181,33 +180,19 @@ private[pyjoinopt] object SampleReader {
 
   // -- rows ------------------------------------------------------------------------------------------------------
 
-  private def opener(
-      session: Compat.Session,
-      files: HadoopFsRelation,
-      required: StructType): Piece => Iterator[InternalRow] = {
-    val options = files.options + (FileFormat.OPTION_RETURNING_BATCH -> "false")
-    val open = files.fileFormat.buildReaderWithPartitionValues(
-      session, files.dataSchema, files.partitionSchema, required, Nil, options,
-      session.sessionState.newHadoopConfWithOptions(files.options))
-    piece =>
-      open(PartitionedFile(
-        piece.partition, SparkPath.fromFileStatus(piece.file), piece.start, piece.length, Array.empty[String],
-        piece.file.getModificationTime, piece.file.getLen, Map.empty))
-  }
-
   /**
    * Rows of one piece. A reader of columnar files can be closed at any row; one of text only closes its file at the end
    * of its stretch, which is near.
    */
   private def one(
-      open: Piece => Iterator[InternalRow],
+      open: FileRows,
       piece: Piece,
       quota: Int,
       most: Long,
       columns: StructType,
       until: Long): Read = {
     val bytes = SparkHadoopUtil.get.getFSBytesReadOnThreadCallback()
-    val rows = open(piece)
+    val rows = open(piece.file, piece.partition, piece.start, piece.length)
     val closes = rows match {
       case closeable: AutoCloseable => Some(closeable)
       case _ => None

@@ -1,0 +1,57 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.concurrent.{TimeUnit, TimeoutException}
+
+import com.fasterxml.jackson.core.JsonGenerator
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.catalyst.expressions.ExprId
+import org.apache.spark.sql.execution.datasources.LogicalRelation
+
+/**
+ * One question about keys: for each relation, which sets of its columns no two rows share.
+ *
+ * Law: no Spark job is started; what is not known at the deadline is answered by null, and is looked at all the same.
+ */
+private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
+  private val until = System.nanoTime + TimeUnit.MILLISECONDS.toNanos(request.path("deadlineMs").asLong(1000))
+  private val expressions = new AskedExpressions(handle, request)
+
+  def run(): String = Support.json { out =>
+    val asked = ExpressionBuilder.elements(request.get("proofs")).map(begin)
+    out.writeStartObject()
+    out.writeArrayFieldStart("proofs")
+    asked.foreach { proofs =>
+      out.writeStartArray()
+      proofs.foreach(answer(out, _))
+      out.writeEndArray()
+    }
+    out.writeEndArray()
+    out.writeEndObject()
+  }
+
+  private def begin(entry: JsonNode): List[Option[KeyProofs.Proof]] = {
+    val files = (entry.path("id").asText, entry.path("schema").asText)
+    val sets = ExpressionBuilder.elements(entry.get("sets")).map(set => ExpressionBuilder.elements(set).map(_.asInt))
+    handle.nodes.lift(entry.path("node").asInt(-1)) match {
+      case Some(relation: LogicalRelation) =>
+        val names: Map[ExprId, String] = relation.output.zip(relation.relation.schema.fieldNames).map {
+          case (attribute, name) => attribute.exprId -> name
+        }.toMap
+        val partitions = expressions.partitions(relation, entry.get("partitions"))
+        sets.map { set =>
+          val columns = set.flatMap(n => names.get(handle.attributes(n).exprId))
+          if (columns.length < set.length) None
+          else KeyProofs.begin(handle.session, files, relation, columns.toSet, partitions)
+        }
+      case _ => sets.map(_ => None)
+    }
+  }
+
+  private def answer(out: JsonGenerator, proof: Option[KeyProofs.Proof]): Unit =
+    proof.map(FileStatistics.await(_, until, giveUp = false)) match {
+      case Some(Right(unique)) => out.writeBoolean(unique)
+      case Some(Left(_: TimeoutException)) => out.writeNull()
+      case _ => out.writeBoolean(false) // not to be asked again
+    }
+}

@@ -1,0 +1,197 @@
+"""Keys of files that are proved by reading their columns: which are keys, which are not, and what must not be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.bridge.gateway import Py4jGateway
+from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.plan.tree import post_order
+from pyjoinopt.rules.batches import normalise
+from pyjoinopt.statistics.leaves import LeafStatistics
+from pyjoinopt.statistics.patience import Patience
+from pyjoinopt.statistics.proved_keys import BLOB, ProvedKeys
+from pyjoinopt.statistics.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytest.importorskip("pyspark")
+
+ROWS = 20_000
+COLUMNS = [
+    "id", "id % 10000 as twice", "if(id = 7, null, id) as one_null", "if(id < 2, null, id) as two_nulls",
+    "cast(id as string) as text", "cast(id as decimal(20, 2)) as money", "id div 100 as high", "id % 100 as low",
+    "id % 99 as lower", "double(id) as x", "id * 1000003 as sparse", "date_add(date'2000-01-01', int(id)) as day",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("keys")
+    rows = spark.range(ROWS).selectExpr(*COLUMNS)
+    rows.repartition(3).write.parquet(str(folder / "parquet"))
+    rows.repartition(2).write.orc(str(folder / "orc"))
+    rows.write.csv(str(folder / "csv"), header=True)
+    rows.repartition(2).withColumnRenamed("low", "part").write.partitionBy("part").parquet(str(folder / "parts"))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def forgetting(spark: SparkSession) -> None:
+    bridge_for(spark.range(1)).forgetSamples()
+
+
+class Spy:
+    """Hands questions on to the JVM, and keeps them."""
+
+    def __init__(self, gateway: Py4jGateway, milliseconds: int = 20_000) -> None:
+        self._gateway, self._milliseconds = gateway, milliseconds
+        self.asked: list[dict[str, Any]] = []
+
+    def __call__(self, relations: list[dict[str, Any]], **request: Any) -> list[list[bool | None]]:
+        self.asked += relations
+        return self._gateway.keys(relations, **{"deadlineMs": self._milliseconds, **request})
+
+
+def keys_of(df: DataFrame, store: Store | None = None, milliseconds: int = 20_000) -> tuple[set[str], Spy]:
+    """The keys that are proved of the leaves of a query, by the names of their columns; and what was asked."""
+    with Py4jGateway(bridge_for(df), df._jdf) as gateway:
+        nodes = list(post_order(normalise(gateway.export.root)))
+        leaves = [node for node in nodes if not node.children]
+        known = LeafStatistics(gateway.statistics, leaves, "auto", nodes, store)
+        known.announce(nodes)
+        spy = Spy(gateway, milliseconds)
+        proved = ProvedKeys(known, known.relation, spy, store)
+        proved.look(nodes)
+        found = set()
+        for leaf in leaves:
+            for key in proved(leaf).keys - known(leaf).keys:
+                found.add(",".join(sorted(a.name for a in leaf.output if a.mask & key)))
+        return found, spy
+
+
+def joined(spark: SparkSession, path: Path, *columns: str) -> DataFrame:
+    """A table joined to local rows by some columns."""
+    pairs = [(f"v{i}", column) for i, column in enumerate(columns)]
+    rows = spark.read.format("orc" if path.name == "orc" else "parquet").load(str(path))
+    local = rows.limit(1).selectExpr(*(f"{column} as {v}" for v, column in pairs)).dropDuplicates()
+    condition = " and ".join(f"{column} = {v}" for v, column in pairs)
+    rows.createOrReplaceTempView("keyed")
+    local.createOrReplaceTempView("others")
+    return spark.sql(f"select * from keyed join others on {condition}")
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+@pytest.mark.parametrize(
+    "columns, key",
+    [
+        (["id"], True), (["twice"], False), (["one_null"], True), (["two_nulls"], False), (["text"], True),
+        (["money"], True), (["high", "low"], True), (["high", "lower"], False), (["x"], False), (["sparse"], True),
+        (["day"], True), (["text", "low"], True),
+    ],
+)  # fmt: skip
+def test_what_is_a_key(spark: SparkSession, folder: Path, format: str, columns: list[str], key: bool) -> None:
+    found, _ = keys_of(joined(spark, folder / format, *columns))
+    # Of several columns the one that may be a key is tried alone.
+    expected = {"text"} if "text" in columns else {",".join(sorted(columns))}
+    assert found == (expected if key else set())
+
+
+def test_partitions_and_text_files(spark: SparkSession, folder: Path) -> None:
+    assert keys_of(joined(spark, folder / "parts", "high", "part"))[0] == {"high,part"}
+    rows = spark.read.csv(str(folder / "csv"), header=True, inferSchema=True)
+    assert keys_of(rows.join(rows.limit(1).selectExpr("id as v"), rows.id == 1))[0] == set()
+    assert keys_of(rows.alias("a").join(rows.alias("b"), "id"))[0] == set()
+
+
+def test_only_some_partitions_are_of_other_files(spark: SparkSession, folder: Path) -> None:
+    """Within one partition `high` is a key; in the whole table it is none, and what was proved is not mixed up."""
+    table = spark.read.parquet(str(folder / "parts"))
+    others = spark.read.parquet(str(folder / "parquet")).select("id")
+    one = table.where("part = 3").join(others, table.high == others.id)
+    assert keys_of(one)[0] == {"high", "id"}
+    assert keys_of(table.join(others, table.high == others.id))[0] == {"id"}
+
+
+def test_what_cannot_be_a_key_is_not_read(spark: SparkSession, folder: Path) -> None:
+    _, spy = keys_of(joined(spark, folder / "parquet", "low"))
+    assert spy.asked == [], "a hundred values between 0 and 99 in 20,000 rows"
+
+
+def test_remembered_for_these_very_files(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    store = Store(tmp_path / "statistics.sqlite")
+    path = tmp_path / "table"
+    spark.range(100).selectExpr("id", "id % 50 as fifty").write.parquet(str(path))
+    rows = spark.read.parquet(str(path))
+    df = rows.alias("a").join(rows.alias("b"), "id")
+    found, first = keys_of(df, store)
+    assert found == {"id"} and first.asked
+    bridge_for(df).forgetSamples()
+    found, second = keys_of(df, store)
+    assert found == {"id"} and second.asked == []
+    spark.range(5).selectExpr("id", "id % 50 as fifty").write.mode("append").parquet(str(path))
+    rows = spark.read.parquet(str(path))
+    found, third = keys_of(rows.alias("a").join(rows.alias("b"), "id"), store)
+    assert found == set() and third.asked, "five values come twice now"
+
+
+def test_a_stored_proof_that_cannot_be_understood(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    store = Store(tmp_path / "statistics.sqlite")
+    df = joined(spark, folder / "parquet", "id")
+    with Py4jGateway(bridge_for(df), df._jdf) as gateway:
+        nodes = gateway.export.nodes
+        known = LeafStatistics(gateway.statistics, [n for n in nodes if not n.children], "auto", nodes)
+        files = [r.files for r in known.relations() if r.files is not None]
+    for one in files:
+        store.put_blob(one, BLOB, b"\xff no JSON")
+    assert keys_of(df, store)[0] == {"id"}
+
+
+def test_late_proofs_are_there_for_the_next_query(spark: SparkSession, folder: Path) -> None:
+    df = joined(spark, folder / "parquet", "sparse")
+    keys_of(df, milliseconds=0)
+    assert keys_of(df)[0] == {"sparse"}
+
+
+def test_no_job_is_started(spark: SparkSession, folder: Path) -> None:
+    df = joined(spark, folder / "parquet", "id")
+    tracker = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("keys", "keys")
+    try:
+        assert keys_of(df)[0] == {"id"}
+        assert list(tracker.getJobIdsForGroup("keys")) == []
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
+def test_a_join_of_joins_is_bounded_and_broadcast(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    """What a key is good for: the customers of one region are few, and proved to be."""
+    spark.range(200_000).selectExpr("id % 2000 as customer", "id as amount", "id % 7 as day").write.parquet(
+        str(tmp_path / "sales")
+    )
+    spark.range(2000).selectExpr("id as customer_id", "id % 40 as city", "uuid() as name").write.parquet(
+        str(tmp_path / "customers")
+    )
+    spark.range(40).selectExpr("id as city_id", "id % 4 as region").write.parquet(str(tmp_path / "cities"))
+    for name in ("sales", "customers", "cities"):
+        spark.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
+    df = spark.sql(
+        "select name, sum(amount) from sales, customers, cities "
+        "where customer = customer_id and city = city_id and region = 3 group by name"
+    )
+    report = pyjoinopt.join_report(df, statistics="full")
+    (group,) = report.groups
+    joins = {frozenset(join.relations): join for join in group.estimated_rows}
+    few = joins.get(frozenset({"customers", "cities"}))
+    assert few is None or few.bound == 2000
+    assert max(join.bound for join in group.estimated_rows) == 200_000
+
+
+def test_time_for_keys() -> None:
+    assert Patience(2000).for_keys() == 100
+    assert Patience(2000, thorough=True).for_keys() > 9000
