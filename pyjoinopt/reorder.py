@@ -12,30 +12,31 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from pyjoinopt.cost import CostModel
-from pyjoinopt.joins.edges import build_graph, relation_name, vertex_names
-from pyjoinopt.joins.emit import emit, join_predicates
-from pyjoinopt.joins.graph import JoinGraph, sign_of, vertices
+from pyjoinopt.group_report import group_report
+from pyjoinopt.joins.as_written import as_written
+from pyjoinopt.joins.edges import build_graph, relation_name
+from pyjoinopt.joins.emit import emit
+from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.group import GroupFinder
-from pyjoinopt.joins.price import cost_of, price
+from pyjoinopt.joins.price import cost_of
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import search
 from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.columns import needed_columns
-from pyjoinopt.plan.expressions import TRUE, Expression, conjuncts, describe, reference
+from pyjoinopt.plan.expressions import Expression, conjuncts, reference
 from pyjoinopt.plan.keys import DistinctKeys
-from pyjoinopt.plan.nodes import INNER, Aggregate, Filter, LogicalPlan, Project
+from pyjoinopt.plan.nodes import Aggregate, Filter, LogicalPlan, Project
 from pyjoinopt.plan.tree import parents_of, post_order
-from pyjoinopt.report.parts import EdgeReport
-from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport, RelationReport
-from pyjoinopt.statistics.cardinality import GraphEstimates, weakest
+from pyjoinopt.report.record import JoinReport
+from pyjoinopt.statistics.cardinality import GraphEstimates
 from pyjoinopt.statistics.feedback import Memory, with_true_rows
+from pyjoinopt.statistics.plans import PlanEstimates
 from pyjoinopt.statistics.relation import RelationStatistics
 
 #: A new order must be this much cheaper; rounding in the sums is no reason to change a plan.
 _MARGIN = 0.999
 
-Estimate = Callable[[LogicalPlan], RelationStatistics]
 #: Of a join graph's relations: what may be built of its sets (see `GraphEstimates.judge`).
 TablesOf = Callable[[Sequence[LogicalPlan], GraphEstimates], Callable[[int, float], int]]
 
@@ -45,7 +46,7 @@ class Reorderer:
     """Orders the groups of plans and writes what it did into a report.
 
     Attributes:
-        estimate: rows and bytes of any sub-plan.
+        estimate: rows and bytes of any sub-plan; told what is known of the joins of each group.
         cost: what is minimised.
         budget: pairs that the exact search may look at, a group.
         report: filled with one entry a group of three relations or more, and with refusals.
@@ -55,7 +56,7 @@ class Reorderer:
         watch_pairs: whether groups of two relations, in which nothing is to be ordered, are estimated and remembered.
     """
 
-    estimate: Estimate
+    estimate: PlanEstimates
     cost: CostModel
     budget: int
     report: JoinReport
@@ -84,6 +85,7 @@ class Reorderer:
         for node in nodes:
             region = groups.get(id(node))
             plan = None
+            stays: list[tuple[LogicalPlan, float, float]] = []
             if region is not None and len(region.items) > 2:
                 restore = id(node) in ordered_for
                 if not restore and not region.hidden:
@@ -91,7 +93,7 @@ class Reorderer:
                 region = with_freed_semi_joins(region, keys)
                 smaller = len(region.items) < len(groups[id(node)].items)
                 above = conjuncts_above(node, parents)
-                plan = self._order(region, done, needed[id(node)], restore, smaller, tables, above)
+                plan, stays = self._order(region, done, needed[id(node)], restore, smaller, tables, above)
             elif region is not None and self.watch_pairs and len(region.items) == 2:
                 above = conjuncts_above(node, parents)
                 graph, written, _, estimates = self._estimated(region, done, needed[id(node)], tables, above)
@@ -99,6 +101,8 @@ class Reorderer:
             if plan is None:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             done[id(node)] = plan
+            for operator, rows, bound in stays:
+                self.estimate.tell(done[id(operator)], rows, bound)
         return done[id(root)]
 
     def _without_unread(self, region: Region, read: int, keys: DistinctKeys) -> Region:
@@ -141,8 +145,11 @@ class Reorderer:
         smaller: bool,
         tables: TablesOf | None,
         above: list[Expression],
-    ) -> LogicalPlan | None:
-        """The group in a cheaper order, or as written if it is `smaller`; None to leave it as it is."""
+    ) -> tuple[LogicalPlan | None, list[tuple[LogicalPlan, float, float]]]:
+        """The group in a cheaper order, or as written if it is `smaller`.
+
+        If it stays as it is, None, and operators of the group with their rows and upper bounds.
+        """
         started = perf_counter()
         graph, written, statistics, estimates = self._estimated(region, done, needed, tables, above)
         before = cost_of(written, estimates, self.cost, graph)
@@ -163,12 +170,17 @@ class Reorderer:
         )
         self.report.ordered(graph.relations)
         if not changed:
-            return None
-        plan = emit(graph, tree, region)
+            return None, [
+                (plan, estimates.rows(made), estimates.upper_bound(made)) for plan, made in as_written(graph, region)
+            ]
+        plan = emit(
+            graph, tree, region,
+            lambda plan, made: self.estimate.tell(plan, estimates.rows(made), estimates.upper_bound(made)),
+        )  # fmt: skip
         if region.hidden or (restore and plan.output != region.top.output):
             columns = tuple(reference(a) for a in region.top.output)
             plan = Project(columns, plan, info={"hidden": sorted(set(region.hidden))})
-        return plan
+        return plan, []
 
 
 def _rows_made(estimates: GraphEstimates, *orders: JoinTree) -> dict[int, float]:
@@ -195,98 +207,3 @@ def conjuncts_above(node: LogicalPlan, parents: dict[int, list[LogicalPlan]]) ->
         elif not (isinstance(node, Project) and node.only_attributes):
             break
     return found
-
-
-def _proved(bound: float) -> float | None:
-    return bound if math.isfinite(bound) else None
-
-
-def joins_report(
-    graph: JoinGraph,
-    statistics: list[RelationStatistics],
-    estimates: GraphEstimates,
-    order: JoinTree,
-    cost: CostModel,
-) -> tuple[JoinEstimate, ...]:
-    """The joins of one order, innermost first."""
-    joins: list[JoinEstimate] = []
-    number = {1 << vertex: vertex for vertex in range(len(graph))}
-    for node in order.post_order():
-        if node.left is None or node.right is None:
-            continue
-        left, right, both = node.left.relations, node.right.relations, node.relations
-        number[both] = len(graph) + len(joins)
-        joins.append(
-            JoinEstimate(
-                relations=tuple(vertex_names(graph, both)),
-                predicates=tuple(map(describe, join_predicates(graph, left, right))),
-                rows=estimates.rows(both),
-                bytes=estimates.bytes(both),
-                bound=_proved(estimates.upper_bound(both)),
-                source=weakest(statistics[v] for v in vertices(both)),
-                cost=price(graph, estimates.size, cost, left, right),
-                sign=graph.sign(left, right),
-                left=number[left],
-                right=number[right],
-            )
-        )
-    return tuple(joins)
-
-
-def group_report(
-    graph: JoinGraph,
-    statistics: list[RelationStatistics],
-    estimates: GraphEstimates,
-    written: JoinTree,
-    tree: JoinTree,
-    cost_before: float,
-    cost_after: float,
-    strategy: str,
-    pairs: int,
-    seconds: float,
-    changed: bool,
-    cost: CostModel,
-) -> GroupReport:
-    """The record of one group."""
-
-    def joins_of(order: JoinTree) -> tuple[JoinEstimate, ...]:
-        return joins_report(graph, statistics, estimates, order, cost)
-
-    relations = [
-        RelationReport(name, s.rows, s.source, s.bytes, _proved(s.upper_bound))
-        for name, s in zip(graph.names, statistics, strict=True)
-    ]
-    return GroupReport(
-        relations=tuple(relations),
-        predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
-        order_before=written.show(graph.names, graph.sign),
-        order_after=tree.show(graph.names, graph.sign),
-        estimated_rows=joins_of(tree),
-        cost_before=cost_before,
-        cost_after=cost_after,
-        strategy=strategy,
-        pairs=pairs,
-        seconds=seconds,
-        changed=changed,
-        joins_before=joins_of(written) if changed else (),
-        edges=edges_report(graph),
-    )
-
-
-def edges_report(graph: JoinGraph) -> tuple[EdgeReport, ...]:
-    """The edges of a group, for people."""
-
-    def names(relations: int) -> tuple[str, ...]:
-        return tuple(vertex_names(graph, relations))
-
-    return tuple(
-        EdgeReport(
-            "" if edge.predicate is TRUE else describe(edge.predicate),
-            names(edge.relations),
-            names(edge.required),
-            sign_of(edge),
-            (names(edge.sides[0]), names(edge.sides[1])) if edge.join_type != INNER else (),
-            edge.implied,
-        )
-        for edge in graph.edges
-    )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any
 
+from pyjoinopt.group_report import group_report
 from pyjoinopt.joins.edges import build_graph, written_positions
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.price import cost_of
@@ -17,7 +18,7 @@ from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
-from pyjoinopt.reorder import Reorderer, group_report
+from pyjoinopt.reorder import Reorderer
 from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
 from pyjoinopt.rules.prune_join_inputs import prune_join_inputs
 from pyjoinopt.rules.reorder_join import reorder_join

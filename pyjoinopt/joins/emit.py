@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyjoinopt.joins.edges import with_columns
 from pyjoinopt.joins.graph import Edge, JoinGraph
 from pyjoinopt.joins.region import Region
@@ -11,10 +13,18 @@ from pyjoinopt.plan.expressions import TRUE, Expression, conjunction
 from pyjoinopt.plan.nodes import CROSS, INNER, Filter, Join, LogicalPlan
 
 
-def emit(graph: JoinGraph, tree: JoinTree, region: Region) -> LogicalPlan:
+def emit(
+    graph: JoinGraph, tree: JoinTree, region: Region, made: Callable[[LogicalPlan, int], object] = lambda *_: None
+) -> LogicalPlan:
     """The plan of the whole group in the order `tree`, late columns on top.
 
     The output has all columns of the items; the caller restores order and choice where a parent cares.
+
+    Args:
+        graph: of the group.
+        tree: an order of its vertices.
+        region: the group as written.
+        made: told of each plan that joins a set of vertices.
     """
     if tree.relations != graph.everything:
         raise ValueError(f"the order covers {tree.relations:b}, the group {graph.everything:b}")
@@ -26,11 +36,12 @@ def emit(graph: JoinGraph, tree: JoinTree, region: Region) -> LogicalPlan:
         right, left = plans.pop(), plans.pop()
         operator = graph.operator(node.left.relations, node.right.relations)
         if operator is not None:
-            plans.append(_operator(graph, operator, left, right, node))
-            continue
-        predicates = join_predicates(graph, node.left.relations, node.right.relations)
-        condition = conjunction(predicates)
-        plans.append(Join(left, right, CROSS if region.crossed and not predicates else INNER, condition))
+            plan = _operator(graph, operator, left, right, node)
+        else:
+            condition = conjunction(join_predicates(graph, node.left.relations, node.right.relations))
+            plan = Join(left, right, CROSS if region.crossed and condition is None else INNER, condition)
+        made(plan, node.relations)
+        plans.append(plan)
     plan = plans[0]
     return with_columns(plan, region.late.values())
 

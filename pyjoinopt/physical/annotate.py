@@ -16,8 +16,8 @@ from pyjoinopt.physical.hints import join_hint
 from pyjoinopt.physical.spark_sizes import SparkSizes
 from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import describe
-from pyjoinopt.plan.nodes import NO_HINT, Join, LogicalPlan
-from pyjoinopt.plan.tree import transform_up
+from pyjoinopt.plan.nodes import NO_HINT, Hint, Join, LogicalPlan
+from pyjoinopt.plan.tree import post_order
 from pyjoinopt.report.record import HintReport, JoinReport
 from pyjoinopt.statistics.relation import RelationStatistics, row_width
 
@@ -47,33 +47,39 @@ class HintGiver:
         self._slack = slack
         self._report = report
         self._hinted: set[int] = set()
-        self._kept: list[LogicalPlan] = []
 
     def apply(self, root: LogicalPlan) -> LogicalPlan:
         """The plan with hints; `root` itself if none was worth giving."""
         self._sizes = SparkSizes(self._conf, root)
         self._needed = needed_columns(root)
-        return transform_up(root, self._at)
+        done: dict[int, LogicalPlan] = {}
+        for node in post_order(root):  # what is known is known of these very nodes, not of those that hints make
+            hint = self._hint(node)
+            plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
+            if hint != NO_HINT and isinstance(plan, Join):
+                plan = Join(plan.left, plan.right, plan.join_type, plan.condition, hint)
+            done[id(node)] = plan
+        return done[id(root)]
 
-    def _at(self, node: LogicalPlan) -> LogicalPlan:
+    def _hint(self, node: LogicalPlan) -> Hint:
+        """The hint that a join is worth; none for one that has a hint, or stands on one."""
         if self._carries_hint(node):
             self._hinted.add(id(node))
-            self._kept.append(node)
         if not isinstance(node, Join) or node.cached or node.hint != NO_HINT:
-            return node
+            return NO_HINT
         if any(id(child) in self._hinted for child in node.children) or node.condition is None:
-            return node
+            return NO_HINT
         left, right = (self._pruned(child) for child in node.children)
         left_hint, right_hint, reason = join_hint(
             node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._join_conf, self._slack,
             keyed=extract_equi_keys(node) is not None,
         )  # fmt: skip
         if left_hint is None and right_hint is None:
-            return node
+            return NO_HINT
         side = "left" if left_hint else "right"
         strategy = left_hint or right_hint or ""
         self._report.hints.append(HintReport(describe(node.condition, 80), strategy, side, reason))
-        return Join(node.left, node.right, node.join_type, node.condition, (left_hint, right_hint))
+        return left_hint, right_hint
 
     def _pruned(self, side: LogicalPlan) -> RelationStatistics:
         """The estimate of a side without the columns that Spark will prune."""

@@ -6,7 +6,8 @@ must hold of a side that a hint has built. What is *expected* of it must be smal
 more, joins on keys), must do no harm: at most `slack` times the broadcast threshold. And Spark, going by sizes of files
 and products of joins, must not do the same by itself.
 
-* **BROADCAST** if the expected bytes fit the threshold.
+* **BROADCAST** if the expected bytes fit the threshold; instead of a side that Spark would broadcast by itself only if
+  this one is smaller by enough to matter.
 * **SHUFFLE_HASH** if they do not, and the other side is much larger: hash tables of the partitions spare both sides the
   sort. Such a table cannot be written to disk, but the proved bytes fit even if all rows fall into one partition. Only
   a side that could be broadcast is hashed: to hash the one that an outer join keeps whole is no clear gain.
@@ -33,6 +34,8 @@ from pyjoinopt.statistics.relation import RelationStatistics
 #: So many times the threshold, counted, is too much to broadcast: a gigabyte as Spark comes. Spark may yet find filters
 #: that are not seen here, so this is to keep drivers from running out of memory, no more.
 _HARM = 100
+#: To build the other side than the one that Spark would broadcast must spare so many bytes.
+_WORTH = 1 << 20
 
 
 class HintChoice(NamedTuple):
@@ -85,10 +88,13 @@ def join_hint(
     itself = broadcast_side(join_type, left_spark_bytes, right_spark_bytes, conf, NO_HINT, hinted=False)
     limit = conf.threshold * slack
     harmful = None if itself is None else _harmful(sides[itself == "right"], conf)
-    if itself is not None and harmful is None:
-        return HintChoice(None, None, "Spark broadcasts it by itself")
     fitting = _built(sides, (join_type in BROADCASTS_LEFT, join_type in BROADCASTS_RIGHT), limit)
     small = [side for side in fitting if conf.fits(side.known.bytes)]
+    if itself is not None and harmful is None:
+        built = sides[itself == "right"]
+        small = [side for side in small if side is not built and built.known.bytes - side.known.bytes > _WORTH]
+        if not small:
+            return HintChoice(None, None, "Spark broadcasts it by itself")
     if small:
         side = min(small, key=lambda s: (s.known.bytes, s.name == "left"))
         return _chosen(side, BROADCAST, f"{_expected(side, conf)}, Spark believes {_bytes(side.believed)}")

@@ -61,11 +61,23 @@ class PlanEstimates:
         self._applied = applied
         self._filtered: dict[int, _Filtered] = {}
         self._known: dict[int, RelationStatistics] = {}
-        self._kept: list[LogicalPlan] = []  # ids in `_known` must stay unique
+        self._told: dict[int, tuple[float, float]] = {}
+        self._kept: list[LogicalPlan] = []  # ids in `_known` and `_told` must stay unique
 
     def define(self, nodes: Iterable[LogicalPlan]) -> None:
         """Look up common table expressions among these nodes from now on: predicates may have moved in them."""
         self._definitions.update((node.info.get("cte"), node) for node in nodes if node.kind == "CTERelationDef")
+
+    def tell(self, plan: LogicalPlan, rows: float, bound: float) -> None:
+        """Take the rows of a sub-plan, and what is proved of them, from one who knows the whole join group.
+
+        One join after the other, correlations of three relations and keys of several columns are lost.
+        """
+        self._told[id(plan)] = rows, bound
+        self._kept.append(plan)
+        before = self._known.get(id(plan))
+        if before is not None:
+            self._known[id(plan)] = _corrected(before, rows, bound)
 
     def look(self, plan: LogicalPlan) -> None:
         """Ask one question about the filters of a whole plan, before its parts are estimated one by one."""
@@ -157,5 +169,10 @@ class PlanEstimates:
         return replace(known.with_rows(rows, bound), source=source, exact=counted, columns=columns)
 
     def _remember(self, node: LogicalPlan, known: RelationStatistics) -> None:
-        self._known[id(node)] = known
+        told = self._told.get(id(node))
+        self._known[id(node)] = known if told is None else _corrected(known, *told)
         self._kept.append(node)
+
+
+def _corrected(known: RelationStatistics, rows: float, bound: float) -> RelationStatistics:
+    return known.with_rows(rows, min(bound, known.upper_bound))

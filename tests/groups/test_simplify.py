@@ -15,6 +15,7 @@ from pyjoinopt.plan.tree import post_order
 from pyjoinopt.reorder import Reorderer
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.statistics.feedback import Memory
+from pyjoinopt.statistics.plans import PlanEstimates
 from pyjoinopt.statistics.relation import RelationStatistics
 from tests.groups.regions import region_of
 from tests.support.letters import Letters
@@ -118,7 +119,7 @@ def test_the_whole_way(w, abc, unique):
     joined = Join(Join(Join(a, unique, LEFT, w("a1 = u1")), b, INNER, w("a2 = b1")), c, LEFT, w("b2 = c1"))
     plan = w.project("a1 b2 c2", joined)
     report = JoinReport()
-    known = lambda _: RelationStatistics(100.0, 4000.0)  # noqa: E731
+    known = PlanEstimates(lambda _: RelationStatistics(100.0, 4000.0))
     result = Reorderer(known, COut(), 1000, report, Memory(lambda _: None, None)).apply(plan)
     assert not any(node.kind == "Aggregate" for node in post_order(result)), show(result)
     assert result.output == plan.output and not result.references & ~result.children[0].output_set

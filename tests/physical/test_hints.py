@@ -55,6 +55,12 @@ def test_only_sides_that_the_type_allows(kind: str, left: bool, right: bool) -> 
 def test_never_where_spark_broadcasts_by_itself() -> None:
     assert hint("Inner", LARGE, SMALL, (1e11, 1000)) == (None, None)
     assert hint("Inner", SMALL, GUESS, (1e11, LIMIT)) == (None, None)
+    # To build the other side must be worth it: here it spares about ten megabytes, then nothing.
+    large = RelationStatistics(260_000.0, 10.4e6, "footers", False, upper_bound=260_000.0)
+    assert hint("Inner", large, SMALL, (LIMIT, 1e9)) == (None, "BROADCAST")
+    assert hint("Inner", SMALL, large, (1e9, LIMIT)) == ("BROADCAST", None)
+    assert hint("Inner", SMALL, SMALL, (LIMIT, 1e9)) == (None, None)
+    assert hint("Inner", large, GUESS, (LIMIT, 1e9)) == (None, None), "of which nothing is proved"
     # The left side of a left join cannot be broadcast: that Spark thinks it small changes nothing.
     assert hint("LeftOuter", LARGE, SMALL, (1000, 1e9)) == (None, "BROADCAST")
 

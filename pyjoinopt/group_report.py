@@ -1,0 +1,113 @@
+"""What a report tells of a join group: its relations, its predicates, and the joins of its orders."""
+
+from __future__ import annotations
+
+import math
+
+from pyjoinopt.cost import CostModel
+from pyjoinopt.joins.edges import vertex_names
+from pyjoinopt.joins.emit import join_predicates
+from pyjoinopt.joins.graph import JoinGraph, sign_of, vertices
+from pyjoinopt.joins.price import price
+from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.plan.expressions import TRUE, describe
+from pyjoinopt.plan.nodes import INNER
+from pyjoinopt.report.parts import EdgeReport
+from pyjoinopt.report.record import GroupReport, JoinEstimate, RelationReport
+from pyjoinopt.statistics.cardinality import GraphEstimates, weakest
+from pyjoinopt.statistics.relation import RelationStatistics
+
+
+def _proved(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None
+
+
+def joins_report(
+    graph: JoinGraph,
+    statistics: list[RelationStatistics],
+    estimates: GraphEstimates,
+    order: JoinTree,
+    cost: CostModel,
+) -> tuple[JoinEstimate, ...]:
+    """The joins of one order, innermost first."""
+    joins: list[JoinEstimate] = []
+    number = {1 << vertex: vertex for vertex in range(len(graph))}
+    for node in order.post_order():
+        if node.left is None or node.right is None:
+            continue
+        left, right, both = node.left.relations, node.right.relations, node.relations
+        number[both] = len(graph) + len(joins)
+        joins.append(
+            JoinEstimate(
+                relations=tuple(vertex_names(graph, both)),
+                predicates=tuple(map(describe, join_predicates(graph, left, right))),
+                rows=estimates.rows(both),
+                bytes=estimates.bytes(both),
+                bound=_proved(estimates.upper_bound(both)),
+                source=weakest(statistics[v] for v in vertices(both)),
+                cost=price(graph, estimates.size, cost, left, right),
+                sign=graph.sign(left, right),
+                left=number[left],
+                right=number[right],
+            )
+        )
+    return tuple(joins)
+
+
+def group_report(
+    graph: JoinGraph,
+    statistics: list[RelationStatistics],
+    estimates: GraphEstimates,
+    written: JoinTree,
+    tree: JoinTree,
+    cost_before: float,
+    cost_after: float,
+    strategy: str,
+    pairs: int,
+    seconds: float,
+    changed: bool,
+    cost: CostModel,
+) -> GroupReport:
+    """The record of one group."""
+
+    def joins_of(order: JoinTree) -> tuple[JoinEstimate, ...]:
+        return joins_report(graph, statistics, estimates, order, cost)
+
+    relations = [
+        RelationReport(name, s.rows, s.source, s.bytes, _proved(s.upper_bound))
+        for name, s in zip(graph.names, statistics, strict=True)
+    ]
+    return GroupReport(
+        relations=tuple(relations),
+        predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
+        order_before=written.show(graph.names, graph.sign),
+        order_after=tree.show(graph.names, graph.sign),
+        estimated_rows=joins_of(tree),
+        cost_before=cost_before,
+        cost_after=cost_after,
+        strategy=strategy,
+        pairs=pairs,
+        seconds=seconds,
+        changed=changed,
+        joins_before=joins_of(written) if changed else (),
+        edges=edges_report(graph),
+    )
+
+
+def edges_report(graph: JoinGraph) -> tuple[EdgeReport, ...]:
+    """The edges of a group, for people."""
+
+    def names(relations: int) -> tuple[str, ...]:
+        return tuple(vertex_names(graph, relations))
+
+    return tuple(
+        EdgeReport(
+            "" if edge.predicate is TRUE else describe(edge.predicate),
+            names(edge.relations),
+            names(edge.required),
+            sign_of(edge),
+            (names(edge.sides[0]), names(edge.sides[1])) if edge.join_type != INNER else (),
+            edge.implied,
+        )
+        for edge in graph.edges
+    )
