@@ -132,7 +132,19 @@ def _load(session: Any, jvm: Any) -> Any:
         ) from error
     if told["scala"] != ".".join(scala.split(".")[:2]):
         raise ShimError(f"the JVM runs Scala {scala} but holds a shim for Scala {told['scala']}; restart it without it")
-    return shim
+    return _Methods(shim)
+
+
+class _Methods:
+    """Methods of a Java class, each looked up once: py4j asks the JVM for a static one every time it is named."""
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._of, name)
+        setattr(self, name, method)
+        return method
 
 
 def _has_shim(jvm: Any) -> bool:

@@ -10,6 +10,8 @@ from pyjoinopt.statistics.graph import GraphEstimates
 
 #: Two relations that are proved to have at most this many rows between them, multiplied, may form a cross product.
 TINY = 64.0
+#: Graphs of so many vertices are not worth counting in.
+_SMALL = 12
 
 
 def adjacency_of(
@@ -30,12 +32,42 @@ def adjacency_of(
 
 
 def hopeless(graph: JoinGraph, within: int, budget: int) -> bool:
-    """True if there are certainly more pairs than the budget, which is seen at a glance for large graphs.
+    """True if there are certainly more pairs than the budget; much sooner than by looking at so many.
 
-    No connected graph has fewer pairs than a chain, and a vertex with d neighbours is the centre of a star.
+    No connected graph has fewer pairs than a chain, and a vertex with d neighbours is the centre of a star. Otherwise
+    connected sets are counted: each of k vertices can be halved in k - 1 ways at least.
     """
     n = within.bit_count()
     if (n**3 - n) // 6 > budget:
         return True
     degree = max(((graph.adjacency[v] & within).bit_count() for v in vertices(within)), default=0)
-    return degree > 1 and degree * 2 ** (degree - 1) > budget
+    if degree > 1 and degree * 2 ** (degree - 1) > budget:
+        return True
+    return n > _SMALL and _least_pairs(graph, within, budget) > budget
+
+
+def _least_pairs(graph: JoinGraph, within: int, most: int) -> int:
+    """How many pairs there are at least; counted no further than `most`.
+
+    Each connected set is grown once from its smallest vertex, as by the search (see `exact`).
+    """
+    near = {1 << v: graph.adjacency[v] & within for v in vertices(within)}
+    pairs = 0
+    for start in sorted(near, reverse=True):
+        stack = [(start, near[start], start - 1)]
+        while stack:
+            grown, reached, excluded = stack.pop()
+            more = reached & ~(grown | excluded)
+            excluded |= more
+            reach_of = {0: reached}
+            addition = more & -more
+            while addition:
+                low = addition & -addition
+                reach_of[addition] = reach_of[addition ^ low] | near[low]
+                larger = grown | addition
+                pairs += larger.bit_count() - 1
+                if pairs > most:
+                    return pairs
+                stack.append((larger, reach_of[addition], excluded))
+                addition = (addition - more) & more
+    return pairs

@@ -15,7 +15,7 @@ object PyJoinOptBridge {
 
   /** The analysed plan of a DataFrame as JSON. Opens a handle. */
   def `export`(dataset: Compat.AnyDataset, options: String): String =
-    exporting(dataset.sparkSession)(dataset.queryExecution.analyzed)
+    exporting(dataset.sparkSession)(CommonTables.inlined(dataset.sparkSession, dataset.queryExecution.analyzed))
 
   /** What is known of the rows of some nodes, as JSON. */
   def statistics(handle: Long, request: String): String = {

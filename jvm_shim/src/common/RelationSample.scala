@@ -2,6 +2,7 @@ package org.apache.spark.sql.pyjoinopt
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
 import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.{SPARK_VERSION, SparkConf}
 import org.apache.spark.io.CompressionCodec
@@ -28,6 +29,14 @@ private[pyjoinopt] final class RelationSample(
   @volatile var kept = false
 
   lazy val size: Long = rows.map(_.getSizeInBytes.toLong + 64).sum + 1024
+
+  /** Which rows have the same value in a column: two bytes a row, as hexadecimal text; None if they cannot be compared. */
+  def codes(column: Int): Option[String] = coded.computeIfAbsent(column, _ =>
+    new SampledColumn(rows, column, columns(column).dataType).codes.map { codes =>
+      SampleAnswers.hex(codes.flatMap(code => Seq(code.toByte, (code >> 8).toByte)))
+    })
+
+  private val coded = new ConcurrentHashMap[Int, Option[String]]
 
   def has(names: Iterable[String]): Boolean = names.forall(columns.getFieldIndex(_).isDefined)
 

@@ -127,10 +127,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     if (sample.rows.length <= SampleAnswers.MostCodes) {
       out.writeObjectFieldStart("keys")
       for ((number, name) <- question.keys; i <- sample.columns.getFieldIndex(name)) {
-        new SampledColumn(sample.rows, i, sample.columns(i).dataType).codes.foreach { codes =>
-          val bytes = codes.flatMap(code => Seq(code.toByte, (code >> 8).toByte))
-          out.writeStringField(number.toString, SampleAnswers.hex(bytes))
-        }
+        sample.codes(i).foreach(out.writeStringField(number.toString, _))
       }
       out.writeEndObject()
     }
