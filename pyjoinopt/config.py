@@ -88,8 +88,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "statistics_ms", PREFIX + "statisticsMs", 2000, None,
-        "How many milliseconds a query waits for file footers and, a quarter of that, for samples, of all its tables "
-        "together. What comes later is there for the next query. With statistics='full' five times as long.",
+        "How many milliseconds a query waits for file footers and, a quarter of that, for samples, a twentieth, for "
+        "proofs of keys, of all its tables together. What comes later is there for the next query. With "
+        "statistics='full' five times as long, and for everything.",
     ),
     Option(
         "store", PREFIX + "store", "auto", None,

@@ -140,7 +140,8 @@ def _leaf(e: Expression, relation: RelationStatistics) -> float:
     if simple is not None:
         return _against_constant(*simple, relation)
     if e.kind in EQUALITIES or e.kind in FLIPPED:
-        return _between_columns(e, relation)
+        share = _between_literals(e)
+        return _between_columns(e, relation) if share is None else share
     if e.kind in LISTS:
         return _in_list(e, relation)
     if e.kind in PATTERNS:
@@ -177,6 +178,16 @@ def _listed(attribute: Attribute, values: Sequence[float | None], relation: Rela
     if attribute.type.startswith(TEXT) and ndv < _RARELY_REPEATED * relation.base_rows:
         return share**POPULAR
     return share
+
+
+def _between_literals(e: Expression) -> float | None:
+    """1 or 0 for an equality of two constants: what is left of a test on a column that names a branch of a union."""
+    one, other = e.children
+    if e.kind not in EQUALITIES or one.kind != "Literal" or other.kind != "Literal" or one.type != other.type:
+        return None
+    if one.value is None or other.value is None:
+        return float(e.kind == "EqualNullSafe" and one.value is other.value)
+    return float(one.value == other.value)
 
 
 def _between_columns(e: Expression, relation: RelationStatistics) -> float:

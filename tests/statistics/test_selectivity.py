@@ -50,6 +50,13 @@ def test_equality() -> None:
     assert of(eq(A, lit(5)), five_rows) == pytest.approx(0.2)  # five rows have five values at most
 
 
+def test_constants_alone() -> None:
+    assert of(eq(lit(5), lit(5))) == 1 and of(eq(lit(5), lit(6))) == 0
+    text = [literal(value, "string") for value in ("s", "s", "c", None)]
+    assert [of(eq(text[0], other)) for other in text[1:]] == [1, 0, 0]
+    assert of(call("EqualNullSafe", text[3], text[3])) == 1 and of(call("EqualNullSafe", text[0], text[3])) == 0
+
+
 def test_constants_that_are_sums() -> None:
     day = literal(datetime.date(2000, 1, 27), "date")
     assert constant_value(Expression("DateAdd", (day, lit(30)))) == 10983 + 30
