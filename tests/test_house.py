@@ -29,8 +29,9 @@ ALLOWED = {
     "joins": {"plan", "statistics", "cost"},
     "physical": {"plan", "statistics", "report"},
     "bridge": {"plan", "errors"},
-    "reorder": {"plan", "statistics", "cost", "joins", "report"},
-    "twins": {"plan", "statistics", "rules", "report", "bridge", "joins", "reorder"},
+    "reorder": {"plan", "statistics", "cost", "joins", "report", "group_report"},
+    "group_report": {"plan", "statistics", "cost", "joins", "report"},
+    "twins": {"plan", "statistics", "rules", "report", "bridge", "joins", "reorder", "group_report"},
     "optimizer": {
         "plan", "statistics", "cost", "joins", "rules", "physical", "report", "bridge", "config", "reorder", "twins",
     },

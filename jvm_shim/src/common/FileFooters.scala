@@ -45,7 +45,9 @@ private[pyjoinopt] final case class DictionaryPlace(offset: Long, filled: Double
 
 /**
  * `allNull` columns have no bounds and need none; other columns without bounds are unknown. `places` is where to look
- * for dictionaries: None if what they hold is not all. `bytes` is what the column takes up, 0 if that is not told.
+ * for dictionaries: None if what they hold is not all. `bytes` is what the column takes up, 0 if that is not told; `text`
+ * what its values of text or bytes take up before compression, if they are such. A dictionary makes that less than their
+ * lengths.
  */
 private[pyjoinopt] final case class FooterColumn(
     min: Option[Any],
@@ -54,7 +56,8 @@ private[pyjoinopt] final case class FooterColumn(
     allNull: Boolean,
     distinct: DistinctCount = DistinctCount.nothing,
     places: Option[List[DictionaryPlace]] = None,
-    bytes: Long = 0)
+    bytes: Long = 0,
+    text: Option[Double] = None)
 
 private[pyjoinopt] object FileFooter {
 
@@ -63,8 +66,9 @@ private[pyjoinopt] object FileFooter {
     val distinct = a.distinct.and(b.distinct, below(a.max, b.min) || below(b.max, a.min))
     val places = for (x <- a.places; y <- b.places) yield x ++ y
     val bytes = a.bytes + b.bytes
-    if (a.allNull) b.copy(nulls = nulls, distinct = distinct, places = places, bytes = bytes)
-    else if (b.allNull) a.copy(nulls = nulls, distinct = distinct, places = places, bytes = bytes)
+    val text = for (x <- a.text; y <- b.text) yield x + y
+    if (a.allNull) b.copy(nulls = nulls, distinct = distinct, places = places, bytes = bytes, text = text)
+    else if (b.allNull) a.copy(nulls = nulls, distinct = distinct, places = places, bytes = bytes, text = text)
     else
       FooterColumn(
         NodeFacts.extreme(a.min, b.min, upper = false),
@@ -73,7 +77,8 @@ private[pyjoinopt] object FileFooter {
         allNull = false,
         distinct,
         places,
-        bytes)
+        bytes,
+        text)
   }
 
   private def below(a: Option[Any], b: Option[Any]): Boolean = (a, b) match {

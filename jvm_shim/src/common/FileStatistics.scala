@@ -281,8 +281,11 @@ private[pyjoinopt] object FileStatistics {
     if (found.isEmpty || found.exists(_.isEmpty)) None
     else Some(found.flatten.reduce(FileFooter.merge)).map { merged =>
       val (min, max) = (merged.min.flatMap(fit(attribute, _)), merged.max.flatMap(fit(attribute, _)))
-      val filled = footers.map(_.rows.toDouble).sum - merged.nulls.getOrElse(0.0)
-      ColumnFacts(merged.distinct.estimate(filled * scale), min, max, merged.nulls.map(_ * scale))
+      val rows = footers.map(_.rows.toDouble).sum
+      val filled = rows - merged.nulls.getOrElse(0.0)
+      // Never less than Spark assumes: of repeated values a file may hold each but once.
+      val length = merged.text.map(bytes => math.max(attribute.dataType.defaultSize.toLong, math.ceil(bytes / rows).toLong))
+      ColumnFacts(merged.distinct.estimate(filled * scale), min, max, merged.nulls.map(_ * scale), length)
     }
   }
 

@@ -29,7 +29,12 @@ private[pyjoinopt] object OrcFooter {
   private def column(statistics: ColumnStatistics, rows: Long): FooterColumn = {
     val values = statistics.getNumberOfValues
     val (min, max) = if (values == 0) (None, None) else bounds(statistics)
-    FooterColumn(min, max, Some((rows - values).toDouble), allNull = values == 0)
+    val text = statistics match {
+      case s: StringColumnStatistics => Some(s.getSum.toDouble)
+      case s: BinaryColumnStatistics => Some(s.getSum.toDouble)
+      case _ => None
+    }
+    FooterColumn(min, max, Some((rows - values).toDouble), allNull = values == 0, text = text)
   }
 
   private def bounds(statistics: ColumnStatistics): (Option[Any], Option[Any]) = statistics match {

@@ -11,6 +11,7 @@ import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.io.api.Binary
 import org.apache.parquet.schema.LogicalTypeAnnotation
 import org.apache.parquet.schema.LogicalTypeAnnotation._
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
 /**
  * The footer of a Parquet file.
@@ -35,7 +36,7 @@ private[pyjoinopt] object ParquetFooter {
       val places =
         if (!looked(block)) Some(Nil)
         else Support.attempt(Option.empty[List[DictionaryPlace]])(ParquetDictionaries.place(chunk, known))
-      chunk.getPath.toDotString -> known.copy(places = places, bytes = chunk.getTotalSize)
+      chunk.getPath.toDotString -> known.copy(places = places, bytes = chunk.getTotalSize, text = text(chunk))
     }
     FileFooter(
       blocks.map(_.getRowCount).sum,
@@ -57,6 +58,14 @@ private[pyjoinopt] object ParquetFooter {
         allNull = nulls.contains(chunk.getValueCount))
     }
   }
+
+  /** Plainly encoded, each value has its length before it. */
+  private def text(chunk: ColumnChunkMetaData): Option[Double] =
+    if (chunk.getPrimitiveType.getPrimitiveTypeName != PrimitiveTypeName.BINARY) None
+    else {
+      val lengths = if (chunk.hasDictionaryPage) 0 else 4 * chunk.getValueCount
+      Some(math.max(0, chunk.getTotalUncompressedSize - lengths).toDouble)
+    }
 
   private def bound(value: Any, annotation: LogicalTypeAnnotation): Option[Any] = (value, annotation) match {
     case (n: Number, decimal: DecimalLogicalTypeAnnotation) =>
