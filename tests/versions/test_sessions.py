@@ -15,7 +15,7 @@ from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions import doors
 from tests.sessions.conftest import planned, pythons, rows
 from tests.sessions.test_tpc_through_doors import through_connect, through_spark_sql
-from tests.sessions.test_worker_faults import children
+from tests.sessions.test_worker_faults import workers
 from tests.support import tpc
 from tests.support.compare import assert_same_rows
 from tests.versions.test_this_spark import REORDERED
@@ -93,7 +93,7 @@ def test_commands_and_cached_data(session: SparkSession) -> None:
 
 def test_what_went_wrong_costs_the_order_only(session: SparkSession) -> None:
     expected = rows(session.sql(SQL))
-    for worker in children("pyjoinopt.worker"):
+    for worker in workers():
         os.kill(worker, signal.SIGKILL)
     assert rows(session.sql(SQL)) == expected
     session.conf.set("spark.pyjoinopt.python", "/there/is/no/python3")
