@@ -74,7 +74,7 @@ def join_report(df: DataFrame, **options: Any) -> JoinReport:
         >>> report.changed, report.groups[0].order_after, report.refusals    # doctest: +SKIP
     """
     if connect.is_connect(df):
-        told = connect.report_of(connect.hinted(df, check_keywords(options)))
+        told = connect.report_of(df, check_keywords(options))
         return JoinReport() if told is None else JoinReport.from_dict(told)
     return _run(df, options)[1]
 

@@ -12,6 +12,8 @@ A frame is the four bytes `PJO1`, the length as four bytes (big endian), and tha
     JVM -> worker   {"id": 7, "answer": {"nodes": {...}}}    or    {"id": 7, "error": "..."}
     worker -> JVM   {"id": 7, "answer": {"edits": {...} or null, "report": {...}, "summary": "...", "problem": null}}
 
+It ends with its input, and when the process that started it has gone, be it in the middle of a plan.
+
 Whatever else is printed here goes to standard error: a print in somebody's `sitecustomize` must not end up between
 two frames.
 """
@@ -33,6 +35,7 @@ from pyjoinopt import optimizer
 from pyjoinopt._version import __version__
 from pyjoinopt.bridge.decode import Export, decoded
 from pyjoinopt.bridge.gateway import AskingGateway
+from pyjoinopt.bridge.parent import end_with_parent
 from pyjoinopt.config import resolve
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.report.record import JoinReport
@@ -167,6 +170,7 @@ def summary(report: JoinReport) -> str:
 
 def main() -> int:
     """Serve the process that started this one."""
+    parent = os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a shell is meant for the query, not for us
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")
@@ -175,6 +179,7 @@ def main() -> int:
     os.close(nothing)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
+    end_with_parent(source.fileno(), parent)
     gc.freeze()  # what was imported is never garbage
     try:
         serve(Pipe(source, sink))

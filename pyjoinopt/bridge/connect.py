@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
 from weakref import WeakSet
 
 from pyjoinopt.bridge.extension import check_server, is_connect
@@ -17,8 +18,8 @@ __all__ = ["hinted", "is_connect", "report_of"]
 _known: WeakSet[Any] = WeakSet()
 
 
-def hinted(df: Any, options: dict[str, Any]) -> Any:
-    """The DataFrame with the hint on it.
+def hinted(df: Any, options: dict[str, Any], mark: str | None = None) -> Any:
+    """The DataFrame with the hint on it; by the mark the report of its next plan can be asked for.
 
     Raises:
         UnsupportedDataFrameError: the server runs without the extension.
@@ -36,17 +37,16 @@ def hinted(df: Any, options: dict[str, Any]) -> Any:
     if session not in _known:
         check_server(session)
         _known.add(session)
-    strategy = options.get("strategy")
-    return df.hint("OPTIMIZE_JOINS") if strategy is None else df.hint("OPTIMIZE_JOINS", strategy)
+    told = [options.get("strategy"), mark and f"mark={mark}"]
+    return df.hint("OPTIMIZE_JOINS", *(word for word in told if word is not None))
 
 
-def report_of(df: Any) -> dict[str, Any] | None:
-    """What the server does to this DataFrame when it plans it; None if it has nothing to order."""
-    session = df.sparkSession
-    ask = "SELECT number, report FROM joinopt_report() ORDER BY number DESC LIMIT 1"
-    before = session.sql(ask).collect()
-    df._explain_string()
-    after = session.sql(ask).collect()
-    if not after or (before and before[0].number == after[0].number):
-        return None
-    return dict(json.loads(after[0].report))
+def report_of(df: Any, options: dict[str, Any]) -> dict[str, Any] | None:
+    """What the server does to this DataFrame when it plans it; None if it has nothing to order.
+
+    Other threads of the session may plan at the same time, so the query has a mark, by which its report is asked for.
+    """
+    mark = uuid4().hex
+    hinted(df, options, mark)._explain_string()
+    told = df.sparkSession.sql(f"SELECT report FROM joinopt_report('{mark}') ORDER BY number DESC LIMIT 1").collect()
+    return dict(json.loads(told[0].report)) if told else None

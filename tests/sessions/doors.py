@@ -58,7 +58,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return {
         **os.environ, "JAVA_HOME": java, "SPARK_HOME": str(HOME), "SPARK_CONF_DIR": str(conf), "PATH": path,
         "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT), "SPARK_LOG_DIR": str(folder / "logs"),
-        "SPARK_PID_DIR": str(folder / "pids"), **more,
+        "SPARK_PID_DIR": str(folder / "pids"), "LC_ALL": "C.UTF-8", **more,
     }  # fmt: skip
 
 

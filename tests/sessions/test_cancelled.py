@@ -14,7 +14,7 @@ import pytest
 
 from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
-from tests.sessions.test_worker_faults import GREETS, children, fake, gone
+from tests.sessions.test_worker_faults import GREETS, fake, gone, workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,11 +110,11 @@ def test_where_all_workers_stay_busy_it_is_said_once(
 
 def test_control_c_is_not_for_the_worker(session: SparkSession) -> None:
     assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
-    before = children("pyjoinopt.worker")
+    before = workers()
     for worker in before:
         os.kill(worker, signal.SIGINT)
     assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
-    assert children("pyjoinopt.worker") == before
+    assert workers() == before
 
 
 def test_what_a_worker_is_told_and_says(

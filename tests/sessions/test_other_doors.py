@@ -12,8 +12,8 @@ from pyjoinopt.bridge.extension import EXTENSION
 from pyjoinopt.config import SESSION_KEYS
 from tests.sessions import doors
 
-SQL = """SELECT count(*) FROM range(1000) f JOIN range(100) m ON f.id % 50 = m.id
-JOIN range(10) d ON m.id = d.id WHERE d.id < 2"""
+SQL = """SELECT count(*) FROM range(1000000) f JOIN range(10000) m ON f.id % 10000 = m.id
+JOIN range(10) d ON m.id = d.id"""
 needs_connect = pytest.mark.skipif(not doors.has_jar("spark-connect_*.jar"), reason="this Spark comes without Connect")
 
 
@@ -26,7 +26,7 @@ def test_spark_sql(tmp_path: Path) -> None:
     )
     said = doors.run(["spark-sql", *doors.extended(), "-f", "report.sql"], tmp_path)
     told = [line for line in said.splitlines() if not line.startswith("spark.")]
-    assert told == ["40", "true\texact", "40", "40", "true\texact", "false\theuristic"]
+    assert told == ["1000", "true\texact", "1000", "1000", "true\texact", "false\theuristic"]
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +61,8 @@ df.explain_joins()
 df.explain_joins(mode='tree')
 for group in pyjoinopt.last_reports(spark)[-1].groups:
     assert group.joins_before[0].sign == '⋈' and group.estimated_rows[0].bytes
-f, m, d = spark.range(1000), spark.range(100).toDF('m'), spark.range(10).toDF('d')
-x = f.join(m, f.id % 50 == m.m).join(d, m.m == d.d).filter('d < 2')
+f, m, d = spark.range(1000000), spark.range(10000).toDF('m'), spark.range(10).toDF('d')
+x = f.join(m, f.id % 10000 == m.m).join(d, m.m == d.d)
 y = x.optimize_joins()
 assert y.columns == x.columns and sorted(y.select(f.id, 'm').collect()) == sorted(x.select(f.id, 'm').collect())
 pyjoinopt.disable(spark)
@@ -81,6 +81,52 @@ except ValueError as error:
     )
     assert "Joins: 1 group of 3 relations reordered" in told
     assert "only the strategy can be told with a call" in told
+
+
+@pytest.mark.slow
+@needs_connect
+def test_a_report_is_of_this_query_while_others_are_planned(server: int, tmp_path: Path) -> None:
+    """Eight threads of one session ask for reports, and others run queries: each gets the report of its own."""
+    told = doors.client(
+        server,
+        """
+import itertools, threading
+from concurrent.futures import ThreadPoolExecutor
+pyjoinopt.enable(spark)
+spark.conf.set('spark.pyjoinopt.timeout', '60s')
+done = threading.Event()
+texts = [
+    ''.join([
+        f'SELECT count(*) FROM range({1000 + n}) t0 ',
+        *(f'JOIN range({100 + n}) t{i} ON t{i - 1}.id = t{i}.id ' for i in range(1, 3 + n % 5)),
+    ])
+    for n in range(24)
+]
+
+def disturb():
+    for n in itertools.count():
+        if done.is_set():
+            return n
+        spark.sql(f'SELECT count(*) FROM range({n}) a JOIN range(50) b ON a.id = b.id JOIN range(9) c ON b.id = c.id '
+            'JOIN range(8) d ON c.id = d.id').collect()
+
+def relations(text):
+    (group,) = pyjoinopt.join_report(spark.sql(text), strategy='none').groups
+    return [round(relation.rows) for relation in group.relations]
+
+expected = [[1000 + n] + [100 + n] * (2 + n % 5) for n in range(24)]
+with ThreadPoolExecutor(8) as pool:
+    disturbing = [pool.submit(disturb) for _ in range(3)]
+    try:
+        assert list(pool.map(relations, texts)) == expected
+        assert [pyjoinopt.join_report(spark.range(n)).groups for n in range(5)] == [[]] * 5
+    finally:
+        done.set()
+    print('disturbed', sum(one.result() for one in disturbing))
+""",
+        tmp_path,
+    )
+    assert int(told.rpartition("disturbed")[2]) > 3
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions.conftest import BAD_ORDER, planned
-from tests.sessions.test_worker_faults import children
+from tests.sessions.test_worker_faults import workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,15 +42,15 @@ def test_nothing_grows(session: SparkSession) -> None:
         jvm.java.lang.System.gc()
         heap = jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed() // 1024
         threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean().getThreadCount()
-        workers = children("pyjoinopt.worker")
-        return heap, threads, sum(map(resident, workers)) // max(1, len(workers)), workers
+        ours = workers()
+        return heap, threads, sum(map(resident, ours)) // max(1, len(ours)), ours
 
     with ThreadPoolExecutor(max_workers=16) as pool:
         list(pool.map(plan, range(QUERIES // 10)))
-        heap, threads, memory, workers = state()
+        heap, threads, memory, workers_before = state()
         list(pool.map(plan, range(QUERIES)))
         heap_after, threads_after, memory_after, workers_after = state()
-    assert len(workers_after) <= 2 and set(workers) <= set(workers_after)
+    assert len(workers_after) <= 2 and set(workers_before) <= set(workers_after)
     assert threads_after <= threads + 4
     assert memory_after < memory * 1.2 + 2_000, f"workers went from {memory} to {memory_after} kB"
     assert heap_after < heap * 1.3 + 20_000, f"the heap went from {heap} to {heap_after} kB"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,10 +25,10 @@ PACKAGES = str(Path(pyjoinopt.__file__).parent.parent)
 class Talk:
     """The JVM's side of a worker's pipe."""
 
-    def __init__(self, **environment: str) -> None:
+    def __init__(self, *program: str, **environment: str) -> None:
         variables = {**os.environ, "PYTHONPATH": PACKAGES, "PYJOINOPT_ATTACH": "off", **environment}
         pipe = subprocess.PIPE
-        command = [sys.executable, "-m", "pyjoinopt.worker"]
+        command = [sys.executable, *(program or ("-m", "pyjoinopt.worker"))]
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=variables)
         assert self.process.stdin is not None and self.process.stdout is not None
         self.source, self.sink = self.process.stdout, self.process.stdin
@@ -97,6 +99,48 @@ def test_it_ends_when_its_input_ends_within_a_frame(talk: Talk) -> None:
     talk.read()
     talk.sink.write(HEAD.pack(b"PJO1", 100) + b"{")
     assert talk.end() == (0, "")
+
+
+#: A worker that is busy for ever, once it has greeted.
+BUSY = """
+import sys
+from pyjoinopt import worker
+def serve(pipe):
+    pipe.write({})
+    while True:
+        pass
+worker.serve = serve
+sys.exit(worker.main())
+"""
+
+
+def test_it_ends_with_its_input_while_it_is_busy() -> None:
+    talk = Talk("-c", BUSY)
+    talk.read()
+    assert talk.end() == (0, "")
+
+
+def test_it_ends_with_its_parent_while_it_is_busy() -> None:
+    """Its input stays open: somebody else holds the other end too."""
+    between = f"""
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", {BUSY!r}], stdout=subprocess.PIPE)
+child.stdout.read(1)
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+    talk = Talk("-c", between)
+    worker = int(talk.source.readline())
+    os.kill(worker, 0)
+    talk.process.kill()
+    talk.process.wait()
+    until = time.monotonic() + 20
+    while (alive := Path(f"/proc/{worker}").exists()) and time.monotonic() < until:
+        time.sleep(0.05)
+    if alive:
+        os.kill(worker, signal.SIGKILL)
+    talk.end()
+    assert not alive
 
 
 def test_what_others_print_does_not_get_between_the_frames(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -76,18 +77,35 @@ def fake(folder: Path, program: str) -> str:
     return str(python)
 
 
-def children(mark: str) -> list[int]:
-    """The running processes with this in their command line."""
-    found = []
+def running() -> dict[int, tuple[int, list[str]]]:
+    """The processes of this machine: number -> (parent, command line)."""
+    found = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_text().split("\0")
-            state = (process / "stat").read_text().rpartition(")")[2].split()[0]
+            state, parent = (process / "stat").read_text().rpartition(")")[2].split()[:2]
         except OSError:
             continue
-        if any(mark in word for word in words) and state != "Z":
-            found.append(int(process.name))
+        if state != "Z":
+            found[int(process.name)] = (int(parent), words)
     return found
+
+
+def children(mark: str) -> list[int]:
+    """The running processes with this in their command line."""
+    return [number for number, (_, words) in running().items() if any(mark in word for word in words)]
+
+
+def workers() -> list[int]:
+    """The real workers that were started below this process; others may be testing on the same machine."""
+    everything = running()
+
+    def is_ours(number: int) -> bool:
+        while number in everything and number != os.getpid():
+            number = everything[number][0]
+        return number == os.getpid()
+
+    return [number for number, (_, words) in everything.items() if "pyjoinopt.worker" in words and is_ours(number)]
 
 
 def gone(mark: str) -> bool:
@@ -147,7 +165,7 @@ def test_the_real_worker_is_replaced(
     session.conf.set("spark.pyjoinopt.timeout", "3s")
     expected, reports = planned(session, lambda: rows(session.sql(SQL)))
     assert orders(reports) == [BETTER]
-    victims = children("pyjoinopt.worker")
+    victims = workers()
     assert victims
     for victim in victims:
         os.kill(victim, with_signal)
@@ -159,7 +177,7 @@ def test_the_real_worker_is_replaced(
     if with_signal == signal.SIGSTOP:
         assert reports == []
         assert [w for w in warnings() if w.startswith("WARN")][0].count("did not answer in time") == 1
-        os.kill(victims[0], signal.SIGKILL) if len(victims) > 1 and victims[0] in children("pyjoinopt.worker") else None
+        os.kill(victims[0], signal.SIGKILL) if len(victims) > 1 and victims[0] in workers() else None
     session.conf.set("spark.pyjoinopt.timeout", "5s")
     for _ in range(len(victims) + 1):
         again, reports = planned(session, lambda: rows(session.sql(SQL)))
@@ -167,7 +185,7 @@ def test_the_real_worker_is_replaced(
         if reports:
             break
     assert orders(reports) == [BETTER]
-    assert not set(children("pyjoinopt.worker")) & set(victims)
+    assert not set(workers()) & set(victims)
 
 
 def test_killed_in_the_middle_of_a_request(session: SparkSession, tmp_path: Path) -> None:
@@ -187,7 +205,7 @@ def test_killed_in_the_middle_of_a_request(session: SparkSession, tmp_path: Path
         results = [pool.submit(run, df) for df in frames]
         until = time.monotonic() + 30
         while len(done) < len(frames) and time.monotonic() < until:
-            for worker in children("pyjoinopt.worker"):
+            for worker in workers():
                 os.kill(worker, signal.SIGKILL)
             time.sleep(0.15)
         assert all(result.result() == expected for result in results)
@@ -212,7 +230,90 @@ def test_sixteen_threads_do_not_mix(session: SparkSession) -> None:
         return sorted((report.groups[0].order_after, report.cost_after, report.error) for report in given)
 
     assert told(reports) == told(one_by_one)
-    assert len(children("pyjoinopt.worker")) <= 2
+    assert len(workers()) <= 2
+
+
+#: The real worker, which takes its time.
+SLOW = """
+import sys, time
+from pyjoinopt import worker
+plan = worker._plan
+def slowly(*parts):
+    time.sleep(2)
+    return plan(*parts)
+worker._plan = slowly
+sys.exit(worker.main())
+"""
+
+
+def test_a_worker_that_no_session_names_ends(
+    session: SparkSession, new_session: Callable[[], SparkSession], tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    pythons = []
+    for folder in (first, second):
+        folder.mkdir()
+        pythons.append(fake(folder, "import sys\nfrom pyjoinopt.worker import main\nsys.exit(main())"))
+    other = new_session()
+    for one in (session, other):
+        pyjoinopt.enable(one)
+        one.conf.set("spark.pyjoinopt.timeout", "30s")
+        one.conf.set("spark.pyjoinopt.python", pythons[0])
+        assert orders(planned(one, lambda one=one: rows(one.sql(SQL)))[1]) == [BETTER]
+    (worker,) = children(str(first))
+
+    session.conf.set("spark.pyjoinopt.python", pythons[1])
+    assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
+    assert orders(planned(other, lambda: rows(other.sql(SQL)))[1]) == [BETTER]
+    assert children(str(first)) == [worker] and len(children(str(second))) == 1
+
+    other.conf.set("spark.pyjoinopt.python", pythons[1])
+    assert orders(planned(other, lambda: rows(other.sql(SQL)))[1]) == [BETTER]
+    assert gone(str(first))
+    assert len(children(str(second))) == 1
+
+
+def test_a_worker_that_no_session_names_finishes_what_it_does(session: SparkSession, tmp_path: Path) -> None:
+    session.conf.set("spark.pyjoinopt.timeout", "30s")
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, SLOW))
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(planned, session, lambda: rows(session.sql(SQL)))
+        until = time.monotonic() + 10
+        while not children(str(tmp_path)) and time.monotonic() < until:
+            time.sleep(0.02)
+        time.sleep(0.5)  # the settings are read before the worker starts; it has greeted by now, or will
+        session.conf.unset("spark.pyjoinopt.python")
+        _, quick = planned(session, lambda: rows(session.sql(SQL)))
+        assert orders(quick)[:1] == [BETTER] and children(str(tmp_path))
+        assert BETTER in orders(slow.result(30)[1])
+    assert gone(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_no_worker_survives_the_driver(tmp_path: Path) -> None:
+    """The JVM is killed while its worker is busy: neither closes the pipe in good order."""
+    program = f"""
+import os, signal, threading, time
+import pyjoinopt
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = pyjoinopt.configure(builder.config("spark.driver.host", "127.0.0.1")).getOrCreate()
+spark.conf.set("spark.pyjoinopt.python", {fake(tmp_path, SLOW.replace("time.sleep(2)", "while True: pass"))!r})
+spark.conf.set("spark.pyjoinopt.timeout", "10min")
+text = "EXPLAIN SELECT 1 FROM range(9) a JOIN range(8) b ON a.id = b.id JOIN range(7) c ON b.id = c.id"
+threading.Thread(target=lambda: spark.sql(text), daemon=True).start()
+from tests.sessions.test_worker_faults import children
+while not (found := children({str(tmp_path)!r})):
+    time.sleep(0.1)
+time.sleep(1)
+print("workers", len(found), flush=True)
+os.kill(spark._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
+os._exit(0)
+"""
+    variables = {**os.environ, "PYTHONPATH": str(Path(pyjoinopt.__file__).parent.parent), "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=variables, timeout=120)
+    assert "workers 1" in done.stdout, done.stderr[-3000:]
+    assert gone(str(tmp_path))
 
 
 def test_one_line_of_information_a_changed_query(session: SparkSession, warnings: Callable[[], list[str]]) -> None:

@@ -14,8 +14,9 @@ import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions import doors
 from tests.sessions.conftest import planned, pythons, rows
+from tests.sessions.test_configure import run as in_a_process_of_its_own
 from tests.sessions.test_tpc_through_doors import through_connect, through_spark_sql
-from tests.sessions.test_worker_faults import children
+from tests.sessions.test_worker_faults import workers
 from tests.support import tpc
 from tests.support.compare import assert_same_rows
 from tests.versions.test_this_spark import REORDERED
@@ -71,6 +72,35 @@ def test_hints(session: SparkSession) -> None:
     assert rows(session.sql(exists.format("/*+ OPTIMIZE_JOINS */"))) == rows(session.sql(exists.format("")))
 
 
+def test_a_session_that_has_analysed_queries_learns_the_hints(tmp_path: Path) -> None:
+    answer, said = in_a_process_of_its_own(
+        tmp_path,
+        """
+spark = builder().getOrCreate()
+older = spark.newSession()
+plain = [order(one)[0] for one in (spark, older)]
+def changed(session, hint):
+    before = len(pyjoinopt.last_reports(session))
+    count = session.sql(SQL.replace("SELECT", f"SELECT /*+ {hint} */", 1)).first()[0]
+    return [count, [report.changed for report in pyjoinopt.last_reports(session)[before:]]]
+for session in (spark, older):
+    pyjoinopt.enable(session)
+answer["kept"] = [changed(session, "KEEP_JOIN_ORDER") for session in (spark, older)]
+for session in (spark, older):
+    pyjoinopt.disable(session)
+answer["asked"] = [changed(session, "OPTIMIZE_JOINS") for session in (spark, older)]
+answer["not asked"] = changed(spark, "COALESCE(1)")
+answer["plain"] = plain
+spark.stop()
+""",
+    )
+    count = answer["plain"][0]
+    assert answer["kept"] == [[count, [False]]] * 2
+    assert answer["asked"] == [[count, [True]]] * 2
+    assert answer["not asked"] == [count, []]
+    assert "are ignored in this session" not in said
+
+
 def test_commands_and_cached_data(session: SparkSession) -> None:
     pyjoinopt.disable(session)
     expected = rows(session.sql(SQL))
@@ -93,7 +123,7 @@ def test_commands_and_cached_data(session: SparkSession) -> None:
 
 def test_what_went_wrong_costs_the_order_only(session: SparkSession) -> None:
     expected = rows(session.sql(SQL))
-    for worker in children("pyjoinopt.worker"):
+    for worker in workers():
         os.kill(worker, signal.SIGKILL)
     assert rows(session.sql(SQL)) == expected
     session.conf.set("spark.pyjoinopt.python", "/there/is/no/python3")

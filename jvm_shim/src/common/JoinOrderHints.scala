@@ -12,9 +12,13 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{OUTER_REFERENCE, TreePattern, UNRESOLVED_HINT}
 
-/** What a hint asks for: this part of the query to be optimised, with a strategy if one is named, or to be left. */
+/**
+ * What a hint asks for: this part of the query to be optimised, with a strategy if one is named, or to be left. By a mark
+ * whoever gave the hint finds the report of this very query again.
+ */
 private[pyjoinopt] sealed abstract class JoinOrderHint(val name: String)
-private[pyjoinopt] final case class Optimize(strategy: Option[String]) extends JoinOrderHint("OPTIMIZE_JOINS")
+private[pyjoinopt] final case class Optimize(strategy: Option[String], mark: Option[String])
+    extends JoinOrderHint("OPTIMIZE_JOINS")
 private[pyjoinopt] case object KeepOrder extends JoinOrderHint("KEEP_JOIN_ORDER")
 
 /** Where a hint stood in the analysed plan. It has the bit of Spark's own hints: plans without any are told at once. */
@@ -36,12 +40,13 @@ private[pyjoinopt] final case class HintScope(hint: JoinOrderHint, child: Logica
 private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
   private val names = Set("OPTIMIZE_JOINS", "KEEP_JOIN_ORDER")
   private val strategies = Seq("auto", "spark", "heuristic", "none")
+  private val Mark = "mark="
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (!plan.containsPattern(UNRESOLVED_HINT)) plan
     else plan.resolveOperatorsUp {
       case hint: UnresolvedHint if names(name(hint)) =>
-        val meant = if (name(hint) == "KEEP_JOIN_ORDER") keep(hint) else Optimize(strategy(hint))
+        val meant = if (name(hint) == "KEEP_JOIN_ORDER") keep(hint) else optimize(hint)
         scoped(meant, hint.child)
       case scope: HintScope if isCorrelated(scope.child) => lowered(scope)
     }
@@ -104,14 +109,14 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
     KeepOrder
   }
 
-  private def strategy(hint: UnresolvedHint): Option[String] = {
-    val words = hint.parameters.map(word).toList
+  private def optimize(hint: UnresolvedHint): Optimize = {
+    val (marks, words) = hint.parameters.map(word).toList.partition(_.startsWith(Mark))
     val known = words.map(_.toLowerCase(Locale.ROOT)).filter(strategies.contains)
     if (known.length != words.length || known.length > 1) {
       warn(hint, s"takes one of ${strategies.mkString(", ")}, not (${words.mkString(", ")}); " +
         known.headOption.fold("it counts without a strategy")(s => s"$s is used"))
     }
-    known.headOption
+    Optimize(known.headOption, marks.headOption.map(_.substring(Mark.length)))
   }
 
   /** In SQL a word arrives as the name of a column, from df.hint as a string. */
@@ -218,7 +223,10 @@ private[pyjoinopt] final class JoinOrderHints(query: LogicalPlan, taken: List[Ta
   }
 
   /** The strategy that a hint names; of several the outermost. */
-  def strategy: Option[String] = all.collect { case Optimize(Some(name)) => name }.lastOption
+  def strategy: Option[String] = all.collect { case Optimize(Some(name), _) => name }.lastOption
+
+  /** By which the report of this query will be asked for. */
+  def marks: List[String] = all.collect { case Optimize(_, Some(mark)) => mark }
 
   private def all: List[JoinOrderHint] = taken.map(_.hint)
 }

@@ -30,7 +30,7 @@ private[pyjoinopt] final class PlanningRequest(
         worker.ask(request(text, deadline), deadline)(question => statistics(handle, question))
       }
       answered.fold(query) { answer =>
-        Support.attempt(())(SessionReports.add(session, answer.path("report")))
+        Support.attempt(())(SessionReports.add(session, answer.path("report"), hints.marks))
         finished(handle, answer)
       }
     } finally Handles.release(exporter.handle)

@@ -29,7 +29,7 @@ private[pyjoinopt] object PyJoinOptExtensions {
 
   /**
    * Add the rules to a session that runs already, once. Spark asks for the rules of its optimizer with every query, but
-   * for those of its analyser only once a session: here the hints will not be known, in sessions made from it they are.
+   * for those of its analyser only once a session.
    */
   def into(session: Compat.Session): Unit = synchronized {
     if (ruleOf(session).isEmpty) inject(session.extensions, enabled = false)
@@ -39,6 +39,7 @@ private[pyjoinopt] object PyJoinOptExtensions {
       functions.injectFunction(SessionReports.version)
       functions.registerTableFunctions(session.sessionState.tableFunctionRegistry)
       functions.registerFunctions(session.sessionState.functionRegistry)
+      LiveHints.into(session)
     }
   }
 

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, ExpressionInfo, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * What was done to the last plans of each session, and the SQL functions that tell it:
@@ -23,14 +24,26 @@ private[pyjoinopt] object SessionReports {
   private val Kept = 100
   private val sessions = new WeakHashMap[Compat.Session, ArrayDeque[Report]]
 
-  private final case class Report(number: Long, at: Long, report: JsonNode)
+  private final case class Report(number: Long, at: Long, report: JsonNode, marks: List[String])
 
   private val last = new AtomicLong
 
-  def add(session: Compat.Session, report: JsonNode): Unit = sessions.synchronized {
+  /** One more; by its marks it is found however many others come after it. */
+  def add(session: Compat.Session, report: JsonNode, marks: List[String]): Unit = sessions.synchronized {
     val reports = sessions.computeIfAbsent(session, _ => new ArrayDeque[Report])
-    reports.addLast(Report(last.incrementAndGet(), System.currentTimeMillis, report))
-    while (reports.size > Kept) reports.removeFirst()
+    reports.addLast(Report(last.incrementAndGet(), System.currentTimeMillis, report, marks))
+    trim(reports, _.marks.isEmpty)
+    trim(reports, _.marks.nonEmpty)
+  }
+
+  private def trim(reports: ArrayDeque[Report], kind: Report => Boolean): Unit = {
+    var surplus = -Kept
+    reports.forEach(report => if (kind(report)) surplus += 1)
+    val all = reports.iterator
+    while (surplus > 0) if (kind(all.next())) {
+      all.remove()
+      surplus -= 1
+    }
   }
 
   /** The reports of a session as a JSON array, the oldest first. */
@@ -57,7 +70,7 @@ private[pyjoinopt] object SessionReports {
     "report" -> StringType)
 
   /** A row for each join group of the last plans; one row for a plan without any. */
-  private def rows(reports: Seq[Report]): Seq[Row] = reports.flatMap { case Report(number, at, report) =>
+  private def rows(reports: Seq[Report]): Seq[Row] = reports.flatMap { case Report(number, at, report, _) =>
     def texts(list: String, parts: String*): List[String] = ExpressionBuilder.elements(report.get(list)).map { one =>
       if (one.isTextual) one.asText else parts.map(one.path(_).asText).mkString(": ")
     }
@@ -78,15 +91,22 @@ private[pyjoinopt] object SessionReports {
   private def info(name: String, usage: String): ExpressionInfo =
     new ExpressionInfo(classOf[PyJoinOptExtensions].getName, null, name, s"_FUNC_() - $usage", "")
 
-  /** `joinopt_report()`: what was done to the joins of this session's last queries. */
+  /**
+   * `joinopt_report()`: what was done to the joins of this session's last queries. `joinopt_report('x')`: of the queries
+   * under the hint `OPTIMIZE_JOINS('mark=x')`.
+   */
   val function: (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan) = (
     FunctionIdentifier("joinopt_report"),
     info("joinopt_report", "What was done to the joins of this session's last queries."),
     (arguments: Seq[Expression]) => {
-      if (arguments.nonEmpty) Support.fail("joinopt_report() takes no arguments.")
+      val mark = arguments match {
+        case Seq() => None
+        case Seq(Literal(text: UTF8String, _)) => Some(text.toString)
+        case _ => Support.fail("joinopt_report() takes no arguments, or the mark of a hint as a string.")
+      }
       val output = columns.map { case (name, dataType) => AttributeReference(name, dataType)() }
       val reports = SparkSession.getActiveSession.fold(Seq.empty[Report])(session => of(Compat.ours(session)))
-      LocalRelation.fromExternalRows(output, rows(reports))
+      LocalRelation.fromExternalRows(output, rows(mark.fold(reports)(m => reports.filter(_.marks.contains(m)))))
     })
 
   /** `joinopt_version()`: tells a client that the extension is there. */

@@ -9,7 +9,8 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 
 /**
- * The workers of this driver: started when a plan first needs one, kept, and ended with the application.
+ * The workers of this driver: started when a plan first needs one, kept, and ended with the application, or when every
+ * session that they planned for has named another Python.
  *
  * Laws: a plan has a worker to itself while it is planned. A second worker is started only when the first is busy.
  * After a failure the next start waits, longer each time; meanwhile queries keep their plans at once and in silence.
@@ -17,6 +18,9 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
  */
 private[pyjoinopt] object Workers {
   private val pools = new mutable.HashMap[WorkerCommand, WorkerPool]
+
+  /** By which command each session had its last plan made. */
+  private val named = new WeakHashMap[Compat.Session, WorkerCommand]
   private val watched =
     Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean]))
   private val warned = Collections.synchronizedSet(new java.util.HashSet[String])
@@ -28,8 +32,10 @@ private[pyjoinopt] object Workers {
   def serving[T](session: Compat.Session, settings: WorkerSettings)(body: (Worker, Deadline) => T): Option[T] =
     if (Thread.currentThread.isInterrupted) None
     else
-      try poolFor(session.sparkContext, settings).flatMap(pool => using(pool, settings)(body))
-      catch {
+      try enter(session, settings).flatMap { pool =>
+        try using(pool, settings)(body)
+        finally leave(pool)
+      } catch {
         case _: InterruptedException =>
           Thread.currentThread.interrupt()
           None
@@ -40,7 +46,8 @@ private[pyjoinopt] object Workers {
       }
 
   /** None once the application has ended: nobody would end the workers that it started. */
-  private def poolFor(context: SparkContext, settings: WorkerSettings): Option[WorkerPool] = {
+  private def enter(session: Compat.Session, settings: WorkerSettings): Option[WorkerPool] = {
+    val context = session.sparkContext
     if (watched.add(context)) {
       context.addSparkListener(new SparkListener {
         override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = closeAll()
@@ -48,9 +55,34 @@ private[pyjoinopt] object Workers {
     }
     synchronized {
       if (context.isStopped) None
-      else Some(pools.getOrElseUpdate(settings.command, new WorkerPool(settings.command)))
+      else {
+        named.put(session, settings.command)
+        val pool = pools.getOrElseUpdate(settings.command, new WorkerPool(settings.command))
+        pool.users += 1
+        retire()
+        Some(pool)
+      }
     }
   }
+
+  private def leave(pool: WorkerPool): Unit = synchronized {
+    pool.users -= 1
+    retire()
+  }
+
+  /** End the workers of pools that no session names any more, once nobody uses them. Queries do not wait for that. */
+  private def retire(): Unit =
+    if (pools.size > 1) {
+      val unneeded = pools.filter { case (command, pool) => pool.users == 0 && !named.containsValue(command) }.toList
+      pools --= unneeded.map(_._1)
+      if (unneeded.nonEmpty) {
+        val ending = new Thread("pyjoinopt-retiring") {
+          override def run(): Unit = unneeded.foreach { case (_, pool) => Support.attempt(())(pool.close()) }
+        }
+        ending.setDaemon(true)
+        ending.start()
+      }
+    }
 
   private def using[T](pool: WorkerPool, settings: WorkerSettings)(body: (Worker, Deadline) => T): Option[T] =
     pool.take(settings).map { worker =>
@@ -86,6 +118,7 @@ private[pyjoinopt] object Workers {
     val closing = synchronized {
       val all = pools.values.toList
       pools.clear()
+      named.clear()
       all
     }
     closing.foreach(_.close())
@@ -100,6 +133,9 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
   private var failures = 0
   private var notBefore = 0L
   private var closed = false
+
+  /** How many plans are being made here, or wait for that; kept by `Workers`. */
+  var users = 0
 
   def size: Int = synchronized(all.size)
 
