@@ -67,6 +67,17 @@ def test_another_schema_or_option_is_another_thing(spark: SparkSession, shim: Sh
     assert len(seen) == 4 and len({files for files, _ in seen}) == 1
 
 
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_how_long_text_is(spark: SparkSession, shim: Shim, tmp_path: Path, format: str) -> None:
+    """Of long text the file tells; repeated text is in a dictionary, where no more is known than Spark assumes."""
+    columns = ["repeat(sha2(string(id), 256), 2) as long", "if(id % 2 = 0, 'even', 'odd') as short", "id"]
+    spark.range(2000).selectExpr(*columns).coalesce(1).write.format(format).save(str(tmp_path / "t"))
+    columns = told(shim, spark.read.format(format).load(str(tmp_path / "t")), "footers")["columns"]
+    assert columns["long"]["avgLen"] == pytest.approx(128, rel=0.05)
+    assert columns["short"]["avgLen"] == 20
+    assert "avgLen" not in columns["id"]
+
+
 def test_no_identity_unless_it_is_asked_for(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     spark.range(10).write.parquet(str(tmp_path / "t"))
     export = shim.export(spark.read.parquet(str(tmp_path / "t")))
