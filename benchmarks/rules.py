@@ -30,7 +30,7 @@ from pyjoinopt.rules.batches import SPARK_BATCHES, normalise
 from pyjoinopt.rules.context import RuleContext
 from tests.support import tpc
 
-#: A rule that needs Catalyst's statistics of every relation would measure the JVM, and without ANALYZE it does nothing.
+#: One needs statistics of every relation and does nothing without ANALYZE, the other is no rule of Catalyst's.
 LEFT_OUT = frozenset({"CostBasedJoinReorder", "FinishAnalysis"})
 
 

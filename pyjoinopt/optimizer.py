@@ -139,7 +139,7 @@ class _Road:
         )
         match self.options.strategy:
             case "spark":
-                return spark_order(plan, self.gateway.catalyst_statistics, self.export.conf, reorderer)
+                return spark_order(plan, self.gateway.statistics, self.export.conf, reorderer, self.export.version)
             case "heuristic":
                 return heuristic_order(plan, reorderer)
             case _:

@@ -22,7 +22,7 @@ from pyjoinopt.rules.batches import SPARK_BATCHES
 from pyjoinopt.rules.catalog import RULES, NamedRule
 from pyjoinopt.rules.context import RuleContext
 from pyjoinopt.rules.finish_analysis import finish_analysis
-from pyjoinopt.statistics.catalyst import CatalystStatistics
+from pyjoinopt.statistics.plan_estimation import SparkStatistics, told_by_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,16 +86,10 @@ def known(name: str) -> NamedRule:
 def context_of(gateway: Py4jGateway) -> RuleContext:
     """What the rules may ask about the plan behind a gateway."""
     export = gateway.export
-    remembered: dict[int, tuple[LogicalPlan, CatalystStatistics | None]] = {}
-
-    def statistics(node: LogicalPlan) -> CatalystStatistics | None:
-        if id(node) not in remembered:
-            remembered[id(node)] = node, CatalystStatistics.from_json(gateway.catalyst_statistics([node])[0])
-        return remembered[id(node)][1]
-
-    major, minor = (export.spark.split(".") + ["0"])[:2]
-    fresh = Fresh(len(export.attributes))
-    return RuleContext(fresh, export.conf, export.filters_null, statistics, (int(major), int(minor)))
+    statistics = SparkStatistics(told_by_spark(gateway.statistics, export.nodes), export.version)
+    return RuleContext(
+        Fresh(len(export.attributes)), export.conf, export.filters_null, statistics, export.version
+    )
 
 
 def finished(root: LogicalPlan) -> LogicalPlan:

@@ -18,15 +18,16 @@ from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
+from pyjoinopt.plan.tree import post_order
 from pyjoinopt.reorder import Reorderer
 from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
 from pyjoinopt.rules.prune_join_inputs import prune_join_inputs
 from pyjoinopt.rules.reorder_join import reorder_join
 from pyjoinopt.rules.reordered import ReorderedGroup
 from pyjoinopt.statistics.cardinality import GraphEstimates
-from pyjoinopt.statistics.catalyst import CatalystStatistics
+from pyjoinopt.statistics.plan_estimation import SparkStatistics, told_by_spark
 
-AskCatalyst = Callable[[list[LogicalPlan]], list[dict[str, Any]]]
+Ask = Callable[..., dict[int, dict[str, Any]]]
 
 
 def heuristic_order(plan: LogicalPlan, reorderer: Reorderer) -> LogicalPlan:
@@ -38,22 +39,21 @@ def heuristic_order(plan: LogicalPlan, reorderer: Reorderer) -> LogicalPlan:
 
 
 def spark_order(
-    plan: LogicalPlan, ask: AskCatalyst, conf: Mapping[str, str], reorderer: Reorderer
+    plan: LogicalPlan, ask: Ask, conf: Mapping[str, str], reorderer: Reorderer, spark: tuple[int, int]
 ) -> LogicalPlan:
-    """Spark's CostBasedJoinReorder with Catalyst's own statistics; it needs a row count of every relation.
+    """Spark's CostBasedJoinReorder on statistics as Spark computes them; it needs a row count of every relation.
 
     ReorderJoin and the pruning of columns run first, as they do in Spark.
+
+    Args:
+        plan: with its predicates pushed down.
+        ask: see `Gateway.statistics`.
+        conf: Spark's configuration.
+        reorderer: what the report is written with.
+        spark: (major, minor) of the Spark whose habits are followed.
     """
     started = perf_counter()
-    known: dict[int, CatalystStatistics | None] = {}
-    kept: list[LogicalPlan] = []
-
-    def statistics(item: LogicalPlan) -> CatalystStatistics | None:
-        if id(item) not in known:
-            kept.append(item)
-            known[id(item)] = CatalystStatistics.from_json(ask([item])[0])
-        return known[id(item)]
-
+    statistics = SparkStatistics(told_by_spark(ask, post_order(plan)), spark)
     done: list[ReorderedGroup] = []
     heuristic = reorder_join(plan)
     pruned = prune_join_inputs(heuristic)

@@ -58,6 +58,13 @@ class Export:
     resolved: bool = True
     expressions: list[Expression] = field(default_factory=list)
 
+    @property
+    def version(self) -> tuple[int, int]:
+        """(major, minor) of that Spark; of the newest known if it does not say."""
+        parts = self.spark.split(".")
+        known = len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit()
+        return (int(parts[0]), int(parts[1])) if known else (4, 3)
+
 
 def decode(text: str) -> Export:
     """Read an export.

@@ -61,10 +61,6 @@ class Gateway(Protocol):
         """
         ...
 
-    def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
-        """Catalyst's own statistics (cost-based mode on) of plans that need not exist in the JVM yet."""
-        ...
-
 
 class AskingGateway:
     """The protocol over any way to ask: a subclass says how one question is asked.
@@ -97,13 +93,6 @@ class AskingGateway:
         edits = Edits()
         asked = [{**one, "partitions": [edits.expression(e) for e in one.get("partitions", ())]} for one in relations]
         return list(self._ask({**request, "proofs": asked, "exprs": edits.expressions})["proofs"])
-
-    def catalyst_statistics(self, plans: list[LogicalPlan]) -> list[dict[str, Any]]:
-        edits = Edits()
-        references = [edits.plan(plan) for plan in plans]
-        request = {"nodes": [], "source": "catalyst", "plans": references}
-        answer = self._ask({**request, "exprs": edits.expressions, "edits": edits.nodes})
-        return list(answer["plans"])
 
     def edits(self, plan: LogicalPlan, may_widen: bool = False) -> dict[str, Any]:
         """The message that turns the exported plan into this one.

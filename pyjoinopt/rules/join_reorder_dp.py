@@ -24,7 +24,7 @@ from pyjoinopt.plan.expressions import Expression, conjunction, reference
 from pyjoinopt.plan.nodes import INNER, Join, LogicalPlan, Project
 from pyjoinopt.rules.join_reorder_dp_filters import JoinGraphInfo, star_join_filter
 from pyjoinopt.statistics.catalyst import CatalystStatistics
-from pyjoinopt.statistics.plan_estimation import PlanStatistics
+from pyjoinopt.statistics.plan_estimation import SparkStatistics
 
 
 @dataclass(slots=True, eq=False)
@@ -96,7 +96,7 @@ class JoinReorderDP:
         self.conditions = conditions
         self.card_weight = card_weight
         self.pairs = self.plans = 0
-        self.statistics = PlanStatistics(lambda plan: None)
+        self.statistics = SparkStatistics(lambda plan: None)
         for relation, known in zip(relations, statistics):
             self.statistics.remember(relation, known)
         self._needed = needed

@@ -1,9 +1,9 @@
 """What Spark's own estimator knows of a plan, and how many bytes it takes a row to have.
 
 What `CostBasedJoinReorder` compares are the row counts and sizes that Catalyst's estimator gives to plans which do not
-exist yet. To decide as Spark does, one must count as Spark does, flaws included: `filter_estimation`, `join_estimation`
-and `plan_estimation` do. A row is 8 bytes plus the average length of each column (12 more for strings), or the type's
-default size. Counts are exact integers.
+exist yet. To decide as Spark does, one must count as Spark does, flaws included: `plan_estimation` does, by way of
+`filter_estimation`, `join_estimation` and `operator_estimation`. A row is 8 bytes plus the average length of each
+column (12 more for strings), or the type's default size. Counts are exact integers.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from pyjoinopt.statistics.spark_histogram import SparkHistogram
 
 ROW_OVERHEAD = 8
 STRING_OVERHEAD = 12
+#: What Spark takes a relation to be that tells nothing (`spark.sql.defaultSizeInBytes`).
+HUGE = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,32 @@ class CatalystStatistics:
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> CatalystStatistics | None:
         """Read what the JVM says of a plan; None if it has no row count for it."""
-        if entry.get("rows") is None or entry.get("bytes") is None or entry.get("error"):
-            return None
+        return PlanSize.from_json(entry).counted
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSize:
+    """Statistics of a plan whose row count may be unknown (Catalyst's `Statistics`); `columns` by attribute bit."""
+
+    bytes: int
+    rows: int | None = None
+    columns: Mapping[int, ColumnStatistics] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> CatalystStatistics | None:
+        """The same if the row count is known."""
+        return None if self.rows is None else CatalystStatistics(self.rows, self.bytes, self.columns)
+
+    @classmethod
+    def of(cls, known: CatalystStatistics) -> PlanSize:
+        """What is known of a plan whose rows are counted."""
+        return cls(known.bytes, known.rows, known.columns)
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> PlanSize:
+        """Read what the JVM says of a plan."""
+        if entry.get("bytes") is None or entry.get("error"):
+            return cls(HUGE)
         columns = {
             int(bit): ColumnStatistics(
                 _whole(c.get("ndv")), c.get("min"), c.get("max"), _whole(c.get("nulls")),
@@ -71,7 +97,7 @@ class CatalystStatistics:
             )
             for bit, c in (entry.get("columns") or {}).items()
         }  # fmt: skip
-        return cls(int(entry["rows"]), int(entry["bytes"]), columns)
+        return cls(int(entry["bytes"]), _whole(entry.get("rows")), columns)
 
 
 def _histogram(column: Mapping[str, Any]) -> SparkHistogram | None:

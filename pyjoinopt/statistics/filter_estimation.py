@@ -33,7 +33,10 @@ def filter_statistics(
         spark: as this version of Spark counts: from 4.2 on a result is never larger than the input, and a column
             without bounds is one of which they are unknown, instead of one that is all NULL.
     """
-    columns = SparkColumns(child, not node.child.children, spark)
+    below = node.child
+    while below.kind in ("SubqueryAlias", "View") and below.children:  # names are gone when Spark estimates
+        below = below.children[0]
+    columns = SparkColumns(child, not below.children, spark)
     share = share_kept(node.condition, columns)
     share = 1.0 if share is None else share
     rows = scaled_up(child.rows, bounded(share) if spark >= CAREFUL else share)

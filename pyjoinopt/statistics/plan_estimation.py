@@ -1,98 +1,116 @@
-"""Spark's own statistics of projections, filters and joins over sub-plans whose statistics are known."""
+"""Spark's own statistics of whole plans, computed from those of the relations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from pyjoinopt.plan.constraints import PlanFacts
-from pyjoinopt.plan.expressions import DETERMINISTIC, FOLDABLE, Expression
-from pyjoinopt.plan.nodes import ANTI, INNER_LIKE, OUTER, SEMI, Filter, Join, LogicalPlan, Project
-from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics, default_size, output_size
+from pyjoinopt.plan.constraints import PlanFacts, equi_keys, is_unique
+from pyjoinopt.plan.nodes import ANTI, INNER, INNER_LIKE, OUTER, SEMI, Filter, Join, LogicalPlan
+from pyjoinopt.statistics.catalyst import HUGE, CatalystStatistics, PlanSize
 from pyjoinopt.statistics.filter_estimation import filter_statistics
 from pyjoinopt.statistics.join_estimation import join_statistics
-from pyjoinopt.statistics.spark_predicates import plain
+from pyjoinopt.statistics.operator_estimation import in_proportion, operator_size, product
+from pyjoinopt.statistics.spark_predicates import CAREFUL
 
-#: Types of joins besides inner ones that Spark estimates.
-_ESTIMATED = OUTER | {SEMI, ANTI}
-
-
-def project_statistics(project: Project, child: CatalystStatistics) -> CatalystStatistics:
-    """Rows, bytes and columns of a projection (`ProjectEstimation`)."""
-    known = dict(child.columns)
-    for e in project.projections:
-        if e.kind == "Alias" and e.attribute is not None:
-            column = _aliased(e.children[0], child)
-            if column is not None:
-                known[e.attribute.bit] = column
-    columns = {a.bit: known[a.bit] for a in project.output if a.bit in known}
-    return CatalystStatistics(child.rows, output_size(project.output, child.rows, columns), columns)
+Given = Callable[[LogicalPlan], "PlanSize | CatalystStatistics | None"]
 
 
-def _aliased(body: Expression, child: CatalystStatistics) -> ColumnStatistics | None:
-    if body.kind == "AttributeReference" and body.attribute is not None:
-        return child.columns.get(body.attribute.bit)
-    if body.kind == "Literal" and body.flags & FOLDABLE and body.flags & DETERMINISTIC:
-        size = default_size(body.type)
-        if body.value is None:
-            return ColumnStatistics(0, None, None, child.rows, size, size)
-        return ColumnStatistics(1, plain(body.value), plain(body.value), 0, size, size)
-    return None
-
-
-class PlanStatistics:
-    """Statistics of inner joins and projections over sub-plans whose statistics are `given` (None for unknown).
+class SparkStatistics:
+    """Statistics of plans as Spark's cost-based optimizer computes them (Catalyst's `BasicStatsPlanVisitor`).
 
     Args:
-        given: what is known of all other plans.
-        spark: compute filters and joins of all types too, as this version of Spark does; None to be given them.
+        given: what is known of a plan beforehand, of every relation if possible; None to have it computed.
+        spark: count as this version of Spark does.
     """
 
-    def __init__(
-        self, given: Callable[[LogicalPlan], CatalystStatistics | None], spark: tuple[int, int] | None = None
-    ) -> None:
+    def __init__(self, given: Given, spark: tuple[int, int] = CAREFUL) -> None:
         self.given = given
         self.spark = spark
         self.facts = PlanFacts()
-        self._known: dict[int, CatalystStatistics | None] = {}
+        self._known: dict[int, PlanSize] = {}
         self._alive: list[LogicalPlan] = []  # ids in `_known` stay unique while these live
 
     def __call__(self, plan: LogicalPlan) -> CatalystStatistics | None:
-        """Statistics of a plan, computed once per node and without recursion."""
+        """Statistics of a plan whose row count is known, else None."""
+        return self.size(plan).counted
+
+    def size(self, plan: LogicalPlan) -> PlanSize:
+        """What is known of a plan, computed once per node and without recursion."""
         stack = [plan]
         while stack:
             node = stack.pop()
             if id(node) in self._known:
                 continue
-            children = node.children if self._computed(node) else ()
-            missing = [child for child in children if id(child) not in self._known]
-            if missing:
+            given = self.given(node)
+            missing = [child for child in node.children if given is None and id(child) not in self._known]
+            if given is not None:
+                self.remember(node, given)
+            elif missing:
                 stack.append(node)
                 stack.extend(missing)
             else:
                 self.remember(node, self._of(node))
         return self._known[id(plan)]
 
-    def remember(self, plan: LogicalPlan, statistics: CatalystStatistics | None) -> None:
+    def remember(self, plan: LogicalPlan, known: PlanSize | CatalystStatistics) -> None:
         """Set the statistics of one node."""
-        self._known[id(plan)] = statistics
+        self._known[id(plan)] = known if isinstance(known, PlanSize) else PlanSize.of(known)
         self._alive.append(plan)
 
-    def _of(self, node: LogicalPlan) -> CatalystStatistics | None:
-        if not self._computed(node):
-            return self.given(node)
+    def _of(self, node: LogicalPlan) -> PlanSize:
         below = [self._known[id(child)] for child in node.children]
-        first = below[0]
-        if first is None:
-            return None
+        if not below:
+            return PlanSize(HUGE)
         if isinstance(node, Join):
-            return None if below[1] is None else join_statistics(node, first, below[1], self.facts)
-        if isinstance(node, Filter) and self.spark is not None:
-            return filter_statistics(node, first, self.spark)
-        return project_statistics(node, first) if isinstance(node, Project) else first
-
-    def _computed(self, node: LogicalPlan) -> bool:
-        if isinstance(node, Join):
-            return node.join_type in INNER_LIKE or (self.spark is not None and node.join_type in _ESTIMATED)
+            return self._join(node, below[0], below[1])
         if isinstance(node, Filter):
-            return self.spark is not None
-        return isinstance(node, Project) or node.kind == "SubqueryAlias"
+            counted = below[0].counted
+            if counted is None:
+                return in_proportion(node, below[0])
+            return PlanSize.of(filter_statistics(node, counted, self.spark))
+        return operator_size(node, below, self.spark)
+
+    def _join(self, join: Join, left: PlanSize, right: PlanSize) -> PlanSize:
+        kind = join.join_type
+        one, other = left.counted, right.counted
+        if kind in (SEMI, ANTI):
+            if one is None:
+                return left
+            known = join_statistics(join, one, one)  # the right side is not looked at
+            return left if known is None else PlanSize.of(known)
+        if one is not None and other is not None and (kind in INNER_LIKE or kind in OUTER):
+            known = join_statistics(join, one, other, self.facts)
+            if known is not None:
+                return PlanSize.of(known)
+        if (kind == INNER or kind in OUTER) and self._unique(join):
+            return PlanSize(sum(size.bytes for size in (left, right) if size.bytes > 1))
+        return PlanSize(product((left, right)).bytes)
+
+    def _unique(self, join: Join) -> bool:
+        """True if one side has no two rows with the same keys."""
+        pairs = equi_keys(join)
+        sides = zip(join.children, zip(*pairs))
+        return any(is_unique(self.facts.distinct_keys(side), keys) for side, keys in sides)
+
+
+def told_by_spark(ask: Callable[..., dict[int, dict[str, Any]]], nodes: Iterable[LogicalPlan]) -> Given:
+    """What Spark says of the relations of a plan: one question for all of them, asked when the first is needed.
+
+    Args:
+        ask: see `Gateway.statistics`.
+        nodes: of the plan. A cached one counts as a relation; nothing else that has children is asked for.
+    """
+    relations = {node.number: node for node in nodes if not node.children or node.cached}
+    told: dict[int, PlanSize] = {}
+
+    def given(node: LogicalPlan) -> PlanSize | None:
+        number = node.origin if node.number is None else node.number
+        if number is None or number not in relations:
+            return None
+        if not told:
+            answers = ask(list(relations.values()), "catalyst")
+            told.update({n: PlanSize.from_json(answers.get(n, {})) for n in relations if n is not None})
+        return told[number]
+
+    return given

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import platformdirs
@@ -19,16 +20,18 @@ APPLICATION = 0x70796A6F
 #: Seconds to wait for another process that is writing.
 PATIENCE = 1.0
 
-_TABLES = """
+_TABLES = (
+    """
 CREATE TABLE relation (
     id TEXT, schema TEXT, name TEXT, rows REAL, bytes REAL, exact INTEGER, source TEXT, note TEXT,
-    gathered REAL, used REAL, asked TEXT, columns TEXT, PRIMARY KEY (id, schema));
-CREATE INDEX relation_used ON relation (used);
+    gathered REAL, used REAL, asked TEXT, columns TEXT, PRIMARY KEY (id, schema))""",
+    "CREATE INDEX relation_used ON relation (used)",
+    """
 CREATE TABLE blob (
-    id TEXT, schema TEXT, kind TEXT, content BLOB, gathered REAL, used REAL, PRIMARY KEY (id, schema, kind));
-CREATE INDEX blob_used ON blob (used);
-CREATE TABLE feedback (fingerprint TEXT PRIMARY KEY, rows REAL, observed REAL, runs INTEGER);
-"""
+    id TEXT, schema TEXT, kind TEXT, content BLOB, gathered REAL, used REAL, PRIMARY KEY (id, schema, kind))""",
+    "CREATE INDEX blob_used ON blob (used)",
+    "CREATE TABLE feedback (fingerprint TEXT PRIMARY KEY, rows REAL, observed REAL, runs INTEGER)",
+)
 
 BROKEN = (sqlite3.Error, ValueError)
 _warned: set[str] = set()
@@ -63,7 +66,7 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, bool]:
             raise
         # A write-ahead log needs a folder that can be written, even to read.
         connection = _connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1")
-        _check(connection, path)
+        _check(connection)
         warn_once(path, f"it is read-only ({error})")
         return connection, False
 
@@ -71,10 +74,9 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, bool]:
 def _open(path: Path) -> sqlite3.Connection:
     connection = _connect(f"{path.absolute().as_uri()}?mode=rwc")
     try:
-        if not _check(connection, path):
+        if not _check(connection):
             with FileLock(f"{path}.lock", timeout=5):
-                if not _check(connection, path):
-                    _create(connection)
+                _create(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {16 << 20}")
     except BaseException:
@@ -87,8 +89,16 @@ def _connect(uri: str) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether there are tables in it already."""
+def _check(connection: sqlite3.Connection) -> bool:
+    """Whether there are tables in it already.
+
+    One transaction, hence one state of the file: between two reads another process might create the tables.
+    """
+    with _transaction(connection, "BEGIN"):
+        return _has_tables(connection)
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if version == 0 and application == 0:
@@ -103,10 +113,24 @@ def _check(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def _create(connection: sqlite3.Connection) -> None:
+    """Create the tables, unless another process did meanwhile."""
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.executescript(
-        f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
-    )
+    with _transaction(connection, "BEGIN IMMEDIATE"):
+        if not _has_tables(connection):
+            for statement in (*_TABLES, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}"):
+                connection.execute(statement)
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 def is_locked(error: Exception) -> bool:
@@ -146,7 +170,7 @@ def _is_sound(path: Path) -> bool:
     try:
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
         try:
-            return _check(connection, path) and connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+            return _check(connection) and connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
         finally:
             connection.close()
     except sqlite3.OperationalError as error:

@@ -157,6 +157,12 @@ class Oracle:
         found: dict[str, Any] = answer["nodes"][str(node.number)]
         return found
 
+    def relations(self, export: Export, leaves: list[LogicalPlan], source: str) -> dict[int, dict[str, Any]]:
+        """What `Gateway.statistics` answers about relations of an export."""
+        request = {"nodes": [leaf.number for leaf in leaves], "source": source}
+        answer = json.loads(self.shim.statistics(export.handle, json.dumps(request)))
+        return {int(number): entry for number, entry in answer["nodes"].items()}
+
     def _keep(self, text: str) -> Export:
         return self._keep_one(json.loads(text))
 

@@ -11,14 +11,14 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.plan.make import Fresh
-from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.rules.catalog import RULES, NamedRule
 from pyjoinopt.rules.context import RuleContext
-from pyjoinopt.statistics.catalyst import CatalystStatistics
+from pyjoinopt.statistics.plan_estimation import SparkStatistics, told_by_spark
 from tests.rules.oracle import HEADER, Canon, Oracle, Tally
 
 if TYPE_CHECKING:
@@ -27,13 +27,8 @@ if TYPE_CHECKING:
 
 def context_of(oracle: Oracle, export: Export) -> RuleContext:
     """What a rule may ask about an exported plan."""
-    major, minor = export.spark.split(".")[:2]
-
-    def statistics(node: LogicalPlan) -> CatalystStatistics | None:
-        return CatalystStatistics.from_json(oracle.statistics(export, node))
-
-    fresh = Fresh(len(export.attributes))
-    return RuleContext(fresh, export.conf, export.filters_null, statistics, (int(major), int(minor)))
+    statistics = SparkStatistics(told_by_spark(partial(oracle.relations, export), export.nodes), export.version)
+    return RuleContext(Fresh(len(export.attributes)), export.conf, export.filters_null, statistics, export.version)
 
 
 def compare(

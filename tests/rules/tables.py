@@ -11,7 +11,7 @@ from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.rules.reorder_join import reorder_join
 from pyjoinopt.rules.reordered import ReorderedGroup
 from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics
-from pyjoinopt.statistics.plan_estimation import PlanStatistics
+from pyjoinopt.statistics.plan_estimation import SparkStatistics
 from tests.support.letters import Letters, join
 
 
@@ -31,7 +31,7 @@ class Tables(Letters):
 
     @property
     def statistics(self) -> Callable[[LogicalPlan], CatalystStatistics | None]:
-        return PlanStatistics(lambda plan: self.known.get(id(plan)))
+        return SparkStatistics(lambda plan: self.known.get(id(plan)))
 
     def optimize(self, plan: LogicalPlan, groups: list[ReorderedGroup] | None = None) -> LogicalPlan:
         def rules(p: LogicalPlan) -> LogicalPlan:

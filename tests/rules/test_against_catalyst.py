@@ -17,7 +17,7 @@ from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.rules.reorder_join import reorder_join
-from pyjoinopt.statistics.catalyst import CatalystStatistics
+from pyjoinopt.statistics.plan_estimation import SparkStatistics, told_by_spark
 from tests.rules.oracle import HEADER, Oracle, Tally
 from tests.support import tpc
 
@@ -132,29 +132,13 @@ def test_outer_joins(spark: SparkSession, oracle: Oracle) -> None:
     assert alone.equal > 0.9 * alone.plans and alone.fired_in_python <= outer.fired_in_python
 
 
-@pytest.fixture(params=["tpch", pytest.param("tpcds", marks=pytest.mark.slow)])
-def analysed(request: pytest.FixtureRequest, spark: SparkSession) -> tuple[str, SparkSession]:
-    """A session with the tables of one benchmark in a catalog, with statistics of every column."""
-    benchmark = request.param
-    session = spark.newSession()
-    session.sql(f"CREATE DATABASE IF NOT EXISTS analysed_{benchmark}")
-    session.sql(f"USE analysed_{benchmark}")
-    for file in sorted(tpc.parquet_folder(benchmark).glob("*.parquet")):
-        session.sql(f"CREATE TABLE IF NOT EXISTS {file.stem} USING parquet OPTIONS (path '{file.as_posix()}')")
-        session.sql(f"ANALYZE TABLE {file.stem} COMPUTE STATISTICS FOR ALL COLUMNS")
-    return benchmark, session
-
-
 def test_cost_based_join_reorder(analysed: tuple[str, SparkSession], oracle: Oracle) -> None:
     benchmark, session = analysed
     tally = Tally(f"{benchmark} CostBasedJoinReorder")
     for number, text in tpc.spark_queries(benchmark).items():
         start = oracle.finished(session.sql(text))
         ready = oracle.applied(start, BEFORE_CBO)
-
-        def statistics(item: LogicalPlan) -> CatalystStatistics | None:
-            return CatalystStatistics.from_json(oracle.statistics(ready, item))  # noqa: B023
-
+        statistics = SparkStatistics(told_by_spark(partial(oracle.relations, ready), ready.nodes), ready.version)
         theirs = oracle.applied(ready, ["CostBasedJoinReorder"], once=True, confs=CBO)
         ours = cost_based_join_reorder(ready.root, statistics, faithful=True)
         tally.count(f"{benchmark} {number}", ready.root, theirs.root, ours)

@@ -8,7 +8,8 @@ from pyjoinopt.plan.expressions import FOLDABLE, Expression
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan
 from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics, default_size, row_width
 from pyjoinopt.statistics.join_estimation import join_statistics
-from pyjoinopt.statistics.plan_estimation import PlanStatistics, project_statistics
+from pyjoinopt.statistics.operator_estimation import project_statistics
+from pyjoinopt.statistics.plan_estimation import SparkStatistics
 from tests.support.letters import Letters, join
 
 
@@ -102,7 +103,7 @@ def test_a_side_that_is_unique_on_its_keys() -> None:
     group = w.group("b2 c2", grouped)
     assert isinstance(group, Aggregate)
     sizes = {id(item): CatalystStatistics(202995, 4059900), id(group): CatalystStatistics(13728, 400000)}
-    statistics = PlanStatistics(lambda plan: sizes.get(id(plan)))
+    statistics = SparkStatistics(lambda plan: sizes.get(id(plan)))
     both = join(item, group, w("brand = b2 and class_id = c2"))
     result = statistics(both)
     assert result is not None and (result.rows, result.bytes) == (202995, 4871880)

@@ -21,7 +21,7 @@ from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.catalyst import CatalystStatistics
 from pyjoinopt.statistics.filter_estimation import filter_statistics
 from pyjoinopt.statistics.join_estimation import join_statistics
-from pyjoinopt.statistics.plan_estimation import PlanStatistics
+from pyjoinopt.statistics.plan_estimation import SparkStatistics
 from tests.rules.oracle import Oracle
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def test_whole_plans_without_asking(session: SparkSession, oracle: Oracle, text:
     rules = ["PushDownPredicates", "ConstantFolding"]
     export = oracle.applied(oracle.finished(session.sql(text)), rules)
     tables = {id(n): theirs(oracle, export, n) for n in post_order(export.root) if not n.children}
-    ours = PlanStatistics(lambda plan: tables.get(id(plan)), version(export))(export.root)
+    ours = SparkStatistics(lambda plan: tables.get(id(plan)), version(export))(export.root)
     assert ours is not None
     assert numbers(ours) == numbers(theirs(oracle, export, export.root))
     oracle.release()

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from pyjoinopt.statistics import store as store_module
+from pyjoinopt.statistics import store_file
 from pyjoinopt.statistics.source import Column, Files, Known
 from pyjoinopt.statistics.store import Store, open_store
-from pyjoinopt.statistics.store_file import APPLICATION
+from pyjoinopt.statistics.store_file import APPLICATION, open_file
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -180,6 +181,24 @@ def test_an_empty_file_is_a_new_store(path: Path) -> None:
         warnings.simplefilter("error")
         Store(path).put({files("a"): Known(1.0, source="x")}, {})
         assert Store(path).get([files("a")])
+
+
+def test_another_process_creates_the_tables_while_one_looks(path: Path) -> None:
+    """Whoever looks sees the file before or after, nothing in between that belongs to no version."""
+    path.parent.mkdir()
+    looker = sqlite3.connect(path, isolation_level=None)
+    looker.execute("PRAGMA journal_mode = WAL")  # as a creator does first
+    looked = []
+
+    def create(statement: str) -> None:
+        if "sqlite_master" in statement and not looked:
+            looked.append(statement)
+            open_file(path)[0].close()
+
+    looker.set_trace_callback(create)
+    assert store_file._check(looker) is False and looked
+    assert store_file._check(looker) is True
+    looker.close()
 
 
 def test_four_processes_meet_a_broken_file(path: Path) -> None:

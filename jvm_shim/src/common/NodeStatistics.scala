@@ -7,7 +7,7 @@ import scala.util.Try
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.catalyst.analysis.{EliminateSubqueryAliases, EliminateView, UpdateAttributeNullability}
+import org.apache.spark.sql.catalyst.analysis.{EliminateSubqueryAliases, EliminateView}
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, HiveTableRelation}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId, Expression}
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -21,7 +21,7 @@ import org.apache.spark.sql.internal.SQLConf
  *
  * The ladder for a leaf: the catalog's counts (ANALYZE), then file footers or the width of a text line, then what lies
  * in memory, then only the size. Each is taken only if it is asked for, by "source" or, one by one, by "sources". Asked
- * for "catalyst", Catalyst's own estimate of any plan, also of one that exists only as edits.
+ * for "catalyst", Catalyst's own estimate of any exported plan.
  *
  * Laws: no Spark job is started. One node that cannot be read is told as its error and spoils no other. Nothing is
  * left behind in the plan: estimates are computed on clones, because nodes cache theirs under whatever settings held.
@@ -44,22 +44,8 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
       writeOne(out, columnsOf("columns", n))(known.get())
     }
     out.writeEndObject()
-    if (request.has("plans")) writePlans(out)
     out.writeEndObject()
   })
-
-  /** Catalyst's estimates of plans that the edits describe. */
-  private def writePlans(out: JsonGenerator): Unit = {
-    val edits = Support.mapper.createObjectNode()
-    edits.set[JsonNode]("exprs", request.get("exprs"))
-    edits.set[JsonNode]("nodes", request.get("edits"))
-    val rebuilder = new PlanRebuilder(handle, edits)
-    out.writeArrayFieldStart("plans")
-    ExpressionBuilder.elements(request.get("plans")).foreach { reference =>
-      writeOne(out, _ => true)(catalyst(UpdateAttributeNullability(rebuilder.plan(reference))))
-    }
-    out.writeEndArray()
-  }
 
   /** Of a wide table only some columns are asked for, and of others the dictionaries of only some. */
   private def columnsOf(field: String, node: Int): Attribute => Boolean = {

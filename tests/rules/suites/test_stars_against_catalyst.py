@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ import pytest
 
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.rules.catalog import RULES
-from pyjoinopt.statistics.catalyst import CatalystStatistics
 from tests.rules.oracle import HEADER, Canon, Oracle, Tally
 from tests.rules.states import context_of
 from tests.rules.suites import scaled_catalog
@@ -44,15 +42,7 @@ FILTER = {**CBO, "spark.sql.cbo.joinReorder.dp.star.filter": "true"}
 
 def ours(oracle: Oracle, export: Export, rule: str, conf: dict[str, str]) -> LogicalPlan:
     context = context_of(oracle, export)
-    statistics: Callable[[LogicalPlan], CatalystStatistics | None] = context.statistics
-    remembered: dict[int, CatalystStatistics | None] = {}
-
-    def once(node: LogicalPlan) -> CatalystStatistics | None:
-        if node.number not in remembered:
-            remembered[node.number or 0] = statistics(node)
-        return remembered[node.number or 0]
-
-    context = replace(context, statistics=once, conf={**context.conf, **conf})
+    context = replace(context, conf={**context.conf, **conf})
     return RULES[rule].to_fixed_point(export.root, context)
 
 
