@@ -28,7 +28,7 @@ define install
 	@touch $(1)/.ready
 endef
 
-.PHONY: help demo docs test test-slow lint check fuzz bench test-versions dist shim clean setup
+.PHONY: help demo docs notebooks test test-slow lint check fuzz bench test-versions dist shim clean setup
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ fuzz: shim  ## N random queries against plain Spark and DuckDB
 bench: shim  ## every benchmark in benchmarks/
 	@$(call with_spark,$(VENV)) for file in benchmarks/[a-z]*.py; do echo "== $$file"; \
 	  $(PY) -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+notebooks: shim  ## run every notebook and keep its outputs
+	@$(call with_spark,$(VENV)) $(PY) notebooks/execute.py
 
 docs: .venv-docs/.ready  ## the documentation as a static site in site/
 	@.venv-docs/bin/python docs/generate.py

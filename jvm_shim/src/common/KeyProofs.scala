@@ -18,8 +18,8 @@ import org.apache.spark.util.collection.OpenHashSet
 /**
  * Whether no two rows of a table of files share the values of some columns, found out by reading these columns once.
  *
- * Footers make a key likely; only its values prove it. They are read in the background, at low priority, until the first
- * value comes twice, which is soon if it is no key. Kept is one bit a value where whole numbers lie close together,
+ * Footers make a key likely; only its values prove it. They are read in the background, by one thread, until the first value
+ * comes twice, which is soon if it is no key. Kept is one bit a value where whole numbers lie close together,
  * else a hash of eight bytes a row: hashes that differ prove values that differ, and if two values have one hash, a key
  * is missed and nothing else happens. NULL counts as a value.
  *
@@ -52,7 +52,6 @@ private[pyjoinopt] object KeyProofs {
       val task = new FutureTask(new Callable[Boolean] {
         override def call(): Boolean = found.getOrElse {
           try {
-            Thread.currentThread.setPriority(Thread.MIN_PRIORITY)
             val unique = session.withActive(isUnique(session, files, relation, source, columns, partitions))
             synchronized(keep(key, unique))
             unique
