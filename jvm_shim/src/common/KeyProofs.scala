@@ -18,10 +18,10 @@ import org.apache.spark.util.collection.OpenHashSet
 /**
  * Whether no two rows of a table of files share the values of some columns, found out by reading these columns once.
  *
- * Footers make a key likely; only its values prove it. They are read in the background, by one thread, until the first value
- * comes twice, which is soon if it is no key. Kept is one bit a value where whole numbers lie close together,
- * else a hash of eight bytes a row: hashes that differ prove values that differ, and if two values have one hash, a key
- * is missed and nothing else happens. NULL counts as a value.
+ * Footers make a key likely; only its values prove it. They are read in the background, by one thread, until the first
+ * value comes twice, which is soon if it is no key. Kept is one bit a value where whole numbers lie close together, else
+ * a hash of eight bytes a row: hashes that differ prove values that differ, and if two values have one hash, a key is
+ * missed and nothing else happens. NULL counts as a value.
  *
  * Laws: only Parquet and ORC files that hold visible rows and no others. Memory, rows and bytes are bounded; a table
  * beyond the bounds has no proof. What was found holds for these very files.
