@@ -40,10 +40,13 @@ def hopeless(graph: JoinGraph, within: int, budget: int) -> bool:
     n = within.bit_count()
     if (n**3 - n) // 6 > budget:
         return True
-    degree = max(((graph.adjacency[v] & within).bit_count() for v in vertices(within)), default=0)
+    degrees = [(graph.adjacency[v] & within).bit_count() for v in vertices(within)]
+    degree = max(degrees, default=0)
     if degree > 1 and degree * 2 ** (degree - 1) > budget:
         return True
-    return n > _SMALL and _least_pairs(graph, within, budget) > budget
+    if n <= _SMALL or (degree == 2 and sum(degrees) < 2 * n):
+        return False  # a chain has no more pairs than a chain
+    return _least_pairs(graph, within, budget) > budget
 
 
 def _least_pairs(graph: JoinGraph, within: int, most: int) -> int:
