@@ -111,6 +111,14 @@ def test_merge_update_and_delete_with_queries_inside(live: SparkSession, target:
     assert any(report.changed for report in reports)  # the query of INSERT, at the least
 
 
+def test_the_source_of_a_merge_is_ordered(live: SparkSession, target: str) -> None:
+    """The join with the target stays, with the target on the side that it was on."""
+    live.sql(STATEMENTS[0].format(target))
+    _, reports = planned(live, lambda: live.sql(MERGE.format(target)))
+    assert orders(reports) == [BETTER]
+    assert [report.error for report in reports] == [None]
+
+
 def test_create_table_as_select_into_it(live: SparkSession, target: str) -> None:
     _, reports = planned(live, lambda: live.sql(f"CREATE TABLE rows.ns.other AS {SQL}"))
     assert BETTER in orders(reports)

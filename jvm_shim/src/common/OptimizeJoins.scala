@@ -32,7 +32,9 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
     else plan match {
       case subquery: Subquery => around(subquery, hints)
       case writing: DataWritingCommand => around(writing, hints)
-      case writing: V2WriteCommand if !OptimizeJoins.rowLevel(Support.className(writing)) => around(writing, hints)
+      case writing: V2WriteCommand if RowLevelSources.isRowLevel(writing) =>
+        RowLevelSources.rewritten(writing)(optimized(_, hints))
+      case writing: V2WriteCommand => around(writing, hints)
       case _: Command => plan
       case query => optimized(query, hints)
     }
@@ -72,7 +74,6 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
 private[pyjoinopt] object OptimizeJoins {
   val Enabled = "spark.pyjoinopt.enabled"
   val log = LoggerFactory.getLogger("org.apache.spark.sql.pyjoinopt")
-  private val rowLevel = Set("ReplaceData", "WriteDelta")
 
   private val inside = new ThreadLocal[Boolean] {
     override def initialValue(): Boolean = false
