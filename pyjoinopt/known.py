@@ -15,6 +15,7 @@ from pyjoinopt.statistics import analysis
 from pyjoinopt.statistics.declared import declared_keys
 from pyjoinopt.statistics.feedback import LEARNED, SOURCE, Watch
 from pyjoinopt.statistics.leaves import LeafStatistics
+from pyjoinopt.statistics.proved_keys import proved_keys
 from pyjoinopt.statistics.samples import BLOB
 from pyjoinopt.statistics.source import Relation
 from pyjoinopt.statistics.store import Store, open_store
@@ -48,11 +49,15 @@ def show(df: DataFrame, **options: Any) -> pandas.DataFrame:
             "relation": relation.name, "format": relation.format or relation.kind, "rows": one.rows, "bytes": one.bytes,
             "source": one.source, "exact": one.exact, "age": _age(one.gathered), "columns": columns,
             "distinct": {name: one.columns[name].ndv for name in columns if one.columns[name].ndv is not None},
-            "keys": [*one.keys, *declared_keys(relation.name)], "note": one.note, **sample,
+            "keys": [*one.keys, *declared_keys(relation.name), *_proved(relation, store)], "note": one.note, **sample,
         }  # fmt: skip
         rows.setdefault(f"{row['relation']} {one} {relation.files}", row)  # one that is read twice is shown once
     shown = pandas.DataFrame([*rows.values(), *joins], columns=list(_COLUMNS))
     return shown.astype({**_NUMBERS, **_AGES})
+
+
+def _proved(relation: Relation, store: Store | None) -> list[tuple[str, ...]]:
+    return [] if relation.files is None else proved_keys(relation.files, store)
 
 
 def _age(moment: float | None) -> Any:

@@ -47,8 +47,8 @@ def show(df: DataFrame, **options: Any) -> pandas.DataFrame:
         A pandas DataFrame, a row a relation: `relation`, `format`, `rows`, `bytes`, `source`, `exact`, `age` (a
         timedelta; missing for what is known by looking now), `columns` (those of which something is known),
         `distinct` (column -> different values, by sketch or dictionary), `sample` (rows of its sample),
-        `sample_columns`, `sample_age`, `keys` (declared ones), `note`. Then a row for each join of which the true
-        rows were counted when the query ran before: its `relation` is their names, its `source` "feedback".
+        `sample_columns`, `sample_age`, `keys` (declared or proved ones), `note`. Then a row for each join of which the
+        true rows were counted when the query ran before: its `relation` is their names, its `source` "feedback".
 
     Raises:
         ValueError, TypeError: an unknown option, or a value that is not allowed.

@@ -82,7 +82,7 @@ class ProvedKeys:
             relation = self._relation(leaf)
             if relation is None or relation.files is None:
                 continue
-            remembered = self._remembered(relation.files)
+            remembered = _remembered(relation.files, self._store)
             self._take(leaf, remembered)
             unknown = [names for names in sets if names not in remembered]
             if unknown:
@@ -137,10 +137,6 @@ class ProvedKeys:
         meant = self._meanings.conjuncts(e)
         return column_of(meant[0]) if len(meant) == 1 else None
 
-    def _remembered(self, files: Files) -> dict[Names, bool]:
-        content = self._store.blob(files, BLOB) if self._store is not None else None
-        return {} if content is None else _from_bytes(content)
-
     def _take(self, leaf: LogicalPlan, told: dict[Names, bool]) -> None:
         proved = {names for names, unique in told.items() if unique}
         if proved:
@@ -155,6 +151,16 @@ class ProvedKeys:
         except Exception as error:
             _log.warning("no keys are proved: %s", error)
             return [[] for _ in entries]
+
+
+def proved_keys(files: Files, store: Store | None) -> list[Names]:
+    """The keys of some files that the store knows to be proved."""
+    return sorted(names for names, unique in _remembered(files, store).items() if unique)
+
+
+def _remembered(files: Files, store: Store | None) -> dict[Names, bool]:
+    content = store.blob(files, BLOB) if store is not None else None
+    return {} if content is None else _from_bytes(content)
 
 
 def with_proved(

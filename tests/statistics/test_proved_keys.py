@@ -140,6 +140,14 @@ def test_remembered_for_these_very_files(spark: SparkSession, folder: Path, tmp_
     assert found == set() and third.asked, "five values come twice now"
 
 
+def test_shown(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    store = tmp_path / "statistics.sqlite"
+    df = joined(spark, folder / "parquet", "id")
+    assert all(keys == [] for keys in pyjoinopt.statistics.show(df, store=str(store))["keys"])
+    keys_of(df, Store(store))
+    assert ("id",) in [key for keys in pyjoinopt.statistics.show(df, store=str(store))["keys"] for key in keys]
+
+
 def test_a_stored_proof_that_cannot_be_understood(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "statistics.sqlite")
     df = joined(spark, folder / "parquet", "id")
