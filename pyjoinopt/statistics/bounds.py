@@ -8,6 +8,10 @@ determine a third. The bound is the product over relations that determine all ot
 
 What nothing determines is in every such product. Where that is not enough (of two relations that determine each other
 one is needed), the largest ones are left out first.
+
+Where all rows of a relation were counted, it is known how many of them share a value at most. So many rows it has at
+most for each row of what it is compared with, which may be far fewer than it has at all.
+
 A set with outer joins in it is bounded by the product alone (see `padding`): of a padded row it is not known that the
 key was compared at all.
 """
@@ -15,13 +19,13 @@ key was compared at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pyjoinopt.plan.nodes import INNER
 from pyjoinopt.statistics.join_graph import GraphEdge
 from pyjoinopt.statistics.padding import Padding
 from pyjoinopt.statistics.relation import RelationStatistics
-from pyjoinopt.statistics.unique import plain_column
+from pyjoinopt.statistics.unique import plain_column, times
 
 
 class Bounds:
@@ -64,6 +68,12 @@ class Bounds:
                 self._unique.append((1 << vertex, keys))
         self._unique.sort(key=lambda entry: (-self._bounds[entry[0].bit_length() - 1], entry[0]))
         self._may_be_determined = sum(vertex for vertex, _ in self._unique)
+        # Vertex -> per counted column what it is compared with, and the most rows that share a value.
+        self._most: dict[int, list[tuple[int, float]]] = {}
+        for vertex, known in enumerate(relations):
+            counts = ((compared[vertex].get(1 << bit, 0), count) for bit, count in known.most.items())
+            if found_here := [(partners, count) for partners, count in counts if partners]:
+                self._most[1 << vertex] = found_here
 
     def __call__(self, relations: int) -> float:
         """Rows that the join of a set cannot exceed; infinite if nothing is proved."""
@@ -75,17 +85,29 @@ class Bounds:
             bounds = [bound for v, bound in enumerate(self._bounds) if relations >> v & 1]
             bounds = self._padding.widened(relations, bounds)
             return 0.0 if 0.0 in bounds else math.prod(bounds)
-        relations = self._determining(relations)
-        product = 1.0
-        while relations:
-            low = relations & -relations
-            relations ^= low
-            bound = self._bounds[low.bit_length() - 1]
-            if bound == 0.0:
-                return 0.0
-            product *= bound
+        chosen = self._determining(relations)
+        alone = {vertex: self._bounds[vertex.bit_length() - 1] for vertex in _vertices(chosen)}
+        if 0.0 in alone.values():
+            return 0.0
+        product = math.prod(alone.values())
+        if len(alone) > 1 and any(vertex in self._most for vertex in alone):
+            inside = [entry for entry in self._unique if relations & entry[0]]
+            product = min(product, *(self._from(first, alone, inside) for first in alone))
         return product
 
+    def _from(self, first: int, bounds: dict[int, float], unique: Sequence[tuple[int, list[list[int]]]]) -> float:
+        """Rows at most, if a relation is joined first and each other one then meets its rows."""
+        total, joined, rest = bounds[first], _determined(first, unique), set(bounds)
+        while rest := {vertex for vertex in rest if not joined & vertex}:
+            met = {vertex: min(bounds[vertex], self._met(vertex, joined)) for vertex in rest}
+            vertex = min(rest, key=lambda v: (met[v] >= bounds[v], met[v], v))
+            total = times(total, met[vertex])
+            joined = _determined(joined | vertex, unique)
+        return total
+
+    def _met(self, vertex: int, joined: int) -> float:
+        counts = (count for partners, count in self._most.get(vertex, ()) if partners & joined)
+        return min(counts, default=math.inf)
 
     def _determining(self, relations: int) -> int:
         """Vertices of a set that determine all others of it."""
@@ -98,6 +120,13 @@ class Bounds:
             if missing & vertex and not relations & ~_determined(others, inside):
                 chosen = others
         return chosen
+
+
+def _vertices(relations: int) -> Iterator[int]:
+    while relations:
+        low = relations & -relations
+        relations ^= low
+        yield low
 
 
 def _determined(chosen: int, unique: Sequence[tuple[int, list[list[int]]]]) -> int:

@@ -121,7 +121,7 @@ def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationSt
         case "Except":
             return replace(first, exact=False, source=weakest(inputs))
     largest = max(inputs, key=lambda s: s.rows)
-    unproved = replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs), keys=frozenset())
+    unproved = replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs), keys=frozenset(), most={})
     return _sized(unproved, node.output)
 
 
@@ -181,7 +181,7 @@ def _grouped(node: Aggregate, child: RelationStatistics) -> RelationStatistics:
 
 def _repeating(known: RelationStatistics) -> RelationStatistics:
     """Of an operator that may give a row more than once."""
-    return replace(known, keys=frozenset())
+    return replace(known, keys=frozenset(), most={})
 
 
 def _reference(attribute: Attribute, child: RelationStatistics) -> tuple[Expression, ColumnStatistics | None]:
@@ -261,7 +261,8 @@ def renamed(child: RelationStatistics, before: Sequence[Attribute], after: Seque
         return child if len(before) == len(after) else _sized(_repeating(child), after)
     columns = {b.bit: child.columns[a.bit] for a, b in zip(before, after) if a.bit in child.columns}
     keys = renamed_keys(child.keys, {a.mask: b.mask for a, b in zip(before, after)})
-    return replace(child, columns=columns, keys=keys)
+    most = {b.bit: child.most[a.bit] for a, b in zip(before, after) if a.bit in child.most}
+    return replace(child, columns=columns, keys=keys, most=most)
 
 
 def _sized(known: RelationStatistics, output: Sequence[Attribute]) -> RelationStatistics:

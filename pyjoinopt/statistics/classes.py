@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -19,27 +19,37 @@ class Term:
 _ROWS_A_VALUE = 2.0
 
 
-def key_rows(relations: Iterable[tuple[float, Iterable[float]]]) -> float:
+def key_rows(relations: Iterable[tuple[float, Iterable[float]]], sure: Iterable[bool] = ()) -> float:
     """How many values a composite key has by which relations are joined: the rows of the relation whose key it is.
 
-    That is the smallest, unless one of the columns is nearly unique there: such a relation would need no other column
-    for its key. It rather refers to another's, as goods returned (1.5 rows an order) refer to goods sold (12).
+    If it is not known of any, that is the smallest, unless one of the columns is nearly unique there: such a relation
+    would need no other column for its key. It rather refers to another's, as goods returned (1.5 rows an order) refer
+    to goods sold (12).
 
     Args:
         relations: of each its rows, before filters, and the distinct counts of its columns of the key.
+        sure: of each whether these columns are known to be a key of it.
 
     >>> supplies, lines = (8e5, [2e5, 1e4]), (6e6, [2e5, 1e4])
     >>> returned, sold = (2.9e5, [2e5, 1e4]), (2.9e6, [2.4e5, 1e4])
     >>> key_rows([lines, supplies]), key_rows([returned, sold])
     (800000.0, 2900000.0)
+    >>> key_rows([(2.9e5, [2.9e5, 1e4]), (9e5, [2e5, 1e4])], [True, False])
+    290000.0
     """
     listed = [(rows, list(counts)) for rows, counts in relations]
+    known = [rows for (rows, _), is_key in zip(listed, sure) if is_key]
+    if known:
+        return min(known)
     keys = [rows for rows, counts in listed if all(rows >= _ROWS_A_VALUE * count for count in counts)]
     return min(keys or [rows for rows, _ in listed])
 
 
 def bundle_terms(
-    classes: Sequence[dict[int, float]], base_rows: Sequence[float], unfiltered: Sequence[dict[int, float]] = ()
+    classes: Sequence[dict[int, float]],
+    base_rows: Sequence[float],
+    unfiltered: Sequence[dict[int, float]] = (),
+    is_key: Callable[[int, Sequence[int]], bool] = lambda vertex, bundle: False,
 ) -> list[Term]:
     """Corrections for classes that tie the same relations: a composite key has no more values than rows.
 
@@ -47,6 +57,7 @@ def bundle_terms(
         classes: per class, vertex -> logarithm of the distinct count there.
         base_rows: unfiltered rows of each vertex.
         unfiltered: `classes` before filters.
+        is_key: whether the columns of some classes are known to be a key of a vertex.
     """
     full = unfiltered or classes
     of_vertex: dict[int, list[int]] = {}
@@ -63,7 +74,8 @@ def bundle_terms(
         vertices = sorted(v for v in members if not any((c, v) in taken for c in bundle))
         if len(vertices) < 2:
             continue
-        cap = math.log(key_rows((base_rows[v], [math.exp(full[c][v]) for c in bundle]) for v in vertices))
+        counts = [(base_rows[v], [math.exp(full[c][v]) for c in bundle]) for v in vertices]
+        cap = math.log(key_rows(counts, [is_key(v, bundle) for v in vertices]))
         whole = {v: sum(classes[c][v] for c in bundle) for v in vertices}
         if max(whole.values()) > cap:
             taken.update((c, v) for c in bundle for v in vertices)

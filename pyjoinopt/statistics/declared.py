@@ -5,8 +5,8 @@
 
 A declared key has as many different values as the relation has rows. A foreign key says that of what it refers to, and
 that it has no values beside those. Constraints that a catalog's table declares (Spark 4.1 and later: PRIMARY KEY and
-UNIQUE) are taken the same way. Nobody checks any of this, so it is the ground of estimates and of nothing else: a
-wrong declaration may cost time, never rows.
+UNIQUE) are taken the same way. Nobody checks any of this, so it is the ground of estimates, of bounds and of the hints
+that these allow, and never of a rewriting of the plan: a wrong declaration may cost time, never rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def declare(
     Args:
         table: its name as reports show it: of a table, or the last part of a path. A table's name goes with or
             without the names of its catalog and schema.
-        key: a column, or several, in which no two rows agree. Estimates use keys of a single column so far.
+        key: a column, or several, in which no two rows agree.
         foreign_keys: column -> "table.column" that it refers to; the latter is a key.
 
     Raises:
@@ -72,20 +72,24 @@ def forget_declared(table: str | None = None) -> None:
 def with_keys(
     known: RelationStatistics, output: Sequence[Attribute], keys: Iterable[Sequence[str]]
 ) -> RelationStatistics:
-    """Statistics in which every key of one column has as many values as there are rows.
+    """Statistics in which no two rows share the values of a key; one of a single column has as many values as rows.
 
-    >>> n = Attribute(0, 1, "n", "int")
-    >>> with_keys(RelationStatistics(10.0, 80.0), [n], [("N",)]).column(0).ndv
-    10.0
+    >>> n, m = Attribute(0, 1, "n", "int"), Attribute(1, 2, "m", "int")
+    >>> told = with_keys(RelationStatistics(10.0, 80.0), [n, m], [("N",), ("n", "m"), ("m", "gone")])
+    >>> told.column(0).ndv, sorted(told.keys)
+    (10.0, [1, 3])
     """
-    single = {key[0].lower() for key in keys if len(key) == 1}
+    listed = [{name.lower() for name in key} for key in keys]
+    single = {name for key in listed if len(key) == 1 for name in key}
+    bits = {attribute.name.lower(): attribute.mask for attribute in output}
+    found = frozenset(sum(bits[name] for name in key) for key in listed if key and key <= bits.keys())
     columns = dict(known.columns)
     for attribute in output:
         if attribute.name.lower() in single:
             column = columns.get(attribute.bit, ColumnStatistics())
             filled = max(1.0, known.base_rows * (1.0 - (column.nulls or 0.0)))
             columns[attribute.bit] = replace(column, ndv=filled, guessed=False, key_values=filled)
-    return replace(known, columns=columns) if single else known
+    return replace(known, columns=columns, keys=known.keys | found) if found else known
 
 
 def _bare(name: str) -> str:

@@ -17,8 +17,8 @@ classes is capped by the rows of the relation that it is the key of (`classes.ke
 complete. So is an outer join (see `padding`).
 
 "Product of all but the smallest" is the sum of all logarithms minus the smallest. So each relation has one constant,
-each class adds one minimum, and two disjoint sets can be put together from their minima alone: that is what
-`Part` is for, and what makes the greedy search on a thousand relations affordable. Logarithms also cannot overflow.
+each class adds one minimum, and disjoint sets can be put together from their minima alone (`Part`): that makes a greedy
+search on a thousand relations affordable. Logarithms also cannot overflow.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept,
 from pyjoinopt.statistics.padding import Padding, waits_above
 from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, RelationStatistics, Size
 from pyjoinopt.statistics.selectivity import selectivity
+from pyjoinopt.statistics.unique import plain_mask
 from pyjoinopt.statistics.widths import widths
 
 Counting = Callable[[Sequence[Member]], list[float]]
-#: spark.sql.autoBroadcastJoinThreshold as Spark comes.
+#: spark.sql.autoBroadcastJoinThreshold.
 BROADCAST_THRESHOLD = 10485760.0
 _HIGHEST = 690.0  # e ** 690 is still a float
 _NO_ROWS = 1e-6  # of a relation whose filter lies outside the column's range: joins do not make rows of it
@@ -249,7 +250,10 @@ class GraphEstimates:
         classes = [self._class(group, met_domains) for group in groups]
         full = [self._class(group, shared_domains) for group in groups]
         base_rows = [s.base_rows for s in self.relations]
-        self._terms = [Term(1.0, values) for values in classes] + bundle_terms(classes, base_rows, full)
+        def is_key(vertex: int, bundle: Sequence[int]) -> bool:
+            return self.relations[vertex].is_unique(plain_mask(e for c in bundle for v, e in groups[c] if v == vertex))
+
+        self._terms = [Term(1.0, values) for values in classes] + bundle_terms(classes, base_rows, full, is_key)
 
     def _looking(self, graph: Graph, edge: GraphEdge) -> float:
         """Logarithm of the share of rows that a semi or anti join keeps."""
@@ -282,10 +286,8 @@ class GraphEstimates:
         """Selectivity of an edge that belongs to no class."""
         if edge.keys is None:
             return max(selectivity(edge.predicate, self._side_by_side(edge.relations)), _LEAST_SHARE)
-        known = [(e, self.relations[side.bit_length() - 1]) for side, e in edge.keys if side.bit_count() == 1]
-        if not known:
-            return residual_selectivity(edge.predicate)
-        return 1.0 / max(shared_domains([member(e, relation) for e, relation in known]))
+        known = [member(e, self.relations[side.bit_length() - 1]) for side, e in edge.keys if side.bit_count() == 1]
+        return 1.0 / max(shared_domains(known)) if known else residual_selectivity(edge.predicate)
 
 
 def _by_size(relations: int, bytes: float) -> int:

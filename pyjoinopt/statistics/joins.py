@@ -13,7 +13,7 @@ from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import Member, met_domains, referred_shares, shared_domains
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from pyjoinopt.statistics.selectivity import OTHER, RANGE, selectivity
-from pyjoinopt.statistics.unique import of_join
+from pyjoinopt.statistics.unique import of_join, plain_mask, times
 
 #: Rows that an anti join keeps at least, of what it gets.
 ANTI_LEAST = 0.05
@@ -63,11 +63,11 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
     inner, matched = _inner(node.condition, (node.left.output_set, node.right.output_set), left, right)
     l_rows, r_rows = left.rows, right.rows
     l_most, r_most = left.upper_bound, right.upper_bound
-    rows, bound, kind = inner, _times(l_most, r_most), node.join_type
+    rows, bound, kind = inner, times(l_most, r_most), node.join_type
     if kind == LEFT:
-        rows, bound = max(l_rows, inner), _times(l_most, max(1.0, r_most))
+        rows, bound = max(l_rows, inner), times(l_most, max(1.0, r_most))
     elif kind == RIGHT:
-        rows, bound = max(r_rows, inner), _times(r_most, max(1.0, l_most))
+        rows, bound = max(r_rows, inner), times(r_most, max(1.0, l_most))
     elif kind == FULL:
         rows, bound = max(l_rows, inner) + max(r_rows, inner) - inner, bound + l_most + r_most
     elif kind in (SEMI, ANTI):
@@ -166,12 +166,14 @@ def _inner(
     """(rows of the inner join, share of the left rows that find a partner)."""
     product, keys, matched, rest = 1.0, 0, 1.0, 1.0
     counts: list[list[float]] = []
+    equal: list[tuple[Expression, Expression]] = []
     for e in conjuncts(condition):
         sides = _sides(e, *columns)
         if sides is None:
             rest *= _one_sided(e, columns, left, right)
             continue
         keys += 1
+        equal.append(sides)
         members = [member(sides[0], left), member(sides[1], right)]
         of_left, of_right = shared_domains(members)
         counts.append([of_left, of_right])
@@ -179,7 +181,8 @@ def _inner(
         matched *= min(1.0, min(of_right, max(1.0, right.rows)) / of_left)
     if keys > 1:  # columns of one key do not multiply
         of_sides = [[count[side] for count in counts] for side in (0, 1)]
-        product = min(product, key_rows(zip((left.base_rows, right.base_rows), of_sides)))
+        sure = [side.is_unique(plain_mask(own)) for side, own in zip((left, right), zip(*equal))]
+        product = min(product, key_rows(zip((left.base_rows, right.base_rows), of_sides), sure))
     rows = left.rows * right.rows / product * rest
     partners = right.rows / product * rest
     return rows, matched if keys else min(1.0, partners)
@@ -205,7 +208,3 @@ def _sides(e: Expression, left: int, right: int) -> tuple[Expression, Expression
         if not a.references & ~right and not b.references & ~left:
             return b, a
     return None
-
-
-def _times(a: float, b: float) -> float:
-    return 0.0 if a == 0 or b == 0 else a * b

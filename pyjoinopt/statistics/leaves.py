@@ -137,7 +137,9 @@ class LeafStatistics:
         for number, known in found.items():
             told = leaves.first.get(number)
             if told is not None and told.keys and not known.keys:
-                found[number] = replace(known, keys=told.keys)
+                known = found[number] = replace(known, keys=told.keys)
+            if told is not None and told.rows is None and told.note and told.note not in known.note:
+                known = found[number] = replace(known, note="; ".join(filter(None, (told.note, known.note))))
             _tell(leaves.relations[number].name, known.note)
         return [(leaves.relations[number], found[number]) for number in leaves.relations]
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pyjoinopt.plan.expressions import Attribute, Expression
@@ -119,8 +118,9 @@ class ProvedKeys:
             likely: list[Names] = [(name,) for name, column in columns.items() if _may_be_key(known, [column])]
             if not likely and len(columns) > 1 and _may_be_key(known, columns.values()):
                 likely = [tuple(sorted(columns))]
-            if not known.keys:
-                sets.setdefault(number, {}).update(dict.fromkeys(likely))
+            masks = {name: column.mask for name, column in columns.items()}
+            unknown = [names for names in likely if not known.is_unique(sum(masks[name] for name in names))]
+            sets.setdefault(number, {}).update(dict.fromkeys(unknown))
         return [(leaves[number], list(some)) for number, some in sets.items() if some]
 
     def _equalities(self, nodes: Iterable[LogicalPlan]) -> Iterable[tuple[Attribute | None, Attribute | None]]:
@@ -170,12 +170,9 @@ def with_proved(
 
     >>> n = Attribute(0, 1, "n", "int")
     >>> with_proved(RelationStatistics(10.0, 80.0), [n], [("n",)]).keys
-    frozenset({2})
+    frozenset({1})
     """
-    bits = {attribute.name: attribute.mask for attribute in output}
-    found = [names for names in proved if all(name in bits for name in names)]
-    keys = frozenset(sum(bits[name] for name in names) for names in found)
-    return replace(with_keys(known, output, found), keys=known.keys | keys)
+    return with_keys(known, output, proved)
 
 
 def _may_be_key(known: RelationStatistics, columns: Iterable[Attribute]) -> bool:

@@ -107,6 +107,7 @@ class RelationStatistics:
         unfiltered: rows before filters; the number of values that a primary key would have.
         named: True if a filter has picked rows by a text that they hold.
         keys: sets of attributes (as bits) of which it is proved that no two rows share all values.
+        most: attribute number -> how many rows share a value of it (not NULL) at most; proved, too.
     """
 
     rows: float
@@ -118,6 +119,7 @@ class RelationStatistics:
     unfiltered: float | None = None
     named: bool = False
     keys: frozenset[int] = frozenset()
+    most: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def base_rows(self) -> float:
@@ -236,7 +238,9 @@ def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ())
     keys: frozenset[int] = frozenset()
     if exact and source == "local":  # counted value by value
         keys = frozenset(1 << bit for bit, c in columns.items() if not c.guessed and c.ndv == rows and not c.nulls)
-    return RelationStatistics(rows, max(1.0, rows) * width, source, exact, columns, bound, rows, keys=keys)
+    counts = {int(bit): _number(c.get("most")) for bit, c in (entry.get("columns") or {}).items() if exact}
+    most = {bit: count for bit, count in counts.items() if count is not None}
+    return RelationStatistics(rows, max(1.0, rows) * width, source, exact, columns, bound, rows, keys=keys, most=most)
 
 
 def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bool) -> ColumnStatistics:

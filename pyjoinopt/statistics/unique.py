@@ -2,13 +2,15 @@
 
 Groups of an aggregate, rows of a DISTINCT, local rows that were counted: what `RelationStatistics.keys` holds. They
 survive whatever only drops rows. A join whose other side is unique on what it is compared by repeats no row, so the
-keys of this side stay, and this side's bound is a bound of the result.
+keys of this side stay, and this side's bound is a bound of the result. Where all rows were counted, it is known how
+many of them share a value at most: a row of the other side meets no more than that.
 
 Statistics of files tell of a likely key, but prove none; `ColumnStatistics.key_values` is for those.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import or_
@@ -64,6 +66,11 @@ def plain_column(e: Expression) -> Attribute | None:
     return e.attribute if e.kind == "AttributeReference" else None
 
 
+def plain_mask(expressions: Iterable[Expression]) -> int:
+    """Those of some expressions that are plain columns, as bits."""
+    return reduce(or_, (a.mask for a in map(plain_column, expressions) if a is not None), 0)
+
+
 def of_join(
     node: Join, left: RelationStatistics, right: RelationStatistics, bound: float
 ) -> tuple[frozenset[int], float]:
@@ -74,16 +81,36 @@ def of_join(
         left, right: what is known of its sides.
         bound: what is proved without keys.
     """
-    if not left.keys and not right.keys:
+    if not (left.keys or right.keys or left.most or right.most):
         return frozenset(), bound
     of_left, of_right = _compared(node)
     left_unique, right_unique = left.is_unique(of_left), right.is_unique(of_right)
+    met, meeting = most_met(right, of_right), most_met(left, of_left)
+    if node.join_type in (INNER, LEFT):
+        bound = min(bound, times(left.upper_bound, met if node.join_type == INNER else max(1.0, met)))
+    if node.join_type in (INNER, RIGHT):
+        bound = min(bound, times(right.upper_bound, meeting if node.join_type == INNER else max(1.0, meeting)))
     keys: frozenset[int] = frozenset()
     if right_unique and node.join_type in (INNER, LEFT):
         keys, bound = keys | left.keys, min(bound, left.upper_bound)
     if left_unique and node.join_type in (INNER, RIGHT):
         keys, bound = keys | right.keys, min(bound, right.upper_bound)
     return keys, bound
+
+
+def most_met(known: RelationStatistics, columns: int) -> float:
+    """Rows of a relation that share the values of some columns (as bits), at most; infinite if nothing is proved.
+
+    >>> counted = RelationStatistics(9.0, 72.0, most={0: 3.0, 1: 2.0})
+    >>> most_met(counted, 0b1), most_met(counted, 0b100)
+    (3.0, inf)
+    """
+    return min((count for bit, count in known.most.items() if columns >> bit & 1), default=math.inf)
+
+
+def times(a: float, b: float) -> float:
+    """A product in which 0 stays 0."""
+    return 0.0 if a == 0 or b == 0 else a * b
 
 
 def _compared(node: Join) -> tuple[int, int]:

@@ -68,6 +68,7 @@ def test_constraints_of_the_table_and_of_a_source() -> None:
 def test_several_columns_are_no_key_each() -> None:
     declare("things", key=["k", "v"])
     assert known().column(0).key_values is None and known().column(1).ndv is None
+    assert known().keys == frozenset({0b11}) and known().is_unique(0b11) and not known().is_unique(0b01)
 
 
 @pytest.mark.parametrize(

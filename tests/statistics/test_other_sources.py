@@ -12,26 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyjoinopt
-from pyjoinopt.bridge import jars, java, scala
-from pyjoinopt.bridge.shim import add_jar, bridge_for
+from pyjoinopt.bridge.shim import bridge_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.slow  # the stand-ins are compiled first
 SCHEMA = "id BIGINT, day DATE, price DOUBLE, part INT"
-
-
-@pytest.fixture(scope="module")
-def stand_ins(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    if spark.version < "4.1":
-        pytest.skip("the stand-ins are of Spark 4.1 and later")
-    jar = tmp_path_factory.mktemp("stand-ins") / "stand-ins.jar"
-    source = Path(__file__).parent.parent / "support" / "scala" / "StandIns.scala"
-    scala.compile_shim(jars.spark_home() / "jars", java.ensure_java(), [source], jar)
-    bridge_for(spark.range(1))
-    add_jar(spark.sparkContext._jvm, jar)
-    return spark.sparkContext._jvm.org.apache.spark.sql.delta.standin.StandIns
 
 
 def shown(df: DataFrame, **options: Any) -> dict[str, Any]:

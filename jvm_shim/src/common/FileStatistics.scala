@@ -146,25 +146,13 @@ private[pyjoinopt] object FileStatistics {
       until: Long,
       partitions: Seq[Expression] = Nil): Option[Seq[PartitionDirectory]] =
     files.location match {
+      case _ if FileListing.isRefused(files) => None
       case listed: PartitioningAwareFileIndex => Some(listed.listFiles(partitions, Nil).toList)
-      case catalog: CatalogFileIndex if listsWithoutJob(session, catalog, partitions) =>
-        await(pool.submit(() => catalog.listFiles(partitions, Nil).toList), until).toOption
-      case _: CatalogFileIndex => None
-      case other if !DeltaStatistics.applies(files) => // somebody else's: whatever it does, nobody waits too long for it
-        await(pool.submit(() => other.listFiles(partitions, Nil).toList), until).toOption
+      case catalog: CatalogFileIndex =>
+        await(pool.submit(() =>
+          if (FileListing.needsNoJob(session, catalog, partitions)) Some(catalog.listFiles(partitions, Nil).toList)
+          else None), until).toOption.flatten
       case _ => None
-    }
-
-  private def listsWithoutJob(
-      session: Compat.Session,
-      index: CatalogFileIndex,
-      partitions: Seq[Expression]): Boolean =
-    index.partitionSchema.isEmpty || Support.attempt(false) {
-      val (id, catalog) = (index.table.identifier, session.sessionState.catalog)
-      val count =
-        if (partitions.nonEmpty) catalog.listPartitionsByFilter(id, partitions).length
-        else catalog.externalCatalog.listPartitionNames(id.database.get, id.table, None).length
-      count <= session.sessionState.conf.parallelPartitionDiscoveryThreshold
     }
 
   /** Begin to read some files, evenly chosen, each with its place among these. */

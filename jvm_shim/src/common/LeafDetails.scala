@@ -57,7 +57,7 @@ private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: Json
     out.writeStringField("kind", "file")
     out.writeStringField("format", LeafDetails.format(files.fileFormat))
     out.writeStringField("name", LeafDetails.fileName(relation, files))
-    Support.attempt(())(out.writeNumberField("bytes", files.sizeInBytes.toDouble))
+    if (!FileListing.isRefused(files)) Support.attempt(())(out.writeNumberField("bytes", files.sizeInBytes.toDouble))
     out.writeBooleanField("catalog", relation.catalogTable.exists(_.stats.isDefined))
     out.writeArrayFieldStart("partitionCols")
     partitionColumns.foreach(a => out.writeNumber(attributes.number(a)))

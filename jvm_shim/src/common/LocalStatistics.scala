@@ -27,13 +27,19 @@ private[pyjoinopt] object LocalStatistics {
   }
 
   private def column(relation: LocalRelation, attribute: Attribute, position: Int): ColumnFacts = {
-    val distinct = new mutable.HashSet[Any]
+    val counts = new mutable.HashMap[Any, Int]
     var nulls = 0L
     relation.data.foreach { row =>
-      if (row.isNullAt(position)) nulls += 1 else distinct += row.get(position, attribute.dataType)
+      if (row.isNullAt(position)) nulls += 1
+      else {
+        val value = row.get(position, attribute.dataType)
+        counts.put(value, counts.getOrElse(value, 0) + 1)
+      }
     }
-    val bounds = distinct.toList.map(NodeFacts.bound)
+    val bounds = counts.keys.toList.map(NodeFacts.bound)
     def extreme(upper: Boolean) = if (bounds.isEmpty) None else bounds.reduce(NodeFacts.extreme(_, _, upper))
-    ColumnFacts(Some(distinct.size.toDouble), extreme(upper = false), extreme(upper = true), Some(nulls.toDouble))
+    val most = if (SampledColumn.alike(attribute.dataType)) Some(counts.values.foldLeft(0)(math.max(_, _)).toDouble) else None
+    ColumnFacts(
+      Some(counts.size.toDouble), extreme(upper = false), extreme(upper = true), Some(nulls.toDouble), most = most)
   }
 }

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.Decimal
 /**
  * What is known of a column. Bounds are numbers: Long for integers, dates (days) and timestamps (microseconds), Double
  * for fractions and decimals, Boolean; text has none. `heavy` are the most frequent values (text as String), each with
- * its share of all rows.
+ * its share of all rows; `most` is how many rows have the most frequent value, if all rows were counted.
  */
 private[pyjoinopt] final case class ColumnFacts(
     ndv: Option[Double] = None,
@@ -19,7 +19,8 @@ private[pyjoinopt] final case class ColumnFacts(
     avgLen: Option[Long] = None,
     maxLen: Option[Long] = None,
     histogram: Option[Histogram] = None,
-    heavy: Seq[(Any, Double)] = Nil)
+    heavy: Seq[(Any, Double)] = Nil,
+    most: Option[Double] = None)
 
 /**
  * What is known of the rows a node puts out, and who says so. `files` is what the node reads, `whole` what it would
@@ -73,6 +74,7 @@ private[pyjoinopt] final case class NodeFacts(
       facts.nulls.foreach(out.writeNumberField("nulls", _))
       facts.avgLen.foreach(out.writeNumberField("avgLen", _))
       facts.maxLen.foreach(out.writeNumberField("maxLen", _))
+      facts.most.foreach(out.writeNumberField("most", _))
       facts.histogram.foreach(NodeFacts.writeBins(out, _))
       if (facts.heavy.nonEmpty) NodeFacts.writeHeavy(out, facts.heavy)
       out.writeEndObject()

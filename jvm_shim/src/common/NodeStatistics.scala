@@ -73,7 +73,7 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   }
 
   private def facts(node: LogicalPlan, number: Int): () => NodeFacts =
-    if (source == "catalyst") now(catalyst(node))
+    if (source == "catalyst") now(refused(node).getOrElse(catalyst(node)))
     else
       cached(node).map(now(_)).getOrElse {
         val partitions = partitionFilters(node, number)
@@ -120,7 +120,10 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
       def identify(only: Seq[Expression]) = Support.attempt(Option.empty[FileIdentity])(
         FileStatistics.identify(handle.session, relation, limits, only))
       if (known.source == "catalog") identify(Nil).fold(known)(f => known.copy(files = Some(f), note = f.note))
-      else if (partitions.isEmpty) known.copy(files = identify(Nil))
+      else if (partitions.isEmpty) {
+        val files = identify(Nil)
+        known.copy(files = files, note = if (files.isEmpty && inCatalog(relation)) Some(NodeStatistics.NotListed) else known.note)
+      }
       else {
         val whole = if (inCatalog(relation)) None else identify(Nil)
         identify(partitions) match {
@@ -166,8 +169,19 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
 
   private def size(node: LogicalPlan): NodeFacts = node match {
     case v2: DataSourceV2Relation => NodeFacts.of(v2.computeStats(), "size").copy(keys = DeclaredKeys.of(v2.table))
-    case leaf: LeafNode => NodeFacts.of(leaf.computeStats(), "size")
+    case leaf: LeafNode => refused(leaf).getOrElse(NodeFacts.of(leaf.computeStats(), "size"))
     case other => catalyst(other)
+  }
+
+  /** A relation of files that is asked for nothing, unless the catalog has its counts. */
+  private def refused(node: LogicalPlan): Option[NodeFacts] = node match {
+    case relation: LogicalRelation if !relation.catalogTable.flatMap(_.stats).exists(_.rowCount.isDefined) =>
+      relation.relation match {
+        case files: HadoopFsRelation =>
+          FileListing.refusal(files).map(reason => NodeFacts(None, None, "size", note = Some(reason)))
+        case _ => None
+      }
+    case _ => None
   }
 
   /** What Catalyst would estimate after its first optimizer batch. */
@@ -176,6 +190,10 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     bare.invalidateStatsCache()
     NodeFacts.of(bare.stats, "catalyst")
   }
+}
+
+private[pyjoinopt] object NodeStatistics {
+  private val NotListed = "its files are not listed: that would take a job, or too long"
 }
 
 /** The settings of a session with a few changed, for one computation. */

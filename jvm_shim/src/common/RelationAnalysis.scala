@@ -134,7 +134,8 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
         ndv, bound(2), bound(3), Some((count - filled).toDouble),
         if (measured(attribute.dataType)) read(4, DoubleType).map(_.asInstanceOf[Double].round) else None,
         histogram = if (bounded(attribute.dataType)) values.histogram(ndv.getOrElse(1.0)) else None,
-        heavy = values.heavy)
+        heavy = values.heavy,
+        most = if (sample.complete) values.most else None)
     }
     (sample, facts)
   }

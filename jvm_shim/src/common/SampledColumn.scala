@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.plans.logical.{Histogram, HistogramBin}
-import org.apache.spark.sql.types.{AtomicType, BinaryType, DataType}
+import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /** One column of a sample: how often each value comes. */
@@ -38,6 +38,10 @@ private[pyjoinopt] final class SampledColumn(rows: Array[UnsafeRow], ordinal: In
     }
 
   def distinct: Int = counts.size
+
+  /** How many rows have the most frequent value, where values that are equal to Spark are equal here. */
+  def most: Option[Double] =
+    if (SampledColumn.alike(dataType)) Some(if (counts.isEmpty) 0.0 else counts.values.max.toDouble) else None
 
   /** Enough values to tell, and no two alike. */
   def unique: Boolean = simple && counts.size >= SampledColumn.Enough && counts.values.forall(_ == 1)
@@ -75,6 +79,14 @@ private[pyjoinopt] final class SampledColumn(rows: Array[UnsafeRow], ordinal: In
 }
 
 private[pyjoinopt] object SampledColumn {
+  /** Not so of fractions (NaN is equal to itself) and of text in a collation. */
+  def alike(dataType: DataType): Boolean = dataType match {
+    case ByteType | ShortType | IntegerType | LongType | BooleanType | DateType | TimestampType | TimestampNTZType =>
+      true
+    case _: DecimalType => true
+    case text => text == StringType
+  }
+
   private val Enough = 500
   private val Seldom = 5
   private val MostHeavy = 20

@@ -1,0 +1,65 @@
+package org.apache.spark.sql.pyjoinopt
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.datasources._
+
+/**
+ * Which listings of files can be had without a Spark job.
+ *
+ * An index of Spark's own that was listed when the table was opened tells what it has. A partitioned table of the
+ * catalog is listed anew: in this thread, unless its partitions are many, or one of its folders has many folders in it;
+ * then Spark starts a job. What an index that somebody else wrote does, nobody can know: it is asked for nothing, not
+ * even for its size.
+ */
+private[pyjoinopt] object FileListing {
+  private val spark = "org.apache.spark.sql.execution."
+  private val listed = Set(
+    s"${spark}datasources.InMemoryFileIndex",
+    s"${spark}datasources.PrunedInMemoryFileIndex",
+    s"${spark}datasources.CatalogFileIndex",
+    s"${spark}streaming.MetadataLogFileIndex",
+    s"${spark}streaming.runtime.MetadataLogFileIndex")
+
+  /** Why a relation's files cannot be asked for while a query is planned. */
+  def refusal(files: HadoopFsRelation): Option[String] =
+    if (listed(files.location.getClass.getName) || DeltaStatistics.applies(files)) None
+    else Some(s"its files are not listed: nobody knows what ${Support.className(files.location)} does for that")
+
+  def isRefused(files: HadoopFsRelation): Boolean = refusal(files).isDefined
+
+  /** Whether a table of the catalog is listed without a job; asks the catalog, and looks into folders. */
+  def needsNoJob(session: Compat.Session, index: CatalogFileIndex, partitions: Seq[Expression]): Boolean =
+    Support.attempt(false) {
+      val most = session.sessionState.conf.parallelPartitionDiscoveryThreshold
+      val (id, catalog) = (index.table.identifier, session.sessionState.catalog)
+      val folders =
+        if (index.partitionSchema.isEmpty) Some(index.rootPaths)
+        else if (partitions.isEmpty &&
+          catalog.externalCatalog.listPartitionNames(id.database.get, id.table, None).length > most) None
+        else {
+          val found =
+            if (partitions.nonEmpty) catalog.listPartitionsByFilter(id, partitions) else catalog.listPartitions(id)
+          Some(found.flatMap(_.storage.locationUri).map(new Path(_)))
+        }
+      folders.exists(paths => paths.length <= most && {
+        val conf = session.sessionState.newHadoopConf()
+        paths.forall(isShallow(_, conf, most))
+      })
+    }
+
+  /** Whether no folder has more than so many folders in it. */
+  private def isShallow(root: Path, conf: Configuration, most: Int): Boolean = {
+    val fileSystem = root.getFileSystem(conf)
+    var waiting = List(root)
+    while (waiting.nonEmpty) {
+      val inside = Support.attempt(List.empty[Path])(
+        fileSystem.listStatus(waiting.head).toList.filter(_.isDirectory).map(_.getPath))
+      if (inside.length > most) return false
+      waiting = inside ::: waiting.tail
+    }
+    true
+  }
+}
