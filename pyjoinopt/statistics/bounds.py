@@ -7,7 +7,7 @@ determine a third. The bound is the product over relations that determine all ot
     facts x days x stores x cities   with unique days, stores and cities:   facts.
 
 What nothing determines is in every such product. Where that is not enough (of two relations that determine each other
-one is needed), the largest ones are left out first.
+one is needed), relations are taken in the order in which they determine each other, and of a circle the smallest.
 
 Where all rows of a relation were counted, it is known how many of them share a value at most. So many rows it has at
 most for each row of what it is compared with, which may be far fewer than it has at all.
@@ -20,12 +20,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 
 from pyjoinopt.plan.nodes import INNER
 from pyjoinopt.statistics.join_graph import GraphEdge
 from pyjoinopt.statistics.padding import Padding
 from pyjoinopt.statistics.relation import RelationStatistics
 from pyjoinopt.statistics.unique import plain_column, times
+
+#: Of sets of more vertices the product has to do: nothing so large is small enough for a hint.
+_MOST = 64
 
 
 class Bounds:
@@ -48,8 +53,9 @@ class Bounds:
         self._bounds = [known.upper_bound for known in relations]
         self._padding = padding
         self._looked_into = looked_into
-        # Vertices that may be determined, the largest first, each with its keys: per column what it is compared with.
-        self._unique: list[tuple[int, list[list[int]]]] = []
+        # Vertex -> the vertices that it may determine, each with what a whole key of it is compared with, by column.
+        self._determines: dict[int, list[tuple[int, list[int]]]] = {}
+        self._may_be_determined = 0
         compared: list[dict[int, int]] = [{} for _ in relations]
         for edge in edges:
             if edge.join_type == INNER and edge.predicate.kind == "EqualTo" and edge.keys is not None:
@@ -63,11 +69,11 @@ class Bounds:
                         found[column.mask] = found.get(column.mask, 0) | partner
         for vertex, known in enumerate(relations):
             of_vertex = compared[vertex]
-            keys = [partners for key in known.keys if (partners := _partners(key, of_vertex))]
-            if keys:
-                self._unique.append((1 << vertex, keys))
-        self._unique.sort(key=lambda entry: (-self._bounds[entry[0].bit_length() - 1], entry[0]))
-        self._may_be_determined = sum(vertex for vertex, _ in self._unique)
+            for key in sorted(known.keys):
+                if partners := _partners(key, of_vertex):
+                    self._may_be_determined |= 1 << vertex
+                    for partner in _vertices(reduce(or_, partners)):
+                        self._determines.setdefault(partner, []).append((1 << vertex, partners))
         # Vertex -> per counted column what it is compared with, and the most rows that share a value.
         self._most: dict[int, list[tuple[int, float]]] = {}
         for vertex, known in enumerate(relations):
@@ -85,24 +91,23 @@ class Bounds:
             bounds = [bound for v, bound in enumerate(self._bounds) if relations >> v & 1]
             bounds = self._padding.widened(relations, bounds)
             return 0.0 if 0.0 in bounds else math.prod(bounds)
-        chosen = self._determining(relations)
+        chosen = self._determining(relations) if relations.bit_count() <= _MOST else relations
         alone = {vertex: self._bounds[vertex.bit_length() - 1] for vertex in _vertices(chosen)}
         if 0.0 in alone.values():
             return 0.0
         product = math.prod(alone.values())
         if len(alone) > 1 and any(vertex in self._most for vertex in alone):
-            inside = [entry for entry in self._unique if relations & entry[0]]
-            product = min(product, *(self._from(first, alone, inside) for first in alone))
+            product = min(product, *(self._from(first, alone, relations) for first in alone))
         return product
 
-    def _from(self, first: int, bounds: dict[int, float], unique: Sequence[tuple[int, list[list[int]]]]) -> float:
+    def _from(self, first: int, bounds: dict[int, float], relations: int) -> float:
         """Rows at most, if a relation is joined first and each other one then meets its rows."""
-        total, joined, rest = bounds[first], _determined(first, unique), set(bounds)
+        total, joined, rest = bounds[first], self._determined(first, relations), set(bounds)
         while rest := {vertex for vertex in rest if not joined & vertex}:
             met = {vertex: min(bounds[vertex], self._met(vertex, joined)) for vertex in rest}
             vertex = min(rest, key=lambda v: (met[v] >= bounds[v], met[v], v))
             total = times(total, met[vertex])
-            joined = _determined(joined | vertex, unique)
+            joined = self._determined(joined | vertex, relations)
         return total
 
     def _met(self, vertex: int, joined: int) -> float:
@@ -111,15 +116,48 @@ class Bounds:
 
     def _determining(self, relations: int) -> int:
         """Vertices of a set that determine all others of it."""
-        inside = [entry for entry in self._unique if relations & entry[0]]
         chosen = relations & ~self._may_be_determined
-        missing = relations & ~_determined(chosen, inside)
-        chosen |= missing
-        for vertex, _ in inside:
-            others = chosen & ~vertex
-            if missing & vertex and not relations & ~_determined(others, inside):
-                chosen = others
+        found = self._determined(chosen, relations)
+        missing = relations & ~found
+        if not missing:
+            return chosen
+        for vertex in self._in_order(missing):
+            if not found & vertex:
+                smallest = min(self._circle(vertex, missing), key=lambda v: (self._bounds[v.bit_length() - 1], v))
+                chosen |= smallest
+                found = self._determined(found | smallest, relations)
         return chosen
+
+    def _determined(self, chosen: int, relations: int) -> int:
+        """Some vertices and all of a set that they determine."""
+        fresh = list(_vertices(chosen))
+        while fresh:
+            for vertex, partners in self._determines.get(fresh.pop(), ()):
+                if vertex & relations & ~chosen and all(p & chosen for p in partners):
+                    chosen |= vertex
+                    fresh.append(vertex)
+        return chosen
+
+    def _in_order(self, relations: int) -> list[int]:
+        """The vertices of a set, each before what it determines, as far as they do not determine each other."""
+        finished: list[int] = []
+        seen = 0
+        for start in _vertices(relations):
+            stack = [(start, False)]
+            while stack:
+                vertex, done = stack.pop()
+                if done:
+                    finished.append(vertex)
+                elif not seen & vertex:
+                    seen |= vertex
+                    stack.append((vertex, True))
+                    stack += ((v, False) for v, _ in self._determines.get(vertex, ()) if v & relations & ~seen)
+        return finished[::-1]
+
+    def _circle(self, vertex: int, relations: int) -> list[int]:
+        """Vertices of a set that determine a vertex and are determined by it; itself is one of them."""
+        ahead = self._determined(vertex, relations)
+        return [v for v in _vertices(ahead) if v == vertex or self._determined(v, relations) & vertex]
 
 
 def _vertices(relations: int) -> Iterator[int]:
@@ -127,17 +165,6 @@ def _vertices(relations: int) -> Iterator[int]:
         low = relations & -relations
         relations ^= low
         yield low
-
-
-def _determined(chosen: int, unique: Sequence[tuple[int, list[list[int]]]]) -> int:
-    """Some vertices and all that they determine."""
-    grown = bool(chosen)
-    while grown:
-        grown = False
-        for vertex, keys in unique:
-            if not chosen & vertex and any(all(p & chosen for p in partners) for partners in keys):
-                chosen, grown = chosen | vertex, True
-    return chosen
 
 
 def _partners(key: int, compared: dict[int, int]) -> list[int]:

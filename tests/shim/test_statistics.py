@@ -84,7 +84,7 @@ def test_footers_agree_with_the_data(spark: SparkSession, shim: Shim, tmp_path: 
         assert columns[name]["min"] == pytest.approx(low), name
         assert columns[name]["max"] == pytest.approx(high), name
         assert columns[name]["nulls"] == nulls, name
-    assert columns["text"] == {"nulls": 0.0}
+    assert columns["text"] == {"nulls": 0.0, "avgLen": 20}, "never less than Spark assumes"
     assert columns["nothing"] == {"nulls": float(ROWS)}
 
 
@@ -185,7 +185,7 @@ def test_a_partitioned_catalog_table(spark: SparkSession, shim: Shim) -> None:
 def test_rows_inside_the_plan_are_counted(spark: SparkSession, shim: Shim) -> None:
     told, columns = _leaf_facts(shim, spark.sql("select * from values (1, 'a'), (3, null), (3, 'b') as t(n, s)"))
     assert (told["source"], told["rows"], told["exact"]) == ("local", 3, True)
-    assert columns["n"] == {"ndv": 2, "min": 1, "max": 3, "nulls": 0}
+    assert columns["n"] == {"ndv": 2, "min": 1, "max": 3, "nulls": 0, "most": 2}
     assert columns["s"] == {"ndv": 2, "nulls": 1}
     told, columns = _leaf_facts(shim, spark.range(5, 25, 2))
     assert (told["rows"], columns["id"]["min"], columns["id"]["max"]) == (10, 5, 23)
