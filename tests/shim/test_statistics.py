@@ -186,7 +186,7 @@ def test_rows_inside_the_plan_are_counted(spark: SparkSession, shim: Shim) -> No
     told, columns = _leaf_facts(shim, spark.sql("select * from values (1, 'a'), (3, null), (3, 'b') as t(n, s)"))
     assert (told["source"], told["rows"], told["exact"]) == ("local", 3, True)
     assert columns["n"] == {"ndv": 2, "min": 1, "max": 3, "nulls": 0, "most": 2}
-    assert columns["s"] == {"ndv": 2, "nulls": 1}
+    assert columns["s"] == {"ndv": 2, "nulls": 1, "most": 1}
     told, columns = _leaf_facts(shim, spark.range(5, 25, 2))
     assert (told["rows"], columns["id"]["min"], columns["id"]["max"]) == (10, 5, 23)
 
