@@ -236,14 +236,17 @@ def operands(predicate: Expression, kind: str) -> list[Expression]:
 
 def walk(root: Expression) -> Iterator[Expression]:
     """Every sub-expression, children before parents, without recursion."""
-    stack: list[tuple[Expression, bool]] = [(root, False)]
+    stack: list[Expression | None] = [root]  # None: the one below it has had its children
     while stack:
-        e, expanded = stack.pop()
-        if expanded or not e.children:
+        e = stack.pop()
+        if e is None:
+            e = stack.pop()
+            assert e is not None
             yield e
+        elif e.children:
+            stack += (e, None, *reversed(e.children))
         else:
-            stack.append((e, True))
-            stack.extend((c, False) for c in reversed(e.children))
+            yield e
 
 
 def rewrite(root: Expression, change: Callable[[Expression], Expression]) -> Expression:
@@ -261,6 +264,8 @@ def rewrite(root: Expression, change: Callable[[Expression], Expression]) -> Exp
 
 def substitute(root: Expression, columns: dict[int, Expression]) -> Expression:
     """Replace attributes (by bit) with expressions: what a predicate becomes below a projection."""
+    if not any(root.references >> bit & 1 for bit in columns):
+        return root
 
     def swap(e: Expression) -> Expression:
         if e.kind == "AttributeReference" and e.attribute is not None:

@@ -35,9 +35,12 @@ def attribute_set(attributes: Sequence[Attribute]) -> int:
 
 
 class LogicalPlan:
-    """A node of the plan; an opaque one if it has no subclass."""
+    """A node of the plan; an opaque one if it has no subclass.
 
-    __slots__ = ("kind", "children", "output", "output_set", "expressions", "number", "origin", "info")
+    `cached` is true if the session holds cached data for exactly this sub-plan: it must stay as it is.
+    """
+
+    __slots__ = ("kind", "children", "output", "output_set", "expressions", "number", "origin", "info", "cached")
 
     def __init__(
         self,
@@ -58,11 +61,7 @@ class LogicalPlan:
         self.number = number
         self.origin = origin
         self.info = info or {}
-
-    @property
-    def cached(self) -> bool:
-        """True if the session holds cached data for exactly this sub-plan: it must stay as it is."""
-        return bool(self.info.get("cached"))
+        self.cached = bool(self.info.get("cached"))
 
     @property
     def references(self) -> int:

@@ -21,16 +21,19 @@ MOST_PASSES = 100
 def post_order(root: LogicalPlan) -> Iterator[LogicalPlan]:
     """Every distinct node, children before parents; subquery plans and cached sub-plans are not entered."""
     seen: set[int] = set()
-    stack: list[tuple[LogicalPlan, bool]] = [(root, False)]
+    stack: list[LogicalPlan | None] = [root]  # None: the one below it has had its children
     while stack:
-        node, expanded = stack.pop()
-        if expanded:
+        node = stack.pop()
+        if node is None:
+            node = stack.pop()
+            assert node is not None
             yield node
         elif id(node) not in seen:
             seen.add(id(node))
-            stack.append((node, True))
-            if not node.cached:
-                stack.extend((child, False) for child in reversed(node.children))
+            if node.children and not node.cached:
+                stack += (node, None, *reversed(node.children))
+            else:
+                yield node
 
 
 def transform_up(root: LogicalPlan, change: Change) -> LogicalPlan:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 _Part = TypeVar("_Part")
@@ -168,6 +169,23 @@ def made(part: type[_Part], told: Mapping[str, Any], **others: Any) -> _Part:
     """
     known = {f.name for f in fields(part)} - set(others)  # type: ignore[arg-type]
     return part(**{name: _tuples(value) for name, value in told.items() if name in known}, **others)
+
+
+def plain(part: Any) -> Any:
+    """Parts as dicts, whatever holds several of something as lists: what JSON can be made of.
+
+    >>> plain(HintReport("(a = b)", "BROADCAST", "left", "small"))
+    {'join': '(a = b)', 'strategy': 'BROADCAST', 'side': 'left', 'reason': 'small'}
+    """
+    if isinstance(part, (list, tuple)):
+        return [plain(one) for one in part]
+    names = _fields(type(part))  # type: ignore[arg-type]
+    return part if names is None else {name: plain(getattr(part, name)) for name in names}
+
+
+@lru_cache
+def _fields(part: type) -> tuple[str, ...] | None:
+    return tuple(f.name for f in fields(part)) if is_dataclass(part) else None
 
 
 def _tuples(value: Any) -> Any:

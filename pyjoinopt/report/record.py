@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from pyjoinopt.report.parts import (
     RefusalReport,
     RelationReport,
     made,
+    plain,
 )  # fmt: skip
 from pyjoinopt.report.run import OperatorReport, RunReport
 
@@ -129,7 +130,7 @@ class JoinReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dicts and lists."""
-        return {**asdict(self), "cost_before": self.cost_before, "cost_after": self.cost_after}
+        return {**plain(self), "cost_before": self.cost_before, "cost_after": self.cost_after}
 
     def to_json(self, indent: int | None = None) -> str:
         """Everything as JSON text."""
@@ -199,7 +200,7 @@ class JoinReport:
         import pandas
 
         rows = [
-            {"group": i, **asdict(join), "share": g.share(join)}
+            {"group": i, **plain(join), "share": g.share(join)}
             for i, g in enumerate(self.groups, 1)
             for join in g.estimated_rows
         ]

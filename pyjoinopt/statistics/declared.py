@@ -80,6 +80,8 @@ def with_keys(
     (10.0, [1, 3])
     """
     listed = [{name.lower() for name in key} for key in keys]
+    if not listed:
+        return known
     single = {name for key in listed if len(key) == 1 for name in key}
     bits = {attribute.name.lower(): attribute.mask for attribute in output}
     found = frozenset(sum(bits[name] for name in key) for key in listed if key and key <= bits.keys())

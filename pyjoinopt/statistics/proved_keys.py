@@ -68,11 +68,16 @@ class ProvedKeys:
         self._patience = patience
         self._meanings = Meanings()
         self._proved: dict[int, set[Names]] = {}
+        self._told: dict[int, RelationStatistics] = {}
 
     def __call__(self, leaf: LogicalPlan) -> RelationStatistics:
-        known = self._leaf(leaf)
-        proved = self._proved.get(number_of(leaf))
-        return with_proved(known, leaf.output, proved) if proved else known
+        number = number_of(leaf)
+        proved = self._proved.get(number)
+        if not proved:
+            return self._leaf(leaf)
+        if number not in self._told:
+            self._told[number] = with_proved(self._leaf(leaf), leaf.output, proved)
+        return self._told[number]
 
     def look(self, nodes: Sequence[LogicalPlan]) -> None:
         """Prove what the joins of a plan can make use of, as far as there is time."""
@@ -141,6 +146,7 @@ class ProvedKeys:
         proved = {names for names, unique in told.items() if unique}
         if proved:
             self._proved.setdefault(number_of(leaf), set()).update(proved)
+            self._told.pop(number_of(leaf), None)
 
     def _answers(self, entries: list[dict[str, Any]]) -> list[list[bool | None]]:
         if not entries:

@@ -96,7 +96,7 @@ def test_a_demoted_join_makes_its_own_condition_strict(w, outer):
 
 def test_a_cached_join_stays(w, outer):
     plan = outer(LEFT)
-    plan.info["cached"] = True
+    plan.cached = True
     above = Filter(w("b2 > 3"), plan)
     assert demote_outer_join(above) is above
 

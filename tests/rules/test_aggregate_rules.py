@@ -96,7 +96,7 @@ def test_every_aggregate_of_a_tower_and_no_cached_one(w: Letters) -> None:
         plan = rule(plan)
     assert keys(plan) == ["a"] and keys(plan.children[0]) == ["a"]
     cached = make.aggregate([w("a"), literal(1, "int"), w("a")], [w("a")], plan)
-    cached.info["cached"] = True
+    cached.cached = True
     assert remove_literal_from_group_expressions(cached) is cached
     assert remove_repetition_from_group_expressions(cached) is cached
 

@@ -156,7 +156,7 @@ def test_opaque_operators_forget_the_columns_that_are_gone() -> None:
 def test_cached_plans_stay_as_they_are() -> None:
     w = Letters()
     grouped = w.group("a", w.relation("x", "a b c"), w.alias("m", "max(b)"))
-    grouped.info["cached"] = True
+    grouped.cached = True
     plan = w.project("a", grouped)
     assert column_pruning(plan) is plan
     over_join = w.project("m", join(grouped, w.relation("y", "d"), w("m = d")))

@@ -191,7 +191,7 @@ def test_cached_plans_and_the_switch() -> None:
     w = Letters()
     plan = Filter(w("a > 1"), w.relation("x", "a"))
     assert infer_filters_from_constraints(plan, constraint_propagation=False) is plan
-    plan.info["cached"] = True
+    plan.cached = True
     assert infer_filters_from_constraints(plan) is plan
     assert not list(PlanFacts().constraints(plan))
 

@@ -117,10 +117,10 @@ def test_cached_sub_plans_stay(w: Letters) -> None:
     x, y, context = w.relation("x", "a"), w.relation("y", "b"), RuleContext(make.Fresh(10))
     for kind, every in [("Except", True), ("Except", False), ("Intersect", True), ("Intersect", False)]:
         plan = operation(kind, x, y, every)
-        plan.info["cached"] = True
+        plan.cached = True
         assert all(RULES[name].run(plan, context) is plan for name in FAMILY)
     plan = make.distinct(x)
-    plan.info["cached"] = True
+    plan.cached = True
     assert replace_distinct_with_aggregate(plan) is plan
 
 
