@@ -6,7 +6,7 @@ mirror. Whether that result is used is the caller's decision; this module only p
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.gateway import Gateway
@@ -14,6 +14,7 @@ from pyjoinopt.config import Options
 from pyjoinopt.cost import cost_model
 from pyjoinopt.physical.annotate import HintGiver
 from pyjoinopt.physical.foresee import foresee
+from pyjoinopt.physical.spark_sizes import SizesOf, SparkSizes
 from pyjoinopt.physical.tables import TablesOf
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.tree import map_subqueries, post_order
@@ -91,6 +92,7 @@ class _Road:
         self.report = report
         self.enter_subqueries = enter_subqueries
         self.watch_pairs = watch_pairs
+        self.sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
         leaves = [node for node in export.nodes if not node.children or node.cached]
         store = open_store(options.store) if options.statistics != "none" else None
         full = options.statistics == "full"
@@ -124,7 +126,7 @@ class _Road:
         self.estimates.look(plan)
         ordered = self.order(plan)
         hinted = self.give_hints(ordered)
-        foresee(self.report, plan, hinted, self.export.conf, self.export.spark)
+        foresee(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark)
         if hinted is plan and len(self.report.eliminated_outer_joins) == eliminated:
             return root  # predicates were only moved where Spark moves them too
         return hinted
@@ -132,8 +134,7 @@ class _Road:
     def order(self, plan: LogicalPlan) -> LogicalPlan:
         cost = cost_model(self.options.cost, self.export.conf, self.options.cost_constants)
         budget, seconds = self.options.pair_budget, self.options.search_seconds
-        slack = self.options.hint_slack if self.options.hints else 0
-        tables = partial(TablesOf, self.export.conf, slack)
+        tables = TablesOf(self.export.conf, self.sizes(plan), self.options.hint_slack if self.options.hints else 0)
         reorderer = Reorderer(
             self.estimates, cost, budget, self.report, self.memory, seconds, tables, self.watch_pairs
         )
@@ -148,4 +149,5 @@ class _Road:
     def give_hints(self, plan: LogicalPlan) -> LogicalPlan:
         if not self.options.hints or self.options.strategy != "auto":
             return plan
-        return HintGiver(self.estimates, self.export.conf, self.report, self.options.hint_slack).apply(plan)
+        giver = HintGiver(self.estimates, self.export.conf, self.report, self.sizes, self.options.hint_slack)
+        return giver.apply(plan)

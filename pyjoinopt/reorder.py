@@ -52,7 +52,7 @@ class Reorderer:
         report: filled with one entry a group of three relations or more, and with refusals.
         memory: what was counted when these groups ran before; told which groups there are.
         seconds: how long the search for one group's order may take.
-        tables: plan -> what says what its joins may build; None to go by expected sizes alone.
+        tables: says what joins may build of parts of the plan; None to go by expected sizes alone.
         watch_pairs: whether groups of two relations, in which nothing is to be ordered, are estimated and remembered.
     """
 
@@ -62,7 +62,7 @@ class Reorderer:
     report: JoinReport
     memory: Memory
     seconds: float = math.inf
-    tables: Callable[[LogicalPlan], TablesOf] | None = None
+    tables: TablesOf | None = None
     watch_pairs: bool = False
 
     def apply(self, root: LogicalPlan) -> LogicalPlan:
@@ -80,7 +80,6 @@ class Reorderer:
                 read[id(child)] = read.get(id(child), 0) | node.references
         parents = parents_of(nodes)
         keys = DistinctKeys()
-        tables = self.tables(root) if groups and self.tables is not None else None
         done: dict[int, LogicalPlan] = {}
         for node in nodes:
             region = groups.get(id(node))
@@ -93,10 +92,10 @@ class Reorderer:
                 region = with_freed_semi_joins(region, keys)
                 smaller = len(region.items) < len(groups[id(node)].items)
                 above = conjuncts_above(node, parents)
-                plan, stays = self._order(region, done, needed[id(node)], restore, smaller, tables, above)
+                plan, stays = self._order(region, done, needed[id(node)], restore, smaller, above)
             elif region is not None and self.watch_pairs and len(region.items) == 2:
                 above = conjuncts_above(node, parents)
-                graph, written, _, estimates = self._estimated(region, done, needed[id(node)], tables, above)
+                graph, written, _, estimates = self._estimated(region, done, needed[id(node)], above)
                 self.memory.watch(graph, graph.names, _rows_made(estimates, written), above)
             if plan is None:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
@@ -119,7 +118,6 @@ class Reorderer:
         region: Region,
         done: dict[int, LogicalPlan],
         needed: int,
-        tables: TablesOf | None,
         above: list[Expression],
     ) -> tuple[JoinGraph, JoinTree, list[RelationStatistics], GraphEstimates]:
         """The graph of a region, the order it was written in, and what is known of both."""
@@ -132,8 +130,8 @@ class Reorderer:
             needed |= alias.references
         estimates = GraphEstimates(graph, statistics, needed)
         estimates.correct(counted)
-        if tables is not None:
-            estimates.judge(tables(graph.relations, estimates))
+        if self.tables is not None:
+            estimates.judge(self.tables(graph.relations, estimates))
         return graph, written, statistics, estimates
 
     def _order(
@@ -143,7 +141,6 @@ class Reorderer:
         needed: int,
         restore: bool,
         smaller: bool,
-        tables: TablesOf | None,
         above: list[Expression],
     ) -> tuple[LogicalPlan | None, list[tuple[LogicalPlan, float, float]]]:
         """The group in a cheaper order, or as written if it is `smaller`.
@@ -151,7 +148,7 @@ class Reorderer:
         If it stays as it is, None, and operators of the group with their rows and upper bounds.
         """
         started = perf_counter()
-        graph, written, statistics, estimates = self._estimated(region, done, needed, tables, above)
+        graph, written, statistics, estimates = self._estimated(region, done, needed, above)
         before = cost_of(written, estimates, self.cost, graph)
         ends = perf_counter() + self.seconds
         found = search(graph, estimates, self.cost, self.budget, written, stop=lambda: perf_counter() > ends)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pyjoinopt.physical.build_side import JoinConf
 from pyjoinopt.physical.equi_keys import extract_equi_keys
 from pyjoinopt.physical.hints import join_hint
-from pyjoinopt.physical.spark_sizes import SparkSizes
+from pyjoinopt.physical.spark_sizes import SizesOf
 from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.nodes import NO_HINT, Hint, Join, LogicalPlan
@@ -29,6 +29,7 @@ class HintGiver:
         estimate: rows, bytes and bound of any sub-plan.
         conf: Spark's settings.
         report: gets one entry a hint.
+        sizes: a whole plan -> what Spark believes of its parts.
         slack: see `join_hint`.
     """
 
@@ -37,11 +38,12 @@ class HintGiver:
         estimate: Callable[[LogicalPlan], RelationStatistics],
         conf: Mapping[str, str],
         report: JoinReport,
+        sizes: SizesOf,
         slack: float = 1.0,
     ) -> None:
         self._estimate = estimate
-        self._conf = conf
-        self._sizes: Callable[[LogicalPlan], int] = SparkSizes(conf)
+        self._sizes_of = sizes
+        self._sizes: Callable[[LogicalPlan], int] = lambda _: 0
         self._needed: dict[int, int] = {}
         self._join_conf = JoinConf.of(conf)
         self._slack = slack
@@ -50,7 +52,7 @@ class HintGiver:
 
     def apply(self, root: LogicalPlan) -> LogicalPlan:
         """The plan with hints; `root` itself if none was worth giving."""
-        self._sizes = SparkSizes(self._conf, root)
+        self._sizes = self._sizes_of(root)
         self._needed = needed_columns(root)
         done: dict[int, LogicalPlan] = {}
         for node in post_order(root):  # what is known is known of these very nodes, not of those that hints make

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from pyjoinopt.physical.build_side import JoinConf
 from pyjoinopt.physical.join_selection import JoinOperator, Version, select
-from pyjoinopt.physical.spark_sizes import SparkSizes
+from pyjoinopt.physical.spark_sizes import SizesOf, SparkSizes
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.nodes import NO_HINT, Join, LogicalPlan
 from pyjoinopt.plan.tree import post_order
@@ -30,33 +30,35 @@ _OTHER = {"left": "right", "right": "left", "": ""}
 
 
 def foresee(
-    report: JoinReport, before: LogicalPlan, after: LogicalPlan, conf: Mapping[str, str], spark: str = ""
-) -> None:
+    report: JoinReport, before: LogicalPlan, after: LogicalPlan, conf: Mapping[str, str], sizes: SizesOf,
+    spark: str = "",
+) -> None:  # fmt: skip
     """Complete the joins of the groups that `report` was told of since the last time.
 
     Args:
         report: its newest groups are of this plan.
         before, after: the plan as written, predicates in their places, and as it will be handed to Spark.
         conf: Spark's settings.
-        spark: its version.
+        sizes: a whole plan -> what Spark believes of its parts.
+        spark: Spark's version.
     """
     orders, report._ordered = report._ordered, []
     if not orders or str(conf.get("spark.sql.cbo.enabled", "false")).lower() == "true":
         return
     try:
-        _complete(report, orders, before, after, conf, spark)
+        _complete(report, orders, before, after, conf, sizes, spark)
     except Exception as error:  # a forecast that fails is no reason to lose the order
         _log.warning("how Spark will run the joins cannot be foreseen: %s", error, exc_info=error)
 
 
 def _complete(
     report: JoinReport, orders: Sequence[Sequence[LogicalPlan]], before: LogicalPlan, after: LogicalPlan,
-    conf: Mapping[str, str], spark: str,
+    conf: Mapping[str, str], sizes: SizesOf, spark: str,
 ) -> None:  # fmt: skip
     number: dict[int, int] = {}
-    version = _version(spark)
-    finished = _joins(after, conf, version, number)
-    written = finished if before is after else _joins(before, conf, version, number)
+    settings, version = JoinConf.of(conf), _version(spark)
+    finished = _joins(after, settings, sizes(after), version, number)
+    written = finished if before is after else _joins(before, settings, sizes(before), version, number)
     first = len(report.groups) - len(orders)
     for i, relations in enumerate(orders, first):
         group = report.groups[i]
@@ -73,8 +75,9 @@ def _version(spark: str) -> Version:
     return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit() else (4, 3)
 
 
-def _joins(root: LogicalPlan, conf: Mapping[str, str], spark: Version, number: dict[int, int]) -> _Foreseen:
-    settings, believed = JoinConf.of(conf), SparkSizes(conf, root)
+def _joins(
+    root: LogicalPlan, settings: JoinConf, believed: SparkSizes, spark: Version, number: dict[int, int]
+) -> _Foreseen:
     below: dict[int, int] = {}
     found: _Foreseen = {}
     for node in post_order(root):

@@ -169,6 +169,10 @@ class SparkSizes:
         return (left * self._width(node) if left > 0 else 1), left
 
 
+#: Of a whole plan what Spark believes of its parts.
+SizesOf = Callable[[LogicalPlan], SparkSizes]
+
+
 def _width_of(node: LogicalPlan, needed: int = -1) -> int:
     return sum(_type_size(a.type) for a in node.output if a.mask & needed)
 

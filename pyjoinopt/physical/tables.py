@@ -11,10 +11,9 @@ that it is going to get. Three things decide:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyjoinopt.physical.build_side import JoinConf
-from pyjoinopt.physical.spark_sizes import SparkSizes
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
@@ -25,14 +24,14 @@ class TablesOf:
 
     Args:
         conf: Spark's settings.
+        sizes: what Spark believes of that plan's parts.
         slack: how many times the threshold may be proved of what is hinted; 0 if there will be no hints.
-        root: the plan.
     """
 
-    def __init__(self, conf: Mapping[str, str], slack: float, root: LogicalPlan) -> None:
+    def __init__(self, conf: Mapping[str, str], sizes: Callable[[LogicalPlan], int], slack: float) -> None:
         self._conf = JoinConf.of(conf)
+        self._sizes = sizes
         self._slack = slack
-        self._sizes = SparkSizes(conf, root)
 
     def __call__(self, relations: Sequence[LogicalPlan], estimates: GraphEstimates) -> Tables:
         return Tables(estimates, [self._sizes(plan) for plan in relations], self._conf, self._slack)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from pyjoinopt.physical.annotate import HintGiver
+from pyjoinopt.physical.spark_sizes import SparkSizes
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, NO_HINT, Join, LogicalPlan
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.statistics.plans import PlanEstimates
@@ -27,7 +30,7 @@ def give(plan: LogicalPlan, rows: dict[str, float], exact: bool = True) -> tuple
         return RelationStatistics(n, n * 20, "footers", exact, {}, n if exact else float("inf"), n)
 
     report = JoinReport()
-    result = HintGiver(PlanEstimates(leaf), {}, report).apply(plan)
+    result = HintGiver(PlanEstimates(leaf), {}, report, partial(SparkSizes, {})).apply(plan)
     assert isinstance(result, Join)
     return result, report
 
@@ -92,5 +95,5 @@ def test_pruned_columns_do_not_count(w):
         n = 1e5 if node.info["rel"]["name"] == "b" else 1e8
         return RelationStatistics(n, n * 1600, "footers", True, {}, n, n)
 
-    HintGiver(PlanEstimates(leaf), {}, report).apply(projected)
+    HintGiver(PlanEstimates(leaf), {}, report, partial(SparkSizes, {})).apply(projected)
     assert [h.reason.split(",", 1)[0] for h in report.hints] == ["at most 100"]  # 100,000 rows of 12 bytes

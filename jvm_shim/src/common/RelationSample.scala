@@ -7,7 +7,7 @@ import java.util.concurrent.ConcurrentHashMap
 import org.apache.spark.{SPARK_VERSION, SparkConf}
 import org.apache.spark.io.CompressionCodec
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, InterpretedUnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, InterpretedUnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
@@ -38,6 +38,19 @@ private[pyjoinopt] final class RelationSample(
 
   private val coded = new ConcurrentHashMap[Int, Option[String]]
 
+  /** Which rows a predicate over the sample's ordinals keeps: found now, or what was found before. */
+  def remembered(predicate: Expression)(find: => Option[Array[Byte]]): Option[Array[Byte]] =
+    Option(tried.get(predicate)).orElse {
+      val found = find
+      found.foreach { bits =>
+        if (tried.size >= RelationSample.MostTried) tried.clear()
+        tried.put(predicate, bits)
+      }
+      found
+    }
+
+  private val tried = new ConcurrentHashMap[Expression, Array[Byte]]
+
   def has(names: Iterable[String]): Boolean = names.forall(columns.getFieldIndex(_).isDefined)
 
   def bytes(conf: SparkConf): Array[Byte] = {
@@ -63,6 +76,8 @@ private[pyjoinopt] final class RelationSample(
 
 private[pyjoinopt] object RelationSample {
   private val Layout = 1
+  /** Predicates of which it is remembered what they keep. */
+  private val MostTried = 256
 
   def parse(bytes: Array[Byte], conf: SparkConf): Option[RelationSample] =
     Support.attempt(Option.empty[RelationSample]) {

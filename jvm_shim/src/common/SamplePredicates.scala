@@ -20,7 +20,9 @@ private[pyjoinopt] object SamplePredicates {
       ordinals: ExprId => Option[Int],
       until: Long): Option[Array[Byte]] =
     Support.attempt(Option.empty[Array[Byte]]) {
-      bound(predicate, sample.columns, ordinals).flatMap(run(_, sample, until))
+      bound(predicate, sample.columns, ordinals).flatMap { local =>
+        sample.remembered(local.canonicalized)(run(local, sample, until))
+      }
     }
 
   private def run(predicate: Expression, sample: RelationSample, until: Long): Option[Array[Byte]] = {
