@@ -1,6 +1,6 @@
 """What it costs to know how many rows: seconds and bytes for the TPC-DS tables, by source, first and second session.
 
-    python -m benchmarks.statistics [--scale 0.1] [--repeat 5] [--analyze]
+    python -m benchmarks.statistics [--scale 0.1] [--repeat 5] [--formats parquet,orc,csv] [--analyze]
 
 Each source is asked about all tables at once, as for a query that reads all of them. "First" is with an empty store and
 a JVM that has opened no file yet, "again" the same session, "second" what another session pays: it opens the store, and
@@ -152,6 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--formats", default="parquet,orc,csv", help="the tables are first written as these, if more")
     parser.add_argument("--analyze", action="store_true", help="ANALYZE all columns too, which takes much longer")
     arguments = parser.parse_args()
     source = tpc.parquet_folder("tpcds", arguments.scale)
@@ -169,7 +170,10 @@ def main() -> None:
         spark.range(1).optimize_joins()
         largest = max(parquet.iterdir(), key=lambda path: path.stat().st_size)
         plans = [("footers", "parquet", "footers", all_tables(spark, parquet, "parquet"))]
+        formats = arguments.formats.split(",")
         for format, name in (("orc", "footers"), ("csv", "auto")):
+            if format not in formats:
+                continue
             folder = as_format(spark, parquet, format, Path(scratch))
             label = "footers" if name == "footers" else "row width"
             plans.append((label, format, name, all_tables(spark, folder, format)))
@@ -196,9 +200,7 @@ def main() -> None:
         print("samples             tables  first ms      bytes      kept  again ms  second ms")
         for name, df in (
             (f"one, {largest.stem}", filtered(spark, largest, "parquet")),
-            ("all, parquet", all_filtered(spark, parquet, "parquet")),
-            ("all, orc", all_filtered(spark, Path(scratch, "orc"), "orc")),
-            ("all, csv", all_filtered(spark, Path(scratch, "csv"), "csv")),
+            *((f"all, {format}", all_filtered(spark, Path(scratch, format), format)) for format in formats),
         ):
             show_samples(name, df, Path(scratch, f"samples-{name}.sqlite"), arguments.repeat)
         if arguments.analyze:

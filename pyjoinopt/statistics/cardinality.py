@@ -171,7 +171,8 @@ def _grouped(node: Aggregate, child: RelationStatistics) -> RelationStatistics:
             most = result.rows if known.joined is None else min(result.rows, known.joined[1])
             ndv = result.rows if alone else most if known.ndv is None else min(known.ndv, most)
             key_values = ndv if alone else None
-            columns[attribute.bit] = replace(known, ndv=ndv, guessed=not alone, key_values=key_values, joined=None)
+            known = replace(known, ndv=ndv, guessed=not alone, key_values=key_values, joined=None, heavy=())
+            columns[attribute.bit] = known
         elif inner.kind == "AggregateExpression" and inner.children[0].kind == "Count":
             columns[attribute.bit] = ColumnStatistics(mean=max(1.0, child.rows / max(1.0, result.rows)))
         elif not inner.references and not inner.contains & AGGREGATE_OR_WINDOW:
@@ -212,7 +213,8 @@ def _distinct(
     exact = not keys
     # GROUP BY over no rows gives no row; without GROUP BY it gives one.
     result = child.with_rows(min(groups, child.rows) if keys else 1.0, min(bound, child.upper_bound) if keys else 1.0)
-    return replace(result, exact=exact, unfiltered=result.rows)
+    columns = {bit: replace(known, heavy=()) if known.heavy else known for bit, known in result.columns.items()}
+    return replace(result, exact=exact, unfiltered=result.rows, columns=columns)
 
 
 def _limited(node: LogicalPlan, child: RelationStatistics) -> RelationStatistics:

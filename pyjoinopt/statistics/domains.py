@@ -17,6 +17,8 @@ yet it has only as many values as there are orders.
   to much more often than others, then a filter that *names* what it wants (a keyword, a country) is taken to want
   some of these. With the chance s that two random references are equal, a value named by a random reference has s of
   them, instead of 1/d, and r of them have (r/d) ** (ln s / ln(1/d)). Half of that way is gone, as in `selectivity`.
+
+**Where neither is a key**, values that are frequent on both sides make most of the pairs; see `heavy`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyjoinopt.statistics.heavy import Heavy, evened
 from pyjoinopt.statistics.histogram import Bin, repeat_share
 
 #: How far to go from values that are all alike (0) to those of random references (1).
@@ -43,7 +46,7 @@ class Member:
         ndv, guessed, key_values: those of `ColumnStatistics`.
         rows: of its relation, before filters.
         kept: rows after them.
-        min, max, bins: those of `ColumnStatistics`.
+        min, max, bins, heavy: those of `ColumnStatistics`.
         named: that of its relation.
     """
 
@@ -56,6 +59,7 @@ class Member:
     max: float | None = None
     bins: tuple[Bin, ...] = ()
     named: bool = False
+    heavy: Heavy = ()
 
     @property
     def fills_range(self) -> bool:
@@ -113,10 +117,11 @@ def met_domains(members: Sequence[Member]) -> list[float]:
                 domain = _popular(kept, domain, max((_evenness(o, d) for o, d in referring), default=1.0))
                 chosen = min(chosen, kept)
         met.append(domain if m.key_values is not None else min(domain, kept))
-    return [
+    popular = (
         d if m.key_values is not None else _popular(chosen, d, _evenness(m, domain))
         for m, d, domain in zip(members, met, domains)
-    ]
+    )
+    return evened(popular, [m.heavy if m.key_values is None else () for m in members])
 
 
 def referred_shares(members: Sequence[Member]) -> list[float]:

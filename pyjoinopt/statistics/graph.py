@@ -131,8 +131,8 @@ class GraphEstimates:
     # -- questions ---------------------------------------------------------------------------------------------
 
     def rows(self, relations: int) -> float:
-        """Estimated rows of the join of a set, at least 1."""
-        return max(1.0, self.size(relations).rows)
+        """Estimated rows of the join of a set, at least 1 and at most what is proved; costs go by `size`."""
+        return max(1.0, min(self.size(relations).rows, self.upper_bound(relations)))
 
     def bytes(self, relations: int) -> float:
         """Estimated bytes of the join of a set, of at least one row."""

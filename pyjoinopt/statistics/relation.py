@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pyjoinopt.plan.expressions import Attribute
+from pyjoinopt.statistics.heavy import Heavy, read
 from pyjoinopt.statistics.histogram import Bin
 
 #: Rows of a relation about which nothing is known at all.
@@ -74,6 +75,7 @@ class ColumnStatistics:
         mean: of a column of counts, such as rows in a group: their average.
         joined: of a column that came through a join: a number of the joined relation that it is from, and that
             relation's rows: all its columns together have no more different values.
+        heavy: the most frequent values, each with its share of the rows that are not NULL.
     """
 
     ndv: float | None = None
@@ -87,6 +89,7 @@ class ColumnStatistics:
     bins: tuple[Bin, ...] = ()
     mean: float | None = None
     joined: tuple[int, float] | None = None
+    heavy: Heavy = ()
 
 
 _NOTHING = ColumnStatistics()
@@ -264,6 +267,7 @@ def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bo
     return ColumnStatistics(
         ndv, low, high, nulls / rows if nulls is not None and rows else None, _number(known.get("avgLen")),
         guessed, ndv if unique else None, bound, _bins(known.get("bins")),
+        heavy=read(known.get("heavy"), filled / rows if rows else 0.0),
     )  # fmt: skip
 
 

@@ -121,6 +121,10 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
     for bit, (interval, step) in intervals.items():
         if bit in columns:
             columns[bit] = narrowed(columns[bit], interval, step)
+    for e in and_operands(condition):
+        for bit, known in columns.items() if e.kind != "IsNotNull" else ():
+            if known.heavy and e.references >> bit & 1:
+                columns[bit] = replace(known, heavy=())  # as often as before, or not at all
     return replace(relation.with_rows(rows), columns=columns, unfiltered=relation.base_rows, named=named)
 
 

@@ -196,7 +196,7 @@ class FromFiles:
         """Columns that must have been asked for: of a wide table all that are needed, else those that are counted."""
         if len(relation.columns) > WIDE:
             return relation.needed
-        return relation.counted if relation.format == "parquet" else frozenset()
+        return relation.counted if relation.format in _FOOTERS else frozenset()
 
     def _read(self, relations: Sequence[Relation]) -> None:
         found = self._leaves.read(relations, self._what)

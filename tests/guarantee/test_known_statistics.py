@@ -181,6 +181,25 @@ def test_empty_tables_plan_by_the_catalog_as_if_they_were_full(empty_tables: Spa
     assert all(r.rows <= 1 for r in by_footers.relations)
 
 
+def test_histograms_of_the_catalog(spark: SparkSession) -> None:
+    """Squares lie densely at the low end: half of a thousand lie in the first quarter of their range."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.statistics.histogram.enabled", "true")
+    session.conf.set("spark.sql.statistics.histogram.numBins", "4")
+    session.range(1000).selectExpr("id", "id * id AS square").coalesce(1).write.saveAsTable("squares")
+    try:
+        session.sql("ANALYZE TABLE squares COMPUTE STATISTICS FOR COLUMNS square")
+        df = session.sql(
+            "SELECT s.id FROM squares s JOIN range(9) a ON s.id = a.id JOIN range(9) b ON a.id = b.id "
+            "WHERE square < 250000"
+        )
+        relations = pyjoinopt.join_report(df, statistics="catalog", strict=True).groups[0].relations
+        (squares,) = [relation for relation in relations if relation.name == "s"]
+        assert (squares.rows, squares.source) == (pytest.approx(500, rel=0.05), "catalog")
+    finally:
+        session.sql("DROP TABLE squares")
+
+
 def test_counts_that_are_not_of_these_files_are_told(empty_tables: SparkSession) -> None:
     table = pyjoinopt.statistics.show(empty_tables.table("e_big"))
     assert (table.rows[0], table.source[0], table.exact[0]) == (1_000_000, "catalog", False)

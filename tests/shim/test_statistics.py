@@ -246,6 +246,18 @@ def test_dictionaries_tell_how_many_values_there_are(spark: SparkSession, shim: 
     }  # fmt: skip
 
 
+def test_dictionaries_of_orc_files(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
+    """Only columns of text have any, and none where nearly every row has a value of its own."""
+    path = str(tmp_path / "t")
+    columns = ("concat('v', id % 300) as texts", "if(id % 2 = 0, null, concat('s', id % 11)) as some", "id % 7 as few")
+    rows = spark.range(10_000).selectExpr(*columns, "sha2(string(id), 256) as key", "cast(null as string) as nothing")
+    rows.coalesce(1).write.option("compression", "zlib").orc(path)
+    _, columns_told = _leaf_facts(shim, spark.read.orc(path))
+    assert {name: facts.get("ndv") for name, facts in columns_told.items()} == {
+        "texts": 300, "some": 11, "few": None, "key": None, "nothing": None
+    }  # fmt: skip
+
+
 def test_values_of_several_files(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     """Files that come in the order of their ranges have values of their own; of others some are taken for the same."""
     path = str(tmp_path / "t")

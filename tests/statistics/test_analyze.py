@@ -103,6 +103,19 @@ def test_the_sample_is_as_large_as_was_asked(session: SparkSession) -> None:
     assert rows["a"].source == "analyze, sample" and rows["a"].rows == 2_000, "n3, n13 and n23 of 30"
 
 
+def test_a_self_join_over_a_frequent_value(session: SparkSession) -> None:
+    """5,040 of 15,000 rows share one of 250 values, which no count of values can tell."""
+    df = session.sql("select a.id from t a join t b on a.few = b.few join t c on b.id = c.id")
+
+    def rows() -> float:
+        return pyjoinopt.join_report(df, strict=True).groups[0].estimated_rows[-1].rows
+
+    assert rows() < 5e6
+    pyjoinopt.analyze(session, "t", columns=["few", "id"], progress=False)
+    # Every pair of the 5,040 rows with 7, and of the 40 rows of each of the 249 others.
+    assert rows() == pytest.approx(5040**2 + 249 * 40**2, rel=0.1)
+
+
 def test_of_a_dataframe_the_columns_that_it_computes_with(session: SparkSession) -> None:
     df = session.sql("select id from t where few > 3 and day > date '2020-02-01'")
     (one,) = pyjoinopt.analyze(session, df, progress=False)

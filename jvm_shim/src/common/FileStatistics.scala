@@ -83,7 +83,7 @@ private[pyjoinopt] object FileStatistics {
                 val found = FileFooters.cached(file)(read(_, conf))
                 if (at % looked == 0) Support.attempt(()) {
                   val own = names.flatMap(found.nameOf(_, sensitive))
-                  ParquetDictionaries.count(file, conf, found, own, most, limits.until)
+                  dictionaries(files.fileFormat)(file, conf, found, own, most, limits.until)
                 }
                 found
               }
@@ -123,6 +123,9 @@ private[pyjoinopt] object FileStatistics {
     case c if c == classOf[OrcFileFormat] => Some(OrcFooter.read)
     case _ => None
   }
+
+  private def dictionaries(format: FileFormat) =
+    if (format.getClass == classOf[OrcFileFormat]) OrcDictionaries.count _ else ParquetDictionaries.count _
 
   /** Whether samples can be drawn of these files. */
   def reads(files: HadoopFsRelation): Boolean = hasFooters(files) || TextRows.applies(files)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, LogicalPlan
-from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics, row_width
+from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics, PlanSize, row_width
 from pyjoinopt.statistics.histogram import Bin
 from pyjoinopt.statistics.join_estimation import join_statistics
+from pyjoinopt.statistics.plan_estimation import SparkStatistics
 from pyjoinopt.statistics.spark_histogram import SparkHistogram, overlaps
 from tests.support.letters import Letters, join
 
@@ -134,6 +135,15 @@ def test_a_key_that_is_null_everywhere() -> None:
     w = Suite()
     w.known["table2"] = CatalystStatistics(1, 12, {w.attribute("k12").bit: all_null(1)})
     assert w.joined("table1", "table2", "k15 = k12") == CatalystStatistics(0, 1, {})
+
+
+def test_a_side_of_no_bytes_and_unknown_rows() -> None:
+    """SPARK-33018: 100 bytes, not a product of 0."""
+    w = Letters()
+    x, y = w.relation("x", "a"), w.relation("y", "b")
+    sizes = {id(x): PlanSize(100), id(y): PlanSize(0)}
+    found = SparkStatistics(lambda plan: sizes.get(id(plan))).size(join(x, y, w("a = b"), LEFT))
+    assert (found.bytes, found.counted) == (100, None)
 
 
 Range = tuple[float, float, float, float, float, float]

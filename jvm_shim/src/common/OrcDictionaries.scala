@@ -1,0 +1,70 @@
+package org.apache.spark.sql.pyjoinopt
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileStatus
+import org.apache.orc.{DataReader, OrcFile, OrcProto, Reader, StripeInformation}
+import org.apache.orc.impl.{DataReaderProperties, InStream, OrcCodecPool, RecordReaderUtils}
+
+/**
+ * How many values the dictionaries of an ORC file have: the footer of a stripe tells it of columns of text, the only
+ * ones that have dictionaries. In a stripe a column has one for all its rows, or none.
+ *
+ * Law: as for Parquet. Only columns that are asked for, in a few stripes, evenly chosen, until the deadline; the
+ * dictionaries themselves are not read. Of a column without one in some stripe nothing is known.
+ */
+private[pyjoinopt] object OrcDictionaries {
+
+  def count(
+      file: FileStatus,
+      conf: Configuration,
+      footer: FileFooter,
+      names: Iterable[String],
+      most: Int,
+      until: Long): Unit = {
+    val wanted = names.toList.distinct.filter { name =>
+      !footer.counted.containsKey(name) && footer.columns.get(name).exists(c => c.text.isDefined && !c.allNull)
+    }
+    if (wanted.nonEmpty && System.nanoTime < until) {
+      val reader = OrcFile.createReader(file.getPath, OrcFile.readerOptions(conf).maxLength(file.getLen))
+      try {
+        val filled = reader.getStripes.toArray(Array.empty[StripeInformation]).filter(_.getNumberOfRows > 0)
+        val count = math.min(most, filled.length)
+        val chosen = (0 until count).map(i => filled((i.toLong * filled.length / count).toInt))
+        val stripes = opened(file, conf, reader)
+        val told =
+          try {
+            stripes.open()
+            chosen.takeWhile(_ => System.nanoTime < until).map(s => s -> stripes.readStripeFooter(s))
+          } finally stripes.close()
+        if (told.length == chosen.length) wanted.foreach { name =>
+          val id = reader.getSchema.getChildren.get(reader.getSchema.getFieldNames.indexOf(name)).getId
+          val parts = told.map { case (stripe, encodings) =>
+            part(encodings.getColumns(id), stripe.getNumberOfRows * share(footer, name))
+          }
+          footer.counted.put(name, parts.foldLeft(DistinctCount.nothing)(_.and(_, disjoint = false)))
+        }
+      } finally reader.close()
+    }
+  }
+
+  private def opened(file: FileStatus, conf: Configuration, reader: Reader): DataReader =
+    RecordReaderUtils.createDefaultDataReader(
+      DataReaderProperties.builder()
+        .withFileSystemSupplier(() => file.getPath.getFileSystem(conf))
+        .withPath(file.getPath)
+        .withCompression(InStream.options()
+          .withCodec(OrcCodecPool.getCodec(reader.getCompressionKind))
+          .withBufferSize(reader.getCompressionSize))
+        .withZeroCopy(false)
+        .build())
+
+  private def part(encoding: OrcProto.ColumnEncoding, filled: Double): DistinctCount = encoding.getKind match {
+    case OrcProto.ColumnEncoding.Kind.DICTIONARY | OrcProto.ColumnEncoding.Kind.DICTIONARY_V2 =>
+      DistinctCount.part(encoding.getDictionarySize, filled)
+    case _ => DistinctCount.unknown
+  }
+
+  /** Of the rows of a file, those in which a column is not NULL. */
+  private def share(footer: FileFooter, name: String): Double =
+    1.0 - footer.columns(name).nulls.getOrElse(0.0) / math.max(1.0, footer.rows.toDouble)
+}
