@@ -15,6 +15,11 @@ GUESSES = frozenset({"size", "default"})
 
 #: How a reason begins -> what to do about it.
 _ADVICE = (
+    ("the hint KEEP_JOIN_ORDER", "take the hint away, and these joins are ordered with the rest"),
+    (
+        "the session is switched off",
+        "put /*+ OPTIMIZE_JOINS */ over these joins, too, or SET spark.pyjoinopt.enabled=true for all queries",
+    ),
     ("it carries a join hint", "take the hint away, and these joins are ordered with the rest"),
     (
         "a Python UDF is not moved",
