@@ -23,6 +23,7 @@ from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import search
 from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
 from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.joins.walls import walls
 from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import Expression, conjuncts, reference
 from pyjoinopt.plan.keys import DistinctKeys
@@ -102,6 +103,9 @@ class Reorderer:
             done[id(node)] = plan
             for operator, rows, bound in stays:
                 self.estimate.tell(done[id(operator)], rows, bound)
+        if not self.report.groups and not self.report.refusals and (between := walls(root)):
+            apart = f"no three relations of it are joined without {', '.join(between)} between them"
+            self.report.refuse("the whole query", apart)
         return done[id(root)]
 
     def _without_unread(self, region: Region, read: int, keys: DistinctKeys) -> Region:

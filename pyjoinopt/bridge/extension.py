@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
-from pyjoinopt.bridge.jars import jar_for_version, spark_home
+from pyjoinopt.bridge.jars import jar_for_version
 from pyjoinopt.bridge.shim import add_jar, bridge_of
+from pyjoinopt.bridge.submitted import EXTENSIONS, JARS, append, start_jvm, told_elsewhere
 from pyjoinopt.errors import SessionError, UnsupportedDataFrameError
 
 EXTENSION = "org.apache.spark.sql.pyjoinopt.PyJoinOptExtensions"
@@ -21,16 +20,19 @@ _log = logging.getLogger("pyjoinopt")
 
 def configure(builder: Any, keys: dict[str, str]) -> None:
     """Add the extension and these keys to a builder, and a check to its `getOrCreate`."""
-    jar = str(jar_for_version())
-    _add(builder, jar)
+    jar = jar_for_version()
+    ours = {JARS: str(jar), EXTENSIONS: EXTENSION}
+    append(builder, ours)
     for key, value in {**_python(), **keys}.items():
         if key in keys or key not in builder._options:
             builder.config(key, value)
     create = builder.getOrCreate
 
     def get_or_create() -> Any:
-        _add(builder, jar)  # somebody may have set the same keys after us
-        _into_running_jvm(jar)
+        jvm = start_jvm(builder, ours)
+        append(builder, ours, told_elsewhere(jvm))  # keys may have been set after us, too
+        if jvm is not None:  # it may have been started by others, and takes a jar at any time
+            add_jar(jvm, jar)
         session = create()
         _check(session)
         return session
@@ -107,47 +109,3 @@ def _check(session: Any) -> None:
 def _python() -> dict[str, str]:
     """The Python that runs this, and where its pyjoinopt is: the worker will be the same."""
     return {"spark.pyjoinopt.python": sys.executable, "spark.pyjoinopt.pythonpath": _PACKAGES}
-
-
-def _add(builder: Any, jar: str) -> None:
-    for key, value in (("spark.jars", jar), ("spark.sql.extensions", EXTENSION)):
-        set_already = builder._options.get(key) or _set_elsewhere(key)
-        listed = [part for part in (set_already or "").split(",") if part.strip()]
-        if value not in (part.strip() for part in listed):
-            builder.config(key, ",".join([*listed, value]))
-
-
-def _set_elsewhere(key: str) -> str | None:
-    """What the submit arguments or spark-defaults.conf say, which a builder's setting would hide."""
-    arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    found = None
-    for flag, value in zip(arguments, arguments[1:], strict=False):
-        if flag == "--jars" and key == "spark.jars":
-            found = value
-        elif flag in ("--conf", "-c") and value.startswith(key + "="):
-            found = found or value.partition("=")[2]
-    return found or _default(key)
-
-
-def _default(key: str) -> str | None:
-    home = spark_home()
-    folder = os.environ.get("SPARK_CONF_DIR") or (home / "conf" if home else None)
-    file = Path(folder) / "spark-defaults.conf" if folder else None
-    if file is None or not file.is_file():
-        return None
-    for line in file.read_text(errors="replace").splitlines():
-        name, _, value = line.strip().replace("=", " ", 1).partition(" ")
-        if name == key:
-            return value.strip()
-    return None
-
-
-def _into_running_jvm(jar: str) -> None:
-    """A JVM that a stopped session left behind takes no more settings, but it takes a jar."""
-    try:
-        from pyspark import SparkContext
-    except ImportError:
-        return
-    gateway = SparkContext._gateway
-    if gateway is not None:
-        add_jar(gateway.jvm, Path(jar))

@@ -15,6 +15,11 @@ GUESSES = frozenset({"size", "default"})
 
 #: How a reason begins -> what to do about it.
 _ADVICE = (
+    ("the hint KEEP_JOIN_ORDER", "take the hint away, and these joins are ordered with the rest"),
+    (
+        "the session is switched off",
+        "put /*+ OPTIMIZE_JOINS */ over these joins, too, or SET spark.pyjoinopt.enabled=true for all queries",
+    ),
     ("it carries a join hint", "take the hint away, and these joins are ordered with the rest"),
     (
         "a Python UDF is not moved",
@@ -32,6 +37,10 @@ _ADVICE = (
     ),
     ("an aggregate or window function", "compute it in a projection or a HAVING of its own, below or above the joins"),
     ("Spark may compute early", "take the value out of the VARIANT with try_variant_get"),
+    (
+        "no three relations",
+        "join all that belongs together below it, or above it, where the query's meaning allows that",
+    ),
     ("its condition would grow", "compute the columns that it reads before the joins, and keep them in a table"),
     ("it is a streaming query", "order its joins by hand, or optimise inside foreachBatch: its frames are no streams"),
     ("it is a command", "optimise the query that it runs: df.optimize_joins(), then write"),

@@ -10,6 +10,7 @@ from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.tree import join as joined
 from pyjoinopt.joins.tree import leaf
+from pyjoinopt.joins.walls import walls
 from pyjoinopt.plan.expressions import PYTHON_UDF, Expression, conjuncts, describe
 from pyjoinopt.plan.nodes import (
     CROSS,
@@ -29,6 +30,30 @@ from tests.support.letters import Letters
 
 def regions(plan: LogicalPlan) -> list[Region]:
     return list(GroupFinder().find(plan).values())
+
+
+class TestWalls:
+    def test_what_stands_between_joins_is_named_and_what_stands_elsewhere_is_not(self, w, abc):
+        a, b, c = abc
+        lower = Join(a, b, INNER, w("a1 = b1"))
+        limited = LogicalPlan("GlobalLimit", (Filter(w("a1 = 1"), lower),), lower.output)
+        plan = Join(Filter(w("a1 = 2"), limited), LogicalPlan("Sort", (c,), c.output), INNER, w("a1 = c1"))
+        assert walls(LogicalPlan("Sort", (plan,), plan.output)) == ["GlobalLimit"]
+        assert walls(Join(Filter(w("a1 = 1"), lower), c, INNER, w("a1 = c1"))) == []
+
+    def test_sides_of_a_union_and_joins_that_stay(self, w, abc):
+        a, b, c = abc
+        exists = w.attribute("e", "boolean", nullable=False)
+        marked = Join(a, b, EXISTENCE, w("a1 = b1"), exists=exists)
+        assert walls(marked) == []
+        union = LogicalPlan("Union", (marked, marked), marked.output)
+        assert walls(Join(union, c, INNER, w("a1 = c1"))) == [EXISTENCE, "Union"]
+
+    def test_cached_joins_are_none(self, w, abc):
+        a, b, c = abc
+        lower = Join(a, b, INNER, w("a1 = b1"))
+        cached = LogicalPlan("Sort", (lower,), lower.output, info={"cached": True})
+        assert walls(Join(cached, c, INNER, w("a1 = c1"))) == []
 
 
 class TestExtraction:

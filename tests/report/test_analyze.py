@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -145,3 +146,23 @@ def test_an_estimate_that_is_right_by_chance_has_misled_nobody() -> None:
     worst = RunReport("as written", 1.0, 0.1, operators).misled()
     assert worst is not None and worst[0].detail == "a"
     assert "none misled" in RunReport("as written", 1.0, 0.1, operators[1:2]).to_text()
+
+
+def test_where_no_three_relations_meet_it_says_what_is_between(tpch: SparkSession) -> None:
+    text = """SELECT c_name, n FROM customer JOIN (SELECT o_custkey, count(*) AS n FROM orders JOIN lineitem
+        ON o_orderkey = l_orderkey GROUP BY o_custkey) ON c_custkey = o_custkey"""
+    (refusal,) = pyjoinopt.join_report(tpch.sql(text)).refusals
+    assert refusal.reason == "no three relations of it are joined without Aggregate between them" and refusal.advice
+    assert pyjoinopt.join_report(tpch.sql(tpc.spark_queries("tpch")[5])).refusals == []
+
+
+def test_every_mode_is_printed(tpch: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    df = tpch.sql(tpc.spark_queries("tpch")[5])
+
+    def printed(mode: str) -> str:
+        df.explain_joins(mode=mode)
+        return capsys.readouterr().out
+
+    assert json.loads(printed("json"))["groups"][0]["strategy"] == "exact"
+    assert printed("mermaid").startswith("flowchart") and printed("dot").startswith("digraph")
+    assert "<svg" in printed("html")

@@ -7,13 +7,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 import pytest
 
 import pyjoinopt
-from pyjoinopt.bridge.extension import EXTENSION, _add
+from pyjoinopt.bridge.extension import EXTENSION
 from pyjoinopt.bridge.jars import jar_for_version
+from pyjoinopt.bridge.submitted import append, told_elsewhere
+from tests.sessions import doors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -162,26 +168,94 @@ class Settings:
         self._options[key] = value
 
 
+OURS = {"spark.jars": "/ours.jar", "spark.sql.extensions": EXTENSION}
+
+
 def test_what_was_configured_before_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
     builder = Settings(spark_jars="a.jar, b.jar", spark_sql_extensions="org.one.Extension")
     for _ in range(2):
-        _add(builder, "ours.jar")
-        assert builder._options["spark.jars"] == "a.jar, b.jar,ours.jar"
+        append(builder, OURS, told_elsewhere(None))
+        assert builder._options["spark.jars"] == "a.jar,b.jar,/ours.jar"
         assert builder._options["spark.sql.extensions"] == f"org.one.Extension,{EXTENSION}"
 
     (tmp_path / "spark-defaults.conf").write_text("# mine\nspark.jars   d.jar\nspark.sql.extensions=org.two.E\n")
     builder = Settings()
-    _add(builder, "ours.jar")
+    append(builder, OURS, told_elsewhere(None))
     assert builder._options == {
-        "spark.jars": "d.jar,ours.jar",
+        "spark.jars": "d.jar,/ours.jar",
         "spark.sql.extensions": f"org.two.E,{EXTENSION}",
     }
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--jars s.jar --conf spark.sql.extensions=org.three.E pyspark-shell")
     builder = Settings()
-    _add(builder, "ours.jar")
-    assert builder._options == {"spark.jars": "s.jar,ours.jar", "spark.sql.extensions": f"org.three.E,{EXTENSION}"}
+    append(builder, OURS, told_elsewhere(None))
+    assert builder._options == {"spark.jars": "s.jar,/ours.jar", "spark.sql.extensions": f"org.three.E,{EXTENSION}"}
+
+
+def test_what_the_jvm_was_told_stays(spark: SparkSession) -> None:
+    """Fetched jars stay beside the builder's; a file is listed once; of extensions the builder's hide the others."""
+    system = spark._jvm.java.lang.System
+    system.setProperty("spark.jars", "file:///fetched.jar,file:///ours.jar,file:///own.jar")
+    system.setProperty("spark.sql.extensions", "org.one.E")
+    try:
+        told = told_elsewhere(spark._jvm)
+    finally:
+        system.clearProperty("spark.jars")
+        system.clearProperty("spark.sql.extensions")
+    plain, own = Settings(), Settings(spark_jars="/own.jar,/more.jar", spark_sql_extensions="org.two.E")
+    for builder in (plain, own):
+        append(builder, OURS)
+        append(builder, OURS, told)
+    assert plain._options["spark.jars"] == "file:///fetched.jar,file:///own.jar,/ours.jar"
+    assert plain._options["spark.sql.extensions"] == f"org.one.E,{EXTENSION}"
+    assert own._options["spark.jars"] == "file:///fetched.jar,file:///own.jar,/more.jar,/ours.jar"
+    assert own._options["spark.sql.extensions"] == f"org.two.E,{EXTENSION}"
+
+
+JOB = """
+import json
+import pyjoinopt
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.config("spark.sql.shuffle.partitions", "3")
+spark = pyjoinopt.configure(builder).getOrCreate()
+spark.sql('''SELECT count(*) FROM range(1000000) f JOIN range(10000) m ON f.id % 10000 = m.id
+    JOIN range(10) d ON m.id = d.id''').collect()
+keys = ("spark.jars", "spark.sql.extensions", "spark.sql.shuffle.partitions")
+told = [spark.sparkContext.getConf().get(key) for key in keys]
+print("TOLD" + json.dumps([told, [report.changed for report in pyjoinopt.last_reports(spark)]]))
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["spark-submit", "arguments", "defaults"])
+def test_configured_where_others_have_told_spark_more(tmp_path: Path, way: str) -> None:
+    """Their jars and extensions stay, and ours is found by a JVM that was started without it."""
+    (tmp_path / "job.py").write_text(JOB)
+    with ZipFile(tmp_path / "theirs.jar", "w"):
+        pass
+    theirs = {"spark.jars": str(tmp_path / "theirs.jar"), "spark.sql.extensions": "not.there.Extension"}
+    conf = ["--jars", theirs["spark.jars"], "--conf", "spark.sql.extensions=not.there.Extension"]
+    command, more = [sys.executable, "job.py"], {}
+    if way == "spark-submit":
+        command = ["spark-submit", *conf, "job.py"]
+    elif way == "arguments":
+        more = {"PYSPARK_SUBMIT_ARGS": " ".join([*conf, "pyspark-shell"])}
+    else:
+        folder = tmp_path / "more"
+        folder.mkdir()
+        doors.environment(tmp_path)
+        text = (tmp_path / "conf" / "spark-defaults.conf").read_text()
+        text += "".join(f"{key} {value}\n" for key, value in theirs.items())
+        (folder / "spark-defaults.conf").write_text(text)
+        more = {"SPARK_CONF_DIR": str(folder)}
+    (line,) = [line for line in doors.run(command, tmp_path, **more).splitlines() if line.startswith("TOLD")]
+    (jars, extensions, partitions), changed = json.loads(line.removeprefix("TOLD"))
+    assert [part.rpartition("/")[2] for part in jars.split(",")] == ["theirs.jar", jar_for_version().name]
+    assert extensions == f"not.there.Extension,{EXTENSION}"
+    assert partitions == "3" and changed == [True]
 
 
 def test_wrong_options_raise_at_once() -> None:

@@ -62,6 +62,14 @@ def test_an_unknown_parameter_does_no_harm(
     assert "The hint OPTIMIZE_JOINS takes one of auto, spark, heuristic, none, not (" in warning
 
 
+def test_keeping_takes_no_parameters(session: SparkSession, warnings: Callable[[], list[str]]) -> None:
+    warnings()
+    _, reports = planned(session, lambda: rows(session.sql(SQL).hint("KEEP_JOIN_ORDER", "spark")))
+    assert [report.changed for report in reports] == [False]
+    (warning,) = [line for line in warnings() if line.startswith("WARN")]
+    assert warning == "WARN The hint KEEP_JOIN_ORDER takes no parameters; they are ignored."
+
+
 def test_on_dataframes(off: SparkSession) -> None:
     df = off.sql(SQL)
     assert orders(planned(off, lambda: rows(df.hint("OPTIMIZE_JOINS")))[1]) == [BETTER]
@@ -92,6 +100,31 @@ def test_in_a_part_of_a_query(off: SparkSession) -> None:
     (report,) = reports
     assert [group.order_after for group in report.groups] == [BETTER]
     assert len(report.refusals) == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM (SELECT note_k, note_v, note_f FROM note UNION ALL {})",
+        "SELECT * FROM note WHERE note_k IN (SELECT mid_v FROM ({}))",
+        "CREATE TABLE hints_target USING parquet AS {}",
+        "CREATE VIEW hints_target AS {}",
+    ],
+)
+def test_in_statements_of_all_kinds(off: SparkSession, statement: str) -> None:
+    text = OPTIMIZE
+    if "VIEW" in statement:  # it lasts, so it reads no temporary views
+        path = off.table("fact").inputFiles()[0].rpartition("/fact/")[0]
+        for name in ("fact", "mid", "dim"):
+            text = text.replace(f"FROM {name} ", f"FROM parquet.`{path}/{name}` ")
+            text = text.replace(f"JOIN {name} ", f"JOIN parquet.`{path}/{name}` ")
+    try:
+        made = planned(off, lambda: off.sql(statement.format(text)).collect())[1]
+        if "VIEW" in statement:
+            made = planned(off, lambda: rows(off.table("hints_target")))[1]
+        assert set(orders(made)) == {BETTER}
+    finally:
+        off.sql(f"DROP {'VIEW' if 'VIEW' in statement else 'TABLE'} IF EXISTS hints_target")
 
 
 def test_keeping_a_part(session: SparkSession) -> None:

@@ -116,6 +116,18 @@ def gone(mark: str) -> bool:
     return not children(mark)
 
 
+def nobody_listens(session: SparkSession) -> bool:
+    """Whether, after a moment, no thread is left that heard the complaints of a worker which has ended."""
+    threads = session._jvm.java.lang.Thread
+    until = time.monotonic() + 5
+    while time.monotonic() < until:
+        names = [thread.getName() for thread in threads.getAllStackTraces().keySet()]
+        if names.count("pyjoinopt-worker-errors") <= len(workers()):
+            return True
+        time.sleep(0.02)
+    return False
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_broken_worker_costs_one_warning(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, fault: str
@@ -131,7 +143,7 @@ def test_a_broken_worker_costs_one_warning(
     (warning,) = warnings()
     assert warning.startswith("WARN The joins of a query stay as written: ") and said in warning
     assert "spark.pyjoinopt." in warning
-    assert gone(str(tmp_path))
+    assert gone(str(tmp_path)) and nobody_listens(session)
     assert bridge_of(session).openHandles() == 0
 
 
@@ -216,6 +228,13 @@ def test_killed_in_the_middle_of_a_request(session: SparkSession, tmp_path: Path
         reports = planned(session, lambda: rows(session.sql(SQL)))[1]
     assert orders(reports) == [BETTER]
     assert bridge_of(session).openHandles() == 0
+
+
+def test_no_socket_is_opened(session: SparkSession) -> None:
+    assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
+    opened = [os.readlink(file) for worker in workers() for file in Path(f"/proc/{worker}/fd").iterdir()]
+    assert sum(file.startswith("pipe:") for file in opened) >= 3  # in, out, complaints
+    assert not [file for file in opened if file.startswith("socket:")]
 
 
 def test_sixteen_threads_do_not_mix(session: SparkSession) -> None:
