@@ -15,13 +15,14 @@ PREFIX = "spark.pyjoinopt."
 
 @dataclass(frozen=True)
 class Option:
-    """One row of the table."""
+    """One row of the table; where `several` are allowed they are told in one text, with commas between."""
 
     name: str
     key: str
     default: Any
     allowed: tuple[str, ...] | None
     help: str
+    several: bool = False
 
     def parse(self, given: Any, named: str) -> Any:
         """The value of a keyword, or of a key's text.
@@ -41,18 +42,27 @@ class Option:
         if type(value) is not expected:
             allowed = "true or false" if expected is bool else _listed(self.allowed) or f"of type {expected.__name__}"
             raise TypeError(f"{named} is {given!r} ({type(given).__name__}), but must be {allowed}")
-        if self.allowed is not None and value not in self.allowed:
-            close = get_close_matches(str(value), self.allowed, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"{named} is {given!r}, but must be {_listed(self.allowed)}{hint}")
+        for part in _parts(value) if self.several else [value]:
+            if self.allowed is not None and part not in self.allowed:
+                close = get_close_matches(str(part), self.allowed, 1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                several = "empty, or some, with commas between them, " if self.several else ""
+                raise ValueError(f"{named} is {given!r}, but must be {several}{_listed(self.allowed)}{hint}")
         if expected is int and value < 1:
             raise ValueError(f"{named} is {given!r}, but must be at least 1")
         return value
 
 
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def _listed(allowed: tuple[str, ...] | None) -> str:
     return "one of " + ", ".join(repr(a) for a in allowed) if allowed else ""
 
+
+#: What row counts may rest on and can do without, the best first.
+RUNGS = ("feedback", "analyze", "catalog", "memory", "footers", "text", "samples", "keys")
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -85,6 +95,13 @@ OPTIONS: tuple[Option, ...] = (
         "memory, else file footers, else file sizes, and counts filters over samples, for which it reads a few row "
         "groups; 'full' samples every filtered relation and waits for it; 'catalog' and 'footers' use that source and "
         "nothing else; 'none' uses sizes only.",
+    ),
+    Option(
+        "statistics_without", PREFIX + "statisticsWithout", "", RUNGS,
+        "What is left out of that, with commas between: 'feedback' (rows that were counted when the query ran before), "
+        "'analyze' (what pyjoinopt.analyze gathered), 'catalog', 'memory' (cached data), 'footers', 'text' (widths of "
+        "lines), 'samples', 'keys' (proved by reading columns in the background).",
+        several=True,
     ),
     Option(
         "statistics_ms", PREFIX + "statisticsMs", 2000, None,
@@ -141,12 +158,18 @@ class Options:
     cost: Any = "spark"
     cost_constants: str = ""
     statistics: str = "auto"
+    statistics_without: str = ""
     statistics_ms: int = 2000
     store: str = "auto"
     feedback: bool = False
     strict: bool = False
     pair_budget: int = 25_000
     search_seconds: int = 10
+
+    @property
+    def without(self) -> frozenset[str]:
+        """The rungs that are left out."""
+        return frozenset(_parts(self.statistics_without))
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,12 +179,12 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: an unknown option or a value that is not allowed.
         TypeError: a value of the wrong type.
 
-    >>> check_keywords({"strategy": "auto"})
-    {'strategy': 'auto'}
+    >>> check_keywords({"strategy": "auto", "statistics_without": "samples, keys"})
+    {'strategy': 'auto', 'statistics_without': 'samples, keys'}
     >>> check_keywords({"stratgy": "auto"})
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, hint_slack, cost, \
-cost_constants, statistics, statistics_ms, store, feedback, strict, pair_budget, search_seconds
+cost_constants, statistics, statistics_without, statistics_ms, store, feedback, strict, pair_budget, search_seconds
     """
     checked = {}
     for name, value in keywords.items():
@@ -179,7 +202,8 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, hint_slack=8, cost='c_out', cost_constants='', statistics='auto', \
-statistics_ms=2000, store='auto', feedback=False, strict=False, pair_budget=25000, search_seconds=10)
+statistics_without='', statistics_ms=2000, store='auto', feedback=False, strict=False, pair_budget=25000, \
+search_seconds=10)
     """
     chosen = {}
     for key, text in conf.items():

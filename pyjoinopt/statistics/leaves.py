@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from pyjoinopt.plan.expressions import Expression
@@ -37,6 +37,7 @@ class LeafStatistics:
         nodes: all nodes of the plan, to know which columns matter; none: all columns do.
         store: what was learnt earlier, and where to remember what is learnt now.
         patience: how long files may be read; None for as long as the JVM likes.
+        without: sources that are not asked; see `statistics_without`.
 
     Attributes:
         applied: keys of filters on partition columns that the statistics take into account: they keep every row.
@@ -51,6 +52,7 @@ class LeafStatistics:
         nodes: Iterable[LogicalPlan] = (),
         store: Store | None = None,
         patience: Patience | None = None,
+        without: Collection[str] = (),
     ) -> None:
         self._ask = ask
         self._leaves = list(leaves)
@@ -58,6 +60,7 @@ class LeafStatistics:
         self._nodes = list(nodes)
         self._store = store
         self._patience = patience
+        self._without = without
         self._statistics: dict[int, RelationStatistics] = {}
         self._relations: dict[int, Relation] = {}
         self._filters: dict[int, tuple[Expression, ...]] = {}
@@ -125,7 +128,7 @@ class LeafStatistics:
         self._relations.update(leaves.relations)
         users = () if self._source == "none" else registered()
         found: dict[int, Known] = {}
-        for source in (*users, *ladder(self._source, leaves, self._store)):
+        for source in (*users, *ladder(self._source, leaves, self._store, self._without)):
             waiting = {n: r for n, r in leaves.relations.items() if _asks(found.get(n), source.name, r)}
             if not waiting:
                 continue
@@ -149,7 +152,7 @@ class LeafStatistics:
         leaves = Leaves(
             self._ask, some, self._source, needed, counted, self._filters, lambda: self.reading(), self._patience
         )
-        analysed = self._source in _ANALYSED
+        analysed = self._source in _ANALYSED and "analyze" not in self._without
         leaves.look(lambda files: analysed and recall(files, self._store) is not None)
         return leaves
 

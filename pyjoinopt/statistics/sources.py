@@ -14,7 +14,7 @@ Two questions to the JVM serve all of them: the first opens no file, the second 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -263,11 +263,15 @@ class Default:
         return Known(DEFAULT_ROWS, DEFAULT_ROWS * width)
 
 
-def ladder(option: str, leaves: Leaves, store: Store | None) -> tuple[StatisticsSource, ...]:
-    """The built-in sources of an option, the best first.
+def ladder(
+    option: str, leaves: Leaves, store: Store | None, without: Collection[str] = ()
+) -> tuple[StatisticsSource, ...]:
+    """The built-in sources of an option, the best first, without some of them.
 
     >>> [source.name for source in ladder("catalog", Leaves(lambda *_: {}, [], "catalog", 0), None)]
     ['local', 'catalog', 'default']
+    >>> [source.name for source in ladder("auto", Leaves(lambda *_: {}, [], "auto", 0), None, {"analyze", "text"})]
+    ['local', 'catalog', 'memory', 'footers', 'reported', 'size', 'default']
     """
     local = Told("local", leaves)
     catalog = Told("catalog", leaves, "catalog", "catalyst")
@@ -275,16 +279,20 @@ def ladder(option: str, leaves: Leaves, store: Store | None) -> tuple[Statistics
     text = FromFiles("size / row width", leaves, "text", _TEXT, store)
     memory = Told("memory", leaves)
     reported = Told("reported", leaves, "catalyst", "size")
+    rungs: dict[str, StatisticsSource]
     match option:
         case "none":
             return Written(), Size(leaves), Default()
         case "catalog":
-            return local, catalog, Default()
+            rungs = {"catalog": catalog}
         case "footers":
-            return local, footers, Default()
+            rungs = {"footers": footers}
         case _:
-            known = Analysed(store), Told("catalog", leaves), memory
-            return local, *known, footers, text, reported, Size(leaves), Default()
+            rungs = {
+                "analyze": Analysed(store), "catalog": Told("catalog", leaves), "memory": memory, "footers": footers,
+                "text": text, "reported": reported, "size": Size(leaves),
+            }  # fmt: skip
+    return local, *(source for rung, source in rungs.items() if rung not in without), Default()
 
 
 def _merged(before: Mapping[str, Column], now: Mapping[str, Column]) -> dict[str, Column]:

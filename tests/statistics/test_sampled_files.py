@@ -291,6 +291,6 @@ def test_planning_starts_no_job(spark: SparkSession, written: Path, tmp_path: Pa
         report = pyjoinopt.join_report(df, strict=True)  # until the samples that came too late are there
     assert set(tracker.getJobIdsForGroup(None)) == before
     assert {relation.source.split(", ")[0] for relation in report.groups[0].relations} == {"footers"}
-    for option in ("footers", "none"):
-        report = pyjoinopt.join_report(df, strict=True, statistics=option)
+    for option in ({"statistics": "footers"}, {"statistics": "none"}, {"statistics_without": "samples, keys"}):
+        report = pyjoinopt.join_report(df, strict=True, **option)
         assert not any("sample" in relation.source for relation in report.groups[0].relations)

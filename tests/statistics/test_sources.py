@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pyjoinopt.config import resolve
 from pyjoinopt.plan.expressions import Attribute, call, reference
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.statistics import Column, Known, Relation, StatisticsSource, register, registered, source, unregister
@@ -100,6 +101,20 @@ def test_each_option_says_what_it_says(option: str, source: str, questions: int)
         assert answer.rows == 100, "3,600 bytes; a row has 8, and 4 + 20 + 4 for int, string and date"
     else:
         assert answer.rows == 1e6
+
+
+@pytest.mark.parametrize(
+    ("without", "source"),
+    [
+        ("", "catalog"), ("catalog", "footers"), ("catalog, footers", "size"), ("samples", "catalog"),
+        ("memory,text,analyze,catalog", "footers"),
+    ],
+)  # fmt: skip
+def test_each_rung_can_be_left_out(without: str, source: str) -> None:
+    counted = {"rows": 7, "bytes": 70, "source": "catalog", "columns": {"0": {"ndv": 2}}, "files": FILES}
+    options = resolve({"statistics_without": without}, {})
+    leaves = LeafStatistics(Shim(counted, footers=FOOTERS), [T], "auto", without=options.without)
+    assert leaves(T).source == source
 
 
 def test_rows_of_the_plan_need_no_source() -> None:
