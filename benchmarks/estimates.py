@@ -22,6 +22,7 @@ import argparse
 import hashlib
 import json
 import sys
+import tempfile
 import threading
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
@@ -164,9 +165,8 @@ class Run:
         return kept
 
     def _count(self, group: Group, truths: dict[str, Any]) -> None:
-        with duckdb.connect(config={"threads": 2, "memory_limit": "5GB"}) as connection, Oracle(
-            bridge_for(self.spark.range(1))
-        ) as oracle:
+        limits = {"threads": 2, "memory_limit": "5GB", "temp_directory": tempfile.gettempdir()}
+        with duckdb.connect(config=limits) as connection, Oracle(bridge_for(self.spark.range(1))) as oracle:
             materialise(oracle, group, connection, self.spark, self.folder)
             counter = Counter(group.graph, connection)
             for relations in group.sets:
