@@ -147,3 +147,11 @@ def test_a_refused_cross_product_is_refused_still(data: SparkSession) -> None:
                 df.collect()
     finally:
         data.conf.unset("spark.sql.crossJoin.enabled")
+
+
+def test_a_cross_product_of_ours_is_not_refused(data: SparkSession) -> None:
+    data.conf.set("spark.sql.crossJoin.enabled", "false")
+    try:
+        check(data.sql("""select * from (values (1)) x(xk) join pa on ak = xk join (values (1)) y(yk) on aj = yk"""))
+    finally:
+        data.conf.unset("spark.sql.crossJoin.enabled")
