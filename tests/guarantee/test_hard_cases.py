@@ -155,3 +155,20 @@ def test_a_cross_product_of_ours_is_not_refused(data: SparkSession) -> None:
         check(data.sql("""select * from (values (1)) x(xk) join pa on ak = xk join (values (1)) y(yk) on aj = yk"""))
     finally:
         data.conf.unset("spark.sql.crossJoin.enabled")
+
+
+def test_rows_that_a_join_takes_away_before_others_are_compared(data: SparkSession) -> None:
+    """An ANSI cast as the key of a later join, a division in a left join's condition: both meet joined rows only."""
+    left = "(select * from values (1, 2, '1'), (2, 0, 'bad'), (2, 3, 'bad') as a(ak, az, at))"
+    few = "(values (1, 5), (1, 6)) c(ck, cj) on ak = ck join (values (1), (2)) d(dk) on dk = ck"
+    right = "(select * from values (1, 5), (2, 5), (1, 6) as b(bk, bj))"
+    data.conf.set("spark.sql.ansi.enabled", "true")
+    try:
+        for text in (
+            f"select * from {left} join {few} join {right} on cj = bj and int(at) = bk",
+            f"select ak from {left} join {few} left join {right} on ak = bk and 10 / az > 9 where bk is null",
+        ):
+            assert data.sql(text).collect()
+            check(data.sql(text), reordered=None)
+    finally:
+        data.conf.unset("spark.sql.ansi.enabled")
