@@ -35,6 +35,9 @@ from pyjoinopt.plan.nulls import rejects_nulls
 
 _MOST_IMPLIED = 200
 
+#: Of an equality: for each side the vertices that it reads, and the expression.
+Keys = tuple[tuple[int, Expression], tuple[int, Expression]]
+
 
 def written_positions(region: Region) -> list[int]:
     """Leaf positions in the written order, left to right: position i of the list is vertex i."""
@@ -82,10 +85,12 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
         elif required.bit_count() == 1 and not safety.throwable(predicate):
             filters[required.bit_length() - 1].append(predicate)
         else:
-            together = 0
+            keys, together = _keys(predicate, owner), 0
+            apart: tuple[tuple[int, int], ...] = ()
             if place.fixed and not safety.throwable(predicate):  # which Spark leaves where it stands
-                together = _lowest(written, reads).relations
-            edges.append(Edge(predicate, reads, required, _keys(predicate, owner), together=together))
+                lowest = _lowest(written, reads)
+                together, apart = lowest.relations, _apart(keys, lowest)
+            edges.append(Edge(predicate, reads, required, keys, together=together, apart=apart))
     edges += _ties(edges)
     edges = _with_implied(edges, owner)
     items = [region.items[position] for position in order]
@@ -103,6 +108,26 @@ def _lowest(tree: JoinTree, reads: int) -> JoinTree:
         parts = [part for part in (tree.left, tree.right) if part is not None]
         node = next((part for part in parts if not reads & ~part.relations), None)
     return tree
+
+
+def _apart(keys: Keys | None, lowest: JoinTree) -> tuple[tuple[int, int], ...]:
+    """What keeps the sides of an equality that may fail from being computed for rows that they do not meet as written.
+
+    Args:
+        keys: of the equality.
+        lowest: the smallest part of the written order that has all it reads.
+    """
+    if keys is None or lowest.left is None or lowest.right is None:
+        return ()
+    sides = lowest.left.relations, lowest.right.relations
+    found = [(reads, lowest.relations) for reads, _ in keys if reads & sides[0] and reads & sides[1]]
+    if found:  # it is no key of this join, but tested pair by pair
+        return tuple(found)
+    for (reads, e), (others, _) in (keys, keys[::-1]):
+        if safety.may_throw(e):
+            side = sides[0] if reads & sides[0] else sides[1]
+            found += [(others | 1 << vertex, side) for vertex in vertices(side)]
+    return tuple(found)
 
 
 class _Spans:
@@ -190,9 +215,7 @@ def _reads(predicate: Expression, owner: dict[int, int]) -> int:
     return reads
 
 
-def _keys(
-    predicate: Expression, owner: dict[int, int]
-) -> tuple[tuple[int, Expression], tuple[int, Expression]] | None:
+def _keys(predicate: Expression, owner: dict[int, int]) -> Keys | None:
     if predicate.kind not in ("EqualTo", "EqualNullSafe"):
         return None
     left, right = predicate.children

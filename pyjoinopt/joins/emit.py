@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyjoinopt.joins.edges import with_columns
-from pyjoinopt.joins.graph import Edge, JoinGraph
+from pyjoinopt.joins.graph import Edge, JoinGraph, merge_parts
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan import safety
@@ -29,6 +29,7 @@ def emit(
     if tree.relations != graph.everything:
         raise ValueError(f"the order covers {tree.relations:b}, the group {graph.everything:b}")
     plans: list[LogicalPlan] = []
+    product = CROSS if region.crossed or _needs_no_product(graph) else INNER
     for node in tree.post_order():
         if node.left is None or node.right is None:
             plans.append(graph.relations[node.vertex])
@@ -39,11 +40,17 @@ def emit(
             plan = _operator(graph, operator, left, right, node)
         else:
             condition = conjunction(join_predicates(graph, node.left.relations, node.right.relations))
-            plan = Join(left, right, CROSS if region.crossed and condition is None else INNER, condition)
+            plan = Join(left, right, product if condition is None else INNER, condition)
         made(plan, node.relations)
         plans.append(plan)
     plan = plans[0]
     return with_columns(plan, region.late.values())
+
+
+def _needs_no_product(graph: JoinGraph) -> bool:
+    """True if cross products in an order are this package's idea: Spark, told to refuse them, takes the query."""
+    ties = [edge.required for edge in graph.edges if edge.predicate is not TRUE or edge.join_type != INNER]
+    return len(merge_parts([1 << vertex for vertex in range(len(graph))], ties)) == 1
 
 
 def _operator(graph: JoinGraph, edge: Edge, left: LogicalPlan, right: LogicalPlan, node: JoinTree) -> LogicalPlan:

@@ -5,7 +5,8 @@ vertex is a filter of that vertex. A predicate over three or more makes a hypere
 join that has all of them. `required` is where an edge differs from plain textbook ones: a predicate that may fail at
 run time (ANSI division, say) must not meet rows that it did not meet as the query was written, so it waits for every
 relation that stood below it then. Waiting alone does not do: Spark moves a predicate down to the lowest join that has
-all it reads. So an order may join what such an edge reads only together with what was below that join as written.
+all it reads. So an order may join what such an edge reads only together with what was below that join as written. And
+Spark computes both sides of an equality for all rows of its join's sides: one that may fail keeps its side together.
 
 An outer, semi or anti join is one edge with its whole condition, an *operator*. It says for each of its sides what it
 must hold and what it may hold at most (`eligibility` works that out), and the join that first has all it needs must
@@ -44,6 +45,7 @@ class Edge:
         sides: what the left and the right side of such a join must hold.
         room: what they may hold at most.
         together: vertices without which no join result may have all of `relations`; 0 if it does not matter.
+        apart: more such pairs: (vertices that no join result may have all of, vertices without which it may not).
     """
 
     predicate: Expression
@@ -55,6 +57,7 @@ class Edge:
     join_type: str = INNER
     right: int = 0
     together: int = 0
+    apart: tuple[tuple[int, int], ...] = ()
     sides: tuple[int, int] = (0, 0)
     room: tuple[int, int] = (-1, -1)
 
@@ -121,7 +124,9 @@ class JoinGraph:
     @cached_property
     def late(self) -> tuple[tuple[int, int], ...]:
         """(vertices, what no join result that has them all may lack), of the edges that may fail."""
-        return tuple((e.relations, e.together) for e in self.edges if e.together & ~e.relations)
+        pairs = [(e.relations, e.together) for e in self.edges]
+        pairs += [pair for e in self.edges for pair in e.apart]
+        return tuple((reads, together) for reads, together in pairs if together & ~reads)
 
     def allows(self, relations: int) -> bool:
         """May an order have a join result of this set?"""

@@ -40,6 +40,7 @@ from pyjoinopt.joins.merging import (
     outer_joined,
     outgrown,
     place,
+    tests_costly,
     with_conjuncts,
 )  # fmt: skip
 from pyjoinopt.joins.region import Item, Region
@@ -67,6 +68,7 @@ _WHY_KEPT = {
     "KEEP_JOIN_ORDER": "the hint KEEP_JOIN_ORDER keeps it in place",
     "NOT_ASKED": "the session is switched off, and no hint OPTIMIZE_JOINS is over it",
 }
+_COSTLY = "it tests a computed column that is costly and may fail"
 _VARIANT = "Spark may compute early what it takes out of a VARIANT, and that can fail"
 
 
@@ -162,6 +164,9 @@ class GroupFinder:
         if visible[0] & visible[1]:
             # A self-join whose columns a projection hides: look no further than that projection.
             left = right = None
+        if tests_costly(left, node.condition) or tests_costly(right, node.condition):
+            self.refuse(node, _COSTLY)
+            left = right = None
         opened = self._open(node.left, left), self._open(node.right, right)
         spelled = opened[0].spelled + opened[1].spelled
         if outgrown({**opened[0].late, **opened[1].late}, node.condition, spelled):
@@ -183,6 +188,9 @@ class GroupFinder:
             # Spark makes it a part of the join below, which must then get no projection either.
             self.refuse(node, _VARIANT)
             self._regions[id(node.child)] = None
+            return None
+        if tests_costly(below, node.condition):
+            self.refuse(node, _COSTLY)
             return None
         if not self._look_through(below) or outgrown(below.late, node.condition, below.spelled):
             return None

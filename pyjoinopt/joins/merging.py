@@ -117,6 +117,27 @@ def computes_late(region: Region) -> bool:
     return bool(region.late) or any(e.kind == "Alias" and _home(region, e) is None for e in pending)
 
 
+def tests_costly(region: Region | None, condition: Expression | None) -> bool:
+    """True if the condition reads a column of the region that is costly to compute and may fail (`s RLIKE p AS m`).
+
+    Spark leaves such a condition above the projection, where it meets joined rows only. Written out it would be an
+    ordinary predicate, which Spark moves down to the relation.
+    """
+    if region is None or condition is None:
+        return False
+    pending = (e for node in region.pending for e in node.expressions if e.kind == "Alias")
+    columns = {**region.late, **{e.attribute.bit: e for e in pending if e.attribute is not None}}
+    read, waiting = 0, [condition]
+    while waiting:
+        fresh = waiting.pop().references & ~read
+        read |= fresh
+        for body in (columns[bit].children[0] for bit in bits(fresh) if bit in columns):
+            if safety.is_costly(body) and safety.may_throw(body):
+                return True
+            waiting.append(body)
+    return False
+
+
 def outgrown(late: dict[int, Expression], condition: Expression | None, spelled: int) -> bool:
     """True if the condition, late columns written out, has too many parts (x = x + x, fifty times).
 

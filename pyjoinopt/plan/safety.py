@@ -35,6 +35,13 @@ _TOTAL = frozenset(
 _PATTERNS = frozenset({"Like"})
 _ARITHMETIC = frozenset({"Add", "Subtract", "Multiply", "Divide", "Remainder", "UnaryMinus", "Abs"})
 _FLOATING = frozenset({"double", "float"})
+_COSTLY_KINDS = frozenset(
+    """
+    ScalaUDF ScalaUDAF PythonUDF RLike Like LikeAll LikeAny NotLikeAll NotLikeAny RegExpReplace RegExpExtract
+    RegExpExtractAll RegExpCount RegExpInStr RegExpSubStr StringSplit JsonToStructs GetJsonObject StructsToJson
+    JsonTuple ParseJson VariantGet XmlToStructs CsvToStructs FromAvro ToAvro
+    """.split()
+)
 
 
 def movable(predicate: Expression) -> bool:
@@ -66,6 +73,11 @@ def _total(e: Expression) -> bool:
             return True
         return not e.flags & ANSI
     return False
+
+
+def is_costly(body: Expression) -> bool:
+    """True if a computed column should not be computed twice, once for a filter and once for its value."""
+    return any(e.kind in _COSTLY_KINDS for e in walk(body))
 
 
 def hoisted(expression: Expression) -> bool:

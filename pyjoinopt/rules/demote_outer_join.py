@@ -74,7 +74,7 @@ def demote_outer_join(plan: LogicalPlan, *, log: list[str] | None = None) -> Log
     for node in reversed(nodes):
         above = strict.get(id(node), {})
         if isinstance(node, Join):
-            stays = node.cached or node.join_type not in OUTER or _padded(node) & risky
+            stays = node.cached or node.join_type not in OUTER or _padded(node) & risky or _is_tested_by_match(node)
             types[id(node)] = node.join_type if stays else _narrowest(node, above)
         for child, columns in zip(node.children, _below(node, above, types.get(id(node), "")), strict=not node.cached):
             kept = {bit: why for bit, why in columns.items() if child.output_set >> bit & 1}
@@ -114,6 +114,15 @@ def _read_by_what_may_fail(nodes: list[LogicalPlan]) -> int:
                     if may_throw(e):
                         risky |= e.references
     return risky
+
+
+def _is_tested_by_match(join: Join) -> bool:
+    """True if a conjunct of the join's own condition may fail, and so must see no more rows than it does.
+
+    An outer join tests what its condition says of the kept side pair by pair; of an inner join's condition Spark moves
+    that down to the relation.
+    """
+    return join.condition is not None and may_throw(join.condition)
 
 
 def _padded(join: Join) -> int:

@@ -6,16 +6,18 @@ pads every row of `a` that has no partner, makes as many rows of every other as 
 away. Where the tested column cannot be NULL in a row that has a partner (the condition rejects it, or a filter on `b`
 does, or it is never NULL there), what is left is `a ANTI JOIN b`, which looks for one partner and makes no row.
 
-The columns of `b` are gone then, so nothing above may read them. Catalyst has no such rule.
+The columns of `b` are gone then, so nothing above may read them. And Spark moves an anti join below other joins and
+projections, where its condition meets more rows: one that may fail stays what it is. Catalyst has no such rule.
 """
 
 from __future__ import annotations
 
 from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.constraints import PlanFacts
-from pyjoinopt.plan.expressions import PYTHON_UDF, Expression, conjunction, conjuncts, describe
+from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, PYTHON_UDF, Expression, conjunction, conjuncts, describe
 from pyjoinopt.plan.nodes import ANTI, LEFT, NO_HINT, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.nulls import rejects_nulls
+from pyjoinopt.plan.safety import may_throw
 from pyjoinopt.plan.tree import parents_of, post_order
 from pyjoinopt.rules.naming import plan_name
 
@@ -34,7 +36,8 @@ def outer_join_as_anti_join(plan: LogicalPlan, *, log: list[str] | None = None) 
     """
     nodes = list(post_order(plan))
     facts = PlanFacts()
-    tests = {id(node): found for node in nodes if (found := _test(node, facts)) is not None}
+    risky = _computed_by_what_may_fail(nodes)
+    tests = {id(node): found for node in nodes if (found := _test(node, facts, risky)) is not None}
     if not tests:
         return plan
     needed, parents = needed_columns(plan), parents_of(nodes)
@@ -54,7 +57,20 @@ def outer_join_as_anti_join(plan: LogicalPlan, *, log: list[str] | None = None) 
     return done[id(plan)]
 
 
-def _test(node: LogicalPlan, facts: PlanFacts) -> Expression | None:
+def _computed_by_what_may_fail(nodes: list[LogicalPlan]) -> int:
+    """The computed columns that may fail, also by way of others."""
+    risky = 0
+    for node in nodes:  # children first
+        if isinstance(node, (Project, Aggregate)):
+            for e in node.projections if isinstance(node, Project) else node.aggregates:
+                counts = e.contains & AGGREGATE_OR_WINDOW  # below which nothing moves that reads it
+                if e.kind == "Alias" and e.attribute is not None and not counts:
+                    if e.references & risky or may_throw(e):
+                        risky |= e.attribute.mask
+    return risky
+
+
+def _test(node: LogicalPlan, facts: PlanFacts, risky: int) -> Expression | None:
     """The conjunct by which a filter keeps nothing but the padded rows of the outer join below it."""
     if not isinstance(node, Filter) or node.cached or not isinstance(node.child, Join):
         return None
@@ -63,6 +79,8 @@ def _test(node: LogicalPlan, facts: PlanFacts) -> Expression | None:
     if join.join_type not in _WORDS or join.cached or join.hint != NO_HINT or condition is None:
         return None
     if not condition.deterministic or condition.contains & PYTHON_UDF:
+        return None
+    if condition.references & risky or may_throw(condition):
         return None
     padded = _sides(join)[1]
     test = None

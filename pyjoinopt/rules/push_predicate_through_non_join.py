@@ -41,13 +41,13 @@ from pyjoinopt.plan.expressions import (
 )  # fmt: skip
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 from pyjoinopt.plan.outer_reads import is_tied
+from pyjoinopt.plan.safety import is_costly
 from pyjoinopt.rules.predicate_helper import filtered, is_only_a_name
 from pyjoinopt.rules.pushable import Manner, Passage, may_fail
 from pyjoinopt.rules.through_projection import (
     LARGEST_BY_DEFAULT,
     LARGEST_PREDICATE,
     grows_too_large,
-    is_costly,
     reads_same_source,
 )  # fmt: skip
 

@@ -12,19 +12,6 @@ from pyjoinopt.rules.predicate_helper import size
 LARGEST_PREDICATE = 400
 LARGEST_BY_DEFAULT = 80
 
-_COSTLY_KINDS = frozenset(
-    """
-    ScalaUDF ScalaUDAF PythonUDF RLike Like LikeAll LikeAny NotLikeAll NotLikeAny RegExpReplace RegExpExtract
-    RegExpExtractAll RegExpCount RegExpInStr RegExpSubStr StringSplit JsonToStructs GetJsonObject StructsToJson
-    JsonTuple ParseJson VariantGet XmlToStructs CsvToStructs FromAvro ToAvro
-    """.split()
-)
-
-
-def is_costly(body: Expression) -> bool:
-    """True if a computed column should not be computed twice, once for a filter and once for its value."""
-    return any(e.kind in _COSTLY_KINDS for e in walk(body))
-
 
 def grows_too_large(
     predicate: Expression, columns: dict[int, Expression], largest: int = LARGEST_BY_DEFAULT

@@ -110,6 +110,16 @@ def test_a_predicate_that_may_fail_keeps_the_join(w, outer):
     assert demote_outer_join(tested) is tested
 
 
+@pytest.mark.parametrize("join_type", [LEFT, RIGHT])
+def test_a_condition_that_may_fail_keeps_the_join(w, join_type):
+    """10 / a2 > 1 is tested on pairs whose keys are equal; below an inner join it would meet every a2."""
+    kept, padded = (("a", "b") if join_type == LEFT else ("b", "a"))
+    condition = w(f"a1 = b1 and coalesce(risky({kept}2), 1) > 0")
+    lower = Join(w.relation("a", "a1 a2"), w.relation("b", "b1 b2"), join_type, condition)
+    plan = Join(lower, w.relation("c", "c1"), INNER, w(f"{padded}2 = c1"))
+    assert demote_outer_join(plan) is plan
+
+
 def test_a_computed_column_that_nothing_tests_does_not_matter(w, outer):
     plan = Join(outer(LEFT), w.relation("c", "c1"), INNER, w("b2 = c1"))
     top = w.project("a1", plan, w.alias("x", "risky(b2)"))

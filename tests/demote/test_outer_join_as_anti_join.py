@@ -82,6 +82,20 @@ def test_through_joins_above(w: Letters) -> None:
     assert types(outer_join_as_anti_join(plan)) == [LEFT, LEFT]
 
 
+def test_not_if_the_condition_may_fail(w: Letters) -> None:
+    """Spark would move the anti join down to `a`, where it meets rows that the join with `c` takes away."""
+    a, b, c = w.relation("a", "a1 a2"), w.relation("b", "b1"), w.relation("c", "c1")
+    joined = Join(a, c, INNER, w("a1 = c1"))
+    for on in ("a1 = b1 and risky(a2) > 1", "risky(a1) = b1"):
+        plan = w.project("a1", Filter(w("b1 is null"), Join(joined, b, LEFT, w(on))))
+        assert outer_join_as_anti_join(plan) is plan
+    computed = w.project("a1", joined, w.alias("x", "risky(a2)"))
+    plan = w.project("a1", Filter(w("b1 is null"), Join(computed, b, LEFT, w("a1 = b1 and x > 1"))))
+    assert outer_join_as_anti_join(plan) is plan
+    plan = w.project("a1", Filter(w("b1 is null"), Join(computed, b, LEFT, w("a1 = b1"))))
+    assert types(outer_join_as_anti_join(plan)) == [INNER, ANTI]
+
+
 # -- real rows, with NULLs and partners more than one ----------------------------------------------------------------
 
 

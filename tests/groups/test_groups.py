@@ -240,3 +240,20 @@ def test_each_class_that_ties_two_relations_is_tested_when_they_meet(w: Letters,
     inner = emitted.children[0]
     assert isinstance(inner, Join) and inner.condition is not None
     assert sorted(map(describe, conjuncts(inner.condition))) == ["(a1 = c1)", "(a2 = c2)"]
+
+
+@pytest.mark.parametrize("by_filter", [True, False])
+@pytest.mark.parametrize(("kind", "looks_through"), [("RLike", False), ("Upper", True)])
+def test_a_costly_column_that_may_fail_is_not_written_out(
+    w: Letters, kind: str, looks_through: bool, by_filter: bool
+) -> None:
+    """Spark tests `a1 RLIKE a2 AS m` above the joins below it; written out, it would test all of `a`."""
+    a, b, c = w.relation("a", "a1 a2"), w.relation("b", "b1"), w.relation("c", "c1")
+    body = Expression(kind, (w("a1 = a1").children[0], w("a2 = a2").children[0]))
+    computed = w.project("a1 b1", Join(a, b, INNER, w("a1 = b1")), w.alias("m", body))
+    if by_filter:
+        plan: LogicalPlan = Join(Filter(w("m = a1"), computed), c, INNER, w("b1 = c1"))
+    else:
+        plan = Join(computed, c, INNER, w("m = a1 and b1 = c1"))
+    largest = max(len(region.items) for region in GroupFinder().find(plan).values())
+    assert largest == (3 if looks_through else 2)

@@ -22,6 +22,7 @@ from pyjoinopt.plan.tree import post_order
 from tests.groups.random_plans import Draw
 from tests.groups.regions import estimates, predicates_of, region_of
 from tests.groups.small_worlds import Orders, World, random_tables, same
+from tests.support.letters import Letters
 
 EXACT, GREEDY = 100_000, 0
 
@@ -186,3 +187,14 @@ def many_orders() -> str:
 
 def shown_order(graph: JoinGraph, tree) -> str:
     return tree.show(graph.names, graph.sign)
+
+
+def test_a_key_that_may_fail_is_computed_for_joined_rows_only() -> None:
+    """Spark computes risky(a2) for all rows of its side: `a` must have met `c` before `b` comes."""
+    w = Letters()
+    a, b, c = w.relation("a", "a1 a2"), w.relation("b", "b1 b2"), w.relation("c", "c1 c2")
+    lower = Join(a, c, INNER, w("a1 = c1"))
+    for condition, orders in (("c2 = b2 and risky(a2) = b1", 1), ("c2 = b2 and a2 = b1", 3)):
+        graph, written = build_graph(region_of(Join(lower, b, INNER, w(condition))), {})
+        assert graph.allows_order(written)
+        assert len(Orders(graph).trees) == orders

@@ -93,6 +93,9 @@ def test_a_division_that_an_outer_join_guards(data: SparkSession) -> None:
         check(df.join(other, expr("rx = cx or rx = cy")), reordered=None)
         df = right.join(left, expr("lk = rk and 10 / rz > -1"), "left").where("rz > 0")
         check(df.join(other, expr("lg = cx or lg = cy")), reordered=None)
+        # The rows with rz = 0 have no partner, so nothing is divided by it.
+        df = right.join(left, expr("lk = rk and 10 / rz > -1"), "left")
+        check(df.join(other, expr("lg = cx or lg = cy")), reordered=None)
     finally:
         data.conf.unset("spark.sql.ansi.enabled")
 
@@ -144,3 +147,28 @@ def test_a_refused_cross_product_is_refused_still(data: SparkSession) -> None:
                 df.collect()
     finally:
         data.conf.unset("spark.sql.crossJoin.enabled")
+
+
+def test_a_cross_product_of_ours_is_not_refused(data: SparkSession) -> None:
+    data.conf.set("spark.sql.crossJoin.enabled", "false")
+    try:
+        check(data.sql("""select * from (values (1)) x(xk) join pa on ak = xk join (values (1)) y(yk) on aj = yk"""))
+    finally:
+        data.conf.unset("spark.sql.crossJoin.enabled")
+
+
+def test_rows_that_a_join_takes_away_before_others_are_compared(data: SparkSession) -> None:
+    """An ANSI cast as the key of a later join, a division in a left join's condition: both meet joined rows only."""
+    left = "(select * from values (1, 2, '1'), (2, 0, 'bad'), (2, 3, 'bad') as a(ak, az, at))"
+    few = "(values (1, 5), (1, 6)) c(ck, cj) on ak = ck join (values (1), (2)) d(dk) on dk = ck"
+    right = "(select * from values (1, 5), (2, 5), (1, 6) as b(bk, bj))"
+    data.conf.set("spark.sql.ansi.enabled", "true")
+    try:
+        for text in (
+            f"select * from {left} join {few} join {right} on cj = bj and int(at) = bk",
+            f"select ak from {left} join {few} left join {right} on ak = bk and 10 / az > 9 where bk is null",
+        ):
+            assert data.sql(text).collect()
+            check(data.sql(text), reordered=None)
+    finally:
+        data.conf.unset("spark.sql.ansi.enabled")
