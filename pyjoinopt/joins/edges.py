@@ -24,6 +24,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import combinations
 
+from pyjoinopt.joins.apart import Keys, kept_apart, set_equal
 from pyjoinopt.joins.eligibility import Operator, Waiting, settle
 from pyjoinopt.joins.graph import Edge, JoinGraph, merge_parts, unique_names, vertices
 from pyjoinopt.joins.region import Conjunct, Item, Region, Written, bits
@@ -34,9 +35,6 @@ from pyjoinopt.plan.nodes import INNER, Filter, LogicalPlan, Project
 from pyjoinopt.plan.nulls import rejects_nulls
 
 _MOST_IMPLIED = 200
-
-#: Of an equality: for each side the vertices that it reads, and the expression.
-Keys = tuple[tuple[int, Expression], tuple[int, Expression]]
 
 
 def written_positions(region: Region) -> list[int]:
@@ -66,6 +64,7 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
     edges: list[Edge] = []
     written = _written_tree(region.written, vertex_of)
     spans = _Spans(order)
+    equals = set_equal(region.conjuncts, owner)
     places: list[Operator | Waiting] = []
     for conjunct in region.conjuncts:
         operator = conjunct.sides is not None
@@ -89,7 +88,7 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
             apart: tuple[tuple[int, int], ...] = ()
             if place.fixed and not safety.throwable(predicate):  # which Spark leaves where it stands
                 lowest = _lowest(written, reads)
-                together, apart = lowest.relations, _apart(keys, lowest)
+                together, apart = lowest.relations, kept_apart(keys, lowest, equals)
             edges.append(Edge(predicate, reads, required, keys, together=together, apart=apart))
     edges += _ties(edges)
     edges = _with_implied(edges, owner)
@@ -108,26 +107,6 @@ def _lowest(tree: JoinTree, reads: int) -> JoinTree:
         parts = [part for part in (tree.left, tree.right) if part is not None]
         node = next((part for part in parts if not reads & ~part.relations), None)
     return tree
-
-
-def _apart(keys: Keys | None, lowest: JoinTree) -> tuple[tuple[int, int], ...]:
-    """What keeps the sides of an equality that may fail from being computed for rows that they do not meet as written.
-
-    Args:
-        keys: of the equality.
-        lowest: the smallest part of the written order that has all it reads.
-    """
-    if keys is None or lowest.left is None or lowest.right is None:
-        return ()
-    sides = lowest.left.relations, lowest.right.relations
-    found = [(reads, lowest.relations) for reads, _ in keys if reads & sides[0] and reads & sides[1]]
-    if found:  # it is no key of this join, but tested pair by pair
-        return tuple(found)
-    for (reads, e), (others, _) in (keys, keys[::-1]):
-        if safety.may_throw(e):
-            side = sides[0] if reads & sides[0] else sides[1]
-            found += [(others | 1 << vertex, side) for vertex in vertices(side)]
-    return tuple(found)
 
 
 class _Spans:

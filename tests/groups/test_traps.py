@@ -198,3 +198,16 @@ def test_a_key_that_may_fail_is_computed_for_joined_rows_only() -> None:
         graph, written = build_graph(region_of(Join(lower, b, INNER, w(condition))), {})
         assert graph.allows_order(written)
         assert len(Orders(graph).trees) == orders
+
+
+def test_what_spark_infers_from_a_key_that_may_fail_is_no_way_around_it() -> None:
+    """From risky(a2) = b1 and b1 = d1 Spark infers risky(a2) = d1: before `a` meets `d`, it must have met `c`, too."""
+    w = Letters()
+    a, b, c, d = w.relation("a", "a1 a2"), w.relation("b", "b1 b2"), w.relation("c", "c1 c2"), w.relation("d", "d1")
+    left, right = Join(a, c, INNER, w("a1 = c1")), Join(b, d, INNER, w("b1 = d1"))
+    whole = Join(left, right, INNER, w("c2 = b2 and risky(a2) = b1 and c1 = d1"))
+    graph, written = build_graph(region_of(whole), {})
+    assert graph.allows_order(written)
+    vertex = {name: 1 << graph.names.index(name) for name in "abcd"}
+    assert not graph.allows(vertex["a"] | vertex["d"]) and not graph.allows(vertex["c"] | vertex["d"])
+    assert graph.allows(vertex["a"] | vertex["c"] | vertex["d"])
