@@ -63,6 +63,18 @@ def test_without_the_option_nothing_is_learnt(learning: SparkSession) -> None:
     assert "feedback" not in sources(learning, SQL)
 
 
+def test_where_counts_come_from(session: SparkSession) -> None:
+    """Footers without ANALYZE, the catalog after it."""
+    session.sql("CREATE TABLE counted_dim USING parquet AS SELECT dim_k, dim_v FROM dim")
+    text = SQL.replace("dim ON mid_f", "counted_dim ON mid_f")
+    try:
+        assert {source.split(", ")[0] for source in sources(session, text)} == {"footers"}
+        session.sql("ANALYZE TABLE counted_dim COMPUTE STATISTICS FOR ALL COLUMNS")
+        assert sorted(source.split(", ")[0] for source in sources(session, text)) == ["catalog", "footers", "footers"]
+    finally:
+        session.sql("DROP TABLE counted_dim")
+
+
 class Watch:
     """A join group with these columns, and what it was shown."""
 
