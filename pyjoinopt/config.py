@@ -22,6 +22,7 @@ class Option:
     default: Any
     allowed: tuple[str, ...] | None
     help: str
+    words: tuple[str, ...] = ()  # of an option that lists some: which there are
 
     def parse(self, given: Any, named: str) -> Any:
         """The value of a keyword, or of a key's text.
@@ -45,9 +46,21 @@ class Option:
             close = get_close_matches(str(value), self.allowed, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise ValueError(f"{named} is {given!r}, but must be {_listed(self.allowed)}{hint}")
+        unknown = words(value) - {*self.words} if self.words else ()
+        if unknown:
+            raise ValueError(f"{named} is {given!r}, but must be some of {', '.join(self.words)}, or empty")
         if expected is int and value < 1:
             raise ValueError(f"{named} is {given!r}, but must be at least 1")
         return value
+
+
+def words(listed: str) -> frozenset[str]:
+    """The words of a list with commas.
+
+    >>> sorted(words("keys, samples,"))
+    ['keys', 'samples']
+    """
+    return frozenset(filter(None, (word.strip() for word in listed.split(","))))
 
 
 def _listed(allowed: tuple[str, ...] | None) -> str:
@@ -85,6 +98,13 @@ OPTIONS: tuple[Option, ...] = (
         "memory, else file footers, else file sizes, and counts filters over samples, for which it reads a few row "
         "groups; 'full' samples every filtered relation and waits for it; 'catalog' and 'footers' use that source and "
         "nothing else; 'none' uses sizes only.",
+    ),
+    Option(
+        "statistics_without", PREFIX + "statisticsWithout", "", None,
+        "What 'auto' and 'full' are to leave out, with commas: 'feedback' (rows counted when a query ran), 'analyze', "
+        "'catalog', 'memory', 'footers', 'text' (first lines of CSV, JSON and text), 'samples', 'keys' (proofs, for "
+        "which whole columns are read in the background).",
+        ("feedback", "analyze", "catalog", "memory", "footers", "text", "samples", "keys"),
     ),
     Option(
         "statistics_ms", PREFIX + "statisticsMs", 2000, None,
@@ -141,12 +161,18 @@ class Options:
     cost: Any = "spark"
     cost_constants: str = ""
     statistics: str = "auto"
+    statistics_without: str = ""
     statistics_ms: int = 2000
     store: str = "auto"
     feedback: bool = False
     strict: bool = False
     pair_budget: int = 25_000
     search_seconds: int = 10
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The words of `statistics_without`, where they mean something."""
+        return words(self.statistics_without) if self.statistics in ("auto", "full") else frozenset()
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +187,7 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     >>> check_keywords({"stratgy": "auto"})
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, hint_slack, cost, \
-cost_constants, statistics, statistics_ms, store, feedback, strict, pair_budget, search_seconds
+cost_constants, statistics, statistics_without, statistics_ms, store, feedback, strict, pair_budget, search_seconds
     """
     checked = {}
     for name, value in keywords.items():
@@ -179,7 +205,8 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, hint_slack=8, cost='c_out', cost_constants='', statistics='auto', \
-statistics_ms=2000, store='auto', feedback=False, strict=False, pair_budget=25000, search_seconds=10)
+statistics_without='', statistics_ms=2000, store='auto', feedback=False, strict=False, pair_budget=25000, \
+search_seconds=10)
     """
     chosen = {}
     for key, text in conf.items():

@@ -92,7 +92,7 @@ def _samples(gateway: Py4jGateway, relations: list[Relation], store: Store | Non
 
 def _counted(gateway: Py4jGateway, options: Options, store: Store | None) -> list[dict[str, Any]]:
     """Joins of the query whose rows were counted when it ran before."""
-    if store is None or options.statistics not in LEARNED or not store.has_feedback():
+    if store is None or options.statistics not in LEARNED or not store.has_feedback() or "feedback" in options.left_out:
         return []
     watches: list[Watch] = []
     optimizer.optimize(gateway.export, gateway, options, JoinReport(), watches)
@@ -134,6 +134,6 @@ def _leaves(gateway: Py4jGateway, keywords: dict[str, Any]) -> tuple[LeafStatist
     nodes = gateway.export.nodes
     leaves = [node for node in nodes if not node.children or node.cached]
     store = open_store(options.store)
-    known = LeafStatistics(gateway.statistics, leaves, options.statistics, nodes, store)
+    known = LeafStatistics(gateway.statistics, leaves, options.statistics, nodes, store, None, options.left_out)
     known.announce(nodes)
     return known, options

@@ -95,14 +95,16 @@ class _Road:
         store = open_store(options.store) if options.statistics != "none" else None
         full = options.statistics == "full"
         patience = Patience(options.statistics_ms, full)
-        known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store, patience)
-        sampled = options.statistics in _SAMPLED and options.strategy in ("auto", "none")  # the twins know no samples
+        out = options.left_out
+        known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store, patience, out)
+        own = options.statistics in _SAMPLED and options.strategy in ("auto", "none")  # the twins know no samples
+        sampled, proved = own and "samples" not in out, own and "keys" not in out
         self.samples = Samples(gateway.samples, known.relation, store, full, patience) if sampled else None
         self.known = known
-        self.keys = ProvedKeys(known, known.relation, gateway.keys, store, patience) if sampled else None
+        self.keys = ProvedKeys(known, known.relation, gateway.keys, store, patience) if proved else None
         self.estimates = PlanEstimates(self.keys or known, export.nodes, self.samples, known.applied)
         definitions = {n.info.get("cte"): n for n in export.nodes if n.kind == "CTERelationDef"}
-        remembered = store if options.statistics in LEARNED else None
+        remembered = store if options.statistics in LEARNED and "feedback" not in out else None
         self.memory = Memory(known.identity, remembered, definitions, watching)
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
@@ -116,11 +118,12 @@ class _Road:
         nodes = list(post_order(plan))
         self.estimates.define(nodes)
         self.known.announce(nodes)
+        several = sum(isinstance(node, Join) for node in nodes) > 1  # one join has no other order
         if self.samples is not None:
             samples, self.known.reading = self.samples, lambda: samples.begin(plan)
-            samples.drawing = several = sum(isinstance(node, Join) for node in nodes) > 1  # one join has no other order
-            if self.keys is not None and several:
-                self.keys.look(nodes)
+            samples.drawing = several
+        if self.keys is not None and several:
+            self.keys.look(nodes)
         self.estimates.look(plan)
         ordered = self.order(plan)
         hinted = self.give_hints(ordered)

@@ -37,6 +37,7 @@ class LeafStatistics:
         nodes: all nodes of the plan, to know which columns matter; none: all columns do.
         store: what was learnt earlier, and where to remember what is learnt now.
         patience: how long files may be read; None for as long as the JVM likes.
+        without: names of sources that are not asked, see `sources.ladder`.
 
     Attributes:
         applied: keys of filters on partition columns that the statistics take into account: they keep every row.
@@ -51,8 +52,10 @@ class LeafStatistics:
         nodes: Iterable[LogicalPlan] = (),
         store: Store | None = None,
         patience: Patience | None = None,
+        without: frozenset[str] = frozenset(),
     ) -> None:
         self._ask = ask
+        self._without = without
         self._leaves = list(leaves)
         self._source = source
         self._nodes = list(nodes)
@@ -125,7 +128,7 @@ class LeafStatistics:
         self._relations.update(leaves.relations)
         users = () if self._source == "none" else registered()
         found: dict[int, Known] = {}
-        for source in (*users, *ladder(self._source, leaves, self._store)):
+        for source in (*users, *ladder(self._source, leaves, self._store, self._without)):
             waiting = {n: r for n, r in leaves.relations.items() if _asks(found.get(n), source.name, r)}
             if not waiting:
                 continue
@@ -147,9 +150,10 @@ class LeafStatistics:
         needed = needed_columns(self._nodes) if self._nodes else -1
         counted = counted_columns(self._nodes) if self._nodes else -1
         leaves = Leaves(
-            self._ask, some, self._source, needed, counted, self._filters, lambda: self.reading(), self._patience
-        )
-        analysed = self._source in _ANALYSED
+            self._ask, some, self._source, needed, counted, self._filters, lambda: self.reading(), self._patience,
+            self._without,
+        )  # fmt: skip
+        analysed = self._source in _ANALYSED and "analyze" not in self._without
         leaves.look(lambda files: analysed and recall(files, self._store) is not None)
         return leaves
 

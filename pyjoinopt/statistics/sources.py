@@ -53,6 +53,7 @@ class Leaves:
         filters: number of a leaf -> filters on its partition columns.
         reading: called before the first file is opened.
         patience: how long files may be read; None for as long as the JVM likes.
+        without: what the JVM is not asked for.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class Leaves:
         filters: Mapping[int, tuple[Expression, ...]] | None = None,
         reading: Callable[[], object] = lambda: None,
         patience: Patience | None = None,
+        without: frozenset[str] = frozenset(),
     ) -> None:
+        self._without = without
         self._ask = ask
         self._option = option
         self._needed = needed
@@ -86,6 +89,7 @@ class Leaves:
         answers: dict[int, dict[str, Any]] = {}
         if self._option in _FIRST:
             sources, identity = _FIRST[self._option]
+            sources = [source for source in sources if source not in self._without]
             leaves = list(self._leaves.values())
             answers = self._ask(leaves, self._option, sources=sources, identity=identity, **self._details(leaves))
         for number, leaf in self._leaves.items():
@@ -263,11 +267,22 @@ class Default:
         return Known(DEFAULT_ROWS, DEFAULT_ROWS * width)
 
 
-def ladder(option: str, leaves: Leaves, store: Store | None) -> tuple[StatisticsSource, ...]:
+def ladder(
+    option: str, leaves: Leaves, store: Store | None, without: frozenset[str] = frozenset()
+) -> tuple[StatisticsSource, ...]:
     """The built-in sources of an option, the best first.
 
-    >>> [source.name for source in ladder("catalog", Leaves(lambda *_: {}, [], "catalog", 0), None)]
+    Args:
+        option: `statistics`.
+        leaves: what the JVM says of them.
+        store: what was learnt earlier.
+        without: rungs that "auto" and "full" leave out: "analyze", "catalog", "memory", "footers", "text".
+
+    >>> nothing = Leaves(lambda *_: {}, [], "catalog", 0)
+    >>> [source.name for source in ladder("catalog", nothing, None)]
     ['local', 'catalog', 'default']
+    >>> [source.name for source in ladder("auto", nothing, None, frozenset({"analyze", "catalog", "text"}))]
+    ['local', 'memory', 'footers', 'reported', 'size', 'default']
     """
     local = Told("local", leaves)
     catalog = Told("catalog", leaves, "catalog", "catalyst")
@@ -283,8 +298,12 @@ def ladder(option: str, leaves: Leaves, store: Store | None) -> tuple[Statistics
         case "footers":
             return local, footers, Default()
         case _:
-            known = Analysed(store), Told("catalog", leaves), memory
-            return local, *known, footers, text, reported, Size(leaves), Default()
+            rungs: dict[str, StatisticsSource] = {
+                "analyze": Analysed(store), "catalog": Told("catalog", leaves), "memory": memory, "footers": footers,
+                "text": text,
+            }  # fmt: skip
+            known = (source for word, source in rungs.items() if word not in without)
+            return local, *known, reported, Size(leaves), Default()
 
 
 def _merged(before: Mapping[str, Column], now: Mapping[str, Column]) -> dict[str, Column]:

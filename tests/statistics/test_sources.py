@@ -102,6 +102,25 @@ def test_each_option_says_what_it_says(option: str, source: str, questions: int)
         assert answer.rows == 1e6
 
 
+def test_each_rung_can_be_left_out() -> None:
+    counted = {"rows": 7, "source": "catalog", "columns": {"0": {"ndv": 2}}, "files": FILES}
+
+    def without(*rungs: str) -> tuple[str, list[list[str]]]:
+        asked: list[list[str]] = []
+
+        def shim(leaves: list[LogicalPlan], option: str, **request: Any) -> dict[int, dict[str, Any]]:
+            asked.append(request["sources"])
+            told = counted if "catalog" in request["sources"] else FOOTERS if "footers" in request["sources"] else SIZE
+            return {5: told}
+
+        ((_, one),) = LeafStatistics(shim, [T], "auto", without=frozenset(rungs)).known()
+        return one.source, asked
+
+    assert without() == ("catalog", [["catalog", "memory"]])
+    assert without("catalog") == ("footers", [["memory"], ["footers"]])
+    assert without("catalog", "memory", "footers") == ("size", [[]])
+
+
 def test_rows_of_the_plan_need_no_source() -> None:
     values = LogicalPlan("Range", (), (A,), (), 5, 5, {"rows": 12.0})
     statistics = LeafStatistics(Shim(SIZE), [values], "none")(values)
