@@ -55,6 +55,7 @@ class LeafStatistics:
         without: Collection[str] = (),
     ) -> None:
         self._ask = ask
+        self._without = without
         self._leaves = list(leaves)
         self._source = source
         self._nodes = list(nodes)

@@ -53,6 +53,7 @@ class Leaves:
         filters: number of a leaf -> filters on its partition columns.
         reading: called before the first file is opened.
         patience: how long files may be read; None for as long as the JVM likes.
+        without: what the JVM is not asked for.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class Leaves:
         filters: Mapping[int, tuple[Expression, ...]] | None = None,
         reading: Callable[[], object] = lambda: None,
         patience: Patience | None = None,
+        without: frozenset[str] = frozenset(),
     ) -> None:
+        self._without = without
         self._ask = ask
         self._option = option
         self._needed = needed
@@ -86,6 +89,7 @@ class Leaves:
         answers: dict[int, dict[str, Any]] = {}
         if self._option in _FIRST:
             sources, identity = _FIRST[self._option]
+            sources = [source for source in sources if source not in self._without]
             leaves = list(self._leaves.values())
             answers = self._ask(leaves, self._option, sources=sources, identity=identity, **self._details(leaves))
         for number, leaf in self._leaves.items():
@@ -268,7 +272,14 @@ def ladder(
 ) -> tuple[StatisticsSource, ...]:
     """The built-in sources of an option, the best first, without some of them.
 
-    >>> [source.name for source in ladder("catalog", Leaves(lambda *_: {}, [], "catalog", 0), None)]
+    Args:
+        option: `statistics`.
+        leaves: what the JVM says of them.
+        store: what was learnt earlier.
+        without: rungs that "auto" and "full" leave out: "analyze", "catalog", "memory", "footers", "text".
+
+    >>> nothing = Leaves(lambda *_: {}, [], "catalog", 0)
+    >>> [source.name for source in ladder("catalog", nothing, None)]
     ['local', 'catalog', 'default']
     >>> [source.name for source in ladder("auto", Leaves(lambda *_: {}, [], "auto", 0), None, {"analyze", "text"})]
     ['local', 'catalog', 'memory', 'footers', 'reported', 'size', 'default']

@@ -106,13 +106,14 @@ def test_other_filters_are_another_query(db: SparkSession) -> None:
     assert "feedback" not in {r.source for r in group.relations}
 
 
-@pytest.mark.parametrize("source", ["footers", "none"])
-def test_a_single_source_is_used_alone(db: SparkSession, source: str) -> None:
+@pytest.mark.parametrize("options", [{"statistics": "footers"}, {"statistics_without": "samples, feedback"}], ids=str)
+def test_a_single_source_is_used_alone(db: SparkSession, options: dict[str, str]) -> None:
     fast = query(db).optimize_joins()
     fast.collect()
     fast._pyjoinopt_report.observe()
-    (group,) = pyjoinopt.join_report(query(db), statistics=source).groups
-    assert "feedback" not in {r.source for r in group.relations}
+    (group,) = pyjoinopt.join_report(query(db), **options).groups
+    assert {r.source for r in group.relations} == {"footers"}
+    assert "feedback" not in set(pyjoinopt.statistics.show(query(db), **options)["source"])
 
 
 def test_forget(db: SparkSession) -> None:

@@ -202,6 +202,8 @@ def test_a_join_of_joins_is_bounded_and_broadcast(spark: SparkSession, folder: P
     few = joins.get(frozenset({"customers", "cities"}))
     assert few is None or few.bound == 2000
     assert max(join.bound for join in group.estimated_rows) == 200_000
+    (unproved,) = pyjoinopt.join_report(df, statistics="full", statistics_without="keys").groups
+    assert max(join.bound for join in unproved.estimated_rows) > 200_000
 
 
 def test_time_for_keys() -> None:
