@@ -165,6 +165,8 @@ def _below(node: LogicalPlan, above: Strict, join_type: str) -> tuple[Strict, ..
     """Strict columns of each child; columns that a child does not have are dropped by the caller."""
     if node.cached:
         return ()
+    if isinstance(node, (Filter, Join)) and node.condition is not None and not node.condition.deterministic:
+        return tuple({} for _ in node.children)  # with other rows below, rand() keeps others
     if isinstance(node, Join):
         return _below_join(node, above, join_type)
     if isinstance(node, Filter):

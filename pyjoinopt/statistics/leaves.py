@@ -55,7 +55,6 @@ class LeafStatistics:
         without: Collection[str] = (),
     ) -> None:
         self._ask = ask
-        self._without = without
         self._leaves = list(leaves)
         self._source = source
         self._nodes = list(nodes)
@@ -151,8 +150,9 @@ class LeafStatistics:
         needed = needed_columns(self._nodes) if self._nodes else -1
         counted = counted_columns(self._nodes) if self._nodes else -1
         leaves = Leaves(
-            self._ask, some, self._source, needed, counted, self._filters, lambda: self.reading(), self._patience
-        )
+            self._ask, some, self._source, needed, counted, self._filters, lambda: self.reading(), self._patience,
+            self._without,
+        )  # fmt: skip
         analysed = self._source in _ANALYSED and "analyze" not in self._without
         leaves.look(lambda files: analysed and recall(files, self._store) is not None)
         return leaves

@@ -66,9 +66,8 @@ class Leaves:
         filters: Mapping[int, tuple[Expression, ...]] | None = None,
         reading: Callable[[], object] = lambda: None,
         patience: Patience | None = None,
-        without: frozenset[str] = frozenset(),
+        without: Collection[str] = (),
     ) -> None:
-        self._without = without
         self._ask = ask
         self._option = option
         self._needed = needed
@@ -76,6 +75,7 @@ class Leaves:
         self._filters = dict(filters or {})
         self._reading = reading
         self._patience = patience
+        self._without = without
         self._leaves = {leaf.number: leaf for leaf in leaves if leaf.number is not None}
         self.first: dict[int, Known] = {}
         self.relations: dict[int, Relation] = {}

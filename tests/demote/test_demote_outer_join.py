@@ -124,3 +124,9 @@ def test_a_computed_column_that_nothing_tests_does_not_matter(w, outer):
     plan = Join(outer(LEFT), w.relation("c", "c1"), INNER, w("b2 = c1"))
     top = w.project("a1", plan, w.alias("x", "risky(b2)"))
     assert lowest_type(demote_outer_join(top)) == INNER
+
+
+def test_what_a_random_filter_meets_stays_the_same(w, outer):
+    """The same seed over fewer rows keeps other ones."""
+    plan = Join(Filter(w("rand() < 1"), outer(LEFT)), w.relation("c", "c1"), INNER, w("b2 = c1"))
+    assert demote_outer_join(plan) is plan
