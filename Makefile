@@ -36,9 +36,8 @@ help:  ## this list
 demo: shim  ## TPC-H in bad join orders, before and after (SF=1 for more data)
 	@$(call with_spark,$(VENV)) $(PY) -m demo.run --scale $(SF)
 
-# Planning keeps one core busy: two processes, each with a session of its own, take little more than half the time.
 test: check  ## ruff, mypy and the default tests
-	@$(call with_spark,$(VENV)) $(PY) -m pytest -n 2 --dist loadfile
+	@$(call with_spark,$(VENV)) $(PY) -m pytest
 
 test-slow: shim  ## the tests that `make test` leaves out for their time
 	@$(call with_spark,$(VENV)) $(PY) -m pytest -m slow
