@@ -6,10 +6,13 @@ and may move into it.
 
 It is left undone where the result would be described less exactly. A column of an INTERSECT is never NULL if it is
 never NULL on one of the sides; a semi join has the columns of its left side. (Spark's optimizer forgets such knowledge
-too, but the DataFrame that a user sees is not to change its schema.)
+too, but the DataFrame that a user sees is not to change its schema.) And where a column cannot be compared by `<=>`, as
+intervals of months, days and microseconds together: Spark checks that of what is analysed, and forgets it afterwards.
 """
 
 from __future__ import annotations
+
+import re
 
 from pyjoinopt.plan import make
 from pyjoinopt.plan.nodes import ANTI, OUTER, SEMI, Filter, Join, LogicalPlan, Project
@@ -18,6 +21,8 @@ from pyjoinopt.rules.predicate_helper import is_only_a_name
 from pyjoinopt.rules.replace_intersect_with_semi_join import on_all_columns
 
 _TYPES = {"Intersect": SEMI, "Except": ANTI}
+#: `interval` alone; `interval day to second` and its like are ordered.
+_UNORDERED = re.compile(r"\binterval\b(?! (?:year|month|day|hour|minute|second))")
 
 
 def set_operations_as_joins(plan: LogicalPlan) -> LogicalPlan:
@@ -35,6 +40,8 @@ def _joined(node: LogicalPlan) -> LogicalPlan:
         return node
     left, right = node.children
     if not _over_a_join(left) or (join_type == SEMI and _knows_more(left, right)):
+        return node
+    if any(_UNORDERED.search(attribute.type) for attribute in left.output):
         return node
     return make.distinct(on_all_columns(left, right, join_type))
 
