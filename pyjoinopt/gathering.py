@@ -26,8 +26,8 @@ from pyjoinopt.statistics import analysis, samples
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.protocol import known_from, relation_of
 from pyjoinopt.statistics.source import Files, Relation
-from pyjoinopt.statistics.sources import WIDE
 from pyjoinopt.statistics.store import Store, open_store
+from pyjoinopt.statistics.told import WIDE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,8 +16,9 @@ from pyjoinopt.statistics.patience import Patience
 from pyjoinopt.statistics.protocol import entry_of
 from pyjoinopt.statistics.relation import RelationStatistics, from_json, unknown
 from pyjoinopt.statistics.source import Known, Relation, answer, prepare, registered
-from pyjoinopt.statistics.sources import Ask, Leaves, ladder
+from pyjoinopt.statistics.sources import ladder
 from pyjoinopt.statistics.store import Store
+from pyjoinopt.statistics.told import Ask, Leaves
 
 #: Sources that tell of the partitions that are left; what others tell is of the whole table.
 _OF_PARTITIONS = frozenset({"footers", "size / row width", "size"})

@@ -55,4 +55,10 @@ private[pyjoinopt] object DistinctCount {
   def part(values: Long, filled: Double): DistinctCount =
     if (values <= 0 || filled <= 0) nothing
     else DistinctCount(values.toDouble, values.toDouble, filled, 1, known = true)
+
+  /** At most so many of the parts of a file, evenly chosen: what is told of these stands for all. */
+  def evenly[A](parts: IndexedSeq[A], most: Int): IndexedSeq[A] = {
+    val count = math.min(most, parts.length)
+    (0 until count).map(i => parts((i.toLong * parts.length / count).toInt))
+  }
 }

@@ -27,9 +27,8 @@ private[pyjoinopt] object OrcDictionaries {
     if (wanted.nonEmpty && System.nanoTime < until) {
       val reader = OrcFile.createReader(file.getPath, OrcFile.readerOptions(conf).maxLength(file.getLen))
       try {
-        val filled = reader.getStripes.toArray(Array.empty[StripeInformation]).filter(_.getNumberOfRows > 0)
-        val count = math.min(most, filled.length)
-        val chosen = (0 until count).map(i => filled((i.toLong * filled.length / count).toInt))
+        val stripesOfFile = reader.getStripes.toArray(Array.empty[StripeInformation])
+        val chosen = DistinctCount.evenly(stripesOfFile.filter(_.getNumberOfRows > 0).toIndexedSeq, most)
         val stripes = opened(file, conf, reader)
         val told =
           try {

@@ -22,11 +22,8 @@ private[pyjoinopt] object ParquetDictionaries {
   private val HeaderBytes = 64
 
   /** The row groups that are looked at. */
-  def chosen(blocks: Seq[BlockMetaData]): Seq[BlockMetaData] = {
-    val filled = blocks.filter(_.getRowCount > 0).toIndexedSeq
-    val count = math.min(MostBlocks, filled.length)
-    (0 until count).map(i => filled((i.toLong * filled.length / count).toInt))
-  }
+  def chosen(blocks: Seq[BlockMetaData]): Seq[BlockMetaData] =
+    DistinctCount.evenly(blocks.filter(_.getRowCount > 0).toIndexedSeq, MostBlocks)
 
   /** Where to look for a chunk's dictionary; none if it does not hold all values, nowhere if there are no values. */
   def place(chunk: ColumnChunkMetaData, known: FooterColumn): Option[List[DictionaryPlace]] = {
