@@ -9,7 +9,7 @@ from pyjoinopt.report.drawing import cut, worded
 from pyjoinopt.report.graph_svg import graph_svg
 from pyjoinopt.report.outline import outline_of, same_joins
 from pyjoinopt.report.parts import GroupReport, JoinEstimate, side_name
-from pyjoinopt.report.quantity import percent, quantity
+from pyjoinopt.report.quantity import memory, percent, quantity
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.report.run import RunReport, compared
 from pyjoinopt.report.svg import AFTER, BEFORE, group_svg
@@ -62,8 +62,8 @@ def render_page(report: JoinReport) -> str:
 
 def _group(number: int, group: GroupReport) -> str:
     relations = _table(
-        ("relation", "rows", "at most", "source"),
-        ((r.name, f"~{quantity(r.rows)}", _bound(r.bound), r.source) for r in group.relations),
+        ("relation", "rows", "at most", "bytes", "source"),
+        ((r.name, f"~{quantity(r.rows)}", _bound(r.bound), memory(r.bytes), r.source) for r in group.relations),
         "Relations",
     )
     orders = (BEFORE, AFTER) if group.changed else (AFTER,)
@@ -114,10 +114,10 @@ def _joins(group: GroupReport, joins: Sequence[JoinEstimate], title: str) -> str
         sides = f" {worded(j.sign)} ".join(side_name(side, n, group.relations) for side in (j.left, j.right))
         rows.append((
             ("★ " if group.changed and not old[i] else "") + f"#{i + 1} {sides}", f"~{quantity(j.rows)}",
-            _bound(j.bound), "" if share is None else percent(share), " AND ".join(j.predicates) or "(cross product)",
-            j.source, operator_of(j, group), j.hint,
+            _bound(j.bound), memory(j.bytes), "" if share is None else percent(share),
+            " AND ".join(j.predicates) or "(cross product)", j.source, operator_of(j, group), j.hint,
         ))  # fmt: skip
-    head = ("join", "rows", "at most", "cost", "on", "rests on", "Spark will choose", "hint")
+    head = ("join", "rows", "at most", "bytes", "cost", "on", "rests on", "Spark will choose", "hint")
     return _table(head, rows, title)
 
 

@@ -19,6 +19,20 @@ def quantity(value: float) -> str:
     return f"{value:.0f}" if value == int(value) else f"{value:.3g}"
 
 
+def memory(size: float | None) -> str:
+    """Bytes in three digits; empty where none are known.
+
+    >>> memory(1234567), memory(42), memory(None), memory(2e16)
+    ('1.23 MB', '42 B', '', '2e+16 B')
+    """
+    if size is None:
+        return ""
+    if not abs(size) < 1e15:
+        return f"{size:.3g} B"
+    number = quantity(size)
+    return f"{number[:-1]} {number[-1]}B" if number[-1].isalpha() else f"{number} B"
+
+
 def percent(share: float) -> str:
     """A share in whole percent.
 

@@ -16,13 +16,14 @@ import textwrap
 
 from pyjoinopt.report.outline import same_joins
 from pyjoinopt.report.parts import EdgeReport, GroupReport, JoinEstimate, side_name
-from pyjoinopt.report.quantity import percent, quantity, times
+from pyjoinopt.report.quantity import memory, percent, quantity, times
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.report.run import compared
 from pyjoinopt.report.terminal import LEAST, Box, pad, plain
 
 _FIGURES = 8 + 9 + 6  # rows, at most, cost
-#: Columns from which on a join's operator stands in its line.
+_BYTES = 9
+#: Columns from which on there is room for bytes, and for a join's operator in its line.
 _BESIDE = 76
 
 
@@ -110,23 +111,27 @@ def _group(number: int, group: GroupReport, width: int, ascii_only: bool) -> str
     box.wrapped(f"before  {group.order_before}", " " * 8)
     if group.changed:
         box.wrapped(f"after   {group.order_after}", " " * 8)
-    name = max(18, min(40, box.inside - 45))
+    beside = box.inside >= _BESIDE
+    room = _BYTES if beside else 0
+    name = max(18, min(40, box.inside - 45 - room))
     box.rule("relations")
-    box.line(f"{'relation':<{name}}{'rows':>8}{'at most':>9}   source")
+    box.line(f"{'relation':<{name}}{'rows':>8}{'at most':>9}{_size('bytes', room)}   source")
     for r in group.relations:
-        box.line(f"{_cell(r.name, name)}{_rows(r.rows):>8}{_bound(r.bound):>9}   {r.source}")
+        size = _size(memory(r.bytes), room)
+        box.line(f"{_cell(r.name, name)}{_rows(r.rows):>8}{_bound(r.bound):>9}{size}   {r.source}")
     told = ", * not made as written" if group.changed else ""
     box.rule(f"joins as they are made{told}")
-    beside = box.inside >= _BESIDE
-    name = max(17, min(46, box.inside - _FIGURES - (33 if beside else 0)))
-    box.line(f"{'join':<{name}}{'rows':>8}{'at most':>9}{'cost':>6}{'   Spark will choose' if beside else ''}")
+    name = max(17, min(46, box.inside - _FIGURES - room - (37 if beside else 0)))
+    head = f"{'rows':>8}{'at most':>9}{_size('bytes', room)}{'cost':>6}"
+    box.line(f"{'join':<{name}}{head}{'   Spark will choose' if beside else ''}")
     old = same_joins(group.estimated_rows, group.joins_before)
     for i, join in enumerate(group.estimated_rows):
         star = "*" if group.changed and not old[i] else " "
         sides = (side_name(side, len(group.relations), group.relations) for side in (join.left, join.right))
         text = box.text(f"{star} #{i + 1} {f' {join.sign} '.join(sides)}")
         share = group.share(join)
-        figures = f"{_rows(join.rows):>8}{_bound(join.bound):>9}{'' if share is None else percent(share):>6}"
+        rows = f"{_rows(join.rows):>8}{_bound(join.bound):>9}{_size(memory(join.bytes), room)}"
+        figures = f"{rows}{'' if share is None else percent(share):>6}"
         operator = operator_of(join, group)
         box.line(f"{_cell(text, name)}{figures}   {operator if beside else ''}".rstrip())
         if operator and not beside:
@@ -149,6 +154,10 @@ def _cell(text: str, width: int) -> str:
 
 def _rows(rows: float) -> str:
     return "~" + quantity(rows)
+
+
+def _size(text: str, room: int) -> str:
+    return f"{text:>{room}}" if room else ""
 
 
 def _bound(rows: float | None) -> str:

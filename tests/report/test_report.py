@@ -35,12 +35,12 @@ Joins: 1 group of 2 relations reordered, 1 hint given, planned in 12 ms
 │ before  (orders ⋈ region)                                                            │
 │ after   (region ⋈ orders)                                                            │
 ├─ relations ──────────────────────────────────────────────────────────────────────────┤
-│ relation                                   rows  at most   source                    │
-│ orders                                   ~1.50M            size                      │
-│ region                                       ~5        5   footers                   │
+│ relation                          rows  at most    bytes   source                    │
+│ orders                          ~1.50M           60.0 MB   size                      │
+│ region                              ~5        5    200 B   footers                   │
 ├─ joins as they are made, * not made as written ──────────────────────────────────────┤
-│ join                            rows  at most  cost   Spark will choose              │
-│ * #1 region ⋈ orders          ~1.23k          100 %   BroadcastHashJoin, builds reg… │
+│ join                 rows  at most    bytes  cost   Spark will choose                │
+│ * #1 region ⋈ o…   ~1.23k                   100 %   BroadcastHashJoin, builds region │
 │      on (a = b)  [size]                                                              │
 ╰──────────────────────────────────────────────────────────────────────────────────────╯
 
