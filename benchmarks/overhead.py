@@ -7,8 +7,9 @@ DataFrame to the new DataFrame; and Spark's `optimizedPlan` of a fresh DataFrame
 on (tables ANALYZEd, so that it has something to do up to its limit of 12). The target is 60 ms at 10 joins.
 
 Then what the session extension adds to Spark's own planning, from the analysed to the physical plan, in turns with the
-session off and on: warm for 2 … 10 joins, the first query of all, which starts a worker, and the fast path of a query
-that is passed on. The targets are 15 ms at 5 joins and 0.2 ms on the fast path. `--sessions` measures only this.
+session off and on: warm for 2 … 10 joins, for queries that no worker has seen and for one that comes again; the first
+query of all, which starts a worker; and the fast path of a query that is passed on. The targets are 15 ms at 5 joins
+and 0.2 ms on the fast path. `--sessions` measures only this.
 
 `--memory` calls it 1,000 times and prints the driver's heap after a collection, the number of objects that py4j holds
 and the open handles of the shim, every 250 calls.
@@ -20,7 +21,10 @@ import argparse
 import gc
 import os
 import tempfile
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -42,13 +46,13 @@ def tables(spark: Any, count: int) -> None:
         spark.sql(f"ANALYZE TABLE t{i} COMPUTE STATISTICS FOR ALL COLUMNS")
 
 
-def query(joins: int) -> str:
-    """`joins` joins in a FROM list that zigzags through the chain."""
+def query(joins: int, other: int = 0) -> str:
+    """`joins` joins in a FROM list that zigzags through the chain; each `other` makes a query that was not seen yet."""
     order = [i for pair in zip(range(joins + 1), range(joins, -1, -1)) for i in pair][: joins + 1]
     predicates = [f"t{i}.f{i} = t{i + 1}.k{i + 1}" for i in range(joins)]
     filters = [f"t{i}.v{i} < 5" for i in range(0, joins + 1, 3)]
     names = ", ".join(f"t{i}" for i in dict.fromkeys([*order, *range(joins + 1)]))
-    return f"SELECT count(*) AS n, sum(v0) AS s FROM {names} WHERE {' AND '.join(predicates + filters)}"
+    return f"SELECT count(*) AS n, sum(v0 + {other}) AS s FROM {names} WHERE {' AND '.join(predicates + filters)}"
 
 
 def spark_milliseconds(spark: Any, text: str, cbo: bool, repeat: int) -> float:
@@ -69,22 +73,27 @@ def sessions(spark: Any, repeat: int) -> None:
     planning_milliseconds(spark, query(5), on=False)
     off, cold = (planning_milliseconds(spark, query(5), on=on) for on in (False, True))
     print(f"\nthe first query of a session   {cold:8.1f} ms (off: {off:.1f} ms)")
-    print("joins   Spark's planning, off   on   more   of it in the worker   (medians, milliseconds; best)")
+    print("                                a new query                      the same query again")
+    print("joins   Spark's planning, off   on   more   in the worker        on   more   in the worker   (medians, ms)")
+    new = count(1)
     for joins in (2, 3, 5, 8, 10):
-        text = query(joins)
         for _ in range(2 * repeat):
-            planning_milliseconds(spark, text, on=True)
-        pairs = [[planning_milliseconds(spark, text, on=on) for on in (False, True)] for _ in range(repeat)]
-        off, on = (sorted(times) for times in zip(*pairs))
-        middle = repeat // 2
-        worker = sorted(report.seconds * 1000 for report in pyjoinopt.last_reports(spark)[-repeat:])
-        print(
-            f"{joins:5}   {off[middle]:21.1f}   {on[middle]:4.1f}   {on[middle] - off[middle]:4.1f}   "
-            f"{worker[len(worker) // 2]:19.1f}   ({on[0] - off[0]:.1f})"
-        )
+            planning_milliseconds(spark, query(joins, next(new)), on=True)
+        figures = []
+        for step in (1, 0):
+            texts = [query(joins, next(new) * step) for _ in range(repeat + 2)]
+            pairs = [[planning_milliseconds(spark, text, on=on) for on in (False, True)] for text in texts]
+            off, on = (median(times) for times in zip(*pairs[2:]))
+            worker = median(report.seconds * 1000 for report in pyjoinopt.last_reports(spark)[-repeat:])
+            figures += [off, on, on - off, worker]
+        print("{:5}   {:21.1f}   {:4.1f}   {:4.1f}   {:13.1f}   {:7.1f}   {:4.1f}   {:13.1f}".format(
+            joins, *figures[:4], *figures[5:]
+        ))  # fmt: skip
     if Path("/proc/self/stat").exists():
-        (off, _), (driver, worker) = (processor_milliseconds(spark, query(5), on, 2 * repeat) for on in (False, True))
-        print(f"processor time at 5 joins   driver {driver - off:.1f} ms, worker {worker:.1f} ms")
+        for name, step in (("a new query", 1), ("the same again", 0)):
+            texts = [query(5, 10_000 + step * i) for i in range(2 * repeat)]
+            (off, _), (driver, worker) = (processor_milliseconds(spark, texts, on) for on in (False, True))
+            print(f"processor time at 5 joins, {name}   driver {driver - off:.1f} ms, worker {worker:.1f} ms")
     plain = spark.sql("SELECT count(*) FROM t0 JOIN t1 ON f0 = k1")._jdf
     bridge_of(spark).ruleNanos(spark._jsparkSession, plain, 10_000)
     nanos = bridge_of(spark).ruleNanos(spark._jsparkSession, plain, 10_000)
@@ -101,7 +110,7 @@ def planning_milliseconds(spark: Any, text: str, on: bool) -> float:
     return (perf_counter() - started) * 1000
 
 
-def processor_milliseconds(spark: Any, text: str, on: bool, repeat: int) -> tuple[float, float]:
+def processor_milliseconds(spark: Any, texts: Sequence[str], on: bool) -> tuple[float, float]:
     """What a planning takes of the processor, in the thread that plans and in the workers: it does not depend on who
     else is using the machine."""
     bean = spark._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
@@ -120,10 +129,10 @@ def processor_milliseconds(spark: Any, text: str, on: bool, repeat: int) -> tupl
         return bean.getCurrentThreadCpuTime() / 1e6, ticks * 1000 / os.sysconf("SC_CLK_TCK")
 
     before = spent()
-    for _ in range(repeat):
+    for text in texts:
         planning_milliseconds(spark, text, on)
     after = spent()
-    return (after[0] - before[0]) / repeat, (after[1] - before[1]) / repeat
+    return (after[0] - before[0]) / len(texts), (after[1] - before[1]) / len(texts)
 
 
 def memory(spark: Any, text: str) -> None:

@@ -38,8 +38,10 @@ from pyjoinopt.bridge.gateway import AskingGateway
 from pyjoinopt.bridge.parent import end_with_parent
 from pyjoinopt.config import resolve
 from pyjoinopt.errors import BridgeError
+from pyjoinopt.recurring import Ask, Questions, Recurring, key_of
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.statistics.feedback import Watch
+from pyjoinopt.statistics.source import registered
 from pyjoinopt.statistics.store import Store, open_store
 
 PROTOCOL = 1
@@ -82,13 +84,23 @@ class Pipe:
 class PipeGateway(AskingGateway):
     """Questions about the plan of one request, asked back over the pipe."""
 
-    def __init__(self, pipe: Pipe, request: int, export: Export, until: float) -> None:
+    def __init__(self, export: Export, ask: Ask) -> None:
         super().__init__(export)
+        self._ask_jvm = ask
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        return self._ask_jvm(request)
+
+
+class Asking:
+    """Asks the JVM about the plan of one request, within the time that is left."""
+
+    def __init__(self, pipe: Pipe, request: int, until: float) -> None:
         self._pipe = pipe
         self._request = request
         self._until = until
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
         left = max(1, int(_SHARE * 1000 * (self._until - perf_counter())))
         limits = {name: min(request.get(name, most), left) for name, most in _LIMITS.items()}
         self._pipe.write({"id": self._request, "question": {**request, **limits}})
@@ -102,13 +114,13 @@ class PipeGateway(AskingGateway):
 
 def serve(pipe: Pipe) -> None:
     """Greet, then answer until the input ends."""
-    learned = Learned()
+    planner, learned = Planner(), Learned()
     pipe.write({"protocol": PROTOCOL, "version": __version__})
     while (message := pipe.read()) is not None:
         learned.learn(message.get("heard", ()))
         if "request" in message:
             number = int(message["id"])
-            pipe.write({"id": number, "answer": _plan(pipe, number, message["request"], learned)})
+            pipe.write({"id": number, "answer": planner.answer(pipe, number, message["request"], learned)})
 
 
 class Learned:
@@ -139,26 +151,49 @@ class Learned:
                     watch.remember(watch.observe(told["operators"]), store)
 
 
-def _plan(pipe: Pipe, number: int, request: dict[str, Any], learned: Learned) -> dict[str, Any]:
-    """The answer to one request: edits if the plan is to change, and the report. Never raises."""
-    started = perf_counter()
-    report = JoinReport()
-    edits = problem = None
-    try:
+class Planner:
+    """Answers requests, those that come again from memory."""
+
+    def __init__(self) -> None:
+        self._recurring = Recurring()
+
+    def answer(self, pipe: Pipe, number: int, request: dict[str, Any], learned: Learned) -> dict[str, Any]:
+        """The answer to one request: edits if the plan is to change, and the report. Never raises."""
+        started, report = perf_counter(), JoinReport()
+        try:
+            key = key_of(request["options"], request["export"])
+            ask = Asking(pipe, number, until=started + request["milliseconds"] / 1000)
+            answer = self._recurring.recall(key, ask) or self._planned(key, Questions(ask), request, report, learned)
+        except Exception as error:
+            report.error = f"{type(error).__name__}: {error}"
+            answer = _answer(None, report)
+        answer["report"]["seconds"] = perf_counter() - started
+        return answer
+
+    def _planned(
+        self, key: bytes, ask: Questions, request: dict[str, Any], report: JoinReport, learned: Learned
+    ) -> dict[str, Any]:
         export = decoded(request["export"])
         options = resolve(request["options"], export.conf)
-        gateway = PipeGateway(pipe, number, export, until=started + request["milliseconds"] / 1000)
+        store = open_store(options.store)
+        before = store.state() if store is not None else None
+        gateway = PipeGateway(export, ask)
         watches: list[Watch] | None = [] if "query" in request and options.feedback else None
         plan = optimizer.optimize(export, gateway, options, report, watches, enter_subqueries=False)
-        if watches is not None:
-            learned.expect(request["query"], watches, open_store(options.store))
+        edits = None
         if plan is not export.root:
             edits = gateway.edits(plan)
             report.changed = True
-    except Exception as error:
-        problem = report.error = f"{type(error).__name__}: {error}"
-    report.seconds = perf_counter() - started
-    return {"edits": edits, "report": report.to_dict(), "summary": summary(report), "problem": problem}
+        answer = _answer(edits, report)
+        if watches is not None:
+            learned.expect(request["query"], watches, store)
+        elif not registered():  # who knows what a source of the user's will say next time
+            self._recurring.remember(key, ask, store, before, answer)
+        return answer
+
+
+def _answer(edits: dict[str, Any] | None, report: JoinReport) -> dict[str, Any]:
+    return {"edits": edits, "report": report.to_dict(), "summary": summary(report), "problem": report.error}
 
 
 def summary(report: JoinReport) -> str:

@@ -38,6 +38,8 @@ from pyjoinopt.statistics.store_file import (
 
 T = TypeVar("T")
 Key = tuple[str, str]
+#: See `Store.state`.
+State = tuple[int, int, int]
 
 #: The file may grow to this.
 MAX_BYTES = 256 << 20
@@ -186,6 +188,15 @@ class Store:
                 [(f"{group}:{relations:x}", count, now) for relations, count in rows.items()],
             )
         )
+
+    def state(self) -> State | None:
+        """Another one as soon as anybody has written to the store; None if it cannot be read."""
+
+        def work(connection: sqlite3.Connection) -> State:
+            version = int(connection.execute("PRAGMA data_version").fetchone()[0])
+            return self._opened[1], version, connection.total_changes
+
+        return self._run(work, None)
 
     # -- the file ------------------------------------------------------------------------------------------------
 

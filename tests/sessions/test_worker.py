@@ -164,7 +164,7 @@ def test_what_others_print_does_not_get_between_the_frames(tmp_path: Path) -> No
     assert talk.read()["id"] == 1
     code, errors = talk.end()
     assert code == 0
-    assert errors.count("printed") == errors.count("written") == 2
+    assert errors.count("printed") == errors.count("written") >= 2
 
 
 def test_it_does_without_pyspark(tmp_path: Path) -> None:

@@ -255,11 +255,11 @@ def test_sixteen_threads_do_not_mix(session: SparkSession) -> None:
 SLOW = """
 import sys, time
 from pyjoinopt import worker
-plan = worker._plan
+answer = worker.Planner.answer
 def slowly(*parts):
     time.sleep(2)
-    return plan(*parts)
-worker._plan = slowly
+    return answer(*parts)
+worker.Planner.answer = slowly
 sys.exit(worker.main())
 """
 

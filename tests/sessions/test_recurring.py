@@ -1,0 +1,167 @@
+"""Queries that come again are answered from memory, and only while everything that the answer rests on is as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyjoinopt import optimizer, worker
+from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.recurring import Questions, Recurring
+from pyjoinopt.statistics.source import Files
+from pyjoinopt.statistics.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytest.importorskip("pyspark")
+
+SQL = "SELECT * FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k WHERE c.v < {most} AND a.name LIKE 'n1%'"
+
+
+class OverPy4j:
+    """The worker's pipe, in this process: a question is put to the JVM at once."""
+
+    def __init__(self, df: DataFrame) -> None:
+        self._shim = bridge_for(df)
+        self._answer: dict[str, Any] = {}
+        self.export = json.loads(self._shim.export(df._jdf, "{}"))
+
+    def write(self, message: dict[str, Any]) -> None:
+        question = message["question"]
+        ask = self._shim.samples if "relations" in question else self._shim.keys if "proofs" in question else None
+        told = (ask or self._shim.statistics)(self.export["handle"], json.dumps(question))
+        self._answer = {"answer": json.loads(told)}
+
+    def read(self) -> dict[str, Any]:
+        return self._answer
+
+    def close(self) -> None:
+        self._shim.release(self.export["handle"])
+
+
+class Planning:
+    """A worker's planner, and how often it had to plan."""
+
+    def __init__(self, store: Path) -> None:
+        self._planner, self._learned = worker.Planner(), worker.Learned()
+        self._store = store
+        self.planned = 0
+
+    def __call__(self, df: DataFrame, **options: Any) -> dict[str, Any]:
+        pipe = OverPy4j(df)
+        told = {"store": str(self._store), "statistics_ms": 60_000, **options}
+        request = {"milliseconds": 60_000, "options": told, "export": pipe.export}
+        answer = self._planner.answer(pipe, 1, request, self._learned)  # type: ignore[arg-type]
+        pipe.close()
+        assert answer["problem"] is None
+        return json.loads(json.dumps(answer))
+
+    def settled(self, df: Callable[[], DataFrame], **options: Any) -> dict[str, Any]:
+        """The answer when samples are drawn, keys are proved and all of it is stored."""
+        for _ in range(20):
+            before = self.planned
+            answer = self(df(), **options)
+            if self.planned == before:
+                return answer
+        raise AssertionError("it is planned anew each time")
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planning:
+    planning, optimize = Planning(tmp_path / "store.sqlite"), optimizer.optimize
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        planning.planned += 1
+        return optimize(*args, **kwargs)
+
+    monkeypatch.setattr(optimizer, "optimize", counted)
+    return planning
+
+
+@pytest.fixture
+def query(spark: SparkSession, tmp_path: Path) -> Callable[..., DataFrame]:
+    session = spark.newSession()
+    for name, rows in (("a", 3000), ("b", 2000), ("c", 20)):
+        path = str(tmp_path / name)
+        spark.range(rows).selectExpr("id AS k", "id % 10 AS v", "'n' || id AS name").coalesce(1).write.parquet(path)
+        session.read.parquet(path).createOrReplaceTempView(name)
+    return lambda most=5: session.sql(SQL.format(most=most))
+
+
+def without_time(answer: dict[str, Any]) -> dict[str, Any]:
+    report = {name: part for name, part in answer["report"].items() if name not in ("seconds", "groups")}
+    groups = [{name: part for name, part in g.items() if name != "seconds"} for g in answer["report"]["groups"]]
+    return {**answer, "report": {**report, "groups": groups}}
+
+
+def test_the_same_query_is_planned_once(plan: Planning, query: Callable[..., DataFrame]) -> None:
+    again = plan.settled(query)
+    assert again["edits"] is not None, "the order is changed"
+    count = plan.planned
+    assert plan(query()) == {**again, "report": {**again["report"], "seconds": pytest.approx(0, abs=60)}}
+    assert plan.planned == count
+    fresh = Planning(plan._store)
+    anew = fresh(query())
+    assert plan.planned == count + 1, "another process knows nothing of it"
+    assert without_time(anew) == without_time(again)
+
+
+def test_another_literal_or_option_is_another_query(plan: Planning, query: Callable[..., DataFrame]) -> None:
+    plan.settled(query)
+    count = plan.planned
+    plan(query(6))
+    plan(query(), hints=False)
+    assert plan.planned == count + 2
+
+
+def test_files_that_changed(plan: Planning, query: Callable[..., DataFrame], tmp_path: Path) -> None:
+    before = plan.settled(query)
+    count = plan.planned
+    spark = query().sparkSession
+    spark.range(50).selectExpr("id AS k", "id % 10 AS v", "'n' || id AS name").write.mode("append").parquet(
+        str(tmp_path / "c")
+    )
+    spark.read.parquet(str(tmp_path / "c")).createOrReplaceTempView("c")
+    after = plan(query())
+    assert plan.planned == count + 1
+
+    def rows(answer: dict[str, Any]) -> float:
+        return next(r["rows"] for r in answer["report"]["groups"][0]["relations"] if r["name"] == "c")
+
+    assert rows(after) > 2 * rows(before)
+
+
+def test_what_another_process_wrote_to_the_store(plan: Planning, query: Callable[..., DataFrame]) -> None:
+    """It may be anything, such as the true rows of this very join."""
+    plan.settled(query)
+    count = plan.planned
+    Store(plan._store).put_blob(Files("i", "s", 1, 1, 0.0), "kind", b"")
+    plan(query())
+    assert plan.planned == count + 1
+    plan.settled(query)
+
+
+def test_a_query_whose_rows_are_watched_is_planned_each_time(
+    plan: Planning, query: Callable[..., DataFrame]
+) -> None:
+    """What it is expected to do has to be known when it is heard what it did."""
+    for number in range(3):
+        pipe = OverPy4j(query())
+        options = {"store": str(plan._store), "feedback": True}
+        request = {"milliseconds": 60_000, "options": options, "export": pipe.export, "query": number}
+        plan._planner.answer(pipe, 1, request, plan._learned)  # type: ignore[arg-type]
+        pipe.close()
+    assert plan.planned == 3
+
+
+def test_not_more_is_kept_than_was_said() -> None:
+    recurring = Recurring()
+    for i in range(Recurring.MOST + 10):
+        recurring.remember(str(i).encode(), Questions(lambda request: request), None, None, {"i": i})
+    assert recurring.recall(b"9", lambda request: request) is None
+    assert recurring.recall(b"10", lambda request: request) == {"i": 10}
