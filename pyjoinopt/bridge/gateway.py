@@ -53,7 +53,8 @@ class Gateway(Protocol):
         Args:
             relations: for each `node`, `id` and `schema` (its files), `sets` (of attribute numbers), and perhaps
                 `partitions` (filters that say which files).
-            **request: `deadlineMs`.
+            **request: `deadlineMs`; `mostRows`, `mostBytes` and `mostParts` (row groups or stripes), beyond which a
+                table is not read: 50 million, 512 MiB of the columns, 1,000.
 
         Returns:
             For each relation and set True if that is proved, False if it is not so or cannot be proved, None if it is

@@ -117,6 +117,16 @@ def test_rows_of_text_files(spark: SparkSession, shim: Shim, tmp_path: Path, for
     assert facts["rows"] == pytest.approx(20_000, rel=0.25)
 
 
+def test_an_empty_file_says_nothing_of_the_others(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
+    """Spark leaves them behind; a header is all that is in them."""
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "part-0.csv").write_text("a,b\n")
+    (tmp_path / "t" / "part-1.csv").write_text("a,b\n" + "1,22222\n" * 500)
+    (tmp_path / "t" / "part-2.csv").write_text("")
+    facts = told(shim, spark.read.schema("a int, b int").csv(str(tmp_path / "t"), header=True), "text")
+    assert facts["rows"] == pytest.approx(500, rel=0.01)
+
+
 def test_a_header_is_no_row(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a long name,b\n1,2\n3,4")
     facts = told(shim, spark.read.schema("a int, b int").csv(str(tmp_path / "t.csv"), header=True), "text")

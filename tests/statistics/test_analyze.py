@@ -77,6 +77,22 @@ def test_a_table(session: SparkSession) -> None:
     assert sum(low == high == 7 for low, high, _ in bins) == pytest.approx(len(bins) / 3, abs=4)
 
 
+def test_one_pass_over_a_table(session: SparkSession) -> None:
+    """However much is gathered, each row is read once: as Spark's own record of its stages says."""
+    context = session.sparkContext._jsc.sc()
+
+    def rows_read() -> dict[int, int]:
+        context.listenerBus().waitUntilEmpty(10_000)
+        status = context.statusStore()
+        others = [getattr(status, f"stageList$default${i}")() for i in range(2, 6)]
+        stages = status.stageList(None, *others)
+        return {stages.apply(i).stageId(): stages.apply(i).inputRecords() for i in range(stages.size())}
+
+    before = rows_read()
+    pyjoinopt.analyze(session, "t", progress=False)
+    assert sum(rows for stage, rows in rows_read().items() if stage not in before) == 20_000
+
+
 def test_it_is_used_from_then_on(session: SparkSession, tmp_path: Path) -> None:
     df = session.sql("select id from t where name = 'n3' and few > 7")
     assert known_of(df)["source"] == "footers"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +65,33 @@ def silent(files: list[Path]) -> Iterator[None]:
                 except OSError:
                     continue
             time.sleep(0.01)
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_footers_are_read_side_by_side(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    """Of six files that keep their readers waiting, each has one: read in turn, the first would be the only one."""
+    spark.range(300).selectExpr("id", "'n' || id AS name").repartition(6).write.format(format).save(str(tmp_path / "t"))
+    df = spark.newSession().read.schema(SCHEMA).format(format).load(str(tmp_path / "t"))
+    query = three_times(df)
+    files = sorted((tmp_path / "t").glob("part-*"))
+    assert len(files) == 6
+    options = {"statistics": "footers", "statistics_ms": 20_000, "store": "off", "strict": True}
+    planning = threading.Thread(target=pyjoinopt.join_report, args=(query,), kwargs=options)
+    held: dict[Path, int] = {}
+    with silent(files):
+        planning.start()
+        until = time.monotonic() + 15
+        while len(held) < len(files) and time.monotonic() < until:
+            for file in set(files) - set(held):
+                try:
+                    held[file] = os.open(file, os.O_WRONLY | os.O_NONBLOCK)  # only if somebody reads
+                except OSError:
+                    continue
+            time.sleep(0.01)
+        for descriptor in held.values():
+            os.close(descriptor)
+    planning.join(20)
+    assert len(held) == len(files)
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc", "csv"])

@@ -18,6 +18,7 @@ from pyjoinopt.rules.batches import normalise
 from pyjoinopt.statistics import analysis
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.partitions import partition_filters
+from pyjoinopt.statistics.patience import Patience
 from pyjoinopt.statistics.plans import PlanEstimates
 from pyjoinopt.statistics.relation import RelationStatistics
 from pyjoinopt.statistics.samples import Samples
@@ -55,9 +56,10 @@ def estimate(df: DataFrame, store: Store | None = None, source: str = "auto") ->
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         plan, nodes = normalise(gateway.export.root), gateway.export.nodes
         leaves = [n for n in nodes if not n.children]
-        known = LeafStatistics(gateway.statistics, leaves, source, nodes, store)
+        patient = Patience(60_000, thorough=True)
+        known = LeafStatistics(gateway.statistics, leaves, source, nodes, store, patient)
         known.announce(post_order(plan))
-        samples = Samples(gateway.samples, known.relation, store)
+        samples = Samples(gateway.samples, known.relation, store, patience=patient)
         estimates = PlanEstimates(known, nodes, samples, known.applied)
         estimates.look(plan)
         relation = known.relation(leaves[0])

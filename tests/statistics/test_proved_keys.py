@@ -49,23 +49,23 @@ def forgetting(spark: SparkSession) -> None:
 class Spy:
     """Hands questions on to the JVM, and keeps them."""
 
-    def __init__(self, gateway: Py4jGateway, milliseconds: int = 20_000) -> None:
-        self._gateway, self._milliseconds = gateway, milliseconds
+    def __init__(self, gateway: Py4jGateway, **limits: int) -> None:
+        self._gateway, self._limits = gateway, limits
         self.asked: list[dict[str, Any]] = []
 
     def __call__(self, relations: list[dict[str, Any]], **request: Any) -> list[list[bool | None]]:
         self.asked += relations
-        return self._gateway.keys(relations, **{"deadlineMs": self._milliseconds, **request})
+        return self._gateway.keys(relations, **{"deadlineMs": 20_000, **self._limits, **request})
 
 
-def keys_of(df: DataFrame, store: Store | None = None, milliseconds: int = 20_000) -> tuple[set[str], Spy]:
+def keys_of(df: DataFrame, store: Store | None = None, **limits: int) -> tuple[set[str], Spy]:
     """The keys that are proved of the leaves of a query, by the names of their columns; and what was asked."""
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         nodes = list(post_order(normalise(gateway.export.root)))
         leaves = [node for node in nodes if not node.children]
         known = LeafStatistics(gateway.statistics, leaves, "auto", nodes, store)
         known.announce(nodes)
-        spy = Spy(gateway, milliseconds)
+        spy = Spy(gateway, **limits)
         proved = ProvedKeys(known, known.relation, spy, store)
         proved.look(nodes)
         found = set()
@@ -127,6 +127,19 @@ def test_what_cannot_be_a_key_is_not_read(spark: SparkSession, folder: Path) -> 
     assert spy.asked == [], "a hundred values between 0 and 99 in 20,000 rows"
 
 
+@pytest.mark.parametrize("limit", ["mostRows", "mostParts", "mostBytes"])
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_a_table_beyond_the_bounds_is_not_read(spark: SparkSession, folder: Path, format: str, limit: str) -> None:
+    """20,000 rows, and a row group or stripe in each of three or two files; a column of them has some bytes."""
+    df = joined(spark, folder / format, "id")
+    parts = 3 if format == "parquet" else 2
+    least = {"mostRows": ROWS, "mostParts": parts, "mostBytes": 1 << 20}[limit]
+    below = {"mostRows": ROWS - 1, "mostParts": parts - 1, "mostBytes": 100}[limit]
+    assert keys_of(df, **{limit: below})[0] == set()
+    bridge_for(df).forgetSamples()
+    assert keys_of(df, **{limit: least})[0] == {"id"}
+
+
 def test_remembered_for_these_very_files(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "statistics.sqlite")
     path = tmp_path / "table"
@@ -166,7 +179,7 @@ def test_a_stored_proof_that_cannot_be_understood(spark: SparkSession, folder: P
 
 def test_late_proofs_are_there_for_the_next_query(spark: SparkSession, folder: Path) -> None:
     df = joined(spark, folder / "parquet", "sparse")
-    keys_of(df, milliseconds=0)
+    keys_of(df, deadlineMs=0)
     assert keys_of(df)[0] == {"sparse"}
 
 

@@ -91,7 +91,9 @@ private[pyjoinopt] object FileStatistics {
               val columns = relation.output.filter(wanted.columns)
               () => identified(facts(columns, all, reading, limits.until, partitions, sensitive))
             case None =>
-              val sampled = all.headOption.map(file => pool.submit(() => TextRows.sample(file, files, conf)))
+              // The largest: Spark leaves empty files behind, too, and lists them in no certain order.
+              val sampled = all.sortBy(file => (-file.getLen, file.getPath.toString)).headOption
+                .map(file => pool.submit(() => TextRows.sample(file, files, conf)))
               () => identified(lines(all, sampled, limits.until))
           }
         }

@@ -15,6 +15,13 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
  */
 private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
   private val until = System.nanoTime + TimeUnit.MILLISECONDS.toNanos(request.path("deadlineMs").asLong(1000))
+  private val most = {
+    val usual = KeyProofs.Most()
+    KeyProofs.Most(
+      request.path("mostRows").asLong(usual.rows),
+      request.path("mostBytes").asLong(usual.bytes),
+      request.path("mostParts").asInt(usual.parts))
+  }
   private val expressions = new AskedExpressions(handle, request)
 
   def run(): String = Support.json { out =>
@@ -42,7 +49,7 @@ private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
         sets.map { set =>
           val columns = set.flatMap(n => names.get(handle.attributes(n).exprId))
           if (columns.length < set.length) None
-          else KeyProofs.begin(handle.session, files, relation, columns.toSet, partitions)
+          else KeyProofs.begin(handle.session, files, relation, columns.toSet, partitions, most)
         }
       case _ => sets.map(_ => None)
     }

@@ -23,14 +23,15 @@ import org.apache.spark.util.collection.OpenHashSet
  * a hash of eight bytes a row: hashes that differ prove values that differ, and if two values have one hash, a key is
  * missed and nothing else happens. NULL counts as a value.
  *
- * Laws: only Parquet and ORC files that hold visible rows and no others. Memory, rows and bytes are bounded; a table
- * beyond the bounds has no proof. What was found holds for these very files.
+ * Laws: only Parquet and ORC files that hold visible rows and no others. Memory, rows, bytes and row groups are
+ * bounded; a table beyond the bounds has no proof. What was found holds for these very files.
  */
 private[pyjoinopt] object KeyProofs {
   type Proof = FutureTask[Boolean]
 
-  private val MostRows = 50L * 1000 * 1000
-  private val MostBytes = 512L << 20
+  /** Of a table: its rows, the bytes of the columns, and the row groups or stripes that are read. */
+  final case class Most(rows: Long = 50L * 1000 * 1000, bytes: Long = 512L << 20, parts: Int = 1000)
+
   private val MostKnown = 10000
 
   private lazy val pool = ThreadUtils.newDaemonFixedThreadPool(1, "pyjoinopt-keys")
@@ -45,14 +46,15 @@ private[pyjoinopt] object KeyProofs {
       files: Samples.Key,
       relation: LogicalRelation,
       columns: Set[String],
-      partitions: Seq[Expression]): Option[Proof] = relation.relation match {
+      partitions: Seq[Expression],
+      most: Most): Option[Proof] = relation.relation match {
     case source: HadoopFsRelation if FileStatistics.hasFooters(source) =>
       val key = (files, columns)
       val found = synchronized(Option(known.get(key)))
       val task = new FutureTask(new Callable[Boolean] {
         override def call(): Boolean = found.getOrElse {
           try {
-            val unique = session.withActive(isUnique(session, files, relation, source, columns, partitions))
+            val unique = session.withActive(isUnique(session, files, relation, source, columns, partitions, most))
             synchronized(keep(key, unique))
             unique
           } finally reading.remove(key)
@@ -86,7 +88,8 @@ private[pyjoinopt] object KeyProofs {
       relation: LogicalRelation,
       files: HadoopFsRelation,
       columns: Set[String],
-      partitions: Seq[Expression]): Boolean = {
+      partitions: Seq[Expression],
+      most: Most): Boolean = {
     val partitioned = files.partitionSchema.fieldNames.toSet
     val required = StructType(files.dataSchema.filter(f => columns(f.name) && !partitioned(f.name)))
     val all = StructType(required ++ files.partitionSchema)
@@ -102,7 +105,7 @@ private[pyjoinopt] object KeyProofs {
       val same = FileIdentity.of(relation, files, listed.map(_._1))
       val values = new Values(all, read)
       footers.length == listed.length && (same.id, same.schema) == asked &&
-      seen(session, footers, required, values.whole).exists { before =>
+      seen(session, footers, required, values.whole, most).exists { before =>
         val rows = new FileRows(session, files, required)
         SQLConf.withExistingConf(session.sessionState.conf.clone()) {
           listed.forall { case (file, partition) => everyNew(rows(file, partition, 0, file.getLen), values, before) }
@@ -118,7 +121,8 @@ private[pyjoinopt] object KeyProofs {
       session: Compat.Session,
       footers: Seq[FileFooter],
       columns: StructType,
-      whole: Boolean): Option[Seen] = {
+      whole: Boolean,
+      most: Most): Option[Seen] = {
     val sensitive = session.sessionState.conf.caseSensitiveAnalysis
     val rows = footers.map(_.rows).sum
     val bytes = footers.map(f => f.share(columns.fieldNames, sensitive) * f.parts.map(_.length.toDouble).sum).sum
@@ -130,7 +134,7 @@ private[pyjoinopt] object KeyProofs {
       for (min <- column.min.collect { case n: Long => n }; max <- column.max.collect { case n: Long => n })
         yield (min, max)
     }
-    if (rows > MostRows || bytes > MostBytes) None
+    if (rows > most.rows || bytes > most.bytes || footers.map(_.parts.length).sum > most.parts) None
     else bounds match {
       case Some((min, max)) if max - min >= 0 && max - min < math.min(memory * 8, rows * 64 + 64) &&
           max - min < Int.MaxValue => Some(new SeenBits(min, (max - min).toInt + 1))
