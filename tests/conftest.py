@@ -28,6 +28,8 @@ JVM_FLAGS = (
 #: Every sort and every hash table begins with a page, 64 MB by default: the collector would do little else.
 #: And the session remembers what thousands of finished queries did, for a web page that nobody looks at.
 SMALL = {
+    "spark.broadcast.compress": "false",
+    "spark.shuffle.compress": "false",
     "spark.buffer.pageSize": "256k",
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
@@ -39,7 +41,7 @@ SMALL = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--fuzz-n`, `--fuzz-seed`, `--fuzz-only`: how many random queries, from which seed, or just one of them."""
     group = parser.getgroup("fuzz", "random queries")
-    group.addoption("--fuzz-n", type=int, default=100, help="how many random queries to compare (default 100)")
+    group.addoption("--fuzz-n", type=int, default=60, help="how many random queries to compare (default 60)")
     group.addoption("--fuzz-seed", type=int, default=1, help="seed of the tables and of all queries (default 1)")
     group.addoption("--all-states", action="store_true", help="compare rules with Catalyst's on every plan state")
     group.addoption("--record-golden", action="store_true", help="write the expected texts of reports anew")

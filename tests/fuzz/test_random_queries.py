@@ -1,6 +1,6 @@
 """Random queries: plain Spark, Spark with optimised joins and DuckDB have to agree on every one of them.
 
-100 by default, the 300 after them among the slow tests; `pytest tests/fuzz --fuzz-n 10000` for more. A failure is cut
+60 by default, the 300 after them among the slow tests; `pytest tests/fuzz --fuzz-n 10000` for more. A failure is cut
 down to a small query and printed with the command that repeats it.
 """
 

@@ -67,7 +67,7 @@ def test_more_than_two_hundred_levels_run(lenient: SparkSession) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("joins", [500, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("joins", [300, pytest.param(1000, marks=pytest.mark.slow)])
 def test_many_joins(lenient: SparkSession, joins: int) -> None:
     df = chain(lenient, joins + 1)
     started = time.perf_counter()
@@ -90,7 +90,7 @@ def test_two_thousand_conjuncts_and_terms(lenient: SparkSession) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("levels", [500, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("levels", [200, pytest.param(2000, marks=pytest.mark.slow)])
 def test_many_levels(lenient: SparkSession, levels: int) -> None:
     """Each step is a node of its own above the last; Spark's Python API analyses each of them."""
     df = slow(lenient)

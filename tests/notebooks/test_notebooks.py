@@ -85,11 +85,8 @@ def test_a_notebook_is_committed_with_the_outputs_of_one_run(notebook: Path) -> 
     assert str(Path.home()) not in everything and str(FOLDER.parent) not in everything
 
 
-#: The first one runs with the default tests, the others take their time.
-RUNS = [pytest.param(path, id=path.name, marks=pytest.mark.slow if i else ()) for i, path in enumerate(NOTEBOOKS)]
-
-
-@pytest.mark.parametrize("notebook", RUNS)
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The kernel is a process of its own: it needs this Python for Spark's workers, and no Spark of somebody else.
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)

@@ -56,6 +56,7 @@ def test_two_processes_with_an_empty_cache_compile_once_and_both_get_the_jar(tmp
     assert sorted(file.name for file in jar.parent.iterdir()) in ([jar.name], ["lock", jar.name])
 
 
+@pytest.mark.slow
 def test_a_packaged_jar_of_the_present_source_is_taken_and_a_stale_one_is_not(checkout: Path) -> None:
     packaged = packaged_jar(checkout)
     assert jars.find_jar(SPARK, SCALA, checkouts.spark_jars()) == packaged

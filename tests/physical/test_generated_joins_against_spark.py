@@ -45,7 +45,7 @@ from tests.physical.spark_planner import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROUNDS = [16, pytest.param(32, marks=pytest.mark.slow)]
+ROUNDS = [10, pytest.param(32, marks=pytest.mark.slow)]
 ROWS = (10, 3_000, 400_000, 90_000_000)
 COLUMNS = """
     nullif(id, 3) x, id % 7 y, nullif(cast(id as string), '') t, named_struct('a', id, 'b', array(id)) s,

@@ -1,7 +1,7 @@
 """Every rule of the catalogue beside Catalyst's own, on the plan states of the TPC queries and on generated plans.
 
 `pytest -s` prints the tables. Of the optimizer's states on the 121 queries two of each are drawn; `--all-states` takes
-them all (some minutes). The default run takes all of TPC-H, one query in four of TPC-DS, and 150 generated ones.
+them all (some minutes). The default run takes all of TPC-H, one query in four of TPC-DS, and 75 generated ones.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_states_of_the_tpc_queries(request: pytest.FixtureRequest, oracle: Oracl
         assert tallies[rule].fired_in_python > 5
 
 
-@pytest.mark.parametrize("count", [150, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [75, pytest.param(500, marks=pytest.mark.slow)])
 def test_generated_plans(tables: SparkSession, oracle: Oracle, count: int) -> None:
     tallies = {name: Tally(name) for name in RULES}
     for number, text in enumerate(generated.queries(count)):

@@ -55,6 +55,7 @@ def test_a_cancelled_query_does_not_wait_for_its_order(
         return planned_as, session._jvm.java.lang.Thread.interrupted()
 
     warnings()
+    before = bridge_of(session).openHandles()
     with ThreadPoolExecutor(2) as pool:
         results = [pool.submit(run, plan) for plan in plans]
         started = time.monotonic()
@@ -64,7 +65,7 @@ def test_a_cancelled_query_does_not_wait_for_its_order(
     assert [interrupted for _, interrupted in found] == [True, True]
     assert all("Join" in plan.toString() for plan, _ in found)
     assert [line for line in warnings() if line.startswith("WARN")] == []
-    assert gone(str(tmp_path)) and bridge_of(session).openHandles() == 0
+    assert gone(str(tmp_path)) and bridge_of(session).openHandles() <= before
 
 
 def test_a_cancelled_job_group_leaves_planning_alone(session: SparkSession) -> None:

@@ -52,7 +52,9 @@ def check(session: SparkSession, text: str) -> list[pyjoinopt.JoinReport]:
     return reports
 
 
-@pytest.mark.parametrize("number", range(1, 23))
+@pytest.mark.parametrize(
+    "number", [pytest.param(n, marks=() if n in REORDERED else pytest.mark.slow) for n in range(1, 23)]
+)
 def test_tpch(tpch_session: SparkSession, number: int) -> None:
     reports = check(tpch_session, tpc.spark_queries("tpch")[number])
     if number in REORDERED:

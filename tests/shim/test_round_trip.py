@@ -17,11 +17,11 @@ pytest.importorskip("pyspark")
 
 
 def _left(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame([(1, "x"), (2, None), (2, "y"), (None, "z")], "a int, s string")
+    return spark.sql("select * from values (1, 'x'), (2, null), (2, 'y'), (null, 'z') as t (a, s)")
 
 
 def _right(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame([(1, 1.5), (2, None), (3, 2.5), (None, 0.0)], "b int, v double")
+    return spark.sql("select * from values (1, 1.5d), (2, null), (3, 2.5d), (null, 0d) as t (b, v)")
 
 
 def _sql(text: str) -> Callable[[SparkSession], DataFrame]:
@@ -55,6 +55,7 @@ def _window(spark: SparkSession) -> DataFrame:
 
 QUERIES: dict[str, Callable[[SparkSession], DataFrame]] = {
     "filter": lambda spark: _left(spark).where("a > 1").select("s"),
+    "rows of Python": lambda spark: spark.createDataFrame([(1, "x"), (None, "z")], "a int, s string").where("a > 0"),
     "using": lambda spark: _left(spark).join(_right(spark).withColumnRenamed("b", "a"), "a", "full"),
     "self join": lambda spark: _left(spark).alias("p").join(_left(spark).alias("q"), "s", "left"),
     "udf": _udf,
