@@ -64,12 +64,19 @@ def advice_on(reason: str) -> str:
 
 
 def better_estimates(report: JoinReport) -> list[str]:
-    """One sentence for all relations whose rows were guessed, and one for what a run has shown to be wrong."""
+    """A sentence for all relations whose rows were guessed, and one for what a run has shown to be wrong."""
     found = []
-    guessed = dict.fromkeys(r.name for g in report.groups for r in g.relations if r.source in GUESSES)
-    if guessed:
-        names = ", ".join(guessed)
-        found.append(f"Rows of {names} were guessed; run pyjoinopt.analyze(spark, {_listed(guessed)}) to count them.")
+    guessed = {r.name: r.source for g in report.groups for r in g.relations if r.source in GUESSES}
+    files = [name for name, source in guessed.items() if source == "size"]
+    others = [name for name in guessed if name not in files]
+    if files:
+        names = ", ".join(files)
+        found.append(f"Rows of {names} were guessed; run pyjoinopt.analyze(spark, {_listed(files)}) to count them.")
+    if others:
+        found.append(
+            f"Rows of {', '.join(others)} were guessed, which Spark does not read from files: cache() and count() it "
+            "before, or write it as Parquet, and its rows are known."
+        )
     for run in report.runs:
         misled = run.misled()
         if misled is None or misled[1] < MISESTIMATED:

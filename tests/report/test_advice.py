@@ -58,11 +58,15 @@ def test_guesses_and_what_misled() -> None:
         (), "", "", (), 1.0, 1.0, "exact", 0, 0.0, False,
     )  # fmt: skip
     report = JoinReport(groups=[guessed])
-    assert report.advice() == ['Rows of a, c were guessed; run pyjoinopt.analyze(spark, ["a", "c"]) to count them.']
+    assert report.advice() == [
+        'Rows of a were guessed; run pyjoinopt.analyze(spark, ["a"]) to count them.',
+        "Rows of c were guessed, which Spark does not read from files: cache() and count() it before, or write it as "
+        "Parquet, and its rows are known.",
+    ]
     one = OperatorReport("Scan", "b", (), 5000, 1.0, ("b",), 5)
     both = OperatorReport("Join", "", (0,), 90_000, None, ("a", "b"), 10)
     report.runs = [RunReport("as written", 1.0, 0.1, (one,))]
-    assert report.advice()[1] == 'Run pyjoinopt.analyze(spark, ["b"]) for a better estimate of b.'
+    assert report.advice()[2] == 'Run pyjoinopt.analyze(spark, ["b"]) for a better estimate of b.'
     right = OperatorReport("Scan", "b", (), 5, 1.0, ("b",), 5)
     report.runs = [RunReport("as written", 1.0, 0.1, (right, both))]
-    assert "how many rows join a with b" in report.advice()[1] and "observe()" in report.advice()[1]
+    assert "how many rows join a with b" in report.advice()[2] and "observe()" in report.advice()[2]
