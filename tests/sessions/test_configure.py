@@ -142,6 +142,25 @@ answer["stopped again"] = until(lambda: not children())
     assert "pyjoinopt.enable(spark)" in answer["too late"]
 
 
+@pytest.mark.slow
+def test_beside_an_extension_that_cannot_be_loaded(tmp_path: Path) -> None:
+    """Spark only warns of it; set before us or after us, it takes nothing from ours."""
+    answer, warned = run(
+        tmp_path,
+        """
+for number, spark in enumerate((
+    pyjoinopt.configure(builder().config("spark.sql.extensions", "no.such.Before")),
+    pyjoinopt.configure(builder()).config("spark.sql.extensions", "no.such.After"),
+)):
+    session = spark.getOrCreate()
+    answer[number] = order(session)
+    session.stop()
+""",
+    )
+    assert "no.such.Before" in warned and "no.such.After" in warned
+    assert len(answer["0"]) == len(answer["1"]) == 2
+
+
 def test_the_bare_configuration_is_enough(tmp_path: Path) -> None:
     """No pyjoinopt call before the session: the jar knows its package, the worker takes PySpark's Python."""
     answer, _ = run(
