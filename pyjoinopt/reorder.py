@@ -80,6 +80,7 @@ class Reorderer:
             for child in node.children:
                 read[id(child)] = read.get(id(child), 0) | node.references
         parents = parents_of(nodes)
+        shared = _defined(nodes)
         keys = DistinctKeys()
         done: dict[int, LogicalPlan] = {}
         for node in nodes:
@@ -92,10 +93,10 @@ class Reorderer:
                     region = self._without_unread(region, read[id(node)], keys)
                 region = with_freed_semi_joins(region, keys)
                 smaller = len(region.items) < len(groups[id(node)].items)
-                above = conjuncts_above(node, parents)
+                above = None if id(node) in shared else conjuncts_above(node, parents)
                 plan, stays = self._order(region, done, needed[id(node)], restore, smaller, above)
             elif region is not None and self.watch_pairs and len(region.items) == 2:
-                above = conjuncts_above(node, parents)
+                above = None if id(node) in shared else conjuncts_above(node, parents)
                 graph, written, _, estimates = self._estimated(region, done, needed[id(node)], above)
                 self.memory.watch(graph, graph.names, _rows_made(estimates, written), above)
             if plan is None:
@@ -122,7 +123,7 @@ class Reorderer:
         region: Region,
         done: dict[int, LogicalPlan],
         needed: int,
-        above: list[Expression],
+        above: list[Expression] | None,
     ) -> tuple[JoinGraph, JoinTree, list[RelationStatistics], GraphEstimates]:
         """The graph of a region, the order it was written in, and what is known of both."""
         plans = {id(item.plan): done[id(item.plan)] for item in region.items.values()}
@@ -145,7 +146,7 @@ class Reorderer:
         needed: int,
         restore: bool,
         smaller: bool,
-        above: list[Expression],
+        above: list[Expression] | None,
     ) -> tuple[LogicalPlan | None, list[tuple[LogicalPlan, float, float]]]:
         """The group in a cheaper order, or as written if it is `smaller`.
 
@@ -196,6 +197,15 @@ def _parents_that_read_positions(nodes: list[LogicalPlan], root: LogicalPlan) ->
         if not isinstance(node, (Project, Aggregate)):
             ids.update(id(child) for child in node.children)
     return ids
+
+
+def _defined(nodes: list[LogicalPlan]) -> set[int]:
+    """Ids of nodes of common table expressions that are read in several places, each of which Spark filters apart."""
+    found: set[int] = set()
+    for node in reversed(nodes):
+        if node.kind == "CTERelationDef" or id(node) in found:
+            found.update(id(child) for child in node.children)
+    return found
 
 
 def conjuncts_above(node: LogicalPlan, parents: dict[int, list[LogicalPlan]]) -> list[Expression]:

@@ -14,7 +14,7 @@ from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.fingerprint import Fingerprint, Identity, fingerprint
 from pyjoinopt.statistics.join_graph import Graph
-from pyjoinopt.statistics.observed import Observation, Operator, column_owners, located, observed_rows
+from pyjoinopt.statistics.observed import Observation, Operator, column_owners, leaf_counts, located, observed_rows
 from pyjoinopt.statistics.relation import RelationStatistics
 from pyjoinopt.statistics.store import Store
 
@@ -30,22 +30,24 @@ class Watch:
     Attributes:
         names: of its relations.
         owners: column id -> vertex.
+        leaves: per vertex, how many there are.
         estimates: set of vertices -> rows, of the sets that the written and the chosen order make.
         fingerprint: None if the group cannot be recognised later.
     """
 
     names: tuple[str, ...]
     owners: Mapping[int, int]
+    leaves: tuple[int, ...]
     estimates: Mapping[int, float]
     fingerprint: Fingerprint | None
 
     def observe(self, plan: Sequence[Operator]) -> dict[int, float]:
         """True rows of sets of vertices, from a plan that was run; nothing if it is another query's."""
-        return observed_rows(plan, self.owners, len(self.names))
+        return observed_rows(plan, self.owners, self.leaves)
 
     def located(self, plan: Sequence[Operator]) -> dict[int, tuple[tuple[str, ...], float]]:
         """Operator of a plan that was run -> the relations that it joins, and the rows that were expected of it."""
-        found = located(plan, self.owners, len(self.names))
+        found = located(plan, self.owners, self.leaves)
         return {i: (self.named(s), self.estimates[s]) for s, i in found.items() if s in self.estimates}
 
     def told(self, rows: Mapping[int, float]) -> list[Observation]:
@@ -90,14 +92,15 @@ class Memory:
         self._watching = watching
         self.watches: list[Watch] = []
 
-    def recall(self, graph: Graph, above: Sequence[Expression] = ()) -> dict[int, float]:
+    def recall(self, graph: Graph, above: Sequence[Expression] | None = ()) -> dict[int, float]:
         """Set of vertices -> rows that were counted when this group ran.
 
         Args:
             graph: the group.
-            above: see `fingerprint`.
+            above: see `fingerprint`; None if it is not known what Spark will push into the group, so that no count
+                can be told from another.
         """
-        if self._store is None or not self._store.has_feedback():
+        if above is None or self._store is None or not self._store.has_feedback():
             return {}
         known = fingerprint(graph, self._identity, self._definitions, above)
         if known is None:
@@ -105,15 +108,20 @@ class Memory:
         return {known.vertices(canonical): rows for canonical, rows in self._store.feedback(known.key).items()}
 
     def watch(
-        self, graph: Graph, names: Sequence[str], estimates: Mapping[int, float], above: Sequence[Expression] = ()
+        self,
+        graph: Graph,
+        names: Sequence[str],
+        estimates: Mapping[int, float],
+        above: Sequence[Expression] | None = (),
     ) -> None:
-        """Expect this group to run."""
-        if not self._watching:
+        """Expect this group to run; for the arguments see `recall`."""
+        if not self._watching or above is None:
             return
         seen = self._store is not None
         known = fingerprint(graph, self._identity, self._definitions, above) if seen else None
         owners = column_owners(graph.relations, self._definitions)
-        self.watches.append(Watch(tuple(names), owners, estimates, known))
+        leaves = leaf_counts(graph.relations, self._definitions)
+        self.watches.append(Watch(tuple(names), owners, leaves, estimates, known))
 
 
 def with_true_rows(statistics: Sequence[RelationStatistics], rows: Mapping[int, float]) -> list[RelationStatistics]:

@@ -65,22 +65,30 @@ def column_owners(
     return owners
 
 
-def observed_rows(plan: Sequence[Operator], owners: Mapping[int, int], count: int) -> dict[int, float]:
+def leaf_counts(
+    relations: Sequence[LogicalPlan], definitions: Mapping[object, LogicalPlan] | None = None
+) -> tuple[int, ...]:
+    """Per vertex how many leaves it is read from at least; a common table expression is what its definition reads."""
+    known = definitions or {}
+    return tuple(sum(leaf.info.get("cte") not in known for leaf in leaves) for leaves in leaves_of(relations, known))
+
+
+def observed_rows(plan: Sequence[Operator], owners: Mapping[int, int], leaves: Sequence[int]) -> dict[int, float]:
     """Set of vertices -> true rows, of all sets whose join this plan has made; for the arguments see `located`."""
-    counts = {relations: float(plan[i]["m"]["numOutputRows"]) for relations, i in located(plan, owners, count).items()}
+    counts = {relations: float(plan[i]["m"]["numOutputRows"]) for relations, i in located(plan, owners, leaves).items()}
     return {relations: n for relations, n in counts.items() if not _never_ran(relations, counts)}
 
 
-def located(plan: Sequence[Operator], owners: Mapping[int, int], count: int) -> dict[int, int]:
+def located(plan: Sequence[Operator], owners: Mapping[int, int], leaves: Sequence[int]) -> dict[int, int]:
     """Set of vertices -> the operator that gives their join.
 
     Args:
         plan: operators in post-order.
         owners: of column ids, see `column_owners`.
-        count: number of vertices.
+        leaves: of each vertex, see `leaf_counts`.
     """
     below: list[int] = []  # per operator the vertices below it
-    leaves: list[int] = []  # ... the leaves below it
+    read: list[int] = []  # ... the leaves below it
     sure: list[bool] = []  # ... whether that is all there is below it
     whole: dict[int, int] = {}  # vertex -> leaves that it is read from
     for operator in plan:
@@ -98,17 +106,18 @@ def located(plan: Sequence[Operator], owners: Mapping[int, int], count: int) -> 
                 whole[vertex] = whole.get(vertex, 0) + 1
         below.append(reads)
         sure.append(trusted)
-        leaves.append(sum(leaves[child] for child in children) if children else 1)
+        read.append(sum(read[child] for child in children) if children else 1)
     was_read = _was_read(plan)
     found: dict[int, int] = {}
-    for i, (operator, reads, read, trusted) in enumerate(zip(plan, below, leaves, sure)):
+    for i, (operator, reads, trusted) in enumerate(zip(plan, below, sure)):
         if "numOutputRows" not in operator["m"] or not trusted or not reads or operator.get("limited"):
             continue
-        if read != sum(n for vertex, n in whole.items() if reads >> vertex & 1):
+        inside = [v for v in range(len(leaves)) if reads >> v & 1]
+        if read[i] != sum(whole[v] for v in inside) or any(whole[v] < leaves[v] for v in inside):
             continue  # one branch of several
         if not operator["m"]["numOutputRows"] and not was_read[i]:
             continue
-        if reads.bit_count() < count or _joins(operator):  # what stands above the whole group is no part of it
+        if len(inside) < len(leaves) or _joins(operator):  # what stands above the whole group is no part of it
             found[reads] = i
     return found
 

@@ -18,7 +18,7 @@ from pyjoinopt import observe
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.plan.expressions import call
+from pyjoinopt.plan.expressions import call, reference
 from pyjoinopt.plan.nodes import ANTI, INNER, SEMI, Filter, LogicalPlan
 from tests.rules.oracle import Oracle
 from tests.support import tpc
@@ -67,11 +67,12 @@ class Truth:
 
     def __init__(self, df: DataFrame, spark: SparkSession) -> None:
         self._spark = spark
-        self._counted: dict[tuple[tuple[str, ...], int], float] = {}
+        self._counted: dict[tuple[tuple[str, ...], int, bool], float] = {}
         self._gateway = Py4jGateway(bridge_for(df), df._jdf)  # its plan is built upon for as long as it is open
         export = self._gateway.export
-        found = groups_of(export, normal_plans(export), 1)
-        self._groups = {group.graph.names: group for group in found if self._countable(group)}
+        found = list(groups_of(export, normal_plans(export), 1))
+        named = Counter(group.graph.names for group in found)  # a watch tells its group by them, and nothing else
+        self._groups = {g.graph.names: g for g in found if self._countable(g) and named[g.graph.names] == 1}
 
     def __enter__(self) -> Truth:
         return self
@@ -84,8 +85,11 @@ class Truth:
         kinds = {edge.join_type for edge in group.graph.edges}
         return not is_correlated(group.graph) and kinds <= {INNER, SEMI, ANTI}
 
-    def count(self, names: tuple[str, ...], relations: int) -> float | None:
-        """Rows of the join of a set of relations; None if this group's cannot be counted."""
+    def count(self, names: tuple[str, ...], relations: int, filled: bool = False) -> float | None:
+        """Rows of the join of a set of relations; None if this group's cannot be counted.
+
+        `filled`: only those without a NULL in any key. What stands above the group may reject NULLs, too.
+        """
         group = self._groups.get(names)
         if group is None or may_be_smaller(group.graph, relations):
             return None
@@ -93,11 +97,14 @@ class Truth:
             right & relations and edge.required & ~relations for right, edge in group.graph.looking.items()
         ):
             return None
-        key = names, relations
+        key = names, relations, filled
         if key not in self._counted:
             plan = as_spark_reads(group.graph, relations)
             if plan is None:
                 return None
+            for column in plan.output if filled else ():
+                if column.name.endswith("_sk"):
+                    plan = Filter(call("IsNotNull", reference(column)), plan)
             with Oracle(bridge_for(self._spark.range(1))) as oracle:
                 self._counted[key] = as_frame(oracle, group.export, plan, self._spark).count()
         return self._counted[key]
@@ -116,8 +123,10 @@ def check(spark: SparkSession, number: int, text: str, truth: Truth, seen: Count
                 counted = truth.count(watch.names, relations)
                 if counted is not None:
                     names = [name for v, name in enumerate(watch.names) if relations >> v & 1]
-                    assert rows == counted, f"query {number}: {names}"
-                    checked += 1
+                    if rows != counted:
+                        least = truth.count(watch.names, relations, filled=True)
+                        assert least is not None and least <= rows < counted, f"query {number}: {names}"
+                    checked += rows == counted
     return checked
 
 
@@ -156,7 +165,10 @@ def test_every_query_four_ways(tpch: SparkSession) -> None:
 
 @pytest.mark.slow
 def test_queries_with_keys_that_are_null(tpcds: SparkSession, request: pytest.FixtureRequest) -> None:
-    """Every fourth query of TPC-DS, or all of them; Spark drops rows whose key is NULL before it joins them."""
+    """Every fourth query of TPC-DS, or all of them; Spark drops rows whose key is NULL before it joins them.
+
+    Where what rejects the NULLs stands above the group, the count lies between that with and that without them.
+    """
     seen, checked = Counter[str](), Counter[int]()
     sessions = [session(tpcds, *way, benchmark="tpcds") for way in WAYS[::3]]
     step = 1 if request.config.getoption("--all-states") else 4

@@ -29,7 +29,7 @@ def joined(left: int, right: int, rows: int) -> dict[str, Any]:
 def test_a_side_that_was_not_read_has_no_count() -> None:
     """The broadcast side is empty, so the other one is not opened: that it gave no row says nothing."""
     plan = [scan(1, 0), scan(2, 25), filtered(1, 0), broadcast(2), joined(0, 3, 0)]
-    assert observed_rows(plan, OWNERS, 2) == {0b10: 0.0}
+    assert observed_rows(plan, OWNERS, (1, 1)) == {0b10: 0.0}
 
 
 def test_what_is_below_joins_that_did_not_run_has_none_either() -> None:
@@ -37,16 +37,16 @@ def test_what_is_below_joins_that_did_not_run_has_none_either() -> None:
         scan(1, 0), scan(2, 9), broadcast(1), joined(0, 2, 0),
         scan(3, 25), filtered(4, 0), broadcast(5), joined(3, 6, 0),
     ]  # fmt: skip
-    assert observed_rows(plan, OWNERS, 3) == {0b010: 9.0, 0b100: 0.0}
+    assert observed_rows(plan, OWNERS, (1, 1, 1)) == {0b010: 9.0, 0b100: 0.0}
 
 
 def test_an_empty_file_that_was_read_counts() -> None:
     plan = [scan(1, 50), scan(2, 0), broadcast(1), joined(0, 2, 0)]
-    assert observed_rows(plan, OWNERS, 2) == {0b01: 50.0, 0b10: 0.0, 0b11: 0.0}
+    assert observed_rows(plan, OWNERS, (1, 1)) == {0b01: 50.0, 0b10: 0.0, 0b11: 0.0}
     plan[2] = broadcast(1, worked=False)
-    assert observed_rows(plan, OWNERS, 2) == {0b01: 50.0}
+    assert observed_rows(plan, OWNERS, (1, 1)) == {0b01: 50.0}
 
 
 def test_counts_that_are_not_zero_are_believed() -> None:
     plan = [scan(1, 50), scan(2, 25), filtered(1, 5), broadcast(2), joined(0, 3, 12)]
-    assert observed_rows(plan, OWNERS, 2) == {0b01: 50.0, 0b10: 5.0, 0b11: 12.0}
+    assert observed_rows(plan, OWNERS, (1, 1)) == {0b01: 50.0, 0b10: 5.0, 0b11: 12.0}
