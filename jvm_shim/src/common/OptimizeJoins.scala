@@ -27,6 +27,12 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
     extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
+    val result = ordered(plan)
+    if (!plan.isInstanceOf[Subquery] && !OptimizeJoins.inside.get) ChangedQueries.tell()
+    result
+  }
+
+  private def ordered(plan: LogicalPlan): LogicalPlan = {
     val hints = TakeHintScopes.ofThisPlan()
     if (!plan.containsPattern(JOIN) || OptimizeJoins.inside.get || plan.isStreaming) plan
     else plan match {

@@ -63,8 +63,7 @@ private[pyjoinopt] final class PlanningRequest(
     if (edits == null || edits.isNull) query
     else {
       val rebuilt = new PlanRebuilder(handle, edits).optimizing()
-      OptimizeJoins.log.info(
-        s"Joins reordered in ${(System.nanoTime - started) / 1000000} ms: ${answer.path("summary").asText}")
+      ChangedQueries.add((System.nanoTime - started) / 1000000, answer.path("summary").asText)
       rebuilt
     }
   }
