@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pyjoinopt.errors import BridgeError
 from pyjoinopt.statistics.store import State, Store
 
 #: A question to the JVM and what it answers.
@@ -24,24 +25,24 @@ Ask = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Questions:
-    """Asks, and keeps what was asked and answered."""
+    """Asks, and keeps what was asked, with a digest of what was answered."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self.asked: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self.asked: list[tuple[dict[str, Any], bytes]] = []
 
     def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
         answer = self._ask(request)
-        self.asked.append((request, answer))
+        self.asked.append((request, _digest(answer)))
         return answer
 
 
 @dataclass(frozen=True)
 class _Planned:
-    asked: list[tuple[dict[str, Any], dict[str, Any]]]
+    asked: list[tuple[dict[str, Any], bytes]]
     store: Store | None
     state: State | None
-    answer: dict[str, Any]
+    answer: str  # as JSON: as objects it would take ten times the memory
 
 
 class Recurring:
@@ -57,10 +58,13 @@ class Recurring:
         planned = self._planned.pop(key, None)
         if planned is None or _state(planned.store) != planned.state:
             return None
-        if any(ask(request) != answer for request, answer in planned.asked):
+        try:
+            if any(_digest(ask(request)) != answer for request, answer in planned.asked):
+                return None
+        except BridgeError:  # it may be answered without, then
             return None
         self._planned[key] = planned  # the latest again
-        return planned.answer
+        return dict(json.loads(planned.answer))
 
     def remember(
         self, key: bytes, questions: Questions, store: Store | None, before: State | None, answer: dict[str, Any]
@@ -75,7 +79,7 @@ class Recurring:
             answer: what was made of it.
         """
         if (store is None) == (before is None) and _state(store) == before:
-            self._planned[key] = _Planned(questions.asked, store, before, answer)
+            self._planned[key] = _Planned(questions.asked, store, before, json.dumps(answer))
             if len(self._planned) > self.MOST:
                 del self._planned[next(iter(self._planned))]
 
@@ -91,7 +95,11 @@ def key_of(options: dict[str, Any], export: dict[str, Any]) -> bytes:
     """
     columns = [row[2:] for row in export["attributes"]]
     told = {**export, "handle": 0, "attributes": columns}
-    return hashlib.blake2b(json.dumps([options, told]).encode(), digest_size=16).digest()
+    return _digest([options, told])
+
+
+def _digest(told: Any) -> bytes:
+    return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).digest()
 
 
 def _state(store: Store | None) -> State | None:

@@ -39,7 +39,7 @@ ALLOWED = {
     "api": {"optimizer", "observe", "bridge", "config", "cost", "errors", "report", "statistics"},
     "sessions": {"bridge", "config", "report", "errors"},
     "worker": {"optimizer", "recurring", "bridge", "config", "errors", "report", "statistics", "_version"},
-    "recurring": {"statistics"},
+    "recurring": {"errors", "statistics"},
     "doctor": {"api", "bridge", "errors", "_version", ""},
     "__main__": {"doctor", "bridge", "errors", "_version", "", "config"},
     "comparison": {"api", "bridge", "report"},

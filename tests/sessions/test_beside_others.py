@@ -44,7 +44,7 @@ def live(beside: None, new_session: Callable[[], SparkSession]) -> Iterator[Spar
 
 
 def test_a_query_planned_inside_planning(live: SparkSession) -> None:
-    expected = rows(live.sql(SQL))
+    expected, handles = rows(live.sql(SQL)), bridge_of(live).openHandles()
     live.conf.set("beside.query", SMALLER)
     try:
         found, reports = planned(live, lambda: rows(live.sql(SQL)))
@@ -53,7 +53,7 @@ def test_a_query_planned_inside_planning(live: SparkSession) -> None:
     assert found == expected
     told = orders(reports)
     assert BETTER in told and any("note" in order for order in told)
-    assert bridge_of(live).openHandles() == 0
+    assert bridge_of(live).openHandles() <= handles
 
 
 def test_hints_of_the_one_are_not_those_of_the_other(live: SparkSession) -> None:

@@ -144,11 +144,11 @@ def test_a_report_survives_the_way_through_the_jvm(session: SparkSession) -> Non
 
 def test_only_the_last_hundred_reports_are_kept(session: SparkSession) -> None:
     jvm_session, shim = session._jsparkSession, bridge_of(session)
-    df = session.sql(SQL)._jdf
+    df, handles = session.sql(SQL)._jdf, shim.openHandles()
     for _ in range(103):
         jvm_session.sessionState().optimizer().execute(df.queryExecution().analyzed())
     assert len(pyjoinopt.last_reports(session)) == 100
-    assert shim.openHandles() == 0
+    assert shim.openHandles() <= handles
 
 
 @pytest.mark.parametrize(

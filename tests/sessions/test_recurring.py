@@ -11,6 +11,7 @@ import pytest
 
 from pyjoinopt import optimizer, worker
 from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.errors import BridgeError
 from pyjoinopt.recurring import Questions, Recurring
 from pyjoinopt.statistics.source import Files
 from pyjoinopt.statistics.store import Store
@@ -157,6 +158,18 @@ def test_a_query_whose_rows_are_watched_is_planned_each_time(
         plan._planner.answer(pipe, 1, request, plan._learned)  # type: ignore[arg-type]
         pipe.close()
     assert plan.planned == 3
+
+
+def test_a_question_that_fails_now_is_no_reason_to_fail() -> None:
+    recurring = Recurring()
+    questions = Questions(lambda request: {"rows": 1})
+    questions({"node": 0})
+    recurring.remember(b"key", questions, None, None, {"edits": None})
+
+    def failing(request: dict[str, Any]) -> dict[str, Any]:
+        raise BridgeError("the JVM failed while reading statistics")
+
+    assert recurring.recall(b"key", failing) is None
 
 
 def test_not_more_is_kept_than_was_said() -> None:

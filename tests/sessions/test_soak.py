@@ -28,7 +28,7 @@ def resident(process: int) -> int:
 @pytest.mark.slow
 def test_nothing_grows(session: SparkSession) -> None:
     session.conf.set("spark.pyjoinopt.timeout", "30s")
-    jvm = session._jvm
+    jvm, handles = session._jvm, bridge_of(session).openHandles()
     optimizer = session._jsparkSession.sessionState().optimizer()
     plans = [
         session.sql(BAD_ORDER.format(hint="") + f" AND fact_k % {n} = 0")._jdf.queryExecution().analyzed()
@@ -54,6 +54,6 @@ def test_nothing_grows(session: SparkSession) -> None:
     assert threads_after <= threads + 4
     assert memory_after < memory * 1.2 + 2_000, f"workers went from {memory} to {memory_after} kB"
     assert heap_after < heap * 1.3 + 20_000, f"the heap went from {heap} to {heap_after} kB"
-    assert bridge_of(session).openHandles() == 0
+    assert bridge_of(session).openHandles() <= handles
     _, reports = planned(session, lambda: plan(0))
     assert all(report.error is None for report in pyjoinopt.last_reports(session))

@@ -128,7 +128,7 @@ def test_a_broken_worker_costs_one_warning(
 ) -> None:
     program, said = FAULTS[fault]
     expected = rows(session.sql(SQL))
-    before = listeners(session)
+    before, handles = listeners(session), bridge_of(session).openHandles()
     session.conf.set("spark.pyjoinopt.python", fake(tmp_path, program))
     session.conf.set("spark.pyjoinopt.timeout", "300ms")
     session.conf.set("spark.pyjoinopt.startTimeout", "10s")
@@ -143,7 +143,7 @@ def test_a_broken_worker_costs_one_warning(
     while (after := listeners(session)) > before and time.monotonic() < until:
         time.sleep(0.02)
     assert after <= before
-    assert bridge_of(session).openHandles() == 0
+    assert bridge_of(session).openHandles() <= handles
 
 
 def test_an_absent_python(session: SparkSession, warnings: Callable[[], list[str]]) -> None:
@@ -203,7 +203,7 @@ def test_killed_in_the_middle_of_a_request(session: SparkSession, tmp_path: Path
     """While sixteen threads plan, whatever worker there is is killed again and again."""
     expected = rows(session.sql(SQL))
     session.conf.set("spark.pyjoinopt.timeout", "5s")
-    frames = [session.sql(SQL) for _ in range(16)]
+    frames, handles = [session.sql(SQL) for _ in range(16)], bridge_of(session).openHandles()
     done = []
 
     def run(df: object) -> list[str]:
@@ -226,7 +226,7 @@ def test_killed_in_the_middle_of_a_request(session: SparkSession, tmp_path: Path
     while not reports and time.monotonic() < until:
         reports = planned(session, lambda: rows(session.sql(SQL)))[1]
     assert orders(reports) == [BETTER]
-    assert bridge_of(session).openHandles() == 0
+    assert bridge_of(session).openHandles() <= handles
 
 
 def test_no_socket_is_opened(session: SparkSession) -> None:

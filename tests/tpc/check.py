@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 import pyjoinopt  # noqa: F401 (attaches the methods)
+from pyjoinopt.bridge.shim import bridge_for
 from tests.support import tpc
 from tests.support.compare import assert_same_rows, assert_same_schema
 from tests.support.run import collect_both
@@ -58,8 +59,10 @@ def check_query(spark: SparkSession, benchmark: str, number: int, text: str) -> 
 
 def check_plan(plain: DataFrame, benchmark: str, number: int) -> None:
     """Optimise one query and compare its schema and what was found and changed; nothing of it is run."""
-    # With samples that are waited for, so that the counts do not depend on how busy the machine is.
-    fast = plain.optimize_joins(strict=True, statistics="full")
+    # With samples that are waited for and drawn for this query alone: the counts depend neither on how busy the machine
+    # is, nor on what ran before.
+    bridge_for(plain).forgetSamples()
+    fast = plain.optimize_joins(strict=True, statistics="full", store="off")
     assert_same_schema(plain, fast)
     report = fast._pyjoinopt_report
     counts = {
