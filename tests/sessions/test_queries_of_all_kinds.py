@@ -10,6 +10,7 @@ import pytest
 
 import pyjoinopt
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
+from tests.sessions.test_worker_faults import SLOW, children, fake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -205,6 +206,21 @@ def test_subqueries_are_planned_on_their_own(session: SparkSession, warnings: Ca
     assert line.startswith("INFO ") and line.count(f"-> {BETTER}") == 2, "one line a query, with its subqueries"
     pyjoinopt.disable(session)
     assert found == rows(session.sql(text))
+
+
+def test_the_time_is_for_a_query_with_its_subqueries(
+    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    """The first of the two plans takes most of it: the second is not begun, and no worker is ended."""
+    text = f"SELECT note_k, (SELECT max(fact_k) FROM ({SQL})) m FROM note WHERE note_k IN (SELECT mid_v FROM ({SQL}))"
+    expected = rows(session.sql(text))
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, SLOW.replace("sleep(2)", "sleep(5)")))
+    session.conf.set("spark.pyjoinopt.timeout", "6500ms")
+    warnings()
+    found, reports = planned(session, lambda: rows(session.sql(text)))
+    assert found == expected and orders(reports) == [BETTER]
+    assert [line.split()[0] for line in warnings()] == ["WARN", "INFO"]
+    assert children(str(tmp_path)), "the worker is there for the next query"
 
 
 def test_streams_are_left_alone(session: SparkSession, small_files: Path, tmp_path: Path) -> None:

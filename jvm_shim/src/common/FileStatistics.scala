@@ -92,7 +92,8 @@ private[pyjoinopt] object FileStatistics {
               () => identified(facts(columns, all, reading, limits.until, partitions, sensitive))
             case None =>
               // The largest: Spark leaves empty files behind, too, and lists them in no certain order.
-              val sampled = all.sortBy(file => (-file.getLen, file.getPath.toString)).headOption
+              val most = all.foldLeft(0L)((longest, file) => math.max(longest, file.getLen))
+              val sampled = all.filter(_.getLen == most).sortBy(_.getPath.toString).headOption
                 .map(file => pool.submit(() => TextRows.sample(file, files, conf)))
               () => identified(lines(all, sampled, limits.until))
           }

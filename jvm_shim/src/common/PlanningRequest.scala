@@ -19,7 +19,16 @@ private[pyjoinopt] final class PlanningRequest(
   private val started = System.nanoTime
   private val settings = WorkerSettings.of(session)
 
-  def run(): LogicalPlan = session.withActive {
+  def run(): LogicalPlan = {
+    val left = QueryTime.left(settings.timeout)
+    if (left < settings.timeout / 4) { // a worker that is late is ended, and the next query has to wait for another
+      Workers.warnOnce(
+        s"its subqueries took most of ${settings.timeout} ms. If that comes again, raise spark.pyjoinopt.timeout.")
+      query
+    } else planned(settings.copy(timeout = left))
+  }
+
+  private def planned(settings: WorkerSettings): LogicalPlan = session.withActive {
     if (learning) Feedback.ofSessions.listen(session) else Feedback.ofSessions.stop(session)
     Workers.hear(Feedback.ofSessions.take())
     val exporter = new PlanExporter(session, query, optimizing = true, keep = mark)
@@ -27,7 +36,7 @@ private[pyjoinopt] final class PlanningRequest(
     val handle = Handles(exporter.handle) // held here: however many queries wait for a worker, none loses its export
     try {
       val answered = Workers.serving(session, settings) { (worker, deadline) =>
-        worker.ask(request(text, deadline), deadline)(question => statistics(handle, question))
+        QueryTime.counted(worker.ask(request(text, deadline), deadline)(question => statistics(handle, question)))
       }
       answered.fold(query) { answer =>
         Support.attempt(())(SessionReports.add(session, answer.path("report"), hints.marks))
