@@ -33,6 +33,7 @@ from pyjoinopt.statistics.store_file import (
     is_locked,
     open_file,
     set_aside,
+    trim,
     warn_once,
 )
 
@@ -213,7 +214,7 @@ class Store:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     work(connection)
-                    self._trim(connection)
+                    trim(connection, self.max_bytes)
                     connection.execute("COMMIT")
                 except BaseException:
                     with contextlib.suppress(sqlite3.Error):
@@ -226,21 +227,6 @@ class Store:
         with contextlib.suppress(sqlite3.OperationalError):  # whoever holds the lock is at work; another time, then
             marks = [(time.time(), *key) for key in keys]
             connection.executemany("UPDATE relation SET used = ? WHERE id = ? AND schema = ?", marks)
-
-    def _trim(self, connection: sqlite3.Connection) -> None:
-        """The oldest quarter of everything goes until the rest fits."""
-
-        def pragma(name: str) -> int:
-            return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-
-        for _ in range(20):
-            if (pragma("page_count") - pragma("freelist_count")) * pragma("page_size") <= self.max_bytes:
-                return
-            for table, age in (("blob", "used"), ("relation", "used"), ("feedback", "observed")):
-                connection.execute(
-                    f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} ORDER BY {age} "
-                    f"LIMIT (SELECT (COUNT(*) + 3) / 4 FROM {table}))"
-                )
 
     def _run(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
         """`work`, or `otherwise` if the store fails. A broken file is replaced, and `work` tried once more."""

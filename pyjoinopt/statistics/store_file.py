@@ -133,6 +133,22 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+def trim(connection: sqlite3.Connection, most: int) -> None:
+    """The oldest quarter of everything goes until the rest fits into so many bytes."""
+
+    def pragma(name: str) -> int:
+        return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+    for _ in range(20):
+        if (pragma("page_count") - pragma("freelist_count")) * pragma("page_size") <= most:
+            return
+        for table, age in (("blob", "used"), ("relation", "used"), ("feedback", "observed")):
+            connection.execute(
+                f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} ORDER BY {age} "
+                f"LIMIT (SELECT (COUNT(*) + 3) / 4 FROM {table}))"
+            )
+
+
 def is_locked(error: Exception) -> bool:
     """Somebody else is writing, and takes long."""
     return isinstance(error, (sqlite3.OperationalError, TimeoutError)) and (

@@ -7,7 +7,7 @@ joined, the join of just these relations is counted by a query of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -130,6 +130,22 @@ def check(spark: SparkSession, number: int, text: str, truth: Truth, seen: Count
     return checked
 
 
+def checked_all(
+    numbers: Iterable[int], benchmark: str, spark: SparkSession, ways: Iterable[tuple[str, str]]
+) -> Counter[int]:
+    """Run queries in each way; how many counts of each query were the true ones."""
+    seen, checked = Counter[str](), Counter[int]()
+    sessions = [session(spark, *way, benchmark=benchmark) for way in ways]
+    texts = tpc.spark_queries(benchmark)
+    for number in numbers:
+        with Truth(spark.sql(texts[number]), spark) as truth:
+            for one in sessions:
+                checked[number] += check(one, number, texts[number], truth, seen)
+    print(dict(checked), dict(seen))
+    assert {"BroadcastHashJoin", "SortMergeJoin", "ReusedExchange", "AQEShuffleRead"} <= set(seen)
+    return checked
+
+
 def session(tpch: SparkSession, adaptive: str, threshold: str, benchmark: str = "tpch") -> SparkSession:
     made = tpch.newSession()
     tpc.register(made, benchmark)
@@ -152,14 +168,7 @@ def test_a_query_two_ways(tpch: SparkSession, number: int) -> None:
 @pytest.mark.slow
 def test_every_query_four_ways(tpch: SparkSession) -> None:
     """Broadcast and sort merge joins, reused exchanges, stages that adaptive execution replaced or skipped."""
-    seen, checked = Counter[str](), Counter[int]()
-    sessions = [session(tpch, *way) for way in WAYS]
-    for number, text in tpc.spark_queries("tpch").items():
-        with Truth(tpch.sql(text), tpch) as truth:
-            for spark in sessions:
-                checked[number] += check(spark, number, text, truth, seen)
-    print(dict(checked), dict(seen))
-    assert {"BroadcastHashJoin", "SortMergeJoin", "ReusedExchange", "AQEShuffleRead"} <= set(seen)
+    checked = checked_all(range(1, 23), "tpch", tpch, WAYS)
     assert sum(n > 0 for n in checked.values()) >= 10 and sum(checked.values()) >= 600
 
 
@@ -169,15 +178,8 @@ def test_queries_with_keys_that_are_null(tpcds: SparkSession, request: pytest.Fi
 
     Where what rejects the NULLs stands above the group, the count lies between that with and that without them.
     """
-    seen, checked = Counter[str](), Counter[int]()
-    sessions = [session(tpcds, *way, benchmark="tpcds") for way in WAYS[::3]]
     step = 1 if request.config.getoption("--all-states") else 4
-    for number, text in list(tpc.spark_queries("tpcds").items())[2::step]:
-        with Truth(tpcds.sql(text), tpcds) as truth:
-            for spark in sessions:
-                checked[number] += check(spark, number, text, truth, seen)
-    print(dict(checked), dict(seen))
-    assert {"BroadcastHashJoin", "SortMergeJoin", "ReusedExchange", "AQEShuffleRead"} <= set(seen)
+    checked = checked_all(range(3, 100, step), "tpcds", tpcds, WAYS[::3])
     assert sum(n > 0 for n in checked.values()) >= 12 and sum(checked.values()) >= 300
 
 
