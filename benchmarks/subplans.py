@@ -58,12 +58,17 @@ def groups_of(export: Export, plans: Iterable[LogicalPlan], most: int) -> Iterat
         regions = GroupFinder().find(plan).values()
         found.extend(build_graph(region, {})[0] for region in regions if len(region.items) > 1)
     for graph in found:
-        text = "\n".join([*map(show, graph.relations), *(describe(edge.predicate, 10_000) for edge in graph.edges)])
-        text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)  # which database a table is in does not matter
-        key = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+        key = name_of(graph)
         whole = {1 << v for v, plan in enumerate(graph.relations) if table_of(plan) is not None}
         sets = [relations for relations in connected_sets(graph, most, key) if relations not in whole]
         yield Group(export, graph, sets, key)
+
+
+def name_of(graph: JoinGraph) -> str:
+    """A hash by which a group is known again, whichever database its tables are in."""
+    text = "\n".join([*map(show, graph.relations), *(describe(edge.predicate, 10_000) for edge in graph.edges)])
+    text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def table_of(plan: LogicalPlan) -> LogicalPlan | None:

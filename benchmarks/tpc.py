@@ -1,11 +1,17 @@
 """TPC-H and TPC-DS run by Spark as it comes, by Spark with its CBO after ANALYZE, and by pyjoinopt without ANALYZE.
 
-    python -m benchmarks.tpc [tpch tpcds] [--scale 1] [--runs 2] [--queries 5,17] [--shuffle K] [--out FILE]
+    python -m benchmarks.tpc [tpch tpcds] [--scale 1] [--runs 2] [--queries 5,17] [--truths] [--shuffle K] [--out FILE]
 
 The three take turns at each query, in changing order, in a session each of one JVM, over the same Parquet files. A time
 is that of `spark.sql(text)`, of `optimize_joins()` where it is called, of planning and of running, until the rows are
 here. Every DataFrame is new, so nothing is left over from the turn before. All three results are compared. A query's
 time is its best of the runs: on a machine that does other things too, that is the one with the least of them in it.
+
+Each time is given as it passed and as what Spark's JVM and this process took of the processors for it: the latter does
+not depend on who else is using the machine, but holds what several threads did at once.
+
+`--truths` adds the plan that true row counts would give: every connected set of relations of every join group is
+counted before (the first time that takes long; counts are remembered in the user's cache folder).
 
 With `--shuffle K`, each query runs in K random orders of its FROM lists instead, as it comes and with pyjoinopt: what
 matters then is the worst order's time over the best one's.
@@ -16,27 +22,34 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import statistics
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from platformdirs import user_cache_dir
 from tqdm import tqdm
 
 import pyjoinopt
 from benchmarks.common import machine, session
 from benchmarks.shuffled import shuffled
+from benchmarks.true_rows import TrueRows
 from demo.measure import equal_rows
 from tests.support import tpc
 
-PLAIN, CBO, OURS = "as it comes", "ANALYZE + CBO", "pyjoinopt"
+PLAIN, CBO, OURS, TRUE = "as it comes", "ANALYZE + CBO", "pyjoinopt", "with true rows"
 _CBO_SETTINGS = ("cbo.enabled", "cbo.joinReorder.enabled", "cbo.planStats.enabled")
 #: A query that is slower than this by its best runs is shown by name.
 SLOWER = 1.2
 
-Times = dict[str, dict[str, list[float]]]  # query -> variant -> seconds
+Run = tuple[float, float]  # seconds that passed, and seconds of processors
+Runs = dict[str, dict[str, list[Run]]]  # query -> variant -> its runs
+Rows = list[tuple[Any, ...]]
+Runner = Callable[[str], tuple[Run, Rows]]
 
 
 def main() -> None:
@@ -45,39 +58,43 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--queries", type=lambda text: [int(n) for n in text.split(",")], help="only these numbers")
+    parser.add_argument("--truths", action="store_true", help="also the plan that true row counts would give")
     parser.add_argument("--shuffle", type=int, metavar="K", help="run K random orders of the FROM lists")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--partitions", type=int, default=200, help="of shuffles (default 200, as Spark comes)")
     parser.add_argument("--out", type=Path, help="write all times as JSON")
     chosen = parser.parse_args()
     if unknown := set(chosen.benchmarks) - set(tpc.GENERATORS):
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are tpch and tpcds")
-    spark = session(**{"spark.driver.memory": "8g"})
-    print(f"{machine()}, Spark {spark.version}, scale {chosen.scale:g}")
-    times: Times = {}
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # each query is told of when it is done
+    partitions = str(chosen.partitions)
+    spark = session(**{"spark.driver.memory": "8g", "spark.sql.shuffle.partitions": partitions})
+    print(f"{machine()}, Spark {spark.version}, scale {chosen.scale:g}, {partitions} shuffle partitions")
+    everything: Runs = {}
     for benchmark in chosen.benchmarks:
         queries = {n: q for n, q in tpc.spark_queries(benchmark).items() if not chosen.queries or n in chosen.queries}
-        runners = _runners(spark, benchmark, chosen.scale, analysed=not chosen.shuffle)
+        runners = _runners(spark, benchmark, chosen.scale, not chosen.shuffle, chosen.truths)
         if chosen.shuffle:
-            found = _shuffled(runners, benchmark, queries, chosen.shuffle, chosen.seed)
+            found = _shuffled(runners, benchmark, queries, chosen.shuffle, chosen.runs, chosen.seed)
             _show_shuffled(benchmark, found)
         else:
             found = _in_turns(runners, benchmark, queries, chosen.runs)
-            _show(benchmark, found)
-        times.update(found)
+            _show(benchmark, list(runners), found)
+        everything.update(found)
     if chosen.out:
-        chosen.out.write_text(json.dumps(times, indent=1))
+        chosen.out.write_text(json.dumps(everything, indent=1))
     spark.stop()
 
 
-Runner = Callable[[str], tuple[float, list[tuple[Any, ...]]]]
-
-
-def _runners(spark: Any, benchmark: str, scale: float, analysed: bool) -> dict[str, Runner]:
+def _runners(spark: Any, benchmark: str, scale: float, analysed: bool, truths: bool) -> dict[str, Runner]:
     """Variant -> what runs a query and gives its seconds and rows; a session each, over the same files."""
-    plain, ours = spark.newSession(), spark.newSession()
-    for one in (plain, ours):
+
+    def over_files(prepare: Callable[[Any], Any], learn: bool = False) -> Runner:
+        one = spark.newSession()
         tpc.register(one, benchmark, scale)
-    runners = {PLAIN: _runner(plain, lambda df: df), OURS: _runner(ours, pyjoinopt.optimize_joins)}
+        return _runner(one, prepare, learn)
+
+    runners = {PLAIN: over_files(lambda df: df), OURS: over_files(pyjoinopt.optimize_joins)}
     if analysed:
         cbo = spark.newSession()
         for setting in _CBO_SETTINGS:
@@ -86,6 +103,10 @@ def _runners(spark: Any, benchmark: str, scale: float, analysed: bool) -> dict[s
         _analyse(cbo, benchmark, scale)
         print(f"{benchmark}: ANALYZE of all columns took {perf_counter() - started:.1f} s, which no figure below holds")
         runners[CBO] = _runner(cbo, lambda df: df)
+    if truths:
+        counts = Path(user_cache_dir("pyjoinopt")) / "truths" / f"{benchmark}-sf{scale:g}-spark{spark.version}.json"
+        told = TrueRows(spark, tpc.parquet_folder(benchmark, scale), counts)
+        runners[TRUE] = over_files(told.optimized, learn=True)
     return runners
 
 
@@ -97,33 +118,59 @@ def _analyse(cbo: Any, benchmark: str, scale: float) -> None:
         cbo.sql(f"ANALYZE TABLE {file.stem} COMPUTE STATISTICS FOR ALL COLUMNS")
 
 
-def _runner(spark: Any, prepare: Callable[[Any], Any]) -> Runner:
-    def run(text: str) -> tuple[float, list[tuple[Any, ...]]]:
-        started = perf_counter()
+def _runner(spark: Any, prepare: Callable[[Any], Any], learn: bool = False) -> Runner:
+    """`learn`: whether `prepare` has to learn something, once a query, before its time is taken."""
+    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+    seen: set[str] = set()
+
+    def run(text: str) -> tuple[Run, Rows]:
+        if learn and text not in seen:
+            seen.add(text)
+            prepare(spark.sql(text))
+        started, spent = perf_counter(), _processors(jvm)
         rows = prepare(spark.sql(text)).collect()
-        return perf_counter() - started, [tuple(row) for row in rows]
+        return (perf_counter() - started, _processors(jvm) - spent), [tuple(row) for row in rows]
 
     return run
 
 
-def _in_turns(runners: dict[str, Runner], benchmark: str, queries: dict[int, str], runs: int) -> Times:
+def _processors(jvm: int) -> float:
+    """Seconds of processors that this process and the JVM have taken so far; where /proc is not known, of this one."""
+    here = sum(os.times()[:2])
+    try:
+        fields = Path(f"/proc/{jvm}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return here
+    return here + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _in_turns(runners: dict[str, Runner], benchmark: str, queries: dict[int, str], runs: int) -> Runs:
     for text in list(queries.values())[:3]:  # the JVM compiles itself warm
         for run in runners.values():
             run(text)
-    times: Times = {}
+    print(f"\n{'seconds':<12}" + "".join(f"{variant:>16}" for variant in runners) + "     of plain Spark's time")
+    found: Runs = {}
     order = list(runners)
     for number, text in tqdm(queries.items(), benchmark, leave=False):
         name = f"{benchmark} {number}"
-        times[name] = {variant: [] for variant in runners}
-        expected: list[tuple[Any, ...]] | None = None
+        found[name] = {variant: [] for variant in runners}
+        expected: Rows | None = None
         for _ in range(runs):
             for variant in order:
-                seconds, rows = runners[variant](text)
-                times[name][variant].append(seconds)
+                passed, rows = runners[variant](text)
+                found[name][variant].append(passed)
                 expected = rows if expected is None else expected
                 _check(name, variant, expected, rows)
             order.append(order.pop(0))
-    return times
+        best = _best(found[name], 0)
+        ratios = "".join(f"{best[variant] / best[PLAIN]:>8.2f}" for variant in runners if variant != PLAIN)
+        tqdm.write(f"{name:<12}" + "".join(f"{best[variant]:>16.2f}" for variant in runners) + "  " + ratios)
+    return found
+
+
+def _best(runs: dict[str, list[Run]], which: int) -> dict[str, float]:
+    """Variant -> its best run, by the clock (0) or by the processors' (1)."""
+    return {variant: min(run[which] for run in each) for variant, each in runs.items()}
 
 
 def _check(name: str, variant: str, expected: Sequence[Any], rows: Sequence[Any]) -> None:
@@ -132,62 +179,65 @@ def _check(name: str, variant: str, expected: Sequence[Any], rows: Sequence[Any]
         raise SystemExit(f"{name}: {variant} gives other rows")
 
 
-def _show(benchmark: str, times: Times) -> None:
-    best = {name: {variant: min(runs) for variant, runs in each.items()} for name, each in times.items()}
-    print(f"\n{'query':<12}" + "".join(f"{variant:>16}" for variant in (PLAIN, CBO, OURS)) + f"{'ratio':>9}{'CBO':>7}")
-    for name, each in best.items():
-        print(
-            f"{name:<12}" + "".join(f"{each[variant]:>16.2f}" for variant in (PLAIN, CBO, OURS))
-            + f"{each[OURS] / each[PLAIN]:>9.2f}{each[CBO] / each[PLAIN]:>7.2f}"
-        )  # fmt: skip
-    print(f"\n{benchmark}: {len(best)} queries, all results equal; seconds are the best run's, planning included")
-    print(f"{'':<16}{'total s':>9}{'of plain':>10}{'geo-mean':>10}{'worst':>8}  slower than {SLOWER}")
-    for variant in (PLAIN, CBO, OURS):
-        ratios = {name: each[variant] / each[PLAIN] for name, each in best.items()}
-        total, plain = (sum(each[v] for each in best.values()) for v in (variant, PLAIN))
-        slower = [f"{name.split()[1]} ({ratio:.2f})" for name, ratio in ratios.items() if ratio > SLOWER]
-        print(
-            f"{variant:<16}{total:>9.1f}{total / plain:>10.3f}{_geo_mean(list(ratios.values())):>10.3f}"
-            f"{max(ratios.values()):>8.2f}  {', '.join(slower)}"
-        )
-    noise = [max(runs[PLAIN]) / min(runs[PLAIN]) for runs in times.values()]
-    print(f"noise: a query's slowest run over its fastest, as it comes: median {statistics.median(noise):.2f}")
+def _show(benchmark: str, variants: Sequence[str], found: Runs) -> None:
+    print(f"\n{benchmark}: {len(found)} queries, all results equal; best run of each, planning included")
+    for which, what in enumerate(("seconds", "processor time")):
+        best = {name: _best(each, which) for name, each in found.items()}
+        print(f"{what:<16}{'total s':>9}{'of plain':>10}{'geo-mean':>10}{'worst':>8}  slower than {SLOWER}")
+        for variant in variants:
+            ratios = {name: each[variant] / max(0.01, each[PLAIN]) for name, each in best.items()}
+            total, plain = (sum(each[v] for each in best.values()) for v in (variant, PLAIN))
+            slower = [f"{name.split()[1]} ({ratio:.2f})" for name, ratio in ratios.items() if ratio > SLOWER]
+            print(
+                f"{variant:<16}{total:>9.1f}{total / plain:>10.3f}{_geo_mean(list(ratios.values())):>10.3f}"
+                f"{max(ratios.values()):>8.2f}  {', '.join(slower)}"
+            )
+        noise = statistics.median(_spread(each[PLAIN], which) for each in found.values())
+        print(f"noise: a query's slowest run over its fastest, as it comes: median {noise:.2f}\n")
 
 
-def _shuffled(runners: dict[str, Runner], benchmark: str, queries: dict[int, str], orders: int, seed: int) -> Times:
-    times: Times = {}
+def _shuffled(
+    runners: dict[str, Runner], benchmark: str, queries: dict[int, str], orders: int, runs: int, seed: int
+) -> Runs:
+    found: Runs = {}
+    print(f"\n{'query':<12}{PLAIN:>16}{OURS:>16}   (worst order's time over the best one's)")
     for number, text in tqdm(queries.items(), benchmark, leave=False):
         spellings = [shuffled(text, random.Random(f"{seed} {number} {k}")) for k in range(orders)]
         if len(set(spellings)) < 2:
             continue
         name = f"{benchmark} {number}"
-        times[name] = {variant: [] for variant in runners}
-        expected: list[tuple[Any, ...]] | None = None
+        found[name] = {variant: [] for variant in runners}
+        expected: Rows | None = None
         for spelling in spellings:
             for variant, run in runners.items():
-                seconds, rows = run(spelling)
-                times[name][variant].append(seconds)
-                expected = rows if expected is None else expected
-                _check(name, variant, expected, rows)
-    return times
+                times = []
+                for _ in range(runs):
+                    passed, rows = run(spelling)
+                    times.append(passed)
+                    expected = rows if expected is None else expected
+                    _check(name, variant, expected, rows)
+                found[name][variant].append((min(clock for clock, _ in times), min(spent for _, spent in times)))
+        tqdm.write(f"{name:<12}" + "".join(f"{_spread(runs, 0):>16.2f}" for runs in found[name].values()))
+    return found
 
 
-def _show_shuffled(benchmark: str, times: Times) -> None:
-    spread = {name: {v: max(runs) / min(runs) for v, runs in each.items()} for name, each in times.items()}
-    print(f"\n{'query':<12}{PLAIN:>16}{OURS:>16}   (worst order's time over the best one's)")
-    for name, each in spread.items():
-        print(f"{name:<12}{each[PLAIN]:>16.2f}{each[OURS]:>16.2f}")
-    for variant in (PLAIN, OURS):
-        ratios = sorted(each[variant] for each in spread.values())
-        total = sum(sum(each[variant]) for each in times.values())
-        print(
-            f"{benchmark} {variant:<14} geo-mean {_geo_mean(ratios):.2f}, median {statistics.median(ratios):.2f}, "
-            f"worst {ratios[-1]:.2f}; all orders together {total:.1f} s"
-        )
+def _spread(runs: Sequence[Run], which: int) -> float:
+    return max(run[which] for run in runs) / max(0.01, min(run[which] for run in runs))
+
+
+def _show_shuffled(benchmark: str, found: Runs) -> None:
+    for which, what in enumerate(("seconds", "processor time")):
+        for variant in (PLAIN, OURS):
+            ratios = sorted(_spread(each[variant], which) for each in found.values())
+            total = sum(run[which] for each in found.values() for run in each[variant])
+            print(
+                f"{benchmark} {variant:<12} worst ÷ best order by {what}: geo-mean {_geo_mean(ratios):.2f}, "
+                f"median {statistics.median(ratios):.2f}, worst {ratios[-1]:.2f}; all orders together {total:.1f} s"
+            )
 
 
 def _geo_mean(values: Sequence[float]) -> float:
-    return math.exp(statistics.fmean(map(math.log, values)))
+    return math.exp(statistics.fmean(math.log(max(0.01, value)) for value in values))
 
 
 if __name__ == "__main__":

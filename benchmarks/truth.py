@@ -19,7 +19,7 @@ from benchmarks.subplans import Group, applied, table_of
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
 from pyjoinopt.plan.expressions import Expression, reference, walk
-from pyjoinopt.plan.nodes import SEMI, LogicalPlan, Project
+from pyjoinopt.plan.nodes import OUTER, SEMI, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
 from tests.rules.oracle import Oracle
 
@@ -177,6 +177,8 @@ class Counter:
         """The query that counts."""
         if not relations & (relations - 1):
             return f"SELECT count(*) FROM v{relations.bit_length() - 1}"
+        if any(edge.join_type in OUTER for edge in applied(self._graph, relations)):
+            raise Unprintable("an outer join")
         looking = [edge for edge in applied(self._graph, relations) if edge.right]
         hidden = sum(edge.right for edge in looking)
         compared: dict[int, set[int]] = {v: set() for v in vertices(relations & ~hidden)}

@@ -6,7 +6,7 @@
 | page | made from |
 |---|---|
 | `configuration.md` | the tables of `pyjoinopt/config.py` |
-| `performance.md` | `benchmarks/README.md`, where every script's last figures are |
+| `performance.md` | `benchmarks/README.md`, under every script's section what it printed: `benchmarks/results/` |
 | `images/house.svg` | who imports whom in `pyjoinopt/` |
 """
 
@@ -21,6 +21,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 PACKAGE = DOCS.parent / "pyjoinopt"
+RESULTS = DOCS.parent / "benchmarks" / "results"
 sys.path.insert(0, str(DOCS.parent))
 
 from pyjoinopt.config import OPTIONS, SESSION_KEYS  # noqa: E402
@@ -62,11 +63,21 @@ def configuration() -> str:
 
 
 def performance() -> str:
-    """The benchmarks' own page, for readers of the site."""
+    """The benchmarks' own page, for readers of the site, with what `benchmarks.keep` has kept."""
     body = (DOCS.parent / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    title, _, rest = body.partition("\n")
+    head, *sections = body.split("\n## ")
+    title, _, about = head.partition("\n")
     assert title == "# Benchmarks"
-    return _MADE.format("benchmarks/README.md") + "# Performance\n" + rest.rstrip() + "\n"
+    made = [_MADE.format("benchmarks/README.md and benchmarks/results/") + "# Performance\n" + about.rstrip()]
+    kept = {path.stem: path.read_text(encoding="utf-8") for path in sorted(RESULTS.glob("*.txt"))}
+    for section in sections:
+        made.append("\n## " + section.rstrip())
+        script = section.partition(".py")[0].strip("`")
+        for name in [name for name in kept if name == script or name.startswith(f"{script}_")]:
+            printed = f"```text\n{kept.pop(name).rstrip()}\n```"
+            made.append(f"\n<details><summary>What it printed</summary>\n\n{printed}\n\n</details>")
+    assert not kept, f"no section of benchmarks/README.md is about {', '.join(kept)}"
+    return "\n".join(made) + "\n"
 
 
 def _cell(about: str) -> str:

@@ -157,7 +157,8 @@ def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[
             if plan is not gateway.export.root:
                 result = type(df)(gateway.rebuild(plan), df.sparkSession)
                 report.changed = True
-            elif strict and (reason := optimizer.why_not_at_all(gateway.export)):
+            report.complete()
+            if plan is gateway.export.root and strict and (reason := optimizer.why_not_at_all(gateway.export)):
                 raise RefusedError(f"the query cannot be optimised: {reason}")
             store = open_store(options.store)
             observe.let_observe(report, result, shim, watches, store)

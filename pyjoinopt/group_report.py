@@ -13,7 +13,7 @@ from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.expressions import TRUE, describe
 from pyjoinopt.plan.nodes import INNER
 from pyjoinopt.report.parts import EdgeReport
-from pyjoinopt.report.record import GroupReport, JoinEstimate, RelationReport
+from pyjoinopt.report.record import GroupReport, JoinEstimate, JoinReport, RelationReport
 from pyjoinopt.statistics.cardinality import GraphEstimates, weakest
 from pyjoinopt.statistics.relation import RelationStatistics
 
@@ -54,7 +54,8 @@ def joins_report(
     return tuple(joins)
 
 
-def group_report(
+def tell_group(
+    report: JoinReport,
     graph: JoinGraph,
     statistics: list[RelationStatistics],
     estimates: GraphEstimates,
@@ -67,31 +68,37 @@ def group_report(
     seconds: float,
     changed: bool,
     cost: CostModel,
-) -> GroupReport:
-    """The record of one group."""
+) -> None:
+    """Tell a report of one group: at once that it is there and whether it changed, the rest when that is read."""
 
     def joins_of(order: JoinTree) -> tuple[JoinEstimate, ...]:
         return joins_report(graph, statistics, estimates, order, cost)
 
-    relations = [
-        RelationReport(name, s.rows, s.source, s.bytes, _proved(s.upper_bound))
-        for name, s in zip(graph.names, statistics, strict=True)
-    ]
-    return GroupReport(
-        relations=tuple(relations),
-        predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
-        order_before=written.show(graph.names, graph.sign),
-        order_after=tree.show(graph.names, graph.sign),
-        estimated_rows=joins_of(tree),
-        cost_before=cost_before,
-        cost_after=cost_after,
-        strategy=strategy,
-        pairs=pairs,
-        seconds=seconds,
-        changed=changed,
-        joins_before=joins_of(written) if changed else (),
-        edges=edges_report(graph),
-    )
+    def write() -> None:
+        report.groups.append(
+            GroupReport(
+                relations=tuple(
+                    RelationReport(name, s.rows, s.source, s.bytes, _proved(s.upper_bound))
+                    for name, s in zip(graph.names, statistics, strict=True)
+                ),
+                predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
+                order_before=orders[0],
+                order_after=orders[1],
+                estimated_rows=joins_of(tree),
+                cost_before=cost_before,
+                cost_after=cost_after,
+                strategy=strategy,
+                pairs=pairs,
+                seconds=seconds,
+                changed=changed,
+                joins_before=joins_of(written) if changed else (),
+                edges=edges_report(graph),
+            )
+        )
+        report.ordered(graph.relations)
+
+    orders = [order.show(graph.names, graph.sign) for order in (written, tree)]
+    report.group(" -> ".join(orders) if changed else None, write)
 
 
 def edges_report(graph: JoinGraph) -> tuple[EdgeReport, ...]:

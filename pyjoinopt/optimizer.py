@@ -49,7 +49,7 @@ def optimize(
         export: the decoded plan.
         gateway: answers questions about it.
         options: of this call.
-        report: filled with what was done.
+        report: filled with what was done; what only its readers need is put off until `report.complete()`.
         watches: filled with the join groups, to be known again when they have run; None if nobody will ask.
         enter_subqueries: also optimise the plans inside expressions; Spark's optimizer brings those one by one.
         watch_pairs: let `watches` have groups of two relations, too.
@@ -129,7 +129,9 @@ class _Road:
         self.estimates.look(plan)
         ordered = self.order(plan)
         hinted = self.give_hints(ordered)
-        foresee(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark)
+        self.report.later(
+            lambda: foresee(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark)
+        )
         if hinted is plan and len(self.report.eliminated_outer_joins) == eliminated:
             return root  # predicates were only moved where Spark moves them too
         return hinted

@@ -22,6 +22,8 @@ from pyjoinopt.statistics.store import State, Store
 
 #: A question to the JVM and what it answers.
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
+#: An answer and its report.
+Answer = tuple[dict[str, Any], dict[str, Any]]
 
 
 class Questions:
@@ -42,7 +44,7 @@ class _Planned:
     asked: list[tuple[dict[str, Any], bytes]]
     store: Store | None
     state: State | None
-    answer: str  # as JSON: as objects it would take ten times the memory
+    answer: str  # and report, as JSON: as objects they would take ten times the memory
 
 
 class Recurring:
@@ -53,8 +55,8 @@ class Recurring:
     def __init__(self) -> None:
         self._planned: dict[bytes, _Planned] = {}
 
-    def recall(self, key: bytes, ask: Ask) -> dict[str, Any] | None:
-        """The answer to the same request, if it would come out the same again."""
+    def recall(self, key: bytes, ask: Ask) -> Answer | None:
+        """The answer to the same request and its report, if they would come out the same again."""
         planned = self._planned.pop(key, None)
         if planned is None or _state(planned.store) != planned.state:
             return None
@@ -64,10 +66,11 @@ class Recurring:
         except BridgeError:  # it may be answered without, then
             return None
         self._planned[key] = planned  # the latest again
-        return dict(json.loads(planned.answer))
+        answer, report = json.loads(planned.answer)
+        return answer, report
 
     def remember(
-        self, key: bytes, questions: Questions, store: Store | None, before: State | None, answer: dict[str, Any]
+        self, key: bytes, questions: Questions, store: Store | None, before: State | None, answer: Answer
     ) -> None:
         """Keep an answer.
 
@@ -76,7 +79,7 @@ class Recurring:
             questions: all that were asked for it.
             store: what else was read.
             before: its state before anything was.
-            answer: what was made of it.
+            answer: what was made of it, and its report.
         """
         if (store is None) == (before is None) and _state(store) == before:
             self._planned[key] = _Planned(questions.asked, store, before, json.dumps(answer))

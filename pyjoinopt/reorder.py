@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from pyjoinopt.cost import CostModel
-from pyjoinopt.group_report import group_report
+from pyjoinopt.group_report import tell_group
 from pyjoinopt.joins.as_written import as_written
 from pyjoinopt.joins.edges import build_graph, relation_name
 from pyjoinopt.joins.emit import emit
@@ -104,10 +104,17 @@ class Reorderer:
             done[id(node)] = plan
             for operator, rows, bound in stays:
                 self.estimate.tell(done[id(operator)], rows, bound)
-        if not self.report.groups and not self.report.refusals and (between := walls(root)):
+        self.report.later(lambda: self._tell_walls(root))
+        return done[id(root)]
+
+    def _tell_walls(self, root: LogicalPlan) -> None:
+        between = walls(root)
+        if between and not self.report.has_groups and not self.report.refusals:
             apart = f"no three relations of it are joined without {', '.join(between)} between them"
             self.report.refuse("the whole query", apart)
-        return done[id(root)]
+            return
+        for kind in between:
+            self.report.refuse(kind, "no join is moved through it: those above it and those below are ordered apart")
 
     def _without_unread(self, region: Region, read: int, keys: DistinctKeys) -> Region:
         """The region without left joins that make no difference, which the report is told of."""
@@ -164,13 +171,10 @@ class Reorderer:
         seconds = perf_counter() - started
         after = found.cost if cheaper else before
         self.memory.watch(graph, graph.names, _rows_made(estimates, written, tree), above)
-        self.report.groups.append(
-            group_report(
-                graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs, seconds,
-                changed, self.cost,
-            )  # fmt: skip
-        )
-        self.report.ordered(graph.relations)
+        tell_group(
+            self.report, graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs,
+            seconds, changed, self.cost,
+        )  # fmt: skip
         if not changed:
             return None, [
                 (plan, estimates.rows(made), estimates.upper_bound(made)) for plan, made in as_written(graph, region)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any
 
-from pyjoinopt.group_report import group_report
+from pyjoinopt.group_report import tell_group
 from pyjoinopt.joins.edges import build_graph, written_positions
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.price import cost_of
@@ -102,14 +102,11 @@ def record(
         statistics = [reorderer.estimate(plan) for plan in graph.relations]
         estimates = GraphEstimates(graph, statistics)
         costs = [cost_of(t, estimates, reorderer.cost, graph) for t in (written, tree)]
-        reorderer.report.groups.append(
-            group_report(
-                graph, statistics, estimates, written, tree, costs[0], costs[1], strategy,
-                pairs.get(len(region.items), 0), seconds, written.show(graph.names) != tree.show(graph.names),
-                reorderer.cost,
-            )
+        tell_group(
+            reorderer.report, graph, statistics, estimates, written, tree, costs[0], costs[1], strategy,
+            pairs.get(len(region.items), 0), seconds, written.show(graph.names) != tree.show(graph.names),
+            reorderer.cost,
         )  # fmt: skip
-        reorderer.report.ordered(graph.relations)
 
 
 def _items(region: Region) -> frozenset[int]:

@@ -4,13 +4,14 @@ It reads requests from standard input and writes answers to standard output, one
 A frame is the four bytes `PJO1`, the length as four bytes (big endian), and that many bytes of JSON. The JVM's side is
 `Worker.scala`; both count `PROTOCOL` up when they change.
 
-    worker -> JVM   {"protocol": 1, "version": "0.3.0"}                        once, as a greeting
+    worker -> JVM   {"protocol": 2, "version": "0.3.0"}                        once, as a greeting
     JVM -> worker   {"id": 7, "request": {"op": "plan", "milliseconds": 2000, "options": {}, "export": {...}}}
                     with "query": 5 in the request if it is to be known again when it has run, and beside it
                     "heard": [{"query": 5, "operators": [...]}] of queries that have; "heard" may also come alone
     worker -> JVM   {"id": 7, "question": {"nodes": [0, 3], "sources": ["catalog"]}}    as often as needed
     JVM -> worker   {"id": 7, "answer": {"nodes": {...}}}    or    {"id": 7, "error": "..."}
-    worker -> JVM   {"id": 7, "answer": {"edits": {...} or null, "report": {...}, "summary": "...", "problem": null}}
+    worker -> JVM   {"id": 7, "answer": {"edits": {...} or null, "summary": "...", "problem": null}}
+    worker -> JVM   {"id": 7, "report": {...}}            soon after, when no query waits any more
 
 It ends with its input, and when the process that started it has gone, be it in the middle of a plan.
 
@@ -27,7 +28,7 @@ import signal
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from time import perf_counter
 from typing import Any, BinaryIO
 
@@ -42,9 +43,9 @@ from pyjoinopt.recurring import Ask, Questions, Recurring, key_of
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.statistics.feedback import Watch
 from pyjoinopt.statistics.source import registered
-from pyjoinopt.statistics.store import Store, open_store
+from pyjoinopt.statistics.store import State, Store, open_store
 
-PROTOCOL = 1
+PROTOCOL = 2
 _HEAD = struct.Struct(">4sI")
 _MARK = b"PJO1"
 #: Reading files may take this part of the time that is left, and never longer than this (milliseconds).
@@ -119,8 +120,11 @@ def serve(pipe: Pipe) -> None:
     while (message := pipe.read()) is not None:
         learned.learn(message.get("heard", ()))
         if "request" in message:
-            number = int(message["id"])
-            pipe.write({"id": number, "answer": planner.answer(pipe, number, message["request"], learned)})
+            number, request = int(message["id"]), message["request"]
+            until = perf_counter() + request.get("milliseconds", 0) / 1000
+            ask = Asking(pipe, number, until)
+            for part in planner.answer(ask, request, learned):
+                pipe.write({"id": number, **part})
 
 
 class Learned:
@@ -157,50 +161,75 @@ class Planner:
     def __init__(self) -> None:
         self._recurring = Recurring()
 
-    def answer(self, pipe: Pipe, number: int, request: dict[str, Any], learned: Learned) -> dict[str, Any]:
-        """The answer to one request: edits if the plan is to change, and the report. Never raises."""
-        started, report = perf_counter(), JoinReport()
+    def answer(self, ask: Ask, request: dict[str, Any], learned: Learned) -> Iterator[dict[str, dict[str, Any]]]:
+        """What is to be written about one request: an answer, for which a query waits, then a report. Never raises."""
+        started = perf_counter()
+        planning = Planning(request, Questions(ask))
         try:
             key = key_of(request["options"], request["export"])
-            ask = Asking(pipe, number, until=started + request["milliseconds"] / 1000)
-            answer = self._recurring.recall(key, ask) or self._planned(key, Questions(ask), request, report, learned)
+            known = self._recurring.recall(key, planning.ask)
+            answer = known[0] if known is not None else planning.run(learned)
         except Exception as error:
-            report.error = f"{type(error).__name__}: {error}"
-            answer = _answer(None, report)
-        answer["report"]["seconds"] = perf_counter() - started
-        return answer
+            known, answer = None, planning.failed(error)
+        seconds = perf_counter() - started
+        yield {"answer": answer}
+        report = known[1] if known is not None else planning.told()
+        if known is None and planning.may_come_again:
+            self._recurring.remember(key, planning.ask, planning.store, planning.before, (answer, report))
+        yield {"report": {**report, "seconds": seconds}}
 
-    def _planned(
-        self, key: bytes, ask: Questions, request: dict[str, Any], report: JoinReport, learned: Learned
-    ) -> dict[str, Any]:
+
+class Planning:
+    """One request on its way."""
+
+    def __init__(self, request: dict[str, Any], ask: Questions) -> None:
+        self.ask = ask
+        self.store: Store | None = None
+        self.before: State | None = None
+        self.may_come_again = False
+        self._request = request
+        self._report = JoinReport()
+
+    def run(self, learned: Learned) -> dict[str, Any]:
+        """The answer."""
+        request, report = self._request, self._report
         export = decoded(request["export"])
         options = resolve(request["options"], export.conf)
-        store = open_store(options.store)
-        before = store.state() if store is not None else None
-        gateway = PipeGateway(export, ask)
+        self.store = open_store(options.store)
+        self.before = self.store.state() if self.store is not None else None
+        gateway = PipeGateway(export, self.ask)
         watches: list[Watch] | None = [] if "query" in request and options.feedback else None
         plan = optimizer.optimize(export, gateway, options, report, watches, enter_subqueries=False)
         edits = None
         if plan is not export.root:
             edits = gateway.edits(plan)
             report.changed = True
-        answer = _answer(edits, report)
         if watches is not None:
-            learned.expect(request["query"], watches, store)
-        elif not registered():  # who knows what a source of the user's will say next time
-            self._recurring.remember(key, ask, store, before, answer)
-        return answer
+            learned.expect(request["query"], watches, self.store)
+        # Who knows what a source of the user's will say next time, and what a watched query is going to do?
+        self.may_come_again = watches is None and not registered()
+        return {"edits": edits, "summary": summary(report), "problem": None}
 
+    def failed(self, error: Exception) -> dict[str, Any]:
+        """The answer when something went wrong."""
+        self.may_come_again = False
+        self._report = JoinReport(error=f"{type(error).__name__}: {error}")
+        return {"edits": None, "summary": "", "problem": self._report.error}
 
-def _answer(edits: dict[str, Any] | None, report: JoinReport) -> dict[str, Any]:
-    return {"edits": edits, "report": report.to_dict(), "summary": summary(report), "problem": report.error}
+    def told(self) -> dict[str, Any]:
+        """The report, with what was put off."""
+        try:
+            self._report.complete()
+        except Exception as error:  # the query has its order by now, and it is a right one
+            self._report.error = f"{type(error).__name__}: {error}"
+            self.may_come_again = False
+        return self._report.to_dict()
 
 
 def summary(report: JoinReport) -> str:
     """What was changed, in one line."""
-    orders = [f"{g.order_before} -> {g.order_after}" for g in report.groups if g.changed]
-    others = [*report.eliminated_outer_joins, *(f"{h.strategy} {h.side} of {h.join}" for h in report.hints)]
-    return "; ".join(orders + others)
+    hints = (f"{h.strategy} {h.side} of {h.join}" for h in report.hints)
+    return "; ".join((*report.changes, *report.eliminated_outer_joins, *hints))
 
 
 def main() -> int:

@@ -68,6 +68,8 @@ _WHY_KEPT = {
     "KEEP_JOIN_ORDER": "the hint KEEP_JOIN_ORDER keeps it in place",
     "NOT_ASKED": "the session is switched off, and no hint OPTIMIZE_JOINS is over it",
 }
+_PADDED = "a column that is computed below it is NULL in the rows that it pads, so it is not computed later"
+_SAME_COLUMNS = "both sides of it have the same columns, which a projection hides"
 _COSTLY = "it tests a computed column that is costly and may fail"
 _VARIANT = "Spark may compute early what it takes out of a VARIANT, and that can fail"
 
@@ -157,12 +159,15 @@ class GroupFinder:
         left = self._below(node.left)
         right = None if looks_only else self._below(node.right)
         if left is not None and node.join_type in (RIGHT, FULL) and computes_late(left):
+            self.refuse(node, _PADDED)
             left = None
         if right is not None and node.join_type in (LEFT, FULL) and computes_late(right):
+            self.refuse(node, _PADDED)
             right = None
         visible = [r.visible if r else c.output_set for r, c in zip((left, right), node.children, strict=True)]
         if visible[0] & visible[1]:
-            # A self-join whose columns a projection hides: look no further than that projection.
+            if left is not None or right is not None:
+                self.refuse(node, _SAME_COLUMNS)
             left = right = None
         if tests_costly(left, node.condition) or tests_costly(right, node.condition):
             self.refuse(node, _COSTLY)

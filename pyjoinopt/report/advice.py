@@ -45,6 +45,12 @@ _ADVICE = (
         "it tests a computed column that is costly",
         "compute that column before the joins, in the relation that it reads, or so that it cannot fail (TRY_CAST)",
     ),
+    ("a column that is computed below it", "compute the column above all joins, or in the relation that it reads"),
+    ("both sides of it have the same columns", "give one side columns of its own: select them under other names"),
+    (
+        "no join is moved through it",
+        "join all that belongs together below it, or above it, where the query's meaning allows that",
+    ),
     ("its condition would grow", "compute the columns that it reads before the joins, and keep them in a table"),
     ("it is a streaming query", "order its joins by hand, or optimise inside foreachBatch: its frames are no streams"),
     ("it is a command", "optimise the query that it runs: df.optimize_joins(), then write"),

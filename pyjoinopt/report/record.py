@@ -57,6 +57,9 @@ class JoinReport:
         self._observer: Callable[[], list[Any]] | None = None
         self._watches: tuple[Any, ...] = ()
         self._ordered: list[Sequence[Any]] = []
+        self._chapters: list[Callable[[], object]] = []
+        self._told_groups = 0
+        self.changes: list[str] = []
 
     def observe(self) -> list[Any]:
         """The true row counts of the query that this report is of, after it ran; they are remembered.
@@ -104,6 +107,33 @@ class JoinReport:
         refusal = RefusalReport(where, reason, advice_on(reason))
         if refusal not in self.refusals:
             self.refusals.append(refusal)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether a join group was found, be it not written yet."""
+        return self._told_groups > 0
+
+    def group(self, change: str | None, chapter: Callable[[], object]) -> None:
+        """One group more.
+
+        Args:
+            change: its old and new order in one line; None if it stays.
+            chapter: writes it, later.
+        """
+        self._told_groups += 1
+        if change is not None:
+            self.changes.append(change)
+        self.later(chapter)
+
+    def later(self, chapter: Callable[[], object]) -> None:
+        """Put off what only readers of the report need: the query need not wait for it."""
+        self._chapters.append(chapter)
+
+    def complete(self) -> None:
+        """Write what was put off, in its order."""
+        chapters, self._chapters = self._chapters, []
+        for chapter in chapters:
+            chapter()
 
     def ordered(self, relations: Sequence[Any]) -> None:
         """Keep the plans that the newest group orders, until it is foreseen how Spark will join them."""

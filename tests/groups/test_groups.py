@@ -145,8 +145,12 @@ class TestExtraction:
     def test_a_self_join_behind_a_projection_is_not_looked_into(self, w, abc):
         a, b, _ = abc
         below = w.project("b1", Join(a, b, INNER, w("a1 = b1")), w.alias("x", "a2"))
-        found = regions(Join(below, a, INNER, w("x = a1")))  # attribute ids of `a` on both sides
-        assert sorted(len(r.items) for r in found) == [2, 2]
+        finder = GroupFinder()
+        found = finder.find(Join(below, a, INNER, w("x = a1")))  # attribute ids of `a` on both sides
+        assert sorted(len(r.items) for r in found.values()) == [2, 2]
+        assert [r.reason for r in finder.refusals] == [
+            "both sides of it have the same columns, which a projection hides"
+        ]
 
     def test_a_sub_plan_under_two_parents_belongs_to_both_groups(self, w, abc):
         a, b, c = abc

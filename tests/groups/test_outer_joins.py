@@ -95,7 +95,9 @@ def test_a_column_computed_from_what_is_padded_is_computed_on_top(w, abcd):
     assert describe(waiting.predicate) == "(coalesce(b2, 0) = c1)" and letters(graph, waiting.required) == "abc"
     # Where it would be padded itself, the group ends.
     outer = Join(d, Join(below, c, INNER, w("x = c1")), LEFT, w("d1 = a1"))
-    assert sorted(len(region.items) for region in GroupFinder().find(outer).values()) == [2, 3]
+    finder = GroupFinder()
+    assert sorted(len(region.items) for region in finder.find(outer).values()) == [2, 3]
+    assert [refusal.reason.partition(" that")[0] for refusal in finder.refusals] == ["a column"]
 
 
 def test_a_constant_beside_what_is_padded_is_not_padded(w, abcd):

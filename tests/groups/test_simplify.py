@@ -121,6 +121,7 @@ def test_the_whole_way(w, abc, unique):
     report = JoinReport()
     known = PlanEstimates(lambda _: RelationStatistics(100.0, 4000.0))
     result = Reorderer(known, COut(), 1000, report, Memory(lambda _: None, None)).apply(plan)
+    report.complete()
     assert not any(node.kind == "Aggregate" for node in post_order(result)), show(result)
     assert result.output == plan.output and not result.references & ~result.children[0].output_set
     assert report.eliminated_outer_joins == [

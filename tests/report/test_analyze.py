@@ -156,6 +156,16 @@ def test_where_no_three_relations_meet_it_says_what_is_between(tpch: SparkSessio
     assert pyjoinopt.join_report(tpch.sql(tpc.spark_queries("tpch")[5])).refusals == []
 
 
+def test_what_is_between_two_groups_is_said_beside_them(tpch: SparkSession) -> None:
+    text = """SELECT n_name, n FROM nation JOIN customer ON n_nationkey = c_nationkey JOIN
+        (SELECT o_custkey, count(*) AS n FROM orders JOIN lineitem ON o_orderkey = l_orderkey GROUP BY o_custkey)
+        ON c_custkey = o_custkey"""
+    report = pyjoinopt.join_report(tpch.sql(text))
+    assert [len(group.relations) for group in report.groups] == [3]
+    (refusal,) = report.refusals
+    assert refusal.where == "Aggregate" and refusal.reason.startswith("no join is moved through it") and refusal.advice
+
+
 def test_every_mode_is_printed(tpch: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     df = tpch.sql(tpc.spark_queries("tpch")[5])
 

@@ -25,21 +25,16 @@ SQL = "SELECT * FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k WHERE c.v < {most
 
 
 class OverPy4j:
-    """The worker's pipe, in this process: a question is put to the JVM at once."""
+    """Puts a worker's questions to the JVM of this process."""
 
     def __init__(self, df: DataFrame) -> None:
         self._shim = bridge_for(df)
-        self._answer: dict[str, Any] = {}
         self.export = json.loads(self._shim.export(df._jdf, "{}"))
 
-    def write(self, message: dict[str, Any]) -> None:
-        question = message["question"]
+    def __call__(self, question: dict[str, Any]) -> dict[str, Any]:
         ask = self._shim.samples if "relations" in question else self._shim.keys if "proofs" in question else None
         told = (ask or self._shim.statistics)(self.export["handle"], json.dumps(question))
-        self._answer = {"answer": json.loads(told)}
-
-    def read(self) -> dict[str, Any]:
-        return self._answer
+        return dict(json.loads(told))
 
     def close(self) -> None:
         self._shim.release(self.export["handle"])
@@ -54,13 +49,13 @@ class Planning:
         self.planned = 0
 
     def __call__(self, df: DataFrame, **options: Any) -> dict[str, Any]:
-        pipe = OverPy4j(df)
+        ask = OverPy4j(df)
         told = {"store": str(self._store), "statistics_ms": 60_000, **options}
-        request = {"milliseconds": 60_000, "options": told, "export": pipe.export}
-        answer = self._planner.answer(pipe, 1, request, self._learned)  # type: ignore[arg-type]
-        pipe.close()
-        assert answer["problem"] is None
-        return json.loads(json.dumps(answer))
+        request = {"milliseconds": 60_000, "options": told, "export": ask.export}
+        answer, report = self._planner.answer(ask, request, self._learned)
+        ask.close()
+        assert answer["answer"]["problem"] is None
+        return json.loads(json.dumps({**answer["answer"], **report}))
 
     def settled(self, df: Callable[[], DataFrame], **options: Any) -> dict[str, Any]:
         """The answer when samples are drawn, keys are proved and all of it is stored."""
@@ -152,11 +147,11 @@ def test_a_query_whose_rows_are_watched_is_planned_each_time(
 ) -> None:
     """What it is expected to do has to be known when it is heard what it did."""
     for number in range(3):
-        pipe = OverPy4j(query())
+        ask = OverPy4j(query())
         options = {"store": str(plan._store), "feedback": True}
-        request = {"milliseconds": 60_000, "options": options, "export": pipe.export, "query": number}
-        plan._planner.answer(pipe, 1, request, plan._learned)  # type: ignore[arg-type]
-        pipe.close()
+        request = {"milliseconds": 60_000, "options": options, "export": ask.export, "query": number}
+        list(plan._planner.answer(ask, request, plan._learned))
+        ask.close()
     assert plan.planned == 3
 
 
@@ -164,7 +159,7 @@ def test_a_question_that_fails_now_is_no_reason_to_fail() -> None:
     recurring = Recurring()
     questions = Questions(lambda request: {"rows": 1})
     questions({"node": 0})
-    recurring.remember(b"key", questions, None, None, {"edits": None})
+    recurring.remember(b"key", questions, None, None, ({"edits": None}, {}))
 
     def failing(request: dict[str, Any]) -> dict[str, Any]:
         raise BridgeError("the JVM failed while reading statistics")
@@ -175,6 +170,6 @@ def test_a_question_that_fails_now_is_no_reason_to_fail() -> None:
 def test_not_more_is_kept_than_was_said() -> None:
     recurring = Recurring()
     for i in range(Recurring.MOST + 10):
-        recurring.remember(str(i).encode(), Questions(lambda request: request), None, None, {"i": i})
+        recurring.remember(str(i).encode(), Questions(lambda request: request), None, None, ({"i": i}, {}))
     assert recurring.recall(b"9", lambda request: request) is None
-    assert recurring.recall(b"10", lambda request: request) == {"i": 10}
+    assert recurring.recall(b"10", lambda request: request) == ({"i": 10}, {})

@@ -77,20 +77,23 @@ def test_it_greets_and_answers_one_after_the_other_until_its_input_ends(talk: Ta
         talk.write(request(number, export()))
         answer = talk.read()
         assert answer["id"] == number
-        assert answer["answer"]["edits"] is None and answer["answer"]["problem"] is None
-        assert answer["answer"]["report"]["changed"] is False
+        assert answer["answer"] == {"edits": None, "summary": "", "problem": None}
+        told = talk.read()
+        assert told["id"] == number and told["report"]["changed"] is False
     assert talk.end() == (0, "")
 
 
 def test_what_goes_wrong_is_an_answer(talk: Talk) -> None:
     talk.read()
-    talk.write(request(1, export(), strategy="clever"))
-    assert "must be one of 'auto'" in talk.read()["answer"]["problem"]
-    talk.write(request(2, export(protocol=99)))
-    problem = talk.read()["answer"]
-    assert "protocol 99" in problem["problem"] and problem["report"]["error"] == problem["problem"]
-    talk.write({"id": 3, "request": {}})
-    assert "KeyError" in talk.read()["answer"]["problem"]
+    unreadable = {"id": 3, "request": {}}
+    for said, asked in (
+        ("must be one of 'auto'", request(1, export(), strategy="clever")),
+        ("protocol 99", request(2, export(protocol=99))),
+        ("KeyError", unreadable),
+    ):
+        talk.write(asked)
+        problem = talk.read()["answer"]["problem"]
+        assert said in problem and talk.read()["report"]["error"] == problem
     talk.write(request(4, export()))
     assert talk.read()["answer"]["problem"] is None
 

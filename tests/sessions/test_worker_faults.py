@@ -17,6 +17,7 @@ import pytest
 
 import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
+from pyjoinopt.worker import PROTOCOL
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ def write(message):
 def read():
     mark, length = struct.unpack(">4sI", sys.stdin.buffer.read(8))
     return json.loads(sys.stdin.buffer.read(length))
-write({"protocol": 1, "version": "0"})
+write({"protocol": PROTOCOL, "version": "0"})
 request = read()
-"""
+""".replace("PROTOCOL", str(PROTOCOL))
 FAULTS = {
     "dies": (GREETS + "sys.exit(3)", "ended with code 3"),
     "dies in the middle of a frame": (
@@ -46,7 +47,7 @@ FAULTS = {
     ),
     "hangs": (GREETS + "time.sleep(60)", "did not answer in time"),
     "hangs before it has read all": (
-        "import struct, sys, time\nbody = b'{\"protocol\": 1}'\n"
+        f"import struct, sys, time\nbody = b'{{\"protocol\": {PROTOCOL}}}'\n"
         "sys.stdout.buffer.write(struct.pack('>4sI', b'PJO1', len(body)) + body); sys.stdout.flush(); time.sleep(60)",
         "did not answer in time",
     ),
@@ -61,7 +62,7 @@ FAULTS = {
     ),
     "answers somebody else": (GREETS + "write({'id': 99, 'answer': {}}); time.sleep(60)", "cannot be understood"),
     "has no answer": (GREETS + "write({'id': request['id']}); time.sleep(60)", "cannot be understood"),
-    "is of another version": ("import time" + GREETS.replace('"protocol": 1', '"protocol": 7'), "speaks protocol 7"),
+    "is of another version": (GREETS.replace(f'"protocol": {PROTOCOL}', '"protocol": 77'), "speaks protocol 77"),
     "prints a greeting of its own": ("print('Welcome to Python!', flush=True)\nimport time; time.sleep(60)", "cannot"),
     "lacks the package": ("import sys; sys.exit('No module named pyjoinopt')", "No module named pyjoinopt"),
 }
@@ -144,6 +145,40 @@ def test_a_broken_worker_costs_one_warning(
         time.sleep(0.02)
     assert after <= before
     assert bridge_of(session).openHandles() <= handles
+
+
+ANSWERS = GREETS + "write({'id': request['id'], 'answer': {'edits': None, 'summary': '', 'problem': None}})\n"
+
+
+def test_a_worker_that_dies_before_it_tells_costs_its_report_only(
+    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    expected = rows(session.sql(SQL))
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, ANSWERS))
+    warnings()
+    for _ in range(3):
+        assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
+    assert warnings() == []
+    assert gone(str(tmp_path))
+
+
+@pytest.mark.parametrize("told", ["write({'id': request['id'], 'answer': {}})", "time.sleep(60)"])
+def test_a_worker_that_tells_nothing_clear_is_ended(
+    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, told: str
+) -> None:
+    """Whoever comes next notices: a reader of reports in silence, a query with one warning."""
+    expected = rows(session.sql(SQL))
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, ANSWERS + told + "\ntime.sleep(60)"))
+    session.conf.set("spark.pyjoinopt.timeout", "500ms")
+    session.conf.set("spark.pyjoinopt.startTimeout", "10s")
+    warnings()
+    assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
+    assert warnings() == [] and gone(str(tmp_path))
+    for _ in range(2):
+        assert rows(session.sql(SQL)) == expected
+    (warning,) = warnings()
+    assert "it owed a report" in warning or "did not tell what it had done in time" in warning
+    assert gone(str(tmp_path))
 
 
 def test_an_absent_python(session: SparkSession, warnings: Callable[[], list[str]]) -> None:

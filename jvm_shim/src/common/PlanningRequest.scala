@@ -38,8 +38,8 @@ private[pyjoinopt] final class PlanningRequest(
       val answered = Workers.serving(session, settings) { (worker, deadline) =>
         QueryTime.counted(worker.ask(request(text, deadline), deadline)(question => statistics(handle, question)))
       }
-      answered.fold(query) { answer =>
-        Support.attempt(())(SessionReports.add(session, answer.path("report"), hints.marks))
+      answered.fold(query) { case (answer, report) =>
+        SessionReports.add(session, report, hints.marks)
         finished(handle, answer)
       }
     } finally Handles.release(exporter.handle)

@@ -22,21 +22,22 @@ import org.apache.spark.unsafe.types.UTF8String
  */
 private[pyjoinopt] object SessionReports {
   private val Kept = 100
-  private val sessions = new WeakHashMap[Compat.Session, ArrayDeque[Report]]
+  private val sessions = new WeakHashMap[Compat.Session, ArrayDeque[Planned]]
 
+  private final case class Planned(number: Long, at: Long, report: OwedReport, marks: List[String])
   private final case class Report(number: Long, at: Long, report: JsonNode, marks: List[String])
 
   private val last = new AtomicLong
 
   /** One more; by its marks it is found however many others come after it. */
-  def add(session: Compat.Session, report: JsonNode, marks: List[String]): Unit = sessions.synchronized {
-    val reports = sessions.computeIfAbsent(session, _ => new ArrayDeque[Report])
-    reports.addLast(Report(last.incrementAndGet(), System.currentTimeMillis, report, marks))
+  def add(session: Compat.Session, report: OwedReport, marks: List[String]): Unit = sessions.synchronized {
+    val reports = sessions.computeIfAbsent(session, _ => new ArrayDeque[Planned])
+    reports.addLast(Planned(last.incrementAndGet(), System.currentTimeMillis, report, marks))
     trim(reports, _.marks.isEmpty)
     trim(reports, _.marks.nonEmpty)
   }
 
-  private def trim(reports: ArrayDeque[Report], kind: Report => Boolean): Unit = {
+  private def trim(reports: ArrayDeque[Planned], kind: Planned => Boolean): Unit = {
     var surplus = -Kept
     reports.forEach(report => if (kind(report)) surplus += 1)
     val all = reports.iterator
@@ -49,10 +50,13 @@ private[pyjoinopt] object SessionReports {
   /** The reports of a session as a JSON array, the oldest first. */
   def json(session: Compat.Session): String = of(session).map(_.report.toString).mkString("[", ",", "]")
 
-  private def of(session: Compat.Session): Seq[Report] = sessions.synchronized {
-    val found = new mutable.ArrayBuffer[Report]
-    Option(sessions.get(session)).foreach(_.forEach(found += _))
-    found.toList
+  private def of(session: Compat.Session): Seq[Report] = {
+    val planned = sessions.synchronized {
+      val found = new mutable.ArrayBuffer[Planned]
+      Option(sessions.get(session)).foreach(_.forEach(found += _))
+      found.toList
+    }
+    for (Planned(number, at, owed, marks) <- planned; report <- owed.get) yield Report(number, at, report, marks)
   }
 
   private val columns = Seq(

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.pyjoinopt
 
+import java.lang.ref.WeakReference
+
 import com.fasterxml.jackson.core.JsonGenerator
 
 import org.apache.spark.{SparkContext, SparkEnv}
@@ -46,7 +48,7 @@ private[pyjoinopt] object SessionSettings {
     val conf = session.sessionState.conf
     out.writeStartObject()
     for (key <- keys; value <- typed(conf, key)) out.writeStringField(key, value)
-    val atStart = session.sparkContext.getConf.getAllWithPrefix(ours).map { case (key, value) => (ours + key, value) }
+    val atStart = session.sparkContext.conf.getAllWithPrefix(ours).map { case (key, value) => (ours + key, value) }
     (atStart.toMap ++ conf.getAllConfs.filter(_._1.startsWith(ours))).foreach {
       case (key, value) => out.writeStringField(key, value)
     }
@@ -56,9 +58,7 @@ private[pyjoinopt] object SessionSettings {
 
   /** How many executors there are now, and the bytes that all of them may use to work and to cache. */
   private def writeExecutors(context: SparkContext, out: JsonGenerator): Unit = {
-    val memory = Support.attempt(Map.empty[String, Long]) {
-      context.getExecutorMemoryStatus.toMap.map { case (address, (most, _)) => address -> most }
-    }
+    val memory = memoryOf(context)
     // The driver keeps blocks, too. Without executors it is the one that works.
     val workers = if (memory.size > 1) memory - driver(context) else memory
     if (workers.nonEmpty) {
@@ -66,6 +66,22 @@ private[pyjoinopt] object SessionSettings {
       out.writeStringField("pyjoinopt.memory", workers.values.sum.toString)
     }
   }
+
+  /** Asked of another thread, perhaps another machine: once a second is enough. */
+  private def memoryOf(context: SparkContext): Map[String, Long] = {
+    val before = asked
+    if ((before.context.get eq context) && System.nanoTime - before.at < 1000000000L) before.memory
+    else {
+      val memory = Support.attempt(Map.empty[String, Long]) {
+        context.getExecutorMemoryStatus.toMap.map { case (address, (most, _)) => address -> most }
+      }
+      asked = Asked(new WeakReference(context), System.nanoTime, memory)
+      memory
+    }
+  }
+
+  private final case class Asked(context: WeakReference[SparkContext], at: Long, memory: Map[String, Long])
+  @volatile private var asked = Asked(new WeakReference(null), 0, Map.empty)
 
   private def driver(context: SparkContext): String = Support.attempt("") {
     SparkEnv.get.blockManager.blockManagerId.hostPort

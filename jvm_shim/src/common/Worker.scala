@@ -31,6 +31,8 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
   @volatile private var talking = false
   private var last = 0L
   private val heard = new java.util.ArrayDeque[String]
+  private val owing = new Object
+  private var owed: Option[OwedReport] = None
 
   private def start(): Process = {
     val builder = new ProcessBuilder(command.python, "-m", "pyjoinopt.worker")
@@ -62,8 +64,12 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
     }
   }
 
-  /** The answer to a request, a JSON object; questions on the way are answered by `tell`. */
-  def ask(request: String, deadline: Deadline)(tell: JsonNode => String): JsonNode = {
+  /**
+   * The answer to a request, a JSON object, and the report that will follow; questions on the way are answered by
+   * `tell`.
+   */
+  def ask(request: String, deadline: Deadline)(tell: JsonNode => String): (JsonNode, OwedReport) = {
+    settle(deadline)
     last += 1
     talking = true
     val id = last
@@ -86,7 +92,25 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
       else throw unclear("it answered neither yes nor no")
     }
     talking = false
-    answer
+    val report = new OwedReport(this, id)
+    owing.synchronized { owed = Some(report) }
+    (answer, report)
+  }
+
+  /** Read the report of the last answer, if nobody has yet. */
+  def settle(deadline: Deadline): Unit = owing.synchronized {
+    owed.foreach { report =>
+      owed = None
+      var told: Option[JsonNode] = None
+      try {
+        val frame = guarded(deadline, "did not tell what it had done in time")(read())
+        if (frame.path("id").asLong(-1) != report.id || !frame.path("report").isObject) throw unclear("it owed a report")
+        told = Some(frame.get("report"))
+      } finally {
+        report.is(told)
+        if (told.isEmpty) kill() // nobody can tell where its next frame begins
+      }
+    }
   }
 
   /** Told with the next request, or at the end. */
@@ -115,6 +139,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
 
   /** Let the process end by itself, and see to it that it does. */
   def close(): Unit = {
+    Support.attempt(())(settle(Deadline.in(1000)))
     val news = if (isReady) takeHeard() else None
     Support.attempt(()) {
       news.foreach(plans => guarded(Deadline.in(1000), "did not listen at its end")(write(s"""{"heard":$plans}""")))
@@ -180,7 +205,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
 }
 
 private[pyjoinopt] object Worker {
-  val Protocol = 1
+  val Protocol = 2
   private val Mark = 0x504a4f31 // PJO1
   private val Longest = 256 << 20
 

@@ -1,0 +1,97 @@
+"""The plan that true row counts would give.
+
+Every connected set of relations of every join group is counted (`truth`), and planning is told the counts instead of
+guessing. What lies between that plan's time and the ordinary one's is what better estimates could still gain; what
+remains is for the cost model, or for Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import duckdb
+
+from benchmarks.subplans import Group, connected_sets, is_correlated, name_of
+from benchmarks.truth import Counter, Unprintable, materialise
+from pyjoinopt import optimize_joins, optimizer
+from pyjoinopt.bridge.decode import Export
+from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.joins.graph import JoinGraph
+from pyjoinopt.statistics.feedback import Memory
+from tests.rules.oracle import Oracle
+
+#: Sets of one group that are counted, and seconds for one count.
+MOST, PATIENCE = 500, 30.0
+
+
+class _Told(Memory):
+    """Knows the true rows of every group."""
+
+    def __init__(self, truth: TrueRows, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._truth = truth
+
+    def recall(self, graph: Any, above: Any = ()) -> dict[int, float]:
+        return self._truth.of(graph)
+
+
+class TrueRows:
+    """Counts, remembers in a file, and plans with what was counted.
+
+    Args:
+        spark: the session whose queries are planned.
+        folder: of the Parquet files behind its tables.
+        remembered: a JSON file.
+    """
+
+    def __init__(self, spark: Any, folder: Path, remembered: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._file = remembered
+        self._known: dict[str, dict[str, float]] = json.loads(remembered.read_text()) if remembered.exists() else {}
+        self._export: Export | None = None
+
+    def optimized(self, df: Any) -> Any:
+        """As `optimize_joins(df)`, with true counts; those that are not known yet are counted now, which takes long."""
+        optimize = optimizer.optimize
+
+        def told(export: Export, *arguments: Any, **options: Any) -> Any:
+            self._export = export
+            return optimize(export, *arguments, **options)
+
+        with patch.object(optimizer, "Memory", partial(_Told, self)), patch.object(optimizer, "optimize", told):
+            return optimize_joins(df, strict=True)
+
+    def of(self, graph: JoinGraph) -> dict[int, float]:
+        """Set of vertices -> rows, of the sets that could be counted."""
+        name = name_of(graph)
+        if name not in self._known:
+            self._known[name] = {} if is_correlated(graph) else self._counted(graph, name)
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._file.write_text(json.dumps(self._known))
+        return {int(relations): rows for relations, rows in self._known[name].items()}
+
+    def _counted(self, graph: JoinGraph, name: str) -> dict[str, float]:
+        assert self._export is not None
+        group = Group(self._export, graph, connected_sets(graph, MOST, name), name)
+        limits = {"threads": 2, "memory_limit": "5GB", "temp_directory": tempfile.gettempdir()}
+        found: dict[str, float] = {}
+        with duckdb.connect(config=limits) as connection, Oracle(bridge_for(self._spark.range(1))) as oracle:
+            materialise(oracle, group, connection, self._spark, self._folder)
+            counter = Counter(graph, connection)
+            for relations in group.sets:
+                timer = threading.Timer(PATIENCE, connection.interrupt)
+                timer.start()
+                try:
+                    found[str(relations)] = counter.count(relations)
+                except (Unprintable, duckdb.InterruptException, duckdb.OutOfMemoryException):
+                    pass
+                finally:
+                    timer.cancel()
+        return found
