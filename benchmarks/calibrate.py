@@ -2,11 +2,14 @@
 
     python -m benchmarks.calibrate [--rows 2000000] [--runs 3] [--out FILE] [--master local[2]]
 
-Joins of generated tables are run by Spark in each of its operators, with inputs of several sizes and widths, and their
+Joins of Parquet tables are run by Spark in each of its operators, with inputs of several sizes and widths, and their
 times explained by what the model counts: rows handed on, rows and bytes shuffled, rows sorted, rows and bytes built
 into a table. All factors are fitted at once, none below zero (non-negative least squares), by relative errors. The
 result is printed beside the constants in use, with how well it explains the times, and written as JSON. To use it, set
 `spark.pyjoinopt.costConstants` to that file.
+
+The tables are written first, to a folder that is removed at the end: numbers in no order, prices and short texts, so
+that a row that is handed on has been read and decoded, as rows of real queries are.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import itertools
 import json
 import statistics
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,10 +37,16 @@ FACTORS = (
     "broadcast", "broadcast_row", "broadcast_byte",
 )  # fmt: skip
 
+#: Of a table, beside its key.
+MOST_COLUMNS = 6
+
 
 @dataclass(frozen=True)
 class Experiment:
-    """One join: an operator, rows and columns of both sides, the share of left rows that find their partner."""
+    """One join: an operator, rows and columns of both sides, the share of left rows that find their partner.
+
+    Without an operator only the left side is read: that tells what a query costs that moves nothing.
+    """
 
     operator: str
     rows: tuple[int, int]
@@ -48,11 +58,13 @@ class Experiment:
         return self.rows[side] * 8 * (1 + self.columns[side])
 
     def counts(self) -> list[float]:
-        """How often each of `FACTORS` comes in. To generate a row is taken for as much work as to hand it on."""
+        """How often each of `FACTORS` comes in. To read a row is taken for as much work as to hand it on."""
         (probed, built), out = self.rows, self.rows[0] * self.matched
         total, moved = probed + built, self.bytes(0) + self.bytes(1)
         handed = 2 * total + out
         match self.operator:
+            case "":
+                return [1, 2 * probed, 0, 0, 0, 0, 0, 0, 0, 0]
             case "BROADCAST":
                 return [1, handed, 0, 0, 0, 0, 0, 1, built, self.bytes(1)]
             case "SHUFFLE_HASH":
@@ -63,6 +75,8 @@ class Experiment:
 
 def experiments(most: int) -> Iterator[Experiment]:
     """All that are run, for a largest table of `most` rows."""
+    for rows, columns in itertools.product((most, most // 4, most // 100), (1, 6)):
+        yield Experiment("", (rows, 0), (columns, 0), 1.0)
     for built, columns, matched in itertools.product((most // 1000, most // 50, most // 8), (1, 6), (1.0, 0.1)):
         yield Experiment("BROADCAST", (most, built), (2, columns), matched)
     yield Experiment("BROADCAST", (most // 8, most // 1000), (2, 1), 1.0)
@@ -73,24 +87,44 @@ def experiments(most: int) -> Iterator[Experiment]:
         yield Experiment(operator, (most // 100, most // 100), (1, 1), 1.0)
 
 
-def run(spark: Any, experiment: Experiment) -> float:
-    """Seconds that a join takes, from its plan to the sum over its result."""
+class Tables:
+    """Parquet tables of any size, written when they are first needed.
+
+    Args:
+        spark: the session.
+        folder: for the files.
+    """
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+
+    def __call__(self, rows: int) -> Any:
+        """A table with a column `id` and `MOST_COLUMNS` others: numbers, prices and texts by turns."""
+        path = self._folder / str(rows)
+        if not path.exists():
+            kinds = ("CAST({} % 100000 AS int)", "CAST({} % 100000 AS decimal(7, 2))", "CAST({} % 1000 AS string)")
+            random = [f"abs(xxhash64(id, {i}))" for i in range(MOST_COLUMNS)]
+            columns = [f"{kinds[i % 3].format(value)} AS c{i}" for i, value in enumerate(random)]
+            partitions = 2 * self._spark.sparkContext.defaultParallelism
+            self._spark.range(0, rows, 1, partitions).selectExpr("id", *columns).write.parquet(str(path))
+        return self._spark.read.parquet(str(path))
+
+
+def run(tables: Tables, experiment: Experiment) -> float:
+    """Seconds that a join takes, from its plan to its last row, of which none is kept."""
     from pyspark.sql import functions as F
 
-    (probed, built), partitions = experiment.rows, 2 * spark.sparkContext.defaultParallelism
+    (probed, built), (of_left, of_right) = experiment.rows, experiment.columns
     keys = max(1, round(built / experiment.matched))
     # Keys in no order: a multiplication by a prime modulo the number of keys.
-    left = spark.range(0, probed, 1, partitions).select(
-        ((F.col("id") * 7919) % keys).alias("k"),
-        *[(F.col("id") + i).alias(f"a{i}") for i in range(experiment.columns[0] - 1)],
-    )
-    right = spark.range(0, built, 1, partitions).select(
-        F.col("id").alias("k"), *[(F.col("id") * 3 + i).alias(f"b{i}") for i in range(experiment.columns[1] - 1)]
-    )
-    joined = left.join(right.hint(experiment.operator), "k")
-    total = joined.agg(*[F.sum(F.col(c)) for c in joined.columns])
+    key = F.col("id") * 7919 % keys
+    result = tables(probed).select(key.alias("k"), *[F.col(f"c{i}").alias(f"a{i}") for i in range(of_left - 1)])
+    if experiment.operator:
+        columns = [F.col(f"c{i}").alias(f"b{i}") for i in range(of_right - 1)]
+        result = result.join(tables(built).select(F.col("id").alias("k"), *columns).hint(experiment.operator), "k")
     started = perf_counter()
-    total.collect()
+    result.write.format("noop").mode("overwrite").save()
     return perf_counter() - started
 
 
@@ -133,9 +167,11 @@ def main() -> None:
     spark = session(**{"spark.master": chosen.master, "spark.sql.adaptive.enabled": "false"})
     planned = list(experiments(chosen.rows))
     best = dict.fromkeys(planned, float("inf"))
-    for _ in tqdm(range(chosen.runs + 1), "rounds"):  # the first one warms up; a slow one is never the fastest
-        for experiment in tqdm(planned, "joins", leave=False):
-            best[experiment] = min(best[experiment], run(spark, experiment))
+    with tempfile.TemporaryDirectory() as folder:
+        tables = Tables(spark, Path(folder))
+        for _ in tqdm(range(chosen.runs + 1), "rounds"):  # the first one warms up; a slow one is never the fastest
+            for experiment in tqdm(planned, "joins", leave=False):
+                best[experiment] = min(best[experiment], run(tables, experiment))
     seconds, explained = fit(list(best.items()))
     found = constants(seconds)
     print(f"{machine()}, {chosen.master}, Spark {spark.version}, up to {chosen.rows:,} rows")
@@ -146,7 +182,8 @@ def main() -> None:
     off = sorted(abs(ratio - 1) for ratio in explained)
     print(f"\nexplained ÷ measured time: off by {statistics.median(off):.0%} in the median, {off[-1]:.0%} at most")
     for (experiment, time), ratio in zip(best.items(), explained, strict=True):
-        print(f"  {experiment.operator:<13}{experiment.rows!s:<22}{experiment.columns!s:<9}{time:>8.3f} s{ratio:>7.2f}")
+        name, sizes = experiment.operator or "only read", f"{experiment.rows!s:<22}{experiment.columns!s:<9}"
+        print(f"  {name:<13}{sizes}{time:>8.3f} s{ratio:>7.2f}")
     chosen.out.write_text(json.dumps(asdict(found), indent=1) + "\n")
     print(f"\nwritten; to use them: spark.conf.set('spark.pyjoinopt.costConstants', '{chosen.out.resolve()}')")
     spark.stop()

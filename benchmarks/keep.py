@@ -4,7 +4,7 @@
 
 The output goes to the terminal and, with the command in its first line, to `results/NAME.txt` beside this file (NAME is
 BENCHMARK unless it is said). `docs/generate.py` puts it under the benchmark's section. Nothing is kept of a run that
-failed. Progress bars are not part of it.
+failed. Progress bars are not part of it, nor is where `--out=FILE` puts something.
 
 Example:
 
@@ -28,7 +28,8 @@ RESULTS = HERE / "results"
 def keep(benchmark: str, arguments: list[str], name: str) -> int:
     """Run it and keep its output; its exit code."""
     command = [sys.executable, "-m", f"benchmarks.{benchmark}", *arguments]
-    lines = [f"$ python -m {shlex.join(command[2:])}    # {date.today().isoformat()}\n\n"]
+    told = shlex.join(argument for argument in command[2:] if not argument.startswith("--out="))
+    lines = [f"$ python -m {told}    # {date.today().isoformat()}\n\n"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent, env=environment) as running:
         for line in running.stdout or ():

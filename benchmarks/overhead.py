@@ -73,8 +73,9 @@ def sessions(spark: Any, repeat: int) -> None:
     planning_milliseconds(spark, query(5), on=False)
     off, cold = (planning_milliseconds(spark, query(5), on=on) for on in (False, True))
     print(f"\nthe first query of a session   {cold:8.1f} ms (off: {off:.1f} ms)")
-    print("                                a new query                      the same query again")
-    print("joins   Spark's planning, off   on   more   in the worker        on   more   in the worker   (medians, ms)")
+    print("more: what a query's planning takes longer with the session on; median, and a quarter of them at most")
+    print("                                 a new query                           the same query again")
+    print("joins   Spark's planning, off    on     more    quarter   in worker     on     more    quarter   in worker")
     new = count(1)
     for joins in (2, 3, 5, 8, 10):
         for _ in range(2 * repeat):
@@ -82,13 +83,13 @@ def sessions(spark: Any, repeat: int) -> None:
         figures = []
         for step in (1, 0):
             texts = [query(joins, next(new) * step) for _ in range(repeat + 2)]
-            pairs = [[planning_milliseconds(spark, text, on=on) for on in (False, True)] for text in texts]
-            off, on = (median(times) for times in zip(*pairs[2:]))
+            pairs = [[planning_milliseconds(spark, text, on=on) for on in (False, True)] for text in texts][2:]
+            more = sorted(on - off for off, on in pairs)
+            off, on = (median(times) for times in zip(*pairs))
             worker = median(report.seconds * 1000 for report in pyjoinopt.last_reports(spark)[-repeat:])
-            figures += [off, on, on - off, worker]
-        print("{:5}   {:21.1f}   {:4.1f}   {:4.1f}   {:13.1f}   {:7.1f}   {:4.1f}   {:13.1f}".format(
-            joins, *figures[:4], *figures[5:]
-        ))  # fmt: skip
+            figures += [off, on, median(more), more[len(more) // 4], worker]
+        row = "{:5}   {:21.1f} {:6.1f}   {:6.1f}   {:6.1f}   {:9.1f}   {:6.1f}   {:6.1f}   {:6.1f}   {:9.1f}"
+        print(row.format(joins, *figures[:5], *figures[6:]))
     if Path("/proc/self/stat").exists():
         for name, step in (("a new query", 1), ("the same again", 0)):
             texts = [query(5, 10_000 + step * i) for i in range(2 * repeat)]

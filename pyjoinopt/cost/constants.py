@@ -1,8 +1,8 @@
 """The constants of the cost model: how many rows' worth of work each thing is that Spark does.
 
 The unit is a row handed through one operator of a running query, some tens of nanoseconds. `benchmarks/calibrate.py`
-fits them to the cluster at hand. The defaults lie near such a fit, but were set by hand: TPC-DS ran faster with them
-than with the fit itself (see the benchmarks' README). They need to be right in proportion only.
+fits them to the cluster at hand; the defaults are what the run found that is kept in `benchmarks/results/calibrate.txt`.
+They need to be right in proportion only.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Constants:
         broadcast_row, broadcast_byte: a row and a byte that are collected, built into a table and sent out.
     """
 
-    shuffle: float = 1_000_000.0
-    shuffled_row: float = 12.0
-    shuffled_byte: float = 0.3
-    sorted_row: float = 25.0
-    hashed_row: float = 15.0
-    broadcast: float = 500_000.0
-    broadcast_row: float = 15.0
-    broadcast_byte: float = 0.5
+    shuffle: float = 2_630_000.0
+    shuffled_row: float = 6.14
+    shuffled_byte: float = 0.539
+    sorted_row: float = 1.73
+    hashed_row: float = 9.14
+    broadcast: float = 2_900_000.0
+    broadcast_row: float = 20.1
+    broadcast_byte: float = 1.17
 
 
 DEFAULT = Constants()
