@@ -1,8 +1,8 @@
 """The constants of the cost model: how many rows' worth of work each thing is that Spark does.
 
 The unit is a row handed through one operator of a running query, some tens of nanoseconds. `benchmarks/calibrate.py`
-fits them to the cluster at hand; the defaults are what the run found that is kept in `benchmarks/results/calibrate.txt`.
-They need to be right in proportion only.
+fits them to the cluster at hand; the defaults are those of the run that `benchmarks/results/calibrate.txt` keeps. They
+need to be right in proportion only.
 """
 
 from __future__ import annotations

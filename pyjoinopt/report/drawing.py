@@ -7,7 +7,9 @@ sheet inside a page counts for the whole page.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from html import escape
+from xml.etree.ElementTree import fromstring
 
 LINE, STEP, MARGIN, GAP = 24, 18, 16, 32
 #: Width of one character, in a monospaced font of 11 px.
@@ -30,6 +32,7 @@ _COLOURS = {
     "badge": (("fill", "page"), ("stroke", "line")),
 }  # fmt: skip
 _WORDS = str.maketrans({"⟕": "LEFT", "⟖": "RIGHT", "⟗": "FULL", "⋉": "SEMI", "▷": "ANTI"})
+_SVG = "http://www.w3.org/2000/svg"
 _FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 
@@ -56,12 +59,24 @@ _STYLE = f"{_rules(_LIGHT)}@media (prefers-color-scheme:dark){{{_rules(_DARK)}}}
 def document(width: float, height: float, title: str, words: str, parts: list[str]) -> str:
     """A complete SVG document: a page of its own colour, and the same in words for those who do not see it."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="pjo" role="img" aria-label="{escape(title)}" '
+        f'<svg xmlns="{_SVG}" class="pjo" role="img" aria-label="{escape(title)}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
         f'font-family="{_FONT}" font-size="11">'
         f"<title>{escape(title)}</title><desc>{escape(worded(words))}</desc><style>{_STYLE}</style>"
         f'<rect {look("page")} width="{width:.0f}" height="{height:.0f}" rx="6"/>{"".join(parts)}</svg>'
     )
+
+
+def as_image(svg: str) -> str:
+    """A document as an `img` element, its words as the alternative text.
+
+    Viewers that do not trust a notebook take elements of SVG out of HTML and leave their texts behind, one after the
+    other; an image they keep.
+    """
+    root = fromstring(svg)
+    words = escape(". ".join(root.findtext(f"{{{_SVG}}}{name}") or "" for name in ("title", "desc")))
+    size = f'width="{root.get("width")}" height="{root.get("height")}"'
+    return f'<img {size} alt="{words}" src="data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"/>'
 
 
 def text(x: float, y: float, content: str, name: str = "ink", more: str = "") -> str:

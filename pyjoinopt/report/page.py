@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
-from pyjoinopt.report.drawing import cut, worded
+from pyjoinopt.report.drawing import as_image, cut, worded
 from pyjoinopt.report.graph_svg import graph_svg
 from pyjoinopt.report.outline import outline_of, same_joins
 from pyjoinopt.report.parts import GroupReport, JoinEstimate, side_name
@@ -26,11 +26,17 @@ _WIDE = "overflow-x:auto;max-width:100%"
 _OPEN = 6
 
 
-def render_html(report: JoinReport) -> str:
-    """The whole report as one element, to be put into any page."""
+def render_html(report: JoinReport, images: bool = False) -> str:
+    """The whole report as one element, to be put into any page.
+
+    Args:
+        report: what to tell.
+        images: whether pictures are images, which stay where a page takes SVG out, or drawn in place.
+    """
+    draw = as_image if images else str
     parts = [f"<div class='pyjoinopt'><p><b>{escape(headline(report))}</b></p>"]
     for number, group in enumerate(report.groups, 1):
-        parts.append(_group(number, group))
+        parts.append(_group(number, group, draw))
     for run in report.runs:
         parts.append(_run(run))
     if len(report.runs) == 2:
@@ -60,21 +66,22 @@ def render_page(report: JoinReport) -> str:
     )
 
 
-def _group(number: int, group: GroupReport) -> str:
+def _group(number: int, group: GroupReport, draw: Callable[[str], str]) -> str:
     relations = _table(
         ("relation", "rows", "at most", "bytes", "source"),
         ((r.name, f"~{quantity(r.rows)}", _bound(r.bound), memory(r.bytes), r.source) for r in group.relations),
         "Relations",
     )
     orders = (BEFORE, AFTER) if group.changed else (AFTER,)
-    pictures = "".join(f"<div style='{_WIDE}'>{group_svg(group, number, (which,))}</div>" for which in orders)
+    drawn = (draw(group_svg(group, number, (which,))) for which in orders)
+    pictures = "".join(f"<div style='{_WIDE}'>{picture}</div>" for picture in drawn)
     joins = _joins(group, group.estimated_rows, "Joins as they are made")
     if group.changed:
         joins = _joins(group, group.joins_before, "Joins as written") + joins
     graph = ""
     if group.edges:
-        drawn = f"<div style='{_WIDE}'>{graph_svg(group, number)}</div>"
-        graph = f"<details><summary>Join graph, {len(group.edges)} edges</summary>{drawn}</details>"
+        picture = f"<div style='{_WIDE}'>{draw(graph_svg(group, number))}</div>"
+        graph = f"<details><summary>Join graph, {len(group.edges)} edges</summary>{picture}</details>"
     opened = " open" if number <= _OPEN else ""
     note = "<p>★ only one of the two orders makes this join</p>" if group.changed else ""
     return (

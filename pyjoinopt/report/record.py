@@ -256,7 +256,9 @@ class JoinReport:
         return path
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": self.to_text(), "text/html": self.to_html()}
+        from pyjoinopt.report.page import render_html
+
+        return {"text/plain": self.to_text(), "text/html": render_html(self, images=True)}
 
     def __str__(self) -> str:
         return self.to_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from base64 import b64decode
 from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
@@ -170,8 +171,19 @@ def test_html_is_well_formed_and_escaped() -> None:
     text = report(5).to_html()
     ElementTree.fromstring(text.replace("<br>", "<br/>").replace("<details open>", "<details open='open'>"))
     assert "<script" not in text and "a &lt;UDF&gt; is not moved" in text
-    bundle = report(5)._repr_mimebundle_()
-    assert bundle["text/html"] == text and "Group 1" in bundle["text/plain"]
+
+
+def test_what_a_notebook_keeps_survives_a_viewer_that_takes_svg_out() -> None:
+    """JupyterLab does with notebooks that it does not trust, GitHub with all: pictures are images, with words."""
+    shown = report(5)
+    bundle = shown._repr_mimebundle_()
+    assert "Group 1" in bundle["text/plain"] and "<svg" not in bundle["text/html"]
+    image = r'<img width="(\d+)" height="\d+" alt="([^"]+)" src="data:image/svg\+xml;base64,([^"]+)"/>'
+    images = re.findall(image, bundle["text/html"])
+    drawn = re.findall(r"<svg.*?</svg>", shown.to_html(), re.DOTALL)
+    assert [b64decode(data).decode() for _, _, data in images] == drawn
+    assert all(f'width="{width}"' in svg for (width, _, _), svg in zip(images, drawn, strict=True))
+    assert "before: cost" in images[0][1] and "<" not in images[0][1]
 
 
 def test_mermaid_and_dot() -> None:
