@@ -167,7 +167,7 @@ class Planner:
         planning = Planning(request, Questions(ask))
         try:
             key = key_of(request["options"], request["export"])
-            known = self._recurring.recall(key, planning.ask)
+            known = self._recurring.recall(key, ask)
             answer = known[0] if known is not None else planning.run(learned)
         except Exception as error:
             known, answer = None, planning.failed(error)

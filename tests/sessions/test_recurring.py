@@ -30,8 +30,10 @@ class OverPy4j:
     def __init__(self, df: DataFrame) -> None:
         self._shim = bridge_for(df)
         self.export = json.loads(self._shim.export(df._jdf, "{}"))
+        self.asked = 0
 
     def __call__(self, question: dict[str, Any]) -> dict[str, Any]:
+        self.asked += 1
         ask = self._shim.samples if "relations" in question else self._shim.keys if "proofs" in question else None
         told = (ask or self._shim.statistics)(self.export["handle"], json.dumps(question))
         return dict(json.loads(told))
@@ -46,7 +48,7 @@ class Planning:
     def __init__(self, store: Path) -> None:
         self._planner, self._learned = worker.Planner(), worker.Learned()
         self._store = store
-        self.planned = 0
+        self.planned = self.asked = 0
 
     def __call__(self, df: DataFrame, **options: Any) -> dict[str, Any]:
         ask = OverPy4j(df)
@@ -54,6 +56,7 @@ class Planning:
         request = {"milliseconds": 60_000, "options": told, "export": ask.export}
         answer, report = self._planner.answer(ask, request, self._learned)
         ask.close()
+        self.asked = ask.asked
         assert answer["answer"]["problem"] is None
         return json.loads(json.dumps({**answer["answer"], **report}))
 
@@ -135,11 +138,13 @@ def test_files_that_changed(plan: Planning, query: Callable[..., DataFrame], tmp
 def test_what_another_process_wrote_to_the_store(plan: Planning, query: Callable[..., DataFrame]) -> None:
     """It may be anything, such as the true rows of this very join."""
     plan.settled(query)
-    count = plan.planned
-    Store(plan._store).put_blob(Files("i", "s", 1, 1, 0.0), "kind", b"")
-    plan(query())
-    assert plan.planned == count + 1
+    count, asked = plan.planned, plan.asked
+    for i in (1, 2, 3):
+        Store(plan._store).put_blob(Files("i", "s", 1, i, 0.0), "kind", b"")
+        plan(query())
+        assert plan.planned == count + i
     plan.settled(query)
+    assert plan.asked == asked, "what was asked in vain is not asked again"
 
 
 def test_a_query_whose_rows_are_watched_is_planned_each_time(
