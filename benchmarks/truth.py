@@ -60,7 +60,8 @@ def materialise(oracle: Oracle, group: Group, connection: Any, spark: Any, folde
             by_bit = {a.bit: a.name for a in leaf.output}
         if leaf is not None and all(bit in by_bit for bit in bits):
             columns = ", ".join(f'"{by_bit[bit]}" AS c{bit}' for bit in bits)
-            file = (folder / f"{leaf.info['rel']['name'].rsplit('.')[-1]}.parquet").as_posix()
+            table = leaf.info["rel"]["name"].removesuffix(".parquet").rpartition(".")[2]  # or a file without a table
+            file = (folder / f"{table}.parquet").as_posix()
             connection.execute(f"CREATE OR REPLACE TEMP VIEW v{v} AS SELECT {columns} FROM read_parquet('{file}')")
             continue
         chosen = tuple(reference(a) for a in plan.output if a.bit in bits)
