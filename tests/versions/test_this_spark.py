@@ -94,7 +94,7 @@ def test_subqueries_ctes_and_set_operations(small: SparkSession) -> None:
 def test_semi_anti_and_full_joins_keep_their_rows(small: SparkSession) -> None:
     for kind in ("LEFT SEMI", "LEFT ANTI", "FULL", "RIGHT"):
         columns = "a.*" if kind.startswith("LEFT") else "a.*, note_v"
-        check(small.sql(f"SELECT {columns} FROM ({BAD_ORDER}) a {kind} JOIN note ON a.mid_v = note_k"))
+        check(small.sql(f"SELECT {columns} FROM ({BAD_ORDER}) a {kind} JOIN note ON a.mid_v = note_k"), cost="c_out")
 
 
 def test_a_cached_join_stays_cached(small: SparkSession) -> None:
