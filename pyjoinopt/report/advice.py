@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 #: Sources of a row count that are no counts.
 GUESSES = frozenset({"size", "default"})
 
-#: How a reason begins -> what to do about it.
-_ADVICE = (
+#: How a reason begins, or one of several, -> what to do about it.
+_ADVICE: tuple[tuple[str | tuple[str, ...], str], ...] = (
     ("the hint KEEP_JOIN_ORDER", "take the hint away, and these joins are ordered with the rest"),
     (
         "the session is switched off",
@@ -38,17 +38,13 @@ _ADVICE = (
     ("an aggregate or window function", "compute it in a projection or a HAVING of its own, below or above the joins"),
     ("Spark may compute early", "take the value out of the VARIANT with try_variant_get"),
     (
-        "no three relations",
-        "join all that belongs together below it, or above it, where the query's meaning allows that",
-    ),
-    (
         "it tests a computed column that is costly",
         "compute that column before the joins, in the relation that it reads, or so that it cannot fail (TRY_CAST)",
     ),
     ("a column that is computed below it", "compute the column above all joins, or in the relation that it reads"),
     ("both sides of it have the same columns", "give one side columns of its own: select them under other names"),
     (
-        "no join is moved through it",
+        ("no three relations", "no join is moved through it"),
         "join all that belongs together below it, or above it, where the query's meaning allows that",
     ),
     ("its condition would grow", "compute the columns that it reads before the joins, and keep them in a table"),
