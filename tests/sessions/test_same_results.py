@@ -15,9 +15,6 @@ from tests.support.compare import assert_same_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Queries of TPC-H with a join group that is ordered anew, whatever is estimated.
-REORDERED = {2, 5, 7, 9, 10, 11, 21}
-
 
 def session_of(spark: SparkSession, benchmark: str) -> SparkSession:
     session = spark.newSession()
@@ -54,11 +51,11 @@ def check(session: SparkSession, text: str) -> list[pyjoinopt.JoinReport]:
 
 
 @pytest.mark.parametrize(
-    "number", [pytest.param(n, marks=() if n in REORDERED else pytest.mark.slow) for n in range(1, 23)]
+    "number", [pytest.param(n, marks=() if n in tpc.REORDERED else pytest.mark.slow) for n in range(1, 23)]
 )
 def test_tpch(tpch_session: SparkSession, number: int) -> None:
     reports = check(tpch_session, tpc.spark_queries("tpch")[number])
-    if number in REORDERED:
+    if number in tpc.REORDERED:
         assert any(report.changed for report in reports)
 
 

@@ -19,7 +19,6 @@ from tests.sessions.test_tpc_through_doors import through_connect, through_spark
 from tests.sessions.test_worker_faults import workers
 from tests.support import tpc
 from tests.support.compare import assert_same_rows
-from tests.versions.test_this_spark import REORDERED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,13 +47,13 @@ def changes(session: SparkSession, text: str) -> list[bool]:
 
 
 @pytest.mark.parametrize(
-    "number", [n if n in REORDERED else pytest.param(n, marks=pytest.mark.slow) for n in range(1, 23)]
+    "number", [n if n in tpc.REORDERED else pytest.param(n, marks=pytest.mark.slow) for n in range(1, 23)]
 )
 def test_tpch(session: SparkSession, number: int) -> None:
     text = tpc.spark_queries("tpch")[number]
     found, reports = planned(session, session.sql(text).collect)
     assert [report.error for report in reports if report.error] == []
-    assert number not in REORDERED or any(report.changed for report in reports)
+    assert number not in tpc.REORDERED or any(report.changed for report in reports)
     pyjoinopt.disable(session)
     assert not pyjoinopt.is_enabled(session)
     assert_same_rows(session.sql(text).collect(), found, label=("off", "on"))

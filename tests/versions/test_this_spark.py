@@ -15,9 +15,6 @@ from tests.support.run import collect_both
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: TPC-H queries in which some join group is ordered anew at scale 0.01, on every version.
-REORDERED = {2, 5, 7, 9, 10, 11, 21}
-
 
 def check(df: DataFrame, changed: bool | None = True, **options: Any) -> DataFrame:
     """Optimise, run both, compare; gives the optimised DataFrame."""
@@ -54,7 +51,7 @@ BAD_ORDER = """
 @pytest.mark.parametrize("number", range(1, 23))
 def test_tpch(tpch: SparkSession, number: int) -> None:
     text = dict(tpc.spark_queries("tpch"))[number]
-    check(tpch.sql(text), changed=True if number in REORDERED else None)
+    check(tpch.sql(text), changed=True if number in tpc.REORDERED else None)
 
 
 def test_the_report(small: SparkSession) -> None:
