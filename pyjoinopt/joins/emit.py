@@ -1,4 +1,7 @@
-"""From a join order back to a plan: every predicate exactly once, as early as its `required` set allows."""
+"""From a join order back to a plan: every predicate exactly once, as early as its `required` set allows.
+
+Relations are given the filters that they have from others, too.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ from collections.abc import Callable
 
 from pyjoinopt.joins.edges import with_columns
 from pyjoinopt.joins.graph import Edge, JoinGraph, merge_parts
+from pyjoinopt.joins.inherited import inherited_filters
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import TRUE, Expression, conjunction
+from pyjoinopt.plan.expressions import TRUE, Expression, conjunction, conjuncts
 from pyjoinopt.plan.nodes import CROSS, INNER, Filter, Join, LogicalPlan
 
 
@@ -29,10 +33,11 @@ def emit(
     if tree.relations != graph.everything:
         raise ValueError(f"the order covers {tree.relations:b}, the group {graph.everything:b}")
     plans: list[LogicalPlan] = []
+    inherited = inherited_filters(graph)
     product = CROSS if region.crossed or _needs_no_product(graph) else INNER
     for node in tree.post_order():
         if node.left is None or node.right is None:
-            plans.append(graph.relations[node.vertex])
+            plans.append(_relation(graph, node.vertex, inherited.get(node.vertex, [])))
             continue
         right, left = plans.pop(), plans.pop()
         operator = graph.operator(node.left.relations, node.right.relations)
@@ -45,6 +50,15 @@ def emit(
         plans.append(plan)
     plan = plans[0]
     return with_columns(plan, region.late.values())
+
+
+def _relation(graph: JoinGraph, vertex: int, inherited: list[Expression]) -> LogicalPlan:
+    """The plan of a vertex; what may fail is tested last."""
+    plan = graph.relations[vertex]
+    if inherited and graph.filters[vertex] and isinstance(plan, Filter):
+        inherited, plan = inherited + conjuncts(plan.condition), plan.children[0]
+    condition = conjunction(inherited)
+    return plan if condition is None else Filter(condition, plan)
 
 
 def _needs_no_product(graph: JoinGraph) -> bool:

@@ -14,6 +14,7 @@ from pyjoinopt.cost import COut
 from pyjoinopt.joins.edges import build_graph
 from pyjoinopt.joins.emit import emit
 from pyjoinopt.joins.graph import JoinGraph
+from pyjoinopt.joins.inherited import inherited_filters
 from pyjoinopt.joins.search import search
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
@@ -55,13 +56,15 @@ def test_a_filter_does_not_vanish(budget: int) -> None:
         region = region_of(draw.plan)
         graph, written = build_graph(region, {})
         implied = [describe(e.predicate) for e in graph.edges if e.implied]
+        inherited = [describe(p) for predicates in inherited_filters(graph).values() for p in predicates]
         classes = {describe(e.predicate) for e in graph.edges if e.equality_class >= 0}
         rows = [float(random.Random(f"{seed} {v}").choice((1, 50, 10_000))) for v in range(len(graph))]
         found = search(graph, estimates(graph, rows), COut(), budget, written)
         kept = predicates_of(emit(graph, found.tree, region))
         for predicate in set(predicates_of(draw.plan)) - classes:
-            assert kept.count(predicate) == predicates_of(draw.plan).count(predicate), (seed, predicate)
-        assert not set(kept) - set(predicates_of(draw.plan)) - set(implied)
+            written_or_inherited = predicates_of(draw.plan).count(predicate) + inherited.count(predicate)
+            assert kept.count(predicate) == written_or_inherited, (seed, predicate)
+        assert not set(kept) - set(predicates_of(draw.plan)) - {*implied, *inherited}
         seen += found.tree.show(graph.names) != written.show(graph.names)
     assert seen > 50
 

@@ -1,0 +1,83 @@
+"""Filters that a relation has from others: from a.k = b.k, b.k = c.k and c.k > 5 follows a.k > 5.
+
+Spark finds such filters too, but a join at a time, and forgets between two joins what a projection there leaves out.
+So which relations it finds them for depends on the order. An order that is made anew says them all: fewer rows come
+up, and no expression of a relation meets rows that the written order had kept from it.
+
+Only what follows from equalities that hold as soon as both sides are there counts. Where a filter of one relation may
+stand, these may too: no row that they drop would have found a partner.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from pyjoinopt.joins.graph import JoinGraph
+from pyjoinopt.plan import safety
+from pyjoinopt.plan.expressions import Expression, conjuncts, substitute
+from pyjoinopt.plan.meaning import Meanings
+from pyjoinopt.plan.nodes import Filter, LogicalPlan
+
+#: Values of other types may be equal and differ in what is computed of them: 0.0 and -0.0, texts under a collation.
+_EXACT = frozenset("boolean tinyint smallint int bigint decimal date timestamp timestamp_ntz string binary".split())
+_ON_TOP = frozenset({"Filter", "Project", "SubqueryAlias", "View"})
+_MOST = 200
+
+
+def inherited_filters(graph: JoinGraph) -> dict[int, list[Expression]]:
+    """What follows for each relation from the filters of the others: conjuncts over one column.
+
+    Args:
+        graph: of a group.
+
+    Returns:
+        Vertex -> conjuncts, without those that its plan tests anyway; only vertices that have some.
+    """
+    equals = _equals(graph)
+    tested = [(vertex, p) for vertex, plan in enumerate(graph.relations) for p in _tested(plan)] if equals else []
+    meaning = Meanings()
+    known = {(vertex, meaning(p)) for vertex, p in tested}
+    found: dict[int, list[Expression]] = defaultdict(list)
+    pending = [p for _, p in tested if _may_be_said_again(p)]
+    for conjunct in pending:  # which grows
+        bit = conjunct.references.bit_length() - 1
+        for vertex, other in equals.get(bit, ()):
+            inherited = substitute(conjunct, {bit: other})
+            if (vertex, meaning(inherited)) not in known and len(known) < _MOST:
+                known.add((vertex, meaning(inherited)))
+                found[vertex].append(inherited)
+                pending.append(inherited)
+    return dict(found)
+
+
+def _tested(plan: LogicalPlan) -> Iterator[Expression]:
+    """The conjuncts that a relation's rows have passed, as far as its topmost operators say."""
+    while plan.kind in _ON_TOP and plan.children:
+        if isinstance(plan, Filter):
+            yield from conjuncts(plan.condition)
+        (plan,) = plan.children
+
+
+def _equals(graph: JoinGraph) -> dict[int, list[tuple[int, Expression]]]:
+    """Column (its bit) -> expressions over one column that it equals, each with the vertex that it reads."""
+    found: dict[int, list[tuple[int, Expression]]] = defaultdict(list)
+    for edge in graph.edges:
+        if edge.keys is None or edge.implied or edge.predicate.kind != "EqualTo" or edge.required != edge.relations:
+            continue
+        for (_, column), (side, other) in (edge.keys, edge.keys[::-1]):
+            exact = column.type.split("(")[0] in _EXACT
+            if exact and column.attribute is not None and side.bit_count() == 1 and _may_be_said_again(other):
+                found[column.attribute.bit].append((side.bit_length() - 1, other))
+    return found
+
+
+def _may_be_said_again(e: Expression) -> bool:
+    """NULLs need no filter: what an equality compares is tested for them by Spark."""
+    return (
+        e.kind != "IsNotNull"
+        and e.references.bit_count() == 1
+        and safety.movable(e)
+        and not safety.may_throw(e)
+        and not safety.is_costly(e)
+    )
