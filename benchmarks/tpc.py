@@ -14,7 +14,8 @@ not depend on who else is using the machine, but holds what several threads did 
 counted before (the first time that takes long; counts are remembered in the user's cache folder).
 
 With `--shuffle K`, each query runs in K random orders of its FROM lists instead, as it comes and with pyjoinopt: what
-matters then is the worst order's time over the best one's.
+matters then is the worst order's time over the best one's. What takes longer than `--limit` seconds is cancelled, and
+counts as so long.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import statistics
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event, Timer
 from time import perf_counter
 from typing import Any
 
@@ -49,7 +51,7 @@ SLOWER = 1.2
 Run = tuple[float, float]  # seconds that passed, and seconds of processors
 Runs = dict[str, dict[str, list[Run]]]  # query -> variant -> its runs
 Rows = list[tuple[Any, ...]]
-Runner = Callable[[str], tuple[Run, Rows]]
+Runner = Callable[[str], tuple[Run, Rows | None]]  # no rows of a run that was cancelled
 
 
 def main() -> None:
@@ -60,6 +62,7 @@ def main() -> None:
     parser.add_argument("--queries", type=lambda text: [int(n) for n in text.split(",")], help="only these numbers")
     parser.add_argument("--truths", action="store_true", help="also the plan that true row counts would give")
     parser.add_argument("--shuffle", type=int, metavar="K", help="run K random orders of the FROM lists")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds that a shuffled query may take (120)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--partitions", type=int, default=200, help="of shuffles (default 200, as Spark comes)")
     parser.add_argument("--out", type=Path, help="write all times as JSON")
@@ -73,7 +76,7 @@ def main() -> None:
     everything: Runs = {}
     for benchmark in chosen.benchmarks:
         queries = {n: q for n, q in tpc.spark_queries(benchmark).items() if not chosen.queries or n in chosen.queries}
-        runners = _runners(spark, benchmark, chosen.scale, not chosen.shuffle, chosen.truths)
+        runners = _runners(spark, benchmark, chosen.scale, chosen.limit if chosen.shuffle else None, chosen.truths)
         if chosen.shuffle:
             found = _shuffled(runners, benchmark, queries, chosen.shuffle, chosen.runs, chosen.seed)
             _show_shuffled(benchmark, found)
@@ -86,16 +89,19 @@ def main() -> None:
     spark.stop()
 
 
-def _runners(spark: Any, benchmark: str, scale: float, analysed: bool, truths: bool) -> dict[str, Runner]:
-    """Variant -> what runs a query and gives its seconds and rows; a session each, over the same files."""
+def _runners(spark: Any, benchmark: str, scale: float, limit: float | None, truths: bool) -> dict[str, Runner]:
+    """Variant -> what runs a query and gives its seconds and rows; a session each, over the same files.
+
+    With a limit in seconds there is no session with CBO.
+    """
 
     def over_files(prepare: Callable[[Any], Any], learn: bool = False) -> Runner:
         one = spark.newSession()
         tpc.register(one, benchmark, scale)
-        return _runner(one, prepare, learn)
+        return _runner(one, prepare, learn, limit)
 
     runners = {PLAIN: over_files(lambda df: df), OURS: over_files(pyjoinopt.optimize_joins)}
-    if analysed:
+    if limit is None:
         cbo = spark.newSession()
         for setting in _CBO_SETTINGS:
             cbo.conf.set(f"spark.sql.{setting}", "true")
@@ -118,18 +124,31 @@ def _analyse(cbo: Any, benchmark: str, scale: float) -> None:
         cbo.sql(f"ANALYZE TABLE {file.stem} COMPUTE STATISTICS FOR ALL COLUMNS")
 
 
-def _runner(spark: Any, prepare: Callable[[Any], Any], learn: bool = False) -> Runner:
+def _runner(
+    spark: Any, prepare: Callable[[Any], Any], learn: bool = False, limit: float | None = None
+) -> Runner:
     """`learn`: whether `prepare` has to learn something, once a query, before its time is taken."""
     jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
     seen: set[str] = set()
 
-    def run(text: str) -> tuple[Run, Rows]:
+    def run(text: str) -> tuple[Run, Rows | None]:
         if learn and text not in seen:
             seen.add(text)
             prepare(spark.sql(text))
+        late = Event()
+        timer = Timer(limit or 0.0, lambda: (late.set(), spark.sparkContext.cancelAllJobs()))
         started, spent = perf_counter(), _processors(jvm)
-        rows = prepare(spark.sql(text)).collect()
-        return (perf_counter() - started, _processors(jvm) - spent), [tuple(row) for row in rows]
+        if limit is not None:
+            timer.start()
+        try:
+            rows = [tuple(row) for row in prepare(spark.sql(text)).collect()]
+        except Exception:
+            if not late.is_set():
+                raise
+            rows = None
+        finally:
+            timer.cancel()
+        return (perf_counter() - started, _processors(jvm) - spent), rows
 
     return run
 
@@ -159,6 +178,7 @@ def _in_turns(runners: dict[str, Runner], benchmark: str, queries: dict[int, str
             for variant in order:
                 passed, rows = runners[variant](text)
                 found[name][variant].append(passed)
+                assert rows is not None
                 expected = rows if expected is None else expected
                 _check(name, variant, expected, rows)
             order.append(order.pop(0))
@@ -208,16 +228,21 @@ def _shuffled(
         name = f"{benchmark} {number}"
         found[name] = {variant: [] for variant in runners}
         expected: Rows | None = None
+        cancelled: dict[str, str] = {}
         for spelling in spellings:
             for variant, run in runners.items():
                 times = []
                 for _ in range(runs):
                     passed, rows = run(spelling)
                     times.append(passed)
+                    if rows is None:
+                        cancelled[variant] = ">"
+                        break
                     expected = rows if expected is None else expected
                     _check(name, variant, expected, rows)
                 found[name][variant].append((min(clock for clock, _ in times), min(spent for _, spent in times)))
-        tqdm.write(f"{name:<12}" + "".join(f"{_spread(runs, 0):>16.2f}" for runs in found[name].values()))
+        spreads = {v: f"{cancelled.get(v, '')} {_spread(each, 0):.2f}" for v, each in found[name].items()}
+        tqdm.write(f"{name:<12}" + "".join(f"{spread:>16}" for spread in spreads.values()))
     return found
 
 
@@ -232,7 +257,8 @@ def _show_shuffled(benchmark: str, found: Runs) -> None:
             total = sum(run[which] for each in found.values() for run in each[variant])
             print(
                 f"{benchmark} {variant:<12} worst ÷ best order by {what}: geo-mean {_geo_mean(ratios):.2f}, "
-                f"median {statistics.median(ratios):.2f}, worst {ratios[-1]:.2f}; all orders together {total:.1f} s"
+                f"median {statistics.median(ratios):.2f}, worst {ratios[-1]:.2f}, "
+                f"{sum(ratio > 1.3 for ratio in ratios)} of {len(ratios)} over 1.3; all orders together {total:.1f} s"
             )
 
 
