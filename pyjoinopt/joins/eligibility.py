@@ -33,11 +33,9 @@ both inputs (if something of T1 is there, all of T2 must be) is said here by `ro
 are; rules would let A ⟕ (B × C) pass, and CD-C only excludes it because it knows no product. And for a full join the
 requirements are those of the whole padded side, not of what the condition reads.
 
-Two kinds of operators keep more than they need, so that some right orders count as illegal, never the other way round:
-
-* a condition that may fail at run time requires both sides as written; one that reads nothing on an open side (`b LEFT
-  JOIN c ON true`) requires the whole of that side as written, though any part of it would do;
-* of three full joins and more, only those next to each other in the written order change places.
+Some operators keep more than they need, so that some right orders count as illegal, never the other way round: a
+condition that may fail at run time requires both sides as written; one that reads nothing on an open side (`b LEFT JOIN
+c ON true`) requires the whole of that side as written, though any part of it would do.
 """
 
 from __future__ import annotations
@@ -61,6 +59,7 @@ class Operator:
         rejects: tells for a side (0 left, 1 right) whether the condition is never true where all columns of that
             side are NULL.
         fixed: whether both sides must be as written (the condition may fail at run time).
+        guests: operators that may slip into one of its sides: (that side, operator, which of its sides it brings along).
     """
 
     join_type: str
@@ -70,6 +69,7 @@ class Operator:
     fixed: bool = False
     sides: tuple[int, int] = (0, 0)
     room: list[int] = field(default_factory=list)
+    guests: list[tuple[int, Operator, int]] = field(default_factory=list)
 
     @property
     def below(self) -> int:
@@ -125,6 +125,7 @@ def settle(operators: Iterable[Operator], filters: Iterable[Waiting]) -> None:
         else:
             _settle(e, found, placed)
             found.append(e)
+    _let_guests_bring_guests(found)
 
 
 def _enclosed(operator: Operator) -> int:
@@ -152,6 +153,19 @@ def _settle(upper: Operator, found: list[Operator], placed: list[Waiting]) -> No
     for lower, place, side in slips:
         if lower.required & ~sides[side]:
             lower.room[place] |= upper.written[1 - side]
+            lower.guests.append((place, upper, 1 - side))
+
+
+def _let_guests_bring_guests(operators: list[Operator]) -> None:
+    """What slipped into an operator's side may hold what slipped into it: that side is any relation to the law."""
+    growing = True
+    while growing:
+        growing = False
+        for host in operators:
+            for place, guest, side in host.guests:
+                if guest.room[side] & ~host.room[place]:
+                    host.room[place] |= guest.room[side]
+                    growing = True
 
 
 def _open(upper: Operator, reads: int, inside: list[Operator], slips: list[tuple[Operator, int, int]]) -> int:
@@ -195,6 +209,8 @@ def _closed(
         off = _peeled_side(lower, upper, side, reads, whole & ~apart)
         if off is None:
             must |= lower.required
+            if lower.join_type == upper.join_type == FULL:
+                continue
             for place in lower.closed:
                 skipped.append(lower.written[place])
                 apart |= lower.written[place]
@@ -221,8 +237,8 @@ def _peeled_side(lower: Operator, upper: Operator, side: int, reads: int, rest: 
     """The side of `lower`, in the closed `side` of `upper`, that may be joined after `upper`; None if neither may."""
     if lower.join_type == LEFT and not reads & lower.room[1]:
         return 1 if _may_slip(lower, 0, upper, side) else None
-    if lower.join_type == upper.join_type == FULL and lower.below == rest:
+    if lower.join_type == upper.join_type == FULL:
         for place in (0, 1):
-            if not reads & ~lower.room[place]:
+            if not rest & ~lower.written[1 - place] & ~lower.room[place] and not reads & lower.written[1 - place]:
                 return 1 - place if _may_slip(lower, place, upper, side) else None
     return None
