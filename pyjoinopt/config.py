@@ -81,9 +81,10 @@ OPTIONS: tuple[Option, ...] = (
         "by a hint. With 1, a side is broadcast only if it is proved to fit the threshold, however little is expected.",
     ),
     Option(
-        "cost", PREFIX + "cost", "spark", ("spark", "c_out"),
-        "What is minimised: 'spark' counts what Spark pays, 'c_out' the rows of all join results. Or a model of your "
-        "own (pyjoinopt.cost.CostModel).",
+        "cost", PREFIX + "cost", "spark", ("spark", "c_out", "weighted"),
+        "What is minimised: 'spark' counts what Spark pays, 'c_out' the rows of all join results, 'weighted' their "
+        "rows and bytes as Spark's cost-based optimizer weighs them (spark.sql.cbo.joinReorder.card.weight). Or a "
+        "model of your own (pyjoinopt.cost.CostModel).",
     ),
     Option(
         "cost_constants", PREFIX + "costConstants", "", None,

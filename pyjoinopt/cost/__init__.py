@@ -12,13 +12,14 @@ from pyjoinopt.cost.c_out import COut
 from pyjoinopt.cost.constants import DEFAULT, Constants, read_constants
 from pyjoinopt.cost.model import CostModel, PartitionedModel, Parts
 from pyjoinopt.cost.spark import SparkCost
+from pyjoinopt.cost.weighted import CARD_WEIGHT, WEIGHT, Weighted
 
 __all__ = [
-    "MODELS", "COut", "Constants", "CostModel", "PartitionedModel", "Parts", "SparkCost", "cost_model",
+    "MODELS", "COut", "Constants", "CostModel", "PartitionedModel", "Parts", "SparkCost", "Weighted", "cost_model",
 ]  # fmt: skip
 
 #: Names that `cost_model` knows, the default first.
-MODELS = ("spark", "c_out")
+MODELS = ("spark", "c_out", "weighted")
 #: What the export says of the cluster: executors that can be reached, and the memory of all of them.
 EXECUTORS, MEMORY = "pyjoinopt.executors", "pyjoinopt.memory"
 
@@ -41,8 +42,10 @@ def cost_model(name: str | CostModel, conf: Mapping[str, str] | None = None, con
         return name
     if name == COut.name:
         return COut()
+    conf = conf or {}
+    if name == Weighted.name:
+        return Weighted(_number(conf.get(CARD_WEIGHT), WEIGHT))
     if name == SparkCost.name:
-        conf = conf or {}
         executors, memory = _number(conf.get(EXECUTORS), 1.0), _number(conf.get(MEMORY), float("inf"))
         return SparkCost(read_constants(constants) if constants else DEFAULT, max(1, int(executors)), memory)
     raise ValueError(f"cost={name!r}: allowed are {', '.join(map(repr, MODELS))}, or a model of your own")

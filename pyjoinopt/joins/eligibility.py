@@ -59,7 +59,7 @@ class Operator:
         rejects: tells for a side (0 left, 1 right) whether the condition is never true where all columns of that
             side are NULL.
         fixed: whether both sides must be as written (the condition may fail at run time).
-        guests: operators that may slip into one of its sides: (that side, operator, which of its sides it brings along).
+        guests: operators that may slip into one of its sides: (that side, operator, the side that it brings along).
     """
 
     join_type: str

@@ -10,6 +10,8 @@ import pytest
 
 from pyjoinopt.cost import MODELS, CostModel, PartitionedModel, SparkCost, cost_model
 from pyjoinopt.cost.constants import DEFAULT, read_constants
+from pyjoinopt.cost.weighted import CARD_WEIGHT
+from pyjoinopt.rules.join_reorder_dp import better_than
 from pyjoinopt.statistics.relation import BROADCAST_TABLE, HASH_TABLES, NO_TABLE, Size
 
 SIZES = [
@@ -68,7 +70,20 @@ def test_executors_and_memory() -> None:
     assert spilling == pytest.approx(9e8 * DEFAULT.shuffled_byte)
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.3, 0.7, 1.0])
+def test_of_two_results_the_weighted_model_prefers_the_one_that_spark_prefers(weight: float) -> None:
+    model, side = cost_model("weighted", {"spark.sql.cbo.joinReorder.card.weight": str(weight)}), Size(10, 100)
+    preferred = 0
+    for one, other in itertools.permutations(SIZES, 2):
+        spark = better_than(int(one.rows), int(one.bytes), int(other.rows), int(other.bytes), weight)
+        costs = model.join(side, side, one), model.join(side, side, other)
+        assert spark == (costs[0] < costs[1] * (1 - 1e-9))
+        preferred += spark
+    assert preferred > 100
+
+
 def test_models_by_name() -> None:
+    assert cost_model("weighted").weight == cost_model("weighted", {CARD_WEIGHT: "x"}).weight == 0.7  # type: ignore[attr-defined]
     assert {cost_model(name).name for name in MODELS} == set(MODELS)
     assert cost_model("spark", {"pyjoinopt.executors": "7"}).executors == 7  # type: ignore[attr-defined]
     assert cost_model("spark", {"pyjoinopt.memory": "?"}).memory == float("inf")  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyjoinopt.cost import CostModel, COut, SparkCost
+from pyjoinopt.cost import CostModel, COut, SparkCost, Weighted
 from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.exact import exact
 from pyjoinopt.joins.graph import JoinGraph, vertices
@@ -23,7 +23,7 @@ from tests.joins.graphs import Builder, best_costs, graph, random_builder, renum
 
 #: Of sixty graphs each.
 CHUNKS = [*range(10), *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(10, 30))]
-MODELS: list[CostModel] = [COut(), SparkCost(), SparkCost(executors=50)]
+MODELS: list[CostModel] = [COut(), SparkCost(), SparkCost(executors=50), Weighted()]
 
 
 def check_tree(graph: JoinGraph, tree: JoinTree) -> None:
