@@ -96,6 +96,15 @@ def summary(factors: Iterable[float]) -> Summary:
     return Summary(mean, middle, percentile(ordered, 0.9), ordered[-1])
 
 
+def share_of_best(factors: Sequence[float]) -> float:
+    """The share of factors that are 1, but for rounding: orders than which there is no better one.
+
+    >>> share_of_best([1.0, 1.0 + 1e-12, 1.5, 9.0])
+    0.5
+    """
+    return sum(factor <= 1.0 + 1e-9 for factor in factors) / len(factors)
+
+
 def percentile(ordered: Sequence[float], share: float) -> float:
     """The value that this share of the values lies before.
 

@@ -9,6 +9,9 @@ C_out it would really have had, beside the best order there is (see `grading`). 
 rows that each single table has after its filters, as a sample or feedback would: what is left then is the error of
 the join estimates alone.
 
+Then the same by the default cost model and the default search: what its orders cost by true counts, beside the order
+that the model would choose if it knew these. Sides of up to ten megabytes are taken to be broadcast.
+
 DIR holds two files. The query texts and all true counts are those of the Cardinality Estimation Benchmark (CEB; MIT
 licence, https://github.com/learnedsystems/CEB), brought into this form:
 
@@ -41,25 +44,29 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import machine, session
-from benchmarks.grading import as_written, c_out, cheapest, percentile, q_error, summary, times_worse
+from benchmarks.grading import as_written, c_out, cheapest, percentile, q_error, share_of_best, summary, times_worse
 from benchmarks.injection import create_table
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.cost import COut
+from pyjoinopt.cost import COut, SparkCost
 from pyjoinopt.joins.edges import build_graph
 from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.joins.price import cost_of
 from pyjoinopt.joins.search import search
+from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.rules.batches import normalise
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.plans import PlanEstimates
-from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, RelationStatistics, Size
 
 #: Enough for an exact search of any of the queries.
 BUDGET = 50_000_000
+#: Bytes that Spark broadcasts.
+THRESHOLD = 10 << 20
 _FROM = re.compile(r"\bFROM\b(.*?)\bWHERE\b", re.S)
 
 
@@ -130,7 +137,7 @@ def planned(asked: Query, export: Export, leaf: Any) -> Planned:
 
 
 class _Given:
-    """Row counts from elsewhere, for the search; widths and bounds stay those of the estimates."""
+    """Row counts from elsewhere, for the search; the width of a row stays that of the estimates."""
 
     def __init__(self, estimates: GraphEstimates, counts: dict[int, float]) -> None:
         self._estimates, self._counts = estimates, counts
@@ -138,8 +145,14 @@ class _Given:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._estimates, name)
 
-    def size(self, relations: int) -> Any:
-        return self._estimates.size(relations)._replace(rows=max(1.0, self._counts[relations]))
+    def size(self, relations: int) -> Size:
+        rows = max(1.0, self._counts[relations])
+        bytes = rows * self._estimates.width(relations)
+        return Size(rows, bytes, _built(relations, bytes))
+
+
+def _built(relations: int, bytes: float) -> int:
+    return BROADCAST_TABLE if bytes <= THRESHOLD else NO_TABLE
 
 
 def grade(found: Planned, statistics: Sequence[RelationStatistics]) -> float:
@@ -163,6 +176,24 @@ def _graded(found: Planned, estimates: Any) -> float:
     if result.strategy != "exact":
         raise RuntimeError(f"{found.query.name}: not searched exactly")
     return times_worse(c_out(result.tree, found.query.cards.__getitem__), cheapest(found.query.cards))
+
+
+def grade_by_model(found: Planned, statistics: Sequence[RelationStatistics]) -> float:
+    """How many times the least cost under the default model the order of the default search has, by true counts."""
+    estimates = GraphEstimates(found.graph, statistics)
+    estimates.judge(_built)
+    return _graded_by_model(found, search(found.graph, estimates, SparkCost()).tree)
+
+
+def grade_written_by_model(found: Planned) -> float:
+    """The same of the written order."""
+    return _graded_by_model(found, as_written(range(len(found.graph)), found.graph.connected))
+
+
+def _graded_by_model(found: Planned, tree: JoinTree) -> float:
+    truth: Any = _Given(GraphEstimates(found.graph, found.statistics), found.query.cards)
+    best = search(found.graph, truth, SparkCost(), BUDGET)
+    return cost_of(tree, truth, SparkCost(), found.graph) / best.cost
 
 
 def q_errors(found: Planned, statistics: Sequence[RelationStatistics]) -> list[float]:
@@ -201,9 +232,14 @@ def report(found: list[Planned], worst: int) -> None:
     }
     if all(q.query.estimated.keys() >= q.query.cards.keys() for q in found):
         runs["PostgreSQL's estimates"] = [grade_given(q, q.query.estimated) for q in found]
-    print(f"{'C_out / optimum':<38}{'geo-mean':>10}{'median':>10}{'p90':>12}{'max':>14}")
-    for name, factors in runs.items():
-        print(f"{name:<38}{''.join(_figure(x, w) for x, w in zip(summary(factors), (10, 10, 12, 14)))}")
+    _show("C_out / optimum", runs)
+    by_model = {
+        "as written": [grade_written_by_model(q) for q in found],
+        "column statistics alone": [grade_by_model(q, q.statistics) for q in found],
+        "true counts of single tables added": [grade_by_model(q, q.known_counts()) for q in found],
+    }
+    print()
+    _show("default model's cost / least", by_model)
     print(f"\n{'q-error of all sets':<38}{'median':>10}{'p90':>10}{'p95':>12}{'max':>14}")
     for name, of in (
         ("column statistics alone", lambda q: q_errors(q, q.statistics)),
@@ -217,6 +253,13 @@ def report(found: list[Planned], worst: int) -> None:
     for name, factors in runs.items() if worst else ():
         listed = sorted(zip(factors, (q.query.name for q in found)), reverse=True)[:worst]
         print(f"\nworst, {name}: " + ", ".join(f"{query} {factor:,.1f}" for factor, query in listed))
+
+
+def _show(what: str, runs: dict[str, list[float]]) -> None:
+    print(f"{what:<38}{'geo-mean':>10}{'median':>10}{'p90':>12}{'max':>14}{'optimal':>10}")
+    for name, factors in runs.items():
+        figures = "".join(_figure(x, w) for x, w in zip(summary(factors), (10, 10, 12, 14)))
+        print(f"{name:<38}{figures}{share_of_best(factors):>10.0%}")
 
 
 def _figure(x: float, width: int) -> str:

@@ -210,7 +210,7 @@ def _closed(
         if off is None:
             must |= lower.required
             if lower.join_type == upper.join_type == FULL:
-                continue
+                continue  # what slips in below it leaves it on top of the rest, and may be peeled off here too
             for place in lower.closed:
                 skipped.append(lower.written[place])
                 apart |= lower.written[place]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import grading, injection, job
+from pyjoinopt.cost import SparkCost
 from pyjoinopt.joins.graph import Edge, JoinGraph
 from pyjoinopt.joins.tree import join, leaf
 from pyjoinopt.plan.expressions import Attribute, call, reference
 from pyjoinopt.plan.nodes import relation
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
+from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, ColumnStatistics, RelationStatistics, Size
 
 ENTRY = {
     "name": "toy",
@@ -72,6 +74,26 @@ def test_orders_are_graded_by_what_they_cost_in_truth(planned: job.Planned) -> N
     assert job.grade(planned, planned.known_counts()) == 1
     # 900 + 20,000 looks better than 1,000 + 20,000.
     assert job.grade_given(planned, planned.query.estimated) == pytest.approx(2_020_000 / 25_000)
+
+
+def test_orders_are_graded_by_the_default_model_too(planned: job.Planned) -> None:
+    rows = {**planned.query.cards}
+    width = GraphEstimates(planned.graph, planned.statistics).width
+
+    def size(tables: int) -> Size:
+        bytes = rows[tables] * width(tables)
+        return Size(rows[tables], bytes, BROADCAST_TABLE if bytes <= job.THRESHOLD else NO_TABLE)
+
+    def cost(first: int, then: int) -> float:
+        left, right = (part for part in (BIG, SOME, FEW) if part & first)
+        lower = SparkCost().join(size(left), size(right), size(first))
+        return lower + SparkCost().join(size(first), size(then), size(first | then))
+
+    written, best = cost(BIG | SOME, FEW), cost(SOME | FEW, BIG)
+    assert job.grade_written_by_model(planned) == pytest.approx(written / best)
+    assert written / best > 1.5
+    assert job.grade_by_model(planned, planned.known_counts()) == 1
+    assert grading.share_of_best([1, 1, written / best]) == pytest.approx(2 / 3)
 
 
 def test_q_errors(planned: job.Planned) -> None:
