@@ -32,8 +32,6 @@ from pyjoinopt.joins.tree import JoinTree, join, unfolded
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import Size
 
-#: Relations in a line at most; the time grows with the third power.
-MOST = 80
 #: Roots that are tried for the left-deep order.
 _ROOTS = 6
 _HIGHEST = 1e300
@@ -46,6 +44,15 @@ class Linear:
     tree: JoinTree
     cost: float
     pairs: int
+
+
+def longest_line(limit: int) -> int:
+    """How many relations at most stand in a line, if there is time to compare so many halves, of two lines.
+
+    >>> longest_line(200_000), longest_line(8_000_000)
+    (84, 288)
+    """
+    return max(2, int((3.0 * limit) ** (1 / 3)))
 
 
 def linearized(
@@ -61,12 +68,12 @@ def linearized(
 
     Args:
         graph, estimates, cost: what is joined, how large it gets, what that costs.
-        tree: a legal order; its parts of at most `MOST` relations are ordered anew, one by one.
+        tree: a legal order; its parts of at most `longest_line(limit)` relations are ordered anew, one by one.
         canonical: all vertices in canonical order.
         limit: halves to compare at most.
         stop: asked now and then; True to leave the rest as it is.
     """
-    pairs = 0
+    pairs, longest = 0, longest_line(limit)
     done: list[JoinTree] = []
     stack: list[tuple[JoinTree, bool]] = [(tree, False)]
     while stack:
@@ -76,7 +83,7 @@ def linearized(
             done.append(join(done.pop(), right))
         elif node.left is None or node.right is None or node.relations.bit_count() == 2:
             done.append(node)
-        elif node.relations.bit_count() > MOST:
+        elif node.relations.bit_count() > longest:
             stack += [(node, True), (node.right, False), (node.left, False)]
         else:
             lines = [[part.vertex for part in node.post_order() if part.is_leaf]]

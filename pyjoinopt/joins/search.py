@@ -4,8 +4,8 @@
 2. Each block is searched exactly while the budget of pairs lasts; with the default a chain of fifty-three relations
    fits, and a star of twelve. A block of twelve or less is always searched exactly, however its edges run.
 3. A block that does not fit is ordered greedily, and the exact search improves its small sub-trees. Then its
-   relations are laid out in a line, and the intervals of the line are searched (`linear`), if there are at most
-   eighty of them; of larger blocks, sub-trees of that size.
+   relations are laid out in a line, and the intervals of the line are searched (`linear`), if the budget is enough for
+   them: by default for eighty-four, with a budget of a million for 288. Of larger blocks, sub-trees of that size.
 4. Blocks are put together by cross products, the smallest first.
 
 Each rung begins with what the one before it has found, or knows that it would have found no better. A deadline ends
@@ -22,7 +22,7 @@ from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.exact import exact
 from pyjoinopt.joins.graph import JoinGraph, merge_parts, vertices
 from pyjoinopt.joins.greedy import greedy, lone_parts, polish
-from pyjoinopt.joins.linear import MOST, linearized
+from pyjoinopt.joins.linear import linearized, longest_line
 from pyjoinopt.joins.partitioned import Partitionings
 from pyjoinopt.joins.price import cost_of
 from pyjoinopt.joins.tree import JoinTree, join
@@ -44,7 +44,7 @@ class SearchResult:
     Attributes:
         tree: the order.
         cost: its cost under the model that was given.
-        strategy: "exact" if every block was searched exactly, "linearized" if none has more than eighty relations,
+        strategy: "exact" if every block was searched exactly, "linearized" if all others were searched as a line,
             else "greedy".
         pairs: pairs of sets whose join was considered.
     """
@@ -78,6 +78,7 @@ def search(
         ValueError: the greedy search found no way on, and there is no `written`.
     """
     canonical = canonical_order(graph, estimates)
+    halves = _HALVES_PER_PAIR * budget
     partitionings = Partitionings(graph, estimates, cost)
     sharing = partitionings if partitionings.worth else None
     strategy, pairs = "exact", 0
@@ -90,14 +91,14 @@ def search(
             pairs += found.pairs
             trees.append(found.tree)
             continue
-        strategy = "linearized" if block.bit_count() <= MOST and strategy != "greedy" else "greedy"
+        strategy = "linearized" if block.bit_count() <= longest_line(halves) and strategy != "greedy" else "greedy"
         rough = greedy(graph, estimates, lone_parts([v for v in canonical if block >> v & 1]))
         if rough is None:
             trees = []
             break
         tree, looked_at = polish(graph, estimates, cost, rough, budget - pairs, canonical, stop)
         pairs += looked_at
-        tree, looked_at = linearized(graph, estimates, cost, tree, canonical, _HALVES_PER_PAIR * budget, stop)
+        tree, looked_at = linearized(graph, estimates, cost, tree, canonical, halves, stop)
         pairs += looked_at
         trees.append(tree)
     whole = greedy(graph, estimates, trees) if len(trees) > 1 else trees[0] if trees else None

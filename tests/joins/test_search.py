@@ -138,6 +138,14 @@ def test_a_spent_budget_leads_to_the_next_rung() -> None:
     check_tree(g, result.tree)
 
 
+def test_a_larger_budget_is_enough_for_longer_lines() -> None:
+    g, estimates = chain(120)
+    greedy, linearized = (search(g, estimates, COut(), budget=budget) for budget in (25_000, 80_000))
+    assert (greedy.strategy, linearized.strategy) == ("greedy", "linearized")
+    assert linearized.cost <= greedy.cost * (1 + 1e-9)
+    check_tree(g, linearized.tree)
+
+
 def test_twelve_relations_are_always_searched_exactly() -> None:
     builder = Builder([10.0] * 9)
     for i, j in itertools.combinations(range(9), 2):
