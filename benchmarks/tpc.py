@@ -14,8 +14,8 @@ not depend on who else is using the machine, but holds what several threads did 
 counted before (the first time that takes long; counts are remembered in the user's cache folder).
 
 With `--shuffle K`, each query runs in K random orders of its FROM lists instead, as it comes and with pyjoinopt: what
-matters then is the worst order's time over the best one's. What takes longer than `--limit` seconds is cancelled, and
-counts as so long.
+matters then is the worst order's time over the best one's, and how many plans pyjoinopt made of them. What takes longer
+than `--limit` seconds is cancelled, and counts as so long.
 """
 
 from __future__ import annotations
@@ -76,9 +76,11 @@ def main() -> None:
     everything: Runs = {}
     for benchmark in chosen.benchmarks:
         queries = {n: q for n, q in tpc.spark_queries(benchmark).items() if not chosen.queries or n in chosen.queries}
-        runners = _runners(spark, benchmark, chosen.scale, chosen.limit if chosen.shuffle else None, chosen.truths)
+        reports: list[pyjoinopt.JoinReport] = []
+        limit = chosen.limit if chosen.shuffle else None
+        runners = _runners(spark, benchmark, chosen.scale, limit, chosen.truths, reports)
         if chosen.shuffle:
-            found = _shuffled(runners, benchmark, queries, chosen.shuffle, chosen.runs, chosen.seed)
+            found = _shuffled(runners, benchmark, queries, chosen.shuffle, chosen.runs, chosen.seed, reports)
             _show_shuffled(benchmark, found)
         else:
             found = _in_turns(runners, benchmark, queries, chosen.runs)
@@ -89,10 +91,12 @@ def main() -> None:
     spark.stop()
 
 
-def _runners(spark: Any, benchmark: str, scale: float, limit: float | None, truths: bool) -> dict[str, Runner]:
+def _runners(
+    spark: Any, benchmark: str, scale: float, limit: float | None, truths: bool, reports: list[pyjoinopt.JoinReport]
+) -> dict[str, Runner]:
     """Variant -> what runs a query and gives its seconds and rows; a session each, over the same files.
 
-    With a limit in seconds there is no session with CBO.
+    With a limit in seconds there is no session with CBO. `reports` is filled with pyjoinopt's.
     """
 
     def over_files(prepare: Callable[[Any], Any], learn: bool = False) -> Runner:
@@ -100,7 +104,12 @@ def _runners(spark: Any, benchmark: str, scale: float, limit: float | None, trut
         tpc.register(one, benchmark, scale)
         return _runner(one, prepare, learn, limit)
 
-    runners = {PLAIN: over_files(lambda df: df), OURS: over_files(pyjoinopt.optimize_joins)}
+    def optimized(df: Any) -> Any:
+        fast = pyjoinopt.optimize_joins(df)
+        reports.append(fast._pyjoinopt_report)
+        return fast
+
+    runners = {PLAIN: over_files(lambda df: df), OURS: over_files(optimized)}
     if limit is None:
         cbo = spark.newSession()
         for setting in _CBO_SETTINGS:
@@ -136,7 +145,12 @@ def _runner(
             seen.add(text)
             prepare(spark.sql(text))
         late = Event()
-        timer = Timer(limit or 0.0, lambda: (late.set(), spark.sparkContext.cancelAllJobs()))
+
+        def cancel() -> None:
+            late.set()
+            spark.sparkContext.cancelAllJobs()
+
+        timer = Timer(limit or 0.0, cancel)
         started, spent = perf_counter(), _processors(jvm)
         if limit is not None:
             timer.start()
@@ -217,16 +231,18 @@ def _show(benchmark: str, variants: Sequence[str], found: Runs) -> None:
 
 
 def _shuffled(
-    runners: dict[str, Runner], benchmark: str, queries: dict[int, str], orders: int, runs: int, seed: int
-) -> Runs:
+    runners: dict[str, Runner], benchmark: str, queries: dict[int, str], orders: int, runs: int, seed: int,
+    reports: list[pyjoinopt.JoinReport],
+) -> Runs:  # fmt: skip
     found: Runs = {}
-    print(f"\n{'query':<12}{PLAIN:>16}{OURS:>16}   (worst order's time over the best one's)")
+    print(f"\n{'query':<12}{PLAIN:>16}{OURS:>16}{'its plans':>11}   (worst order's time over the best one's)")
     for number, text in tqdm(queries.items(), benchmark, leave=False):
         spellings = [shuffled(text, random.Random(f"{seed} {number} {k}")) for k in range(orders)]
         if len(set(spellings)) < 2:
             continue
         name = f"{benchmark} {number}"
         found[name] = {variant: [] for variant in runners}
+        reports.clear()
         expected: Rows | None = None
         cancelled: dict[str, str] = {}
         for spelling in spellings:
@@ -242,8 +258,14 @@ def _shuffled(
                     _check(name, variant, expected, rows)
                 found[name][variant].append((min(clock for clock, _ in times), min(spent for _, spent in times)))
         spreads = {v: f"{cancelled.get(v, '')} {_spread(each, 0):.2f}" for v, each in found[name].items()}
-        tqdm.write(f"{name:<12}" + "".join(f"{spread:>16}" for spread in spreads.values()))
+        plans = {_joined(report) for report in reports}
+        tqdm.write(f"{name:<12}" + "".join(f"{spread:>16}" for spread in spreads.values()) + f"{len(plans):>11}")
     return found
+
+
+def _joined(report: pyjoinopt.JoinReport) -> frozenset[frozenset[str]]:
+    """The sets of relations that the joins of a plan make, whichever side is which."""
+    return frozenset(frozenset(join.relations) for group in report.groups for join in group.estimated_rows)
 
 
 def _spread(runs: Sequence[Run], which: int) -> float:

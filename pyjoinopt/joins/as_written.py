@@ -2,7 +2,7 @@
 
 What is known of a set holds for an operator that has all of it below, with all predicates that can be applied there.
 A plan may apply one later than it could, or leave out one that only follows from others; nothing is said of operators
-below that point.
+below that point. The top of a group makes all of it, however it came to be.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def as_written(graph: JoinGraph, region: Region) -> Iterator[tuple[LogicalPlan, 
         graph: of the region.
         region: the group as written.
     """
+    yield region.top, graph.everything
     vertex_of = {id(region.items[p].plan): 1 << v for v, p in enumerate(written_positions(region))}
     if len(vertex_of) < len(region.items):
         return  # one plan in two places: by its parents alone it cannot be told which is meant
@@ -44,7 +45,7 @@ def as_written(graph: JoinGraph, region: Region) -> Iterator[tuple[LogicalPlan, 
             applied = frozenset().union(*(part[1] for part in parts))
             if isinstance(node, (Filter, Join)):
                 applied |= {e.key for e in conjuncts(node.condition)}
-                if relations & (relations - 1) and _has_all(graph, relations, applied):
+                if node is not region.top and relations & (relations - 1) and _has_all(graph, relations, applied):
                     yield node, relations
             below[id(node)] = relations, applied
 

@@ -125,7 +125,7 @@ def settle(operators: Iterable[Operator], filters: Iterable[Waiting]) -> None:
         else:
             _settle(e, found, placed)
             found.append(e)
-    _let_guests_bring_guests(found)
+            _let_guests_bring_guests(found)
 
 
 def _enclosed(operator: Operator) -> int:

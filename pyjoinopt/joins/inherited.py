@@ -4,20 +4,24 @@ Spark finds such filters too, but a join at a time, and forgets between two join
 So which relations it finds them for depends on the order. An order that is made anew says them all: fewer rows come
 up, and no expression of a relation meets rows that the written order had kept from it.
 
-Only what follows from equalities that hold as soon as both sides are there counts. Where a filter of one relation may
-stand, these may too: no row that they drop would have found a partner.
+What follows is right where the equality holds as soon as both sides are there, and waits for no outer join: no row that
+is dropped would have found a partner. And it must not do new harm: Spark pushes a filter down to where its columns come
+from, so it is said of columns that are read as they are, never of computed ones, which would be computed for more rows.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 
 from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.expressions import Expression, conjuncts, substitute
 from pyjoinopt.plan.meaning import Meanings
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
+from pyjoinopt.plan.tree import post_order
 
 #: Values of other types may be equal and differ in what is computed of them: 0.0 and -0.0, texts under a collation.
 _EXACT = frozenset("boolean tinyint smallint int bigint decimal date timestamp timestamp_ntz string binary".split())
@@ -35,7 +39,12 @@ def inherited_filters(graph: JoinGraph) -> dict[int, list[Expression]]:
         Vertex -> conjuncts, without those that its plan tests anyway; only vertices that have some.
     """
     equals = _equals(graph)
-    tested = [(vertex, p) for vertex, plan in enumerate(graph.relations) for p in _tested(plan)] if equals else []
+    tested = [
+        (vertex, p)
+        for vertex, plan in enumerate(graph.relations if equals else ())
+        for p in _tested(plan)
+        if not p.references & ~plan.output_set  # of hidden columns, another relation may have namesakes
+    ]
     meaning = Meanings()
     known = {(vertex, meaning(p)) for vertex, p in tested}
     found: dict[int, list[Expression]] = defaultdict(list)
@@ -60,16 +69,29 @@ def _tested(plan: LogicalPlan) -> Iterator[Expression]:
 
 
 def _equals(graph: JoinGraph) -> dict[int, list[tuple[int, Expression]]]:
-    """Column (its bit) -> expressions over one column that it equals, each with the vertex that it reads."""
+    """Column (its bit) -> what it equals in other relations, each a column or a cast one, and the vertex of it."""
     found: dict[int, list[tuple[int, Expression]]] = defaultdict(list)
+    read: dict[int, int] = {}
     for edge in graph.edges:
         if edge.keys is None or edge.implied or edge.predicate.kind != "EqualTo" or edge.required != edge.relations:
             continue
+        if any(not operator.required & ~edge.required for operator in graph.operators):
+            continue  # it may stand above this operator
         for (_, column), (side, other) in (edge.keys, edge.keys[::-1]):
-            exact = column.type.split("(")[0] in _EXACT
-            if exact and column.attribute is not None and side.bit_count() == 1 and _may_be_said_again(other):
-                found[column.attribute.bit].append((side.bit_length() - 1, other))
+            vertex = side.bit_length() - 1
+            if column.attribute is None or column.type.split("(")[0] not in _EXACT or side.bit_count() != 1:
+                continue
+            plain = other.children[0] if other.kind == "Cast" and not safety.may_throw(other) else other
+            if vertex not in read:
+                read[vertex] = _read_as_they_are(graph.relations[vertex])
+            if plain.kind == "AttributeReference" and not plain.references & ~read[vertex]:
+                found[column.attribute.bit].append((vertex, other))
     return found
+
+
+def _read_as_they_are(plan: LogicalPlan) -> int:
+    """The columns of the leaves of a plan."""
+    return reduce(or_, (node.output_set for node in post_order(plan) if not node.children or node.cached), 0)
 
 
 def _may_be_said_again(e: Expression) -> bool:

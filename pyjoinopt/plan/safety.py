@@ -8,6 +8,8 @@ query was written. *Throwable* is Catalyst's own, stronger mark (`raise_error`, 
 
 from __future__ import annotations
 
+import re
+
 from pyjoinopt.plan.common import written_out
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
@@ -34,6 +36,7 @@ _TOTAL = frozenset(
 )
 _PATTERNS = frozenset({"Like"})
 _ARITHMETIC = frozenset({"Add", "Subtract", "Multiply", "Divide", "Remainder", "UnaryMinus", "Abs"})
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _FLOATING = frozenset({"double", "float"})
 _COSTLY_KINDS = frozenset(
     """
@@ -67,12 +70,20 @@ def _total(e: Expression) -> bool:
     if e.kind in _TOTAL:
         return not e.flags & THROWABLE
     if e.kind == "Cast":
-        return not e.flags & ANSI and not any("variant" in c.type for c in e.children)
+        return (not e.flags & ANSI or _constant_that_fits(e)) and not any("variant" in c.type for c in e.children)
     if e.kind in _ARITHMETIC and not e.type.startswith("interval"):
         if e.kind in ("Add", "Subtract", "Multiply") and e.type in _FLOATING:
             return True
         return not e.flags & ANSI
     return False
+
+
+def _constant_that_fits(cast: Expression) -> bool:
+    """True for `cast(100 as decimal(3,0))`, which Spark makes of a whole number that a decimal is compared with."""
+    number, fits = cast.children[0], _DECIMAL.fullmatch(cast.type)
+    if fits is None or number.kind != "Literal" or not isinstance(number.value, int):
+        return False
+    return abs(number.value) < 10 ** (int(fits[1]) - int(fits[2]))
 
 
 def is_costly(body: Expression) -> bool:

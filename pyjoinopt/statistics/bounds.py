@@ -7,7 +7,8 @@ determine a third. The bound is the product over relations that determine all ot
     facts x days x stores x cities   with unique days, stores and cities:   facts.
 
 What nothing determines is in every such product. Where that is not enough (of two relations that determine each other
-one is needed), relations are taken in the order in which they determine each other, and of a circle the smallest.
+one is needed), all that are missing are taken, and those go again that the others determine: once the largest first,
+once the smallest first, for either may leave the smaller product. How relations are numbered makes no difference.
 
 Where all rows of a relation were counted, it is known how many of them share a value at most. So many rows it has at
 most for each row of what it is compared with, which may be far fewer than it has at all.
@@ -115,18 +116,22 @@ class Bounds:
         return min(counts, default=math.inf)
 
     def _determining(self, relations: int) -> int:
-        """Vertices of a set that determine all others of it."""
+        """Vertices of a set that determine all others of it, none of which the others determine."""
         chosen = relations & ~self._may_be_determined
         found = self._determined(chosen, relations)
-        missing = relations & ~found
-        if not missing:
+        if found == relations:
             return chosen
-        for vertex in self._in_order(missing):
-            if not found & vertex:
-                smallest = min(self._circle(vertex, missing), key=lambda v: (self._bounds[v.bit_length() - 1], v))
-                chosen |= smallest
-                found = self._determined(found | smallest, relations)
-        return chosen
+        missing = sorted(_vertices(relations & ~found), key=lambda v: self._bounds[v.bit_length() - 1])
+        ways = [self._without_determined(relations, order) for order in (missing, missing[::-1])]
+        return chosen | min(ways, key=lambda way: math.prod(self._bounds[v.bit_length() - 1] for v in _vertices(way)))
+
+    def _without_determined(self, relations: int, order: list[int]) -> int:
+        """What is left of some vertices of a set if each goes, in this order, that all others of the set determine."""
+        kept = sum(order)
+        for vertex in order:
+            if self._determined(relations & ~self._may_be_determined | kept & ~vertex, relations) == relations:
+                kept &= ~vertex
+        return kept
 
     def _determined(self, chosen: int, relations: int) -> int:
         """Some vertices and all of a set that they determine."""
@@ -137,27 +142,6 @@ class Bounds:
                     chosen |= vertex
                     fresh.append(vertex)
         return chosen
-
-    def _in_order(self, relations: int) -> list[int]:
-        """The vertices of a set, each before what it determines, as far as they do not determine each other."""
-        finished: list[int] = []
-        seen = 0
-        for start in _vertices(relations):
-            stack = [(start, False)]
-            while stack:
-                vertex, done = stack.pop()
-                if done:
-                    finished.append(vertex)
-                elif not seen & vertex:
-                    seen |= vertex
-                    stack.append((vertex, True))
-                    stack += ((v, False) for v, _ in self._determines.get(vertex, ()) if v & relations & ~seen)
-        return finished[::-1]
-
-    def _circle(self, vertex: int, relations: int) -> list[int]:
-        """Vertices of a set that determine a vertex and are determined by it; itself is one of them."""
-        ahead = self._determined(vertex, relations)
-        return [v for v in _vertices(ahead) if v == vertex or self._determined(v, relations) & vertex]
 
 
 def _vertices(relations: int) -> Iterator[int]:

@@ -47,3 +47,13 @@ def test_filters_of_one_relation_that_stand_above(w: Letters) -> None:
     a, b, c = three(w)
     plan = Join(Filter(w("a2 > b2"), Join(a, b, INNER, w("a1 = b1"))), c, LEFT, w("b2 = c1"))
     assert made(plan) == {"Filter a1 a2 b1 b2": "ab", "Join a1 a2 b1 b2 c1": "abc"}
+
+
+def test_the_top_makes_everything(w: Letters) -> None:
+    """Be it that one relation stands in two places, or that nobody tests what follows."""
+    a, b, c = three(w)
+    twice = Join(Join(a, b, INNER, w("a1 = b1")), w.project("", b, w.alias("x", "b2")), INNER, w("a2 = x"))
+    assert made(twice)["Join a1 a2 b1 b2 x"] == "abb"
+    product = Join(Join(a, b, INNER), c, INNER, w("a1 = c1"))
+    untested = Join(product, w.relation("d", "d1"), INNER, w("b1 = c1 and d1 = a1"))
+    assert made(untested) == {"Join a1 a2 b1 b2 c1 d1": "abcd"}

@@ -8,7 +8,7 @@ from pyjoinopt.joins.emit import emit
 from pyjoinopt.joins.inherited import inherited_filters
 from pyjoinopt.joins.tree import join as joined
 from pyjoinopt.joins.tree import leaf
-from pyjoinopt.plan.expressions import ANSI, Expression, describe
+from pyjoinopt.plan.expressions import ANSI, DETERMINISTIC, Expression, call, describe
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, Filter, Join, LogicalPlan
 from tests.groups.regions import graph_of
 from tests.support.letters import Letters
@@ -46,11 +46,31 @@ def test_what_a_relation_tests_anyway_is_not_said_again(w, abc):
     assert inherited(plan) == {"c": ["(5 < c1)"]}
 
 
-def test_through_a_computed_key_in_one_direction(w, abc):
+def test_through_a_cast_key_in_one_direction(w, abc):
     a, b, c = abc
-    plan = Join(Join(a, b, INNER, w("a1 = coalesce(b1, 0)")), c, INNER, w("b1 = c1"))
-    assert inherited(Filter(w("a1 > 5"), plan)) == {"b": ["(coalesce(b1, 0) > 5)"], "c": ["(coalesce(c1, 0) > 5)"]}
+    cast = Expression("Cast", (w("b1"),), "int", DETERMINISTIC)
+    plan = Join(Join(a, b, INNER, call("EqualTo", w("a1"), cast)), c, INNER, w("b1 = c1"))
+    assert list(inherited(Filter(w("a1 > 5"), plan))) == ["b", "c"]
     assert inherited(Filter(w("c1 > 5"), plan)) == {"b": ["(b1 > 5)"]}
+
+
+@pytest.mark.parametrize("equality", ["a1 = x", "a1 = coalesce(b1, 0)"])
+def test_what_is_computed_is_not_computed_for_more_rows(w, abc, equality):
+    """Spark would push the filter below the column, to rows that a join in there removes."""
+    a, b, c = abc
+    computed = w.project("b1 b2", b, w.alias("x", "risky(b2)"))
+    computed = LogicalPlan("Distinct", (computed,), computed.output)
+    plan = Join(Join(a, computed, INNER, w(equality)), c, INNER, w("a1 = c1"))
+    assert inherited(Filter(w("a1 > 5"), plan)) == {"c": ["(c1 > 5)"]}
+
+
+def test_a_column_that_a_projection_hides_is_not_its_namesake(w, abc):
+    """Spark gives both sides of a self-join the same columns if one side renames all of its own."""
+    a, b, _ = abc
+    renamed = w.project("", Filter(w("a1 > 5"), a), w.alias("x", "a1"))
+    again = w.relation("a", "a1 a2")
+    plan = Join(Join(renamed, again, INNER, w("x = a2")), b, INNER, w("a1 = b1"))
+    assert inherited(plan) == {}
 
 
 @pytest.mark.parametrize(
@@ -99,6 +119,14 @@ def test_an_equality_above_padding_says_nothing_of_what_is_padded(w, abcd):
     padded = Join(a, b, LEFT, w("a2 = b2"))
     plan = Join(Join(padded, c, LEFT, w("a2 = c2")), Filter(w("d1 > 5"), d), LEFT, w("a1 = d1"))
     assert inherited(plan) == {}
+
+
+def test_an_equality_above_the_padding_of_what_it_reads(w, abc):
+    a, b, c = abc
+    plan = Join(Join(a, b, LEFT, w("a1 = b1")), c, INNER, w("a2 = c1"))
+    cast = Expression("Cast", (w("coalesce(b2, 0)"),), "int", DETERMINISTIC)
+    assert inherited(Filter(w("a2 < 1 and a2 = coalesce(b2, 0)"), plan)) == {"c": ["(c1 < 1)"]}
+    assert inherited(Filter(call("And", w("a2 < 1"), call("EqualTo", w("a2"), cast)), plan)) == {"c": ["(c1 < 1)"]}
 
 
 def test_what_may_fail_is_tested_after_it(w, abc):

@@ -34,9 +34,13 @@ from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, J
 from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.rules.demote_outer_join import demote_outer_join
-from tests.groups.random_plans import Draw
+from tests.groups.random_plans import TYPES, Draw
 from tests.groups.regions import region_of
 from tests.groups.small_worlds import Orders, World, halves, random_tables, same
+from tests.support.letters import Letters
+
+#: Some chunks have full joins most of all, which are open to nothing.
+MOSTLY_FULL = {FULL: 6, LEFT: 2, RIGHT: 1, INNER: 2, SEMI: 1, ANTI: 1}
 
 
 @pytest.mark.parametrize("chunk", [*range(4), *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(4, 12))])
@@ -44,7 +48,7 @@ def test_every_legal_order_gives_the_written_rows(chunk: int) -> None:
     orders = several = 0
     for seed in range(chunk * 150, chunk * 150 + 150):
         rng = random.Random(seed)
-        draw = Draw(seed, rng.choice((3, 4, 4, 5)))
+        draw = Draw(seed, rng.choice((3, 4, 4, 5)), types=MOSTLY_FULL if chunk % 4 == 3 else TYPES)
         plan = demote_outer_join(draw.plan)
         region = region_of(plan)
         graph, written = build_graph(region, {})
@@ -62,7 +66,20 @@ def test_every_legal_order_gives_the_written_rows(chunk: int) -> None:
                 assert same(rows, expected), f"{seed}: {tree.show(graph.names, graph.sign)} of\n{show(plan)}"
         for tree in rng.sample(legal.trees, min(3, len(legal.trees))):
             assert same(world.of_plan(emit(graph, tree, region)), expected), seed
-    assert several > 90 and orders > 600  # the drawing still draws what this test is about
+    assert several > 60 and orders > 500  # the drawing still draws what this test is about
+
+
+def test_a_filter_above_many_full_joins_waits_for_them_all(w: Letters) -> None:
+    """z may stand in the first join's right side, for it came in with y; so what reads z must wait for that join."""
+    x, p, y, z = (w.relation(name, f"{name}1 {name}2") for name in "xpyz")
+    joined = Join(Join(Join(x, p, FULL, w("x1 = p1")), y, FULL, w("p2 = y1")), z, FULL, w("y2 = z1"))
+    plan = Filter(w("z2 is null"), joined)
+    legal = Orders(build_graph(region_of(plan), {})[0])
+    assert len(legal.trees) == 5
+    rng = random.Random(1)
+    for _ in range(200):
+        world = World([x, p, y, z], random_tables(rng, [x, p, y, z]))
+        assert all(same(legal.rows(world, tree, {}), world.of_plan(plan)) for tree in legal.trees)
 
 
 # -- completeness ----------------------------------------------------------------------------------------------

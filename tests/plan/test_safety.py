@@ -10,6 +10,7 @@ from pyjoinopt.plan.safety import may_throw, movable, why_not_movable
 TEXT = reference(Attribute(0, 1, "t", "string"))
 NUMBER = reference(Attribute(1, 2, "n", "int"))
 VARIANT = reference(Attribute(2, 3, "v", "variant"))
+HUNDRED = Expression("Literal", type="int", flags=DETERMINISTIC, value=100, text="100")
 CONSTANT = Expression("Literal", type="string", flags=DETERMINISTIC, value="x%", text="x%")
 
 
@@ -27,6 +28,10 @@ CONSTANT = Expression("Literal", type="string", flags=DETERMINISTIC, value="x%",
         (Expression("Cast", (NUMBER,), "bigint"), False),
         (Expression("Cast", (TEXT,), "int", DETERMINISTIC | ANSI), True),
         (Expression("Cast", (VARIANT,), "int"), True),
+        (Expression("Cast", (HUNDRED,), "decimal(3,0)", DETERMINISTIC | ANSI), False),
+        (Expression("Cast", (HUNDRED,), "decimal(5,2)", DETERMINISTIC | ANSI), False),
+        (Expression("Cast", (HUNDRED,), "decimal(4,2)", DETERMINISTIC | ANSI), True),
+        (Expression("Cast", (NUMBER,), "decimal(3,0)", DETERMINISTIC | ANSI), True),
         (Expression("SomethingNew", (NUMBER,), "int"), True),
     ],
 )

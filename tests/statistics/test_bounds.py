@@ -94,6 +94,29 @@ def test_of_two_keys_that_meet_one_stays() -> None:
     assert GraphEstimates(builder.graph(), known).upper_bound(0b11) == 10
 
 
+@pytest.mark.parametrize("parts", [0, 1])
+def test_bounds_do_not_depend_on_how_relations_are_numbered(parts: int) -> None:
+    """Offers are unique by part and supplier, so parts help to determine them, and offers determine parts."""
+    rows = {parts: 200.0, 1 - parts: 800.0, 2: 6000.0, 3: 10.0}
+    builder = Builder([rows[v] for v in range(4)])
+    offers = 1 - parts
+    part, supplier = builder.column(parts, "part"), builder.column(3, "supplier")
+    offered, offering = builder.column(offers, "part"), builder.column(offers, "supplier")
+    builder.equal(2, parts, builder.column(2, "part"), part)
+    builder.equal(2, offers, builder.column(2, "part"), offered)
+    builder.equal(2, offers, builder.column(2, "supplier"), offering)
+    builder.equal(parts, offers, part, offered)
+    builder.equal(3, offers, supplier, offering)
+    known = [replace(s, upper_bound=s.rows) for s in builder.statistics()]
+    known[parts] = replace(known[parts], keys=frozenset({part.references}))
+    known[offers] = replace(known[offers], keys=frozenset({offered.references | offering.references}))
+    known[3] = replace(known[3], keys=frozenset({supplier.references}))
+    estimates = GraphEstimates(builder.graph(), known)
+    assert estimates.upper_bound(0b0011) == 800
+    assert estimates.upper_bound(0b1011) == 800
+    assert estimates.upper_bound(0b1111) == 6000
+
+
 def known_column(builder: Builder, vertex: int) -> int:
     return next(iter(builder.columns[vertex].values())).mask
 
