@@ -102,7 +102,7 @@ class Reorderer:
             if plan is None:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             done[id(node)] = plan
-            self.estimate.define([plan])
+            self.estimate.define([plan])  # what reads it is estimated by what it has become
             for operator, rows, bound in stays:
                 self.estimate.tell(done[id(operator)], rows, bound)
         self.report.later(lambda: self._tell_walls(root))

@@ -134,3 +134,14 @@ def test_permanent_view(db: SparkSession) -> None:
     unharmed(db.table("shopdb.slow"), reordered=True)
     unharmed(db.sql("SELECT * FROM shopdb.slow s JOIN customers ON c_id = s.o_id WHERE q > 1"), reordered=True)
     db.sql("DROP DATABASE shopdb CASCADE")
+
+
+def test_what_is_defined_is_estimated_alike_however_it_is_written(db: SparkSession) -> None:
+    """Once the definition is ordered anew, once its written order is the best one."""
+    known = []
+    for written in (SLOW, "orders JOIN vip ON v_customer = o_customer JOIN lines ON l_region = o_region"):
+        df = db.sql(f"""WITH t AS (SELECT o_id, count(*) AS n FROM {written} GROUP BY o_id)
+            SELECT * FROM t a JOIN t b ON a.o_id = b.o_id JOIN customers ON c_id = b.n""")
+        outer = optimised(df)[1].groups[-1]
+        known.append(sorted((r.name, r.rows, r.bound) for r in outer.relations))
+    assert len(known[0]) == 3 and known[0] == known[1]
