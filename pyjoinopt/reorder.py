@@ -1,7 +1,8 @@
 """Orders every join group of a plan: find the groups, search, put the winners in place.
 
-Groups inside a group's items are ordered first, so that a group is searched over what its items will really be. An
-order replaces the written one only if the same cost model calls it cheaper.
+Groups inside a group's items are ordered first, so that a group is searched over what its items will really be. The
+order in which a query is written is no candidate: what the search finds replaces it even where both cost the same, so
+that a query gets one plan in however many ways it is written.
 """
 
 from __future__ import annotations
@@ -34,9 +35,6 @@ from pyjoinopt.statistics.cardinality import GraphEstimates
 from pyjoinopt.statistics.feedback import Memory, with_true_rows
 from pyjoinopt.statistics.plans import PlanEstimates
 from pyjoinopt.statistics.relation import RelationStatistics
-
-#: A new order must be this much cheaper; rounding in the sums is no reason to change a plan.
-_MARGIN = 0.999
 
 #: Of a join graph's relations: what may be built of its sets (see `GraphEstimates.judge`).
 TablesOf = Callable[[Sequence[LogicalPlan], GraphEstimates], Callable[[int, float], int]]
@@ -156,7 +154,7 @@ class Reorderer:
         smaller: bool,
         above: list[Expression] | None,
     ) -> tuple[LogicalPlan | None, list[tuple[LogicalPlan, float, float]]]:
-        """The group in a cheaper order, or as written if it is `smaller`.
+        """The group in the order found, or as written if it is `smaller`.
 
         If it stays as it is, None, and operators of the group with their rows and upper bounds.
         """
@@ -166,11 +164,10 @@ class Reorderer:
         ends = perf_counter() + self.seconds
         found = search(graph, estimates, self.cost, self.budget, written, stop=lambda: perf_counter() > ends)
         allowed = graph.allows_order(written) and graph.allows_order(found.tree)
-        cheaper = allowed and found.cost < before * _MARGIN
-        tree = found.tree if cheaper else written
-        changed = cheaper or smaller
+        moved = allowed and found.tree.sets != written.sets
+        tree, after = (found.tree, found.cost) if moved else (written, before)
+        changed = moved or smaller
         seconds = perf_counter() - started
-        after = found.cost if cheaper else before
         self.memory.watch(graph, graph.names, _rows_made(estimates, written, tree), above)
         tell_group(
             self.report, graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs,

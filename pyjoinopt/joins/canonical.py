@@ -1,27 +1,32 @@
 """An order of the vertices that does not depend on how the query was written.
 
 Orders of equal cost are common, and a search keeps the one it meets first. If vertices were numbered as written, two
-spellings of a query would get two plans. So they are numbered by what they *are*: name, size, neighbours.
+spellings of a query would get two plans. So they are numbered by what they *are*: name, size, neighbours. Relations
+that look alike so far (the copies of a self-join) are told apart by what is done to them, then, round by round, by the
+predicates that tie them to others and by which those are. If that does not tell them apart either, it makes no
+difference which is which.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts, describe
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.graph import GraphEstimates
 
 _COPY = re.compile(r"_\d+$")
 _ROUNDS = 10
 
+_Tie = tuple[str, int]  # a predicate as one of its vertices sees it, and the other vertices
+
 
 def canonical_order(graph: JoinGraph, estimates: GraphEstimates) -> list[int]:
-    """All vertices, canonically ordered.
-
-    Relations that look alike (the copies of a self-join) are told apart by their neighbours; if those look alike
-    too, it makes no difference which is which.
-    """
+    """All vertices, canonically ordered."""
     roles: list[list[tuple[str, int]]] = [[] for _ in range(len(graph))]
     for edge in graph.operators:
         for side in (0, 1):
@@ -33,15 +38,52 @@ def canonical_order(graph: JoinGraph, estimates: GraphEstimates) -> list[int]:
         name = _COPY.sub("", graph.names[v])
         keys.append((tuple(sorted(roles[v])), name, size.rows, size.bytes, graph.adjacency[v].bit_count()))
     colours = _ranks(keys)
+    if len(set(colours)) < len(colours):
+        colours = _told_apart(graph, colours)
+    return sorted(range(len(graph)), key=lambda v: (colours[v], graph.names[v], v))
+
+
+def _told_apart(graph: JoinGraph, colours: list[int]) -> list[int]:
+    """Colours of which as few as possible are shared."""
+    several = {colour for colour, count in Counter(colours).items() if count > 1}
+    alike = [v for v, colour in enumerate(colours) if colour in several]
+    done = {v: _done_to(graph.relations[v]) for v in alike}
+    ties = {v: _ties(graph, v) for v in alike}
+    colours = _ranks([(colour, done.get(v, ())) for v, colour in enumerate(colours)])
     for _ in range(_ROUNDS):
         seen = len(set(colours))
         if seen == len(colours):
             break
-        near = [tuple(sorted(colours[w] for w in vertices(graph.adjacency[v]))) for v in range(len(graph))]
-        colours = _ranks(list(zip(colours, near)))
+        near = [
+            sorted((text, sorted(colours[w] for w in vertices(others))) for text, others in ties.get(v, ()))
+            for v in range(len(colours))
+        ]
+        colours = _ranks([(colour, repr(tied)) for colour, tied in zip(colours, near)])
         if len(set(colours)) == seen:
             break
-    return sorted(range(len(graph)), key=lambda v: (colours[v], graph.names[v], v))
+    return colours
+
+
+def _done_to(plan: LogicalPlan) -> tuple[str, ...]:
+    """What a relation does with what it reads."""
+    return tuple(
+        f"{node.kind} {sorted(describe(part) for e in node.expressions for part in conjuncts(e))}"
+        for node in post_order(plan)
+    )
+
+
+def _ties(graph: JoinGraph, vertex: int) -> list[_Tie]:
+    own = graph.relations[vertex].output_set
+
+    def name(column: Attribute) -> str:
+        return f"{'own' if column.mask & own else 'other'}.{column.name}"
+
+    def text(e: Expression) -> str:
+        if e.kind == "EqualTo":
+            return " = ".join(sorted(describe(side, name=name) for side in e.children))
+        return describe(e, name=name)
+
+    return [(text(e.predicate), e.required & ~(1 << vertex)) for e in graph.edges_of[vertex]]
 
 
 def _ranks(keys: list[Any]) -> list[int]:

@@ -178,6 +178,21 @@ class JoinGraph:
         applied = self._applied_operators(one, other)
         return not applied or (len(applied) == 1 and (applied[0].fits(one, other) or applied[0].fits(other, one)))
 
+    def leads_on(self, relations: int) -> bool:
+        """May a larger set be made of this one, for all that its operators say of their sides?
+
+        What has a part of one side of an operator ends up on that side, so it must not hold what has no place there.
+        It is necessary only: two operators together may still leave no way on.
+        """
+        for i in vertices(self._touch(relations)):
+            edge = self.operators[i]
+            if not edge.required & ~relations:
+                continue
+            on_left, on_right = relations & edge.sides[0], relations & edge.sides[1]
+            if on_left and (on_right or relations & ~edge.room[0]) or on_right and relations & ~edge.room[1]:
+                return False
+        return True
+
     def allows_order(self, tree: JoinTree) -> bool:
         """Does an order, with its sides in their places, give the rows of the written one?"""
         for node in tree.post_order():

@@ -2,7 +2,8 @@
 
 Greedy operator ordering (Fegaras 1998) begins with every relation as a part of its own and joins the pair of parts
 with the fewest result rows until one part is left. It makes bushy trees, needs one look at each neighbourship and a
-heap, and is rarely far off while sets are small. Two things are added:
+heap, and is rarely far off while sets are small. With outer joins, which keep rows instead of dropping them, it more
+often is; so other notions of what to join next are at hand, too (`NOTIONS`). Two things are added:
 
 * parts that no edge ties are joined in the end, smallest first: the only cross products in the tree. A predicate that
   must wait for several relations may tie parts again once such a product was made, so it is asked each time;
@@ -21,25 +22,38 @@ from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.statistics.graph import GraphEstimates, Part
 
+#: What makes one join go before another: the least of a function of the logarithms of the rows that it gives and takes.
+Notion = Callable[[float, float, float], float]
+NOTIONS: tuple[Notion, ...] = (
+    lambda rows, one, other: rows,  # few rows
+    lambda rows, one, other: rows - max(one, other),  # few rows beside the larger side's: what drops most goes first
+    lambda rows, one, other: rows - one - other,  # a strong predicate
+)
 #: Sub-trees of at most this many relations are ordered anew.
 SMALL = 10
 _DIGITS = 9
 
 
-def greedy(graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree]) -> JoinTree | None:
+def greedy(
+    graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree], notion: Notion = NOTIONS[0]
+) -> JoinTree | None:
     """Join all parts into one tree; None if that came to a point where outer joins allow no further step.
 
     Args:
         graph: the join graph.
         estimates: sizes of its sets of vertices.
         parts: disjoint trees to begin with, in canonical order: single relations, or what was ordered before.
+        notion: which join goes first.
     """
-    return _Greedy(graph, estimates, parts).run()
+    return _Greedy(graph, estimates, parts, notion).run()
 
 
 class _Greedy:
-    def __init__(self, graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree]) -> None:
+    def __init__(
+        self, graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree], notion: Notion
+    ) -> None:
         self._estimates = estimates
+        self._notion = notion
         self._graph = graph
         self._looking = graph.looking
         self._free = not graph.late and not graph.operators
@@ -89,14 +103,17 @@ class _Greedy:
         if self._free:
             return True
         left, right = self._trees[one].relations, self._trees[other].relations
-        return self._graph.allows(left | right) and self._graph.allows_join(left, right)
+        graph, both = self._graph, left | right
+        return graph.allows(both) and graph.allows_join(left, right) and graph.leads_on(both)
 
     def _push(self, one: int, other: int) -> None:
         if not self._allowed(one, other):
             return
-        rows = round(self._estimates.log_rows_of(self._parts[one], self._parts[other]), _DIGITS)
+        left, right = self._parts[one], self._parts[other]
+        rows = self._estimates.log_rows_of(left, right)
+        first = round(self._notion(rows, left.log_rows, right.log_rows), _DIGITS)
         a, b = self._place[one], self._place[other]
-        heapq.heappush(self._heap, (rows, a, b, one, other) if a < b else (rows, b, a, one, other))
+        heapq.heappush(self._heap, (first, a, b, one, other) if a < b else (first, b, a, one, other))
 
     def _tie(self, one: int, other: int) -> None:
         self._near[one].add(other)

@@ -5,7 +5,8 @@
    fits, and a star of twelve. A block of twelve or less is always searched exactly, however its edges run.
 3. A block that does not fit is ordered greedily, and the exact search improves its small sub-trees. Then its
    relations are laid out in a line, and the intervals of the line are searched (`linear`), if the budget is enough for
-   them: by default for eighty-four, with a budget of a million for 288. Of larger blocks, sub-trees of that size.
+   them: by default for eighty-four, with a budget of a million for 288. Of larger blocks, sub-trees of that size. With
+   outer joins, where greedy choices go astray more easily, all this is done for each notion of a choice (`greedy`).
 4. Blocks are put together by cross products, the smallest first.
 
 Each rung begins with what the one before it has found, or knows that it would have found no better. A deadline ends
@@ -21,7 +22,7 @@ from pyjoinopt.cost.model import CostModel
 from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.exact import exact
 from pyjoinopt.joins.graph import JoinGraph, merge_parts, vertices
-from pyjoinopt.joins.greedy import greedy, lone_parts, polish
+from pyjoinopt.joins.greedy import NOTIONS, greedy, lone_parts, polish
 from pyjoinopt.joins.linear import linearized, longest_line
 from pyjoinopt.joins.partitioned import Partitionings
 from pyjoinopt.joins.price import cost_of
@@ -92,14 +93,11 @@ def search(
             trees.append(found.tree)
             continue
         strategy = "linearized" if block.bit_count() <= longest_line(halves) and strategy != "greedy" else "greedy"
-        rough = greedy(graph, estimates, lone_parts([v for v in canonical if block >> v & 1]))
-        if rough is None:
+        tree, looked_at = _approximated(graph, estimates, cost, block, budget - pairs, halves, canonical, stop)
+        pairs += looked_at
+        if tree is None:
             trees = []
             break
-        tree, looked_at = polish(graph, estimates, cost, rough, budget - pairs, canonical, stop)
-        pairs += looked_at
-        tree, looked_at = linearized(graph, estimates, cost, tree, canonical, halves, stop)
-        pairs += looked_at
         trees.append(tree)
     whole = greedy(graph, estimates, trees) if len(trees) > 1 else trees[0] if trees else None
     if whole is None:
@@ -110,6 +108,35 @@ def search(
         pairs += looked_at
     tree = oriented(graph, whole)
     return SearchResult(tree, cost_of(tree, estimates, cost, graph), strategy, pairs)
+
+
+def _approximated(
+    graph: JoinGraph,
+    estimates: GraphEstimates,
+    cost: CostModel,
+    block: int,
+    budget: int,
+    halves: int,
+    canonical: Sequence[int],
+    stop: Callable[[], bool] | None,
+) -> tuple[JoinTree | None, int]:
+    """A good order of a block that is too large to be searched, None if none was found; and the pairs compared."""
+    alone = lone_parts([v for v in canonical if block >> v & 1])
+    best: tuple[float, JoinTree] | None = None
+    pairs = 0
+    for notion in NOTIONS if graph.operators else NOTIONS[:1]:
+        tree = greedy(graph, estimates, alone, notion)
+        if tree is None:
+            continue
+        tree, polished = polish(graph, estimates, cost, tree, budget - pairs, canonical, stop)
+        tree, compared = linearized(graph, estimates, cost, tree, canonical, halves, stop)
+        pairs += polished + compared
+        total = cost_of(tree, estimates, cost, graph)
+        if best is None or total < best[0]:
+            best = total, tree
+        if stop is not None and stop():
+            break
+    return None if best is None else best[1], pairs
 
 
 def oriented(graph: JoinGraph, tree: JoinTree) -> JoinTree:

@@ -27,6 +27,15 @@ class JoinTree:
     def is_leaf(self) -> bool:
         return self.left is None
 
+    @property
+    def sets(self) -> frozenset[int]:
+        """The sets that its nodes cover: they tell two orders apart, whichever way round their joins are.
+
+        >>> join(leaf(0), join(leaf(1), leaf(2))).sets == join(join(leaf(2), leaf(1)), leaf(0)).sets
+        True
+        """
+        return frozenset(tree.relations for tree in self.post_order())
+
     def post_order(self) -> Iterator[JoinTree]:
         """Every node, children first, left before right, without recursion."""
         stack: list[tuple[JoinTree, bool]] = [(self, False)]

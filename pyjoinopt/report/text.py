@@ -78,12 +78,23 @@ def title_of(number: int, group: GroupReport) -> str:
     """One line on a group."""
     title = f"Group {number}: {len(group.relations)} relations, cost {quantity(group.cost_before)}"
     if group.changed:
-        title += f" -> {quantity(group.cost_after)}"
-        if group.cost_after > 0:
-            title += f" ({times(group.cost_before / group.cost_after)} cheaper)"
+        title += f" -> {quantity(group.cost_after)}{_gain(group)}"
     else:
-        title += ", kept as written: no cheaper order"
+        title += ", kept as written: no better order"
     return f"{title}, {group.strategy} search, {_count(group.pairs, 'pair')}"
+
+
+def _gain(group: GroupReport) -> str:
+    """How the costs compare. There is one order however a query is written, be it as good, or dearer."""
+    if not group.cost_after > 0 or group.order_before == group.order_after:
+        return ""
+    factor = group.cost_before / group.cost_after
+    if factor >= 1.001:
+        return f" ({times(factor)} cheaper)" if factor >= 1.05 else f" ({percent(1 - 1 / factor)} cheaper)"
+    if factor > 0.999:
+        return " (as good; one order however it is written)"
+    why = "products of tiny relations only" if group.strategy == "exact" else "not all orders were compared"
+    return f" (dearer: {why}, and one order however it is written)"
 
 
 def described(edge: EdgeReport) -> str:

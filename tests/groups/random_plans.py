@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from string import ascii_letters as NAMES
 
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
@@ -38,11 +39,11 @@ class Draw:
         self.plain = plain
         self.types = types
         self.wide = 0.0 if plain else wide
-        self._columns: list[list[str]] = [[] if plain else [f"{name}{i}" for i in range(2)] for name in "abcdefgh"[:n]]
+        self._columns: list[list[str]] = [[] if plain else [f"{name}{i}" for i in range(2)] for name in NAMES[:n]]
         self._shape = self._tree(list(range(n)))
         self.relations: list[LogicalPlan] = []
         drawn = self._draw(self._shape)
-        columns = zip("abcdefgh", self._columns)
+        columns = zip(NAMES, self._columns)
         self.relations = [self.letters.relation(name, " ".join(own or [f"{name}9"])) for name, own in columns]
         self.plan = self._node(drawn[0])
 
@@ -54,7 +55,7 @@ class Draw:
 
     def _column(self, vertex: int) -> str:
         if self.plain:
-            self._columns[vertex].append(f"{'abcdefgh'[vertex]}{len(self._columns[vertex])}")
+            self._columns[vertex].append(f"{NAMES[vertex]}{len(self._columns[vertex])}")
             return self._columns[vertex][-1]
         return self.rng.choice(self._columns[vertex])
 

@@ -12,10 +12,11 @@ from pyjoinopt.joins.edges import build_graph
 from pyjoinopt.joins.emit import emit
 from pyjoinopt.joins.exact import exact
 from pyjoinopt.joins.graph import JoinGraph
+from pyjoinopt.joins.greedy import NOTIONS, greedy, lone_parts
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.price import cost_of
 from pyjoinopt.joins.region import Region
-from pyjoinopt.joins.search import blocks, search
+from pyjoinopt.joins.search import blocks, oriented, search
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, LogicalPlan
 from pyjoinopt.plan.show import show
@@ -23,7 +24,7 @@ from pyjoinopt.rules.demote_outer_join import demote_outer_join
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from tests.groups.random_plans import Draw
-from tests.groups.regions import region_of
+from tests.groups.regions import estimates, region_of
 from tests.groups.small_worlds import Orders
 from tests.joins.graphs import best_costs
 
@@ -132,3 +133,37 @@ def test_one_order_however_the_query_was_written() -> None:
                 assert texts[0] == texts[1], f"{seed}, budget {budget}\n{show(plan)}\n{show(again)}"
             compared += 1
     assert compared > 250
+
+
+#: Drawn queries in which greedy choices lead to a dead end, unless what an operator has room for is seen in advance.
+DEAD_ENDS = (15, 42, 47, 53, 61, 104, 137, 151, 181, 214, 247, 257, 264, 297)
+
+
+@pytest.mark.parametrize("seed", DEAD_ENDS)
+def test_greedy_choices_leave_a_way_on(seed: int) -> None:
+    rng = random.Random(seed)
+    draw = Draw(seed, rng.randint(20, 50), plain=not seed % 2, wide=0.2)
+    graph, written = build_graph(region_of(draw.plan), {})
+    rows = [float(rng.choice(ROWS)) for _ in graph.relations]
+    found = greedy(graph, estimates(graph, rows), lone_parts(range(len(graph))))
+    assert found is not None and graph.allows_order(oriented(graph, found))
+
+
+def test_one_order_of_groups_that_are_too_large_to_be_searched() -> None:
+    """Three orders, far apart, of one query."""
+    orders = 0
+    for seed in range(12):
+        draw = Draw(seed, random.Random(seed).randint(22, 32), plain=True, types={INNER: 5, LEFT: 5, SEMI: 1})
+        region, graph, written, known = named(seed, draw.plan)
+        found = search(graph, known, SparkCost(), 0)
+        text = found.tree.show(graph.names, graph.sign)
+        alone = lone_parts(canonical_order(graph, known))
+        for notion in NOTIONS:
+            tree = greedy(graph, known, alone, notion)
+            assert tree is not None
+            assert cost_of(oriented(graph, tree), known, SparkCost(), graph) >= found.cost * (1 - 1e-9)
+            again = emit(graph, oriented(graph, tree), region)
+            _, other, _, of_other = named(seed, again)
+            assert search(other, of_other, SparkCost(), 0).tree.show(other.names, other.sign) == text, seed
+            orders += tree.sets != found.tree.sets
+    assert orders > 20
