@@ -18,7 +18,7 @@ join may build which side is Spark's `JoinSelection` (`physical.build_side`).
 from __future__ import annotations
 
 from pyjoinopt.cost.constants import DEFAULT, Constants
-from pyjoinopt.cost.model import Parts
+from pyjoinopt.cost.model import Parts, Side, met
 from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, Size
 
 _INNER = "Inner"
@@ -50,7 +50,7 @@ class SparkCost:
         c = constants
         self._broadcast, self._broadcast_row = c.broadcast, c.broadcast_row
         self._broadcast_byte = c.broadcast_byte * executors
-        self._shuffle, self._shuffled_row, self._shuffled_byte = 2 * c.shuffle, c.shuffled_row, c.shuffled_byte
+        self._shuffle, self._shuffled_row, self._shuffled_byte = c.shuffle, c.shuffled_row, c.shuffled_byte
         self._sorted_row, self._hashed_row = c.sorted_row, c.hashed_row
 
     def join(self, left: Size, right: Size, output: Size, join_type: str = _INNER) -> float:
@@ -60,24 +60,24 @@ class SparkCost:
         >>> SparkCost().join(big, small, big) < SparkCost().join(big, small._replace(table=NO_TABLE), big)
         True
         """
-        l_rows, l_bytes, l_table = left
-        r_rows, r_bytes, r_table = right
         if join_type != _INNER:
             most = _BUILDABLE.get(join_type, (BROADCAST_TABLE, BROADCAST_TABLE))
-            l_table, r_table = min(l_table, most[0]), min(r_table, most[1])
-        if l_table == BROADCAST_TABLE or r_table == BROADCAST_TABLE:
-            work = _NEVER
-            if l_table == BROADCAST_TABLE:
-                work = l_rows * self._broadcast_row + l_bytes * self._broadcast_byte
-            if r_table == BROADCAST_TABLE:
-                of_right = r_rows * self._broadcast_row + r_bytes * self._broadcast_byte
-                work = of_right if of_right < work else work
-            return self._broadcast + work + l_rows + r_rows + output[0]
-        rows = l_rows + r_rows
-        moved = self._shuffle + rows * self._shuffled_row + (l_bytes + r_bytes) * self._shuffled_byte
-        if l_table or r_table:
-            return moved + self._hashed(left, right, l_table, r_table) + rows + output[0]
-        return moved + rows * self._sorted_row + self._spilt(left) + self._spilt(right) + rows + output[0]
+            left = Size(left.rows, left.bytes, min(left.table, most[0]))
+            right = Size(right.rows, right.bytes, min(right.table, most[1]))
+        return met(self.side(left), self.side(right)) + output.rows
+
+    def side(self, size: Size) -> Side:
+        """What a set costs as a side of a join."""
+        rows, bytes, table = size
+        moved = self._shuffle + rows * (1.0 + self._shuffled_row) + bytes * self._shuffled_byte
+        return Side(
+            beside=rows,
+            built=self._broadcast + rows * self._broadcast_row + bytes * self._broadcast_byte
+            if table == BROADCAST_TABLE else _NEVER,
+            moved=moved,
+            hashed=rows * self._hashed_row if table else _NEVER,
+            sorted=moved + rows * self._sorted_row + self._spilt(bytes),
+        )  # fmt: skip
 
     def parts(self, left: Size, right: Size, output: Size, join_type: str = _INNER) -> Parts:
         """The parts of a join's cost."""
@@ -92,16 +92,12 @@ class SparkCost:
         moves = [c.shuffle + side.rows * c.shuffled_row + side.bytes * c.shuffled_byte for side in (left, right)]
         work = left.rows + right.rows + output.rows
         if l_table or r_table:
-            return Parts(None, work + self._hashed(left, right, l_table, r_table), *moves)
+            rows = min(left.rows if l_table else _NEVER, right.rows if r_table else _NEVER)
+            return Parts(None, work + rows * c.hashed_row, *moves)
         for i, side in enumerate((left, right)):  # what comes out of a merge join is sorted, too
-            moves[i] += side.rows * c.sorted_row + self._spilt(side)
+            moves[i] += side.rows * c.sorted_row + self._spilt(side.bytes)
         return Parts(None, work, *moves)
 
-    def _hashed(self, left: Size, right: Size, l_table: int, r_table: int) -> float:
-        """What it costs to make hash tables of the smaller side, of those that may be made so."""
-        rows = min(left[0] if l_table else _NEVER, right[0] if r_table else _NEVER)
-        return rows * self._hashed_row
-
-    def _spilt(self, side: Size) -> float:
+    def _spilt(self, bytes: float) -> float:
         """Bytes beyond the memory are written and read once more."""
-        return max(0.0, side[1] - self.memory) * self._shuffled_byte
+        return max(0.0, bytes - self.memory) * self._shuffled_byte

@@ -34,7 +34,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyjoinopt.cost.model import CostModel
+from pyjoinopt.cost.model import CostModel, Side
 from pyjoinopt.joins.adjacency import adjacency_of, hopeless
 from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.graph import JoinGraph, vertices
@@ -48,6 +48,7 @@ from pyjoinopt.statistics.relation import Size
 _SETS_PER_PAIR = 4
 #: Pairs that may be gone through again for plans that join on one key in a row; about a tenth of a second.
 _MOST_RECORDED = 25_000
+_NO_SIDE = Side(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +138,15 @@ class _Search:
         self._left: dict[int, int] = {}
         self._size: dict[int, Size] = {}
         self._original: dict[int, int] = {}
+        self._sides: dict[int, Side] = {}  # none unless all joins are inner ones and the model knows sides
+        self._side_of: Callable[[Size], Side] | None = None if graph.operators else getattr(cost, "side", None)
         self.pairs = 0
         self.recorded: list[tuple[int, int]] | None = None  # pairs that may be joined, in the order they were found
         self._sets = 0
         for i, vertex in enumerate(order):
             self._neighbours[1 << i] = self._near[i]
             self._cost[1 << i] = 0.0
-            self._original[1 << i] = 1 << vertex
-            self._size[1 << i] = estimates.size(1 << vertex)
+            self._found(1 << i, 1 << vertex)
 
     def run(self) -> None:
         """Grow all sets, from the last start vertex to the first."""
@@ -172,10 +174,22 @@ class _Search:
                 # Depth first with smaller additions before larger ones: subsets come before their supersets.
                 stack.extend((larger, excluded) for larger in reversed(sets))
 
-    def _spend(self) -> None:
-        self._sets += 1
-        if self._sets > self._most_sets or (self._stop is not None and not self._sets & 63 and self._stop()):
+    def _spend(self, pairs: int = 0, sets: int = 1) -> None:
+        """Count sets that were grown, and ask whether to go on; of `pairs` the caller keeps count until it is done."""
+        before = self._sets
+        self._sets += sets
+        if self.pairs + pairs > self._budget or self._sets > self._most_sets:
             raise _Exhausted
+        if self._stop is not None and before >> 6 != self._sets >> 6 and self._stop():
+            raise _Exhausted
+
+    def _found(self, relations: int, original: int, added: int = 0) -> None:
+        """Take note of a set that a join makes for the first time; `added` is one half of it."""
+        size = self._size_of(original, added)
+        self._original[relations] = original
+        self._size[relations] = size
+        if self._side_of is not None:
+            self._sides[relations] = self._side_of(size)
 
     def _reach(self, grown: int, excluded: int) -> int:
         """Neighbours of a set outside `excluded`; of a wide edge one stand-in."""
@@ -211,16 +225,16 @@ class _Search:
         """Compare every pair of `one` with a set of larger smallest vertex."""
         self._spend()
         # This is the loop that counts: local names, and no call that is not needed.
-        cost, size, original, left = self._cost, self._size, self._original, self._left
-        price, size_of, wide, reach = self._price, self._size_of, self._wide, self._reach
-        late, allows = self._graph.late, self._graph.allows
+        cost, size, original, left, sides = self._cost, self._size, self._original, self._left, self._sides
+        price, wide, reach, neighbours = self._price, self._wide, self._reach, self._neighbours
+        late, operated, recorded = self._graph.late, self._operated, self.recorded
         allows_join = self._graph.allows_join if self._graph.operators else None
-        operated, recorded = self._operated, self.recorded
         room, inf = self.everything & ~(one | below), math.inf
         own_cost, own_size, own_original = cost[one], size[one], original[one]
+        own_beside, own_built, own_moved, own_hashed, own_sorted = sides[one] if sides else _NO_SIDE
         excluded = one | below
         start_at = reach(one, excluded)
-        pairs = 0
+        pairs = sets = 0
         while start_at:
             start = 1 << (start_at.bit_length() - 1)
             excluded_here = excluded | start_at
@@ -240,40 +254,47 @@ class _Search:
                     known = cost.get(both)
                     if known is None:
                         whole = own_original | original[other]
-                        if late and not allows(whole):
+                        if late and not self._graph.allows(whole):
                             continue
-                        original[both] = whole
-                        size[both] = size_of(whole)
+                        self._found(both, whole, original[other] if one & (one - 1) else own_original)
                         known = inf
                     if recorded is not None:
                         recorded.append((own_original, original[other]))
                     if total < known:
-                        if allows_join is not None:
-                            total += operated(own_original, original[other])
-                        else:
+                        if sides:  # `met`, spelled out
+                            beside, built, moved, hashed, ordered = sides[other]
+                            if (work := built if built < own_built else own_built) < inf:
+                                total += own_beside + beside + work + size[both][0]
+                            elif (work := hashed if hashed < own_hashed else own_hashed) < inf:
+                                total += own_moved + moved + work + size[both][0]
+                            else:
+                                total += own_sorted + ordered + size[both][0]
+                        elif allows_join is None:
                             total += price(own_size, size[other], size[both])
+                        else:
+                            total += operated(own_original, original[other])
                         if total < known:
                             cost[both] = total
                             left[both] = one
                 partners = []
                 while stack and not partners:
                     grown, beyond = stack.pop()
-                    more = reach(grown, beyond)
+                    near = None if wide else neighbours.get(grown)
+                    more = reach(grown, beyond) if near is None else near & ~(beyond | grown)
                     if more:
                         passed = beyond | more
-                        deeper = room & ~(passed | grown)
                         addition = more & -more
                         while addition:
                             partners.append(grown | addition)
                             addition = (addition - more) & more
-                        if deeper:
-                            stack.extend((larger, passed) for larger in partners)
-                self._sets += 1
-                if pairs + self.pairs > self._budget or self._sets > self._most_sets:
-                    raise _Exhausted
-                if self._stop is not None and not self._sets & 255 and self._stop():
-                    raise _Exhausted
+                        if room & ~(passed | grown):
+                            for larger in partners:
+                                stack.append((larger, passed))
+                sets += 1
+                if not sets & 63:
+                    self._spend(pairs, 64)
         self.pairs += pairs
+        self._spend(0, sets & 63)
 
     def _operated(self, one: int, other: int) -> float:
         """What a join costs that may be an outer, semi or anti join."""

@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyjoinopt.cost.model import CostModel
+from pyjoinopt.cost.model import CostModel, Side, met
 from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.price import price
 from pyjoinopt.joins.tree import JoinTree, join, unfolded
@@ -118,6 +118,8 @@ def over_intervals(
     """
     n = len(line)
     join_cost, size_of = cost.join, estimates.size
+    side_of: Callable[[Size], Side] | None = None if graph.operators else getattr(cost, "side", None)
+    sides: dict[int, Side] = {}
     wide = [edge.required for edge in graph.wide_edges]
     late, operators = graph.late, graph.operators
     # Per start and end: cost, vertices, their neighbours, where to halve. Only intervals that have a tree are there.
@@ -126,6 +128,8 @@ def over_intervals(
     for i, vertex in enumerate(line):
         known[i][i] = 0.0, 1 << vertex, graph.adjacency[vertex], -1
         sizes[1 << vertex] = size_of(1 << vertex)
+        if side_of is not None:
+            sides[1 << vertex] = side_of(sizes[1 << vertex])
     pairs = 0
     for length in range(2, n + 1):
         if pairs > limit or (stop is not None and stop()):
@@ -147,10 +151,14 @@ def over_intervals(
                     if late and not graph.allows(left | right):
                         break
                     whole = left | right
-                    made = sizes[whole] = size_of(whole)
+                    made = sizes[whole] = size_of(whole, 1 << line[j if j - 1 in known[i] else i])
+                    if side_of is not None:
+                        sides[whole] = side_of(made)
                 total = l_cost + r_cost
                 if total < best:
-                    if operators:
+                    if sides:
+                        total += met(sides[left], sides[right]) + made[0]
+                    elif operators:
                         total += price(graph, size_of, cost, left, right)
                     else:
                         total += join_cost(sizes[left], sizes[right], made)

@@ -38,6 +38,7 @@ from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept,
 from pyjoinopt.statistics.padding import Padding, waits_above
 from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, RelationStatistics, Size
 from pyjoinopt.statistics.selectivity import selectivity
+from pyjoinopt.statistics.sums import Sums
 from pyjoinopt.statistics.unique import plain_mask
 from pyjoinopt.statistics.widths import widths
 
@@ -76,23 +77,21 @@ class GraphEstimates:
         self._sizes: dict[int, Size] = {}
         self._table: Callable[[int, float], int] = _by_size
         self._terms: list[Term] = []
-        self._factors: list[tuple[int, float]] = []  # (required vertices, logarithm of the selectivity)
+        factors: list[tuple[int, float]] = []  # (required vertices, logarithm of the selectivity)
         base = [math.log(max(1.0, s.rows) if s.rows > 0 else _NO_ROWS) for s in statistics]
-        self._collect(graph, base)
+        self._collect(graph, base, factors)
         for term in self._terms:
             for vertex, value in term.values.items():
                 base[vertex] -= term.sign * value
-        self._base = base
         self._terms_of: list[dict[int, float]] = [{} for _ in base]
         for t, term in enumerate(self._terms):
             for vertex, value in term.values.items():
                 self._terms_of[vertex][t] = value
         self._signs = [term.sign for term in self._terms]
-        self._sorted = [
-            (term.sign, sum(1 << v for v in term.values), sorted((x, 1 << v) for v, x in term.values.items()))
-            for term in self._terms
-        ]
-        self._widths = widths(graph.relations, [e.predicate for e in graph.edges], statistics, needed)
+        predicates = [e.predicate for e in graph.edges]
+        self._sums = Sums(base, self._terms, widths(graph.relations, predicates, statistics, needed))
+        for required, factor in factors:
+            self._sums.factor(required, factor)
         self._padding = Padding(graph.edges)
         for edge in self._padding.edges:
             if edge.join_type == INNER:
@@ -100,7 +99,7 @@ class GraphEstimates:
             else:
                 inputs = self._log_rows(edge.sides[0]), self._log_rows(edge.sides[1])
                 factor = self._padding.join_factor(edge, inputs, statistics, outputs)
-            self._factors.append((edge.required, factor))
+            self._sums.factor(edge.required, factor)
         looked_into = 0
         # A relation that a semi join looks into has a size of its own, but gives no column to any result.
         for edge in graph.edges:
@@ -109,7 +108,7 @@ class GraphEstimates:
                 rows = max(1.0, statistics[vertex].rows)
                 bytes = rows * self.width(edge.right)
                 self._sizes[edge.right] = Size(rows, bytes, self._table(edge.right, bytes))
-                self._widths[vertex] = 0.0
+                self._sums.without_columns(vertex)
                 looked_into |= edge.right
         self._bounds = Bounds(graph.edges, statistics, self._padding, looked_into)
 
@@ -121,7 +120,7 @@ class GraphEstimates:
         for relations in sorted(rows, key=lambda s: (s.bit_count(), s)):
             if relations & (relations - 1):
                 true = math.log(max(_EMPTY, rows[relations]))
-                self._factors.append((relations, true - self._log_rows(relations)))
+                self._sums.factor(relations, true - self._log_rows(relations))
 
     def judge(self, table: Callable[[int, float], int]) -> None:
         """Have it said of sets, given with their bytes, what may be built of them (`Size.table`)."""
@@ -140,21 +139,19 @@ class GraphEstimates:
 
     def width(self, relations: int) -> float:
         """Bytes of a row of the join of a set."""
-        width = 8.0
-        while relations:
-            low = relations & -relations
-            width += self._widths[low.bit_length() - 1]
-            relations ^= low
-        return width
+        return self._sums(relations).width
 
-    def size(self, relations: int) -> Size:
-        """Rows and bytes of a set, for costs; there may be less than one row: the result is likely to be empty then."""
+    def size(self, relations: int, added: int = 0) -> Size:
+        """Rows and bytes of a set, for costs; there may be less than one row: the result is likely to be empty then.
+
+        It is found sooner where `added` is one relation of it, and the others were asked for before.
+        """
         size = self._sizes.get(relations)
         if size is None:
-            rows = math.exp(round(max(-_HIGHEST, min(_HIGHEST, self._log_rows(relations))), _DIGITS))
-            bytes = rows * round(self.width(relations), _DIGITS)
-            table = self._table(relations, bytes)
-            size = self._sizes[relations] = Size(rows, bytes, table)
+            log_rows, width = self._sums(relations, added)
+            rows = math.exp(round(max(-_HIGHEST, min(_HIGHEST, log_rows)), _DIGITS))
+            bytes = rows * round(width, _DIGITS)
+            size = self._sizes[relations] = Size(rows, bytes, self._table(relations, bytes))
         return size
 
     def upper_bound(self, relations: int) -> float:
@@ -174,7 +171,7 @@ class GraphEstimates:
         """A single vertex as a part."""
         relations = 1 << vertex
         minima = dict(self._terms_of[vertex])
-        waiting = frozenset(f for f, (required, _) in enumerate(self._factors) if required & relations)
+        waiting = frozenset(f for f, (required, _) in enumerate(self._sums.factors) if required & relations)
         return Part(relations, self._log_rows(relations), minima, waiting)
 
     def log_rows_of(self, a: Part, b: Part) -> float:
@@ -190,8 +187,9 @@ class GraphEstimates:
         if a.waiting and b.waiting:
             both = a.relations | b.relations
             for f in a.waiting & b.waiting:
-                if not self._factors[f][0] & ~both:
-                    total += self._factors[f][1]
+                required, factor = self._sums.factors[f]
+                if not required & ~both:
+                    total += factor
         return total
 
     def joined(self, a: Part, b: Part) -> Part:
@@ -203,41 +201,27 @@ class GraphEstimates:
             if other is None or value < other:
                 minima[t] = value
         both = a.relations | b.relations
-        waiting = frozenset(f for f in a.waiting | b.waiting if self._factors[f][0] & ~both)
+        waiting = frozenset(f for f in a.waiting | b.waiting if self._sums.factors[f][0] & ~both)
         return Part(both, self.log_rows_of(a, b), minima, waiting)
 
     # -- arithmetic --------------------------------------------------------------------------------------------
 
     def _log_rows(self, relations: int) -> float:
-        total, base, rest = 0.0, self._base, relations
-        while rest:
-            low = rest & -rest
-            total += base[low.bit_length() - 1]
-            rest ^= low
-        for sign, touched, ascending in self._sorted:
-            if touched & relations:
-                for value, bit in ascending:
-                    if bit & relations:
-                        total += sign * value
-                        break
-        for required, factor in self._factors:
-            if not required & ~relations:
-                total += factor
-        return total
+        return self._sums(relations).log_rows
 
-    def _collect(self, graph: Graph, base: list[float]) -> None:
+    def _collect(self, graph: Graph, base: list[float], factors: list[tuple[int, float]]) -> None:
         """Sort the edges into classes, bundles and factors."""
         columns: dict[object, tuple[int, Expression]] = {}
         linked = DisjointSets()
         for edge in graph.edges:
             if edge.right:
-                self._factors.append((edge.required, self._looking(graph, edge) - base[edge.right.bit_length() - 1]))
+                factors.append((edge.required, self._looking(graph, edge) - base[edge.right.bit_length() - 1]))
                 continue
             if waits_above(edge):
                 continue
             if edge.keys is None or edge.required != edge.relations or edge.required.bit_count() != 2:
                 if not edge.implied and edge.required:
-                    self._factors.append((edge.required, math.log(self._other(edge))))
+                    factors.append((edge.required, math.log(self._other(edge))))
                 continue
             (left, a), (right, b) = edge.keys
             one, two = (_column_key(a), left), (_column_key(b), right)

@@ -8,8 +8,9 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from pyjoinopt.cost import MODELS, CostModel, PartitionedModel, SparkCost, cost_model
+from pyjoinopt.cost import MODELS, CostModel, PartitionedModel, SidedModel, SparkCost, cost_model
 from pyjoinopt.cost.constants import DEFAULT, read_constants
+from pyjoinopt.cost.model import met
 from pyjoinopt.cost.weighted import CARD_WEIGHT
 from pyjoinopt.rules.join_reorder_dp import better_than
 from pyjoinopt.statistics.relation import BROADCAST_TABLE, HASH_TABLES, NO_TABLE, Size
@@ -44,6 +45,14 @@ def test_the_parts_are_the_whole(kind: str) -> None:
                 assert parts.work + parts.left + parts.right == pytest.approx(model.join(left, right, output, kind))
                 assert min(parts.work, parts.left, parts.right) >= 0
     assert isinstance(ALL[0], PartitionedModel) and not isinstance(ALL[1], PartitionedModel)
+
+
+def test_two_sides_are_a_join() -> None:
+    """What the searches spell out is what the model says."""
+    sided = [model for model in ALL if isinstance(model, SidedModel)]
+    assert len(sided) == 2
+    for model, left, right, output in itertools.product(sided, SIZES, SIZES, SIZES[::11]):
+        assert met(model.side(left), model.side(right)) + output.rows == pytest.approx(model.join(left, right, output))
 
 
 def test_what_may_be_built_decides() -> None:

@@ -233,6 +233,20 @@ def test_parts_give_the_same_rows_as_sets() -> None:
             )
 
 
+def test_a_set_that_grows_is_a_set_all_the_same() -> None:
+    """Sums that go on from a smaller set's are those of a set that is asked for by itself."""
+    for seed in range(200):
+        rng = random.Random(seed)
+        builder = random_builder(seed)
+        graph = builder.graph()
+        growing = GraphEstimates(graph, builder.statistics())
+        relations = 0
+        for vertex in rng.sample(range(len(graph)), len(graph)):
+            relations |= 1 << vertex
+            alone = GraphEstimates(graph, builder.statistics()).size(relations)
+            assert growing.size(relations, 1 << vertex) == pytest.approx(alone, rel=1e-8), seed
+
+
 def test_rows_are_at_least_one_and_at_most_the_product() -> None:
     for seed in range(100):
         builder = random_builder(seed)
