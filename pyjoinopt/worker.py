@@ -51,6 +51,8 @@ _MARK = b"PJO1"
 #: Reading files may take this part of the time that is left, and never longer than this (milliseconds).
 _SHARE = 0.6
 _LIMITS = {"deadlineMs": 2_000, "totalMs": 10_000}
+#: Garbage is collected between requests, old garbage after so many.
+_WHOLE = 64
 
 
 class Pipe:
@@ -115,7 +117,7 @@ class Asking:
 
 def serve(pipe: Pipe) -> None:
     """Greet, then answer until the input ends."""
-    planner, learned = Planner(), Learned()
+    planner, learned, answered = Planner(), Learned(), 0
     pipe.write({"protocol": PROTOCOL, "version": __version__})
     while (message := pipe.read()) is not None:
         learned.learn(message.get("heard", ()))
@@ -125,6 +127,8 @@ def serve(pipe: Pipe) -> None:
             ask = Asking(pipe, number, until)
             for part in planner.answer(ask, request, learned):
                 pipe.write({"id": number, **part})
+            answered += 1
+            gc.collect(1 if answered % _WHOLE else 2)
 
 
 class Learned:
@@ -245,6 +249,7 @@ def main() -> int:
     sys.stdout = sys.stderr
     end_with_parent(source.fileno(), parent)
     gc.freeze()  # what was imported is never garbage
+    gc.disable()  # a query that waits need not wait for that as well
     try:
         serve(Pipe(source, sink))
     except BrokenPipeError:

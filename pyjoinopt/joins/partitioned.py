@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import cast
 
 from pyjoinopt.cost.model import CostModel, PartitionedModel
 from pyjoinopt.joins.graph import JoinGraph, vertices
@@ -65,7 +66,7 @@ class Partitionings:
 
     def __init__(self, graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> None:
         self._graph, self._estimates = graph, estimates
-        self._model = cost if isinstance(cost, PartitionedModel) else None
+        self._model = cast(PartitionedModel, cost) if hasattr(cost, "parts") else None
         self._classes = [0] * len(graph)  # per vertex the classes that it has a column in
         class_of: dict[int, int] = {}
         for edge in graph.edges:

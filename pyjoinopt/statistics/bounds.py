@@ -54,6 +54,7 @@ class Bounds:
         self._bounds = [known.upper_bound for known in relations]
         self._padding = padding
         self._looked_into = looked_into
+        self._known: dict[int, float] = {}
         # Vertex -> the vertices that it may determine, each with what a whole key of it is compared with, by column.
         self._determines: dict[int, list[tuple[int, list[int]]]] = {}
         self._may_be_determined = 0
@@ -88,6 +89,12 @@ class Bounds:
             relations &= ~self._looked_into
         if not relations & (relations - 1):
             return self._bounds[relations.bit_length() - 1]
+        bound = self._known.get(relations)
+        if bound is None:
+            bound = self._known[relations] = self._proved(relations)
+        return bound
+
+    def _proved(self, relations: int) -> float:
         if self._padding.pads(relations):
             bounds = [bound for v, bound in enumerate(self._bounds) if relations >> v & 1]
             bounds = self._padding.widened(relations, bounds)
