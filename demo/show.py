@@ -123,10 +123,10 @@ def conclusion(measured: Sequence[Measurement]) -> None:
     if level:
         _paragraph(f"Nothing was gained with {_names(level)}: changed, but within 10 % of the time before.")
     if slower:
-        _paragraph(f"Slower than before: {_names(slower)}. What the model calls cheaper took longer here.")
+        _paragraph(f"Slower than before: {_names(slower)}. What the model calls better took longer here.")
     if untouched:
         _paragraph(
-            f"Nothing was to be gained with {_names(untouched)}: the model knows no cheaper plan, so it is the same "
+            f"Nothing was to be gained with {_names(untouched)}: the model knows no better plan, so it is the same "
             "before and after. What these times differ by is planning and chance; trust the others no further."
         )
     if wrong:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pyjoinopt.statistics.relation import Size
 
@@ -21,7 +21,8 @@ class CostModel(Protocol):
     * it is never negative, and never smaller when there are more rows or bytes (monotone);
     * it takes the same time whatever the sizes: it is called once for every pair that is considered.
 
-    A model of your own needs no more than this; give it as `optimize_joins(cost=...)`.
+    A model of your own needs no more than this; give it as `optimize_joins(cost=...)`. With the methods of `SidedModel` the
+    searches are quicker, with those of `PartitionedModel` they see that joins on one key in a row move a side once.
     """
 
     @property
@@ -102,3 +103,16 @@ class PartitionedModel(CostModel, Protocol):
 
     def parts(self, left: Size, right: Size, output: Size, join_type: str = "Inner") -> Parts:
         """The parts of a join's cost; their sum is what `join` says."""
+
+
+def beside_join(cost: CostModel, name: str) -> Any:
+    """A model's method that says the same as its `join` in another way; None if it has none.
+
+    A class that inherits the method and has a `join` of its own has none either: they need not agree any more.
+    """
+    for kind in type(cost).__mro__:
+        if name in vars(kind):
+            return getattr(cost, name)
+        if "join" in vars(kind):
+            return None
+    return None

@@ -34,7 +34,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyjoinopt.cost.model import CostModel, Side
+from pyjoinopt.cost.model import CostModel, Side, beside_join
 from pyjoinopt.joins.adjacency import adjacency_of, hopeless
 from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.graph import JoinGraph, vertices
@@ -139,7 +139,7 @@ class _Search:
         self._size: dict[int, Size] = {}
         self._original: dict[int, int] = {}
         self._sides: dict[int, Side] = {}  # none unless all joins are inner ones and the model knows sides
-        self._side_of: Callable[[Size], Side] | None = None if graph.operators else getattr(cost, "side", None)
+        self._side_of: Callable[[Size], Side] | None = None if graph.operators else beside_join(cost, "side")
         self.pairs = 0
         self.recorded: list[tuple[int, int]] | None = None  # pairs that may be joined, in the order they were found
         self._sets = 0

@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyjoinopt.cost.model import CostModel, Side, met
+from pyjoinopt.cost.model import CostModel, Side, beside_join, met
 from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.price import price
 from pyjoinopt.joins.tree import JoinTree, join, unfolded
@@ -118,7 +118,7 @@ def over_intervals(
     """
     n = len(line)
     join_cost, size_of = cost.join, estimates.size
-    side_of: Callable[[Size], Side] | None = None if graph.operators else getattr(cost, "side", None)
+    side_of: Callable[[Size], Side] | None = None if graph.operators else beside_join(cost, "side")
     sides: dict[int, Side] = {}
     wide = [edge.required for edge in graph.wide_edges]
     late, operators = graph.late, graph.operators

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import cast
 
-from pyjoinopt.cost.model import CostModel, PartitionedModel
+from pyjoinopt.cost.model import CostModel, PartitionedModel, beside_join
 from pyjoinopt.joins.graph import JoinGraph, vertices
 from pyjoinopt.joins.tree import JoinTree, unfolded
 from pyjoinopt.plan.expressions import Expression, conjuncts
@@ -66,7 +66,7 @@ class Partitionings:
 
     def __init__(self, graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> None:
         self._graph, self._estimates = graph, estimates
-        self._model = cast(PartitionedModel, cost) if hasattr(cost, "parts") else None
+        self._model = cast(PartitionedModel, cost) if beside_join(cost, "parts") is not None else None
         self._classes = [0] * len(graph)  # per vertex the classes that it has a column in
         class_of: dict[int, int] = {}
         for edge in graph.edges:

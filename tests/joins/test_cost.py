@@ -8,12 +8,15 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from pyjoinopt.cost import MODELS, CostModel, PartitionedModel, SidedModel, SparkCost, cost_model
+from pyjoinopt.cost import MODELS, CostModel, COut, PartitionedModel, SidedModel, SparkCost, cost_model
 from pyjoinopt.cost.constants import DEFAULT, read_constants
 from pyjoinopt.cost.model import met
 from pyjoinopt.cost.weighted import CARD_WEIGHT
+from pyjoinopt.joins.search import search
 from pyjoinopt.rules.join_reorder_dp import better_than
+from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import BROADCAST_TABLE, HASH_TABLES, NO_TABLE, Size
+from tests.joins.graphs import random_builder
 
 SIZES = [
     Size(rows, rows * width, table)
@@ -53,6 +56,22 @@ def test_two_sides_are_a_join() -> None:
     assert len(sided) == 2
     for model, left, right, output in itertools.product(sided, SIZES, SIZES, SIZES[::11]):
         assert met(model.side(left), model.side(right)) + output.rows == pytest.approx(model.join(left, right, output))
+
+
+def test_a_join_of_ones_own_is_what_counts() -> None:
+    """A model that inherits from Spark's and changes `join` alone is not priced by what it inherits."""
+
+    class Mine(SparkCost):
+        def join(self, left: Size, right: Size, output: Size, join_type: str = "Inner") -> float:
+            return output.rows
+
+    for seed in range(40):
+        builder = random_builder(seed, connected=True)
+        graph = builder.graph()
+        estimates = GraphEstimates(graph, builder.statistics())
+        for budget in (100_000, 0):
+            mine, same = (search(graph, estimates, model, budget) for model in (Mine(), COut()))
+            assert mine.tree.sets == same.tree.sets and mine.cost == same.cost
 
 
 def test_what_may_be_built_decides() -> None:
