@@ -21,8 +21,8 @@ class CostModel(Protocol):
     * it is never negative, and never smaller when there are more rows or bytes (monotone);
     * it takes the same time whatever the sizes: it is called once for every pair that is considered.
 
-    A model of your own needs no more than this; give it as `optimize_joins(cost=...)`. With the methods of `SidedModel` the
-    searches are quicker, with those of `PartitionedModel` they see that joins on one key in a row move a side once.
+    A model of your own needs no more than this; give it as `optimize_joins(cost=...)`. With the method of `SidedModel`
+    the searches are quicker, with that of `PartitionedModel` they see that joins on one key in a row move a side once.
     """
 
     @property

@@ -58,7 +58,7 @@ def test_nothing_grows(session: SparkSession) -> None:
     assert len(workers_after) <= 2 and set(workers_before) <= set(workers_after)
     assert threads_after <= threads + 4
     assert memory_after < memory * 1.2 + 2_000, f"workers went from {memory} to {memory_after} kB"
-    print(f"heap {heap} to {heap_after} kB, workers {memory} to {memory_after} kB, threads {threads} to {threads_after}")
+    print(f"kB: heap {heap} to {heap_after}, workers {memory} to {memory_after}; threads {threads} to {threads_after}")
     assert heap_after < heap * 1.3 + 20_000, f"the heap went from {heap} to {heap_after} kB"
     assert bridge_of(session).openHandles() <= handles
     _, reports = planned(session, lambda: run(0))
