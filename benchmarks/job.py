@@ -145,7 +145,7 @@ class _Given:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._estimates, name)
 
-    def size(self, relations: int) -> Size:
+    def size(self, relations: int, added: int = 0) -> Size:
         rows = max(1.0, self._counts[relations])
         bytes = rows * self._estimates.width(relations)
         return Size(rows, bytes, _built(relations, bytes))
