@@ -63,7 +63,7 @@ class Side(NamedTuple):
 def met(one: Side, other: Side) -> float:
     """What an inner join of two sets costs, but for the rows that it makes.
 
-    The exact search spells this out (`joins.exact`): it is asked more often than anything else.
+    The exact search spells this out (`joins.pairs`): it is asked more often than anything else.
     """
     beside, built, moved, hashed, ordered = one
     other_beside, other_built, other_moved, other_hashed, other_ordered = other

@@ -14,9 +14,10 @@ from collections import Counter
 from typing import Any
 
 from pyjoinopt.joins.graph import JoinGraph, vertices
-from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts, describe
+from pyjoinopt.joins.region import bits
+from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.plan.tree import post_order
+from pyjoinopt.statistics.fingerprint import Names
 from pyjoinopt.statistics.graph import GraphEstimates
 
 _COPY = re.compile(r"_\d+$")
@@ -47,9 +48,10 @@ def _told_apart(graph: JoinGraph, colours: list[int]) -> list[int]:
     """Colours of which as few as possible are shared."""
     several = {colour for colour, count in Counter(colours).items() if count > 1}
     alike = [v for v, colour in enumerate(colours) if colour in several]
-    done = {v: _done_to(graph.relations[v]) for v in alike}
-    ties = {v: _ties(graph, v) for v in alike}
-    colours = _ranks([(colour, done.get(v, ())) for v, colour in enumerate(colours)])
+    names = Names(_columns, None)
+    done = {v: names.plan(graph.relations[v]) for v in alike}
+    ties = {v: _ties(graph, v, names) for v in alike}
+    colours = _ranks([(colour, done.get(v, "")) for v, colour in enumerate(colours)])
     for _ in range(_ROUNDS):
         seen = len(set(colours))
         if seen == len(colours):
@@ -64,26 +66,19 @@ def _told_apart(graph: JoinGraph, colours: list[int]) -> list[int]:
     return colours
 
 
-def _done_to(plan: LogicalPlan) -> tuple[str, ...]:
-    """What a relation does with what it reads."""
-    return tuple(
-        f"{node.kind} {sorted(describe(part) for e in node.expressions for part in conjuncts(e))}"
-        for node in post_order(plan)
-    )
+def _columns(leaf: LogicalPlan) -> str:
+    return " ".join(column.name for column in leaf.output)
 
 
-def _ties(graph: JoinGraph, vertex: int) -> list[_Tie]:
-    own = graph.relations[vertex].output_set
+def _ties(graph: JoinGraph, vertex: int, names: Names) -> list[_Tie]:
+    """What ties a vertex to others; which way round an equality is written makes no difference."""
+    own = dict.fromkeys(bits(graph.relations[vertex].output_set), "own")
 
-    def name(column: Attribute) -> str:
-        return f"{'own' if column.mask & own else 'other'}.{column.name}"
+    def name(e: Expression) -> str:
+        sides = e.children if e.kind == "EqualTo" else (e,)
+        return " ".join(sorted(names.expression(side, own) for side in sides))
 
-    def text(e: Expression) -> str:
-        if e.kind == "EqualTo":
-            return " = ".join(sorted(describe(side, name=name) for side in e.children))
-        return describe(e, name=name)
-
-    return [(text(e.predicate), e.required & ~(1 << vertex)) for e in graph.edges_of[vertex]]
+    return [(name(e.predicate), e.required & ~(1 << vertex)) for e in graph.edges_of[vertex]]
 
 
 def _ranks(keys: list[Any]) -> list[int]:

@@ -281,15 +281,15 @@ _SYMBOLS = {
 }  # fmt: skip
 
 
-def describe(root: Expression, limit: int = 200, name: Callable[[Attribute], str] | None = None) -> str:
-    """Short SQL-like text for reports; `name` tells what to call a column, if not by its own name."""
+def describe(root: Expression, limit: int = 200) -> str:
+    """Short SQL-like text for reports."""
     texts: list[str] = []
     for e in walk(root):
         n = len(e.children)
         args = texts[len(texts) - n :]
         del texts[len(texts) - n :]
         if e.kind == "AttributeReference" and e.attribute is not None:
-            text = e.attribute.name if name is None else name(e.attribute)
+            text = e.attribute.name
         elif e.kind == "Literal":
             text = e.text
         elif e.kind in _SYMBOLS and n == 2:

@@ -66,7 +66,7 @@ def fingerprint(
         above: conjuncts over the group's result, such as those with subqueries: Spark pushes them into the group when
             it runs, so that what it counts there is what they have left.
     """
-    names_of = _Names(identity, definitions or {})
+    names_of = Names(identity, definitions or {})
     try:
         relations = [names_of.plan(plan) for plan in graph.relations]
         owner = {a.bit: v for v, plan in enumerate(graph.relations) for a in plan.output}
@@ -74,7 +74,7 @@ def fingerprint(
         meant = {bit: relations[v] for bit, v in owner.items()}
         seen = [_hash(e.join_type, names_of.expression(e.predicate, meant)) for e in edges]
         waiting = sorted(names_of.expression(e, meant) for e in above)
-    except _Unrecognisable:
+    except Unrecognisable:
         return None
     near = [sorted(s for s, e in zip(seen, edges) if e.required >> v & 1) for v in range(len(relations))]
     order = tuple(sorted(range(len(relations)), key=lambda v: (relations[v], near[v], v)))
@@ -88,14 +88,19 @@ def fingerprint(
     return Fingerprint(_hash(*(relations[v] for v in order), *predicates, *waiting), order)
 
 
-class _Unrecognisable(Exception):
+class Unrecognisable(Exception):
     """Something has no name that would hold in another session."""
 
 
-class _Names:
-    """Hashes of plans and expressions. What a plan is made of is named before the plan, so nothing here recurses."""
+class Names:
+    """Hashes of plans and expressions. What a plan is made of is named before the plan, so nothing here recurses.
 
-    def __init__(self, identity: Identity, definitions: Mapping[object, LogicalPlan]) -> None:
+    Args:
+        identity: of leaves.
+        definitions: of common table expressions; None to call references by their columns alone.
+    """
+
+    def __init__(self, identity: Identity, definitions: Mapping[object, LogicalPlan] | None) -> None:
         self._identity = identity
         self._definitions = definitions
         self._done: dict[int, str] = {}
@@ -110,7 +115,7 @@ class _Names:
             if expanded:
                 self._done[id(node)] = self._node(node)
             elif id(node) in open_:
-                raise _Unrecognisable  # a definition that reads itself
+                raise Unrecognisable  # a definition that reads itself
             else:
                 open_.add(id(node))
                 stack.append((node, True))
@@ -120,20 +125,21 @@ class _Names:
     def _inside(self, node: LogicalPlan) -> list[LogicalPlan]:
         if node.cached:
             return []
-        definition = self._definitions.get(node.info.get("cte")) if node.kind == "CTERelationRef" else None
+        known = self._definitions or {}
+        definition = known.get(node.info.get("cte")) if node.kind == "CTERelationRef" else None
         plans = [e.plan for root in node.expressions if root.contains & SUBQUERY for e in walk(root)]
         return [*node.children, *filter(None, plans), *([definition] if definition is not None else [])]
 
     def _node(self, node: LogicalPlan) -> str:
-        if node.kind == "CTERelationRef" and not node.cached:
+        if node.kind == "CTERelationRef" and not node.cached and self._definitions is not None:
             definition = self._definitions.get(node.info.get("cte"))
             if definition is None:
-                raise _Unrecognisable
+                raise Unrecognisable
             return _hash(node.kind, self._done[id(definition)], *(a.name for a in node.output))
         if not node.children or node.cached:
             read = self._identity(node)
             if read is None:
-                raise _Unrecognisable
+                raise Unrecognisable
             return _hash(node.kind, read)
         parts = [node.kind, *(self._done[id(child)] for child in node.children)]
         parts += [f"{key}={node.info[key]}" for key in _TOLD if key in node.info]

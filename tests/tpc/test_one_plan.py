@@ -14,7 +14,7 @@ import pytest
 from benchmarks.shuffled import shuffled
 from pyjoinopt.report.record import GroupReport
 from tests.support import tpc
-from tests.tpc.check import queries
+from tests.tpc.check import expected, queries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,8 @@ def _ways() -> list[object]:
             others = {shuffled(text, random.Random(f"{number} {k}")) for k in range(WAYS)} - {text}
             if others:
                 marks = () if benchmark == "tpch" or number % 4 == 0 else (pytest.mark.slow,)
-                found.append(pytest.param(benchmark, [text, *sorted(others)], marks=marks, id=f"{benchmark}-{number}"))
+                ways = [text, *sorted(others)]
+                found.append(pytest.param(benchmark, number, ways, marks=marks, id=f"{benchmark}-{number}"))
     return found
 
 
@@ -53,11 +54,14 @@ def _made(group: GroupReport) -> Made:
     return tuple(sorted((sorted(map(kind, j.relations)), f"{j.rows:.6g}") for j in group.estimated_rows))
 
 
-@pytest.mark.parametrize("benchmark, ways", _ways())
+@pytest.mark.parametrize("benchmark, number, ways", _ways())
 @pytest.mark.parametrize("cost", ["spark", "c_out"])
-def test_one_plan(sessions: dict[str, SparkSession], benchmark: str, ways: list[str], cost: str) -> None:
-    plans = set()
+def test_one_plan(sessions: dict[str, SparkSession], benchmark: str, number: int, ways: list[str], cost: str) -> None:
+    plans, groups = set(), set()
     for text in ways:
         fast = sessions[benchmark].sql(text).optimize_joins(strict=True, statistics="full", store="off", cost=cost)
-        plans.add(str(sorted(map(_made, fast._pyjoinopt_report.groups))))
+        found = fast._pyjoinopt_report.groups
+        plans.add(str(sorted(map(_made, found))))
+        groups.add(len(found))
     assert len(plans) == 1
+    assert groups == {expected(benchmark)[str(number)]["groups"]}

@@ -1,0 +1,39 @@
+"""Vertices are numbered by what they are, however the query was written."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from pyjoinopt.joins.canonical import canonical_order
+from pyjoinopt.plan.expressions import Attribute, call, describe, literal, reference
+from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, relation
+from pyjoinopt.plan.tree import post_order
+from tests.groups.regions import estimates, graph_of
+
+
+def copies(order: tuple[int, ...], *, filters: bool) -> list[str]:
+    """Three copies of a relation and one that all are compared with, written in some order: what tells them apart."""
+    hub = relation("hub", [Attribute(i, i, f"h{i}") for i in range(3)])
+    plan: LogicalPlan = hub
+    for place, copy in enumerate(order):
+        key, kind = (Attribute(10 + 2 * place + i, 10 + 2 * place + i, name) for i, name in enumerate(("key", "kind")))
+        read: LogicalPlan = relation("copy", [key, kind])
+        if filters:
+            read = Filter(call("EqualTo", reference(kind), literal(copy)), read)
+        tie = call("LessThan" if filters else "EqualTo", reference(key), reference(hub.output[0 if filters else copy]))
+        plan = Join(plan, read, "Inner", tie)
+    graph, _, _ = graph_of(plan)
+    found = canonical_order(graph, estimates(graph, [100.0] * 4))
+    seen = []
+    for vertex in found:
+        edges = sorted(describe(e.predicate) for e in graph.edges_of[vertex])
+        kept = [describe(n.condition) for n in post_order(graph.relations[vertex]) if isinstance(n, Filter)]
+        seen.append(f"{kept} {edges}")
+    return seen
+
+
+@pytest.mark.parametrize("filters", [True, False], ids=["by their filters", "by what ties them"])
+def test_copies_are_told_apart(filters: bool) -> None:
+    assert len({tuple(copies(order, filters=filters)) for order in itertools.permutations(range(3))}) == 1
