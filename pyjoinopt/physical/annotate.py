@@ -44,7 +44,7 @@ class HintGiver:
         self._estimate = estimate
         self._sizes_of = sizes
         self._sizes: Callable[[LogicalPlan], int] = lambda _: 0
-        self._needed: dict[int, int] = {}
+        self._needed: Mapping[int, int] = {}
         self._join_conf = JoinConf.of(conf)
         self._slack = slack
         self._report = report

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 from pyjoinopt.plan.tree import post_order
 
@@ -9,7 +12,8 @@ from pyjoinopt.plan.tree import post_order
 _WHOLE = frozenset({"Distinct", "Union", "Intersect", "Except", "Deduplicate", "WithCTE", "CTERelationDef"})
 
 
-def needed_columns(root: LogicalPlan, projections: bool = True) -> dict[int, int]:
+@lru_cache(maxsize=4)  # a plan on its way is asked about by several rooms
+def needed_columns(root: LogicalPlan, projections: bool = True) -> Mapping[int, int]:
     """For each node (by id) those of its columns that anything above it, or the result, reads.
 
     Args:

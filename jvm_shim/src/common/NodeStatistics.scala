@@ -28,11 +28,11 @@ import org.apache.spark.sql.internal.SQLConf
  */
 private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode) {
   private val source = request.path("source").asText("auto")
-  private val conf =
-    SessionConf.changed(handle.session, Map(SQLConf.CBO_ENABLED.key -> request.path("cbo").asBoolean(true).toString))
+  /** To copy the settings of a session takes longer than to read a table's counts; most questions do without. */
+  private lazy val withCounts = SessionConf.changed(handle.session, Map(SQLConf.CBO_ENABLED.key -> "true"))
   private val numbers: Map[ExprId, Int] = handle.attributes.zipWithIndex.map { case (a, i) => a.exprId -> i }.toMap
 
-  def run(): String = SQLConf.withExistingConf(conf)(Support.json { out =>
+  def run(): String = Support.json { out =>
     out.writeStartObject()
     out.writeObjectFieldStart("nodes")
     // Everything is begun before anything is waited for.
@@ -45,7 +45,7 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     }
     out.writeEndObject()
     out.writeEndObject()
-  })
+  }
 
   /** Of a wide table only some columns are asked for, and of others the dictionaries of only some. */
   private def columnsOf(field: String, node: Int): Attribute => Boolean = {
@@ -159,8 +159,11 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     wants("catalog") && table.flatMap(_.stats).exists(_.rowCount.isDefined)
 
   /** The catalog's statistics, with the stored size instead of Spark's rows times width. */
-  private def catalog(leaf: LeafNode, table: Option[CatalogTable]): NodeFacts =
-    NodeFacts.of(leaf.computeStats(), "catalog").copy(bytes = table.flatMap(_.stats).map(_.sizeInBytes.toDouble))
+  private def catalog(leaf: LeafNode, table: Option[CatalogTable]): NodeFacts = {
+    val counted = table.flatMap(_.stats)
+    val facts = counted.fold(size(leaf))(counts => NodeFacts.of(counts.toPlanStats(leaf.output, true), "catalog"))
+    facts.copy(bytes = counted.map(_.sizeInBytes.toDouble))
+  }
 
   private def memory(relation: InMemoryRelation): NodeFacts = {
     val statistics = relation.computeStats()
@@ -168,10 +171,14 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   }
 
   private def size(node: LogicalPlan): NodeFacts = node match {
-    case v2: DataSourceV2Relation => NodeFacts.of(v2.computeStats(), "size").copy(keys = DeclaredKeys.of(v2.table))
-    case leaf: LeafNode => refused(leaf).getOrElse(NodeFacts.of(leaf.computeStats(), "size"))
+    case relation: LogicalRelation => refused(relation).getOrElse(NodeFacts.of(relation.computeStats(), "size"))
+    case v2: DataSourceV2Relation => counted(v2).copy(keys = DeclaredKeys.of(v2.table))
+    case leaf: LeafNode => counted(leaf)
     case other => catalyst(other)
   }
+
+  private def counted(leaf: LeafNode): NodeFacts =
+    SQLConf.withExistingConf(withCounts)(NodeFacts.of(leaf.computeStats(), "size"))
 
   /** A relation of files that is asked for nothing, unless the catalog has its counts. */
   private def refused(node: LogicalPlan): Option[NodeFacts] = node match {
@@ -188,7 +195,7 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   private def catalyst(plan: LogicalPlan): NodeFacts = {
     val bare = EliminateView(EliminateSubqueryAliases(plan.clone()))
     bare.invalidateStatsCache()
-    NodeFacts.of(bare.stats, "catalyst")
+    SQLConf.withExistingConf(withCounts)(NodeFacts.of(bare.stats, "catalyst"))
   }
 }
 
