@@ -48,6 +48,7 @@ def configuration() -> str:
         kind = {bool: "true, false", int: "a number from 1", str: "a path or word"}[type(option.default)]
         allowed = ", ".join(f"`{value}`" for value in option.allowed) if option.allowed else kind
         allowed = f"some of {allowed}" if option.several else allowed
+        allowed = f"{allowed}, a number from 1" if option.numbers else allowed
         default = str(option.default).lower() if isinstance(option.default, bool) else option.default
         lines.append(f"| `{option.name}` | `{option.key}` | `{default}` | {allowed} | {_cell(option.help)} |\n")
     lines.append("\n## Keys of whole sessions\n\n")

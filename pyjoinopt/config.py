@@ -15,7 +15,12 @@ PREFIX = "spark.pyjoinopt."
 
 @dataclass(frozen=True)
 class Option:
-    """One row of the table; where `several` are allowed they are told in one text, with commas between."""
+    """One row of the table.
+
+    Attributes:
+        several: of the allowed values several may be told in one text, with commas between.
+        numbers: whole numbers from 1 are allowed, too.
+    """
 
     name: str
     key: str
@@ -23,6 +28,7 @@ class Option:
     allowed: tuple[str, ...] | None
     help: str
     several: bool = False
+    numbers: bool = False
 
     def parse(self, given: Any, named: str) -> Any:
         """The value of a keyword, or of a key's text.
@@ -33,6 +39,8 @@ class Option:
         """
         if self.name == "cost" and callable(getattr(given, "join", None)) and hasattr(given, "name"):
             return given  # a model of the user's own
+        if self.numbers and (type(given) is int or isinstance(given, str) and given.strip().lstrip("-").isdigit()):
+            return _from_one(int(given), given, named)
         expected = type(self.default)
         value = given
         if isinstance(given, str) and expected is bool and named.startswith(PREFIX):
@@ -40,25 +48,31 @@ class Option:
         elif isinstance(given, str) and expected is int and named.startswith(PREFIX):
             value = int(given) if given.strip().lstrip("-").isdigit() else given
         if type(value) is not expected:
-            allowed = "true or false" if expected is bool else _listed(self.allowed) or f"of type {expected.__name__}"
+            allowed = "true or false" if expected is bool else self._listed() or f"of type {expected.__name__}"
             raise TypeError(f"{named} is {given!r} ({type(given).__name__}), but must be {allowed}")
         for part in _parts(value) if self.several else [value]:
             if self.allowed is not None and part not in self.allowed:
                 close = get_close_matches(str(part), self.allowed, 1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
                 several = "empty, or some, with commas between them, " if self.several else ""
-                raise ValueError(f"{named} is {given!r}, but must be {several}{_listed(self.allowed)}{hint}")
-        if expected is int and value < 1:
-            raise ValueError(f"{named} is {given!r}, but must be at least 1")
-        return value
+                raise ValueError(f"{named} is {given!r}, but must be {several}{self._listed()}{hint}")
+        return _from_one(value, given, named) if expected is int else value
+
+    def _listed(self) -> str:
+        values = ", ".join(repr(value) for value in self.allowed or ())
+        if self.numbers:
+            return f"{values} or a whole number from 1"
+        return f"one of {values}" if values else ""
+
+
+def _from_one(number: int, given: Any, named: str) -> int:
+    if number < 1:
+        raise ValueError(f"{named} is {given!r}, but must be at least 1")
+    return number
 
 
 def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _listed(allowed: tuple[str, ...] | None) -> str:
-    return "one of " + ", ".join(repr(a) for a in allowed) if allowed else ""
 
 
 #: What row counts may rest on and can do without, the best first.
@@ -76,9 +90,12 @@ OPTIONS: tuple[Option, ...] = (
         "Give hints (BROADCAST, SHUFFLE_HASH, MERGE) where row counts say that Spark would do worse by itself.",
     ),
     Option(
-        "hint_slack", PREFIX + "hintSlack", 8, None,
+        "hint_slack", PREFIX + "hintSlack", "auto", ("auto",),
         "How many times spark.sql.autoBroadcastJoinThreshold a side may have at most, as far as is proved, to be built "
-        "by a hint. With 1, a side is broadcast only if it is proved to fit the threshold, however little is expected.",
+        "by a hint. With 1, a side is broadcast only if it is proved to fit the threshold, however little is expected; "
+        "'auto' lets a broadcast have a sixteenth of the driver's heap and an eighth of an executor's memory, but from "
+        "8 to 100 times the threshold, and a table of hashed rows 8 times.",
+        numbers=True,
     ),
     Option(
         "cost", PREFIX + "cost", "spark", ("spark", "c_out", "weighted"),
@@ -155,7 +172,7 @@ class Options:
 
     strategy: str = "auto"
     hints: bool = True
-    hint_slack: int = 8
+    hint_slack: int | str = "auto"
     cost: Any = "spark"
     cost_constants: str = ""
     statistics: str = "auto"
@@ -202,7 +219,7 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
     """Keywords over session keys over defaults.
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
-    Options(strategy='auto', hints=False, hint_slack=8, cost='c_out', cost_constants='', statistics='auto', \
+    Options(strategy='auto', hints=False, hint_slack='auto', cost='c_out', cost_constants='', statistics='auto', \
 statistics_without='', statistics_ms=2000, store='auto', feedback=False, strict=False, pair_budget=25000, \
 search_seconds=10)
     """

@@ -14,6 +14,7 @@ from pyjoinopt.config import Options
 from pyjoinopt.cost import cost_model
 from pyjoinopt.physical.annotate import HintGiver
 from pyjoinopt.physical.foresee import foresee
+from pyjoinopt.physical.slack import Slack, slack_of
 from pyjoinopt.physical.spark_sizes import SizesOf, SparkSizes
 from pyjoinopt.physical.tables import TablesOf
 from pyjoinopt.plan.nodes import Join, LogicalPlan
@@ -92,6 +93,7 @@ class _Road:
         self.report = report
         self.enter_subqueries = enter_subqueries
         self.watch_pairs = watch_pairs
+        self.slack = slack_of(options.hint_slack, export.conf)
         self.sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
         leaves = [node for node in export.nodes if not node.children or node.cached]
         store = open_store(options.store) if options.statistics != "none" else None
@@ -139,7 +141,7 @@ class _Road:
     def order(self, plan: LogicalPlan) -> LogicalPlan:
         cost = cost_model(self.options.cost, self.export.conf, self.options.cost_constants)
         budget, seconds = self.options.pair_budget, self.options.search_seconds
-        tables = TablesOf(self.export.conf, self.sizes(plan), self.options.hint_slack if self.options.hints else 0)
+        tables = TablesOf(self.export.conf, self.sizes(plan), self.slack if self.options.hints else Slack(0, 0))
         reorderer = Reorderer(
             self.estimates, cost, budget, self.report, self.memory, seconds, tables, self.watch_pairs
         )
@@ -154,5 +156,5 @@ class _Road:
     def give_hints(self, plan: LogicalPlan) -> LogicalPlan:
         if not self.options.hints or self.options.strategy != "auto":
             return plan
-        giver = HintGiver(self.estimates, self.export.conf, self.report, self.sizes, self.options.hint_slack)
+        giver = HintGiver(self.estimates, self.export.conf, self.report, self.sizes, self.slack)
         return giver.apply(plan)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pyjoinopt.physical.build_side import JoinConf
 from pyjoinopt.physical.equi_keys import extract_equi_keys
 from pyjoinopt.physical.hints import join_hint
+from pyjoinopt.physical.slack import UNKNOWN, Slack
 from pyjoinopt.physical.spark_sizes import SizesOf
 from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import describe
@@ -30,7 +31,7 @@ class HintGiver:
         conf: Spark's settings.
         report: gets one entry a hint.
         sizes: a whole plan -> what Spark believes of its parts.
-        slack: see `join_hint`.
+        slack: what may be proved of a side that is built.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class HintGiver:
         conf: Mapping[str, str],
         report: JoinReport,
         sizes: SizesOf,
-        slack: float = 1.0,
+        slack: Slack = UNKNOWN,
     ) -> None:
         self._estimate = estimate
         self._sizes_of = sizes

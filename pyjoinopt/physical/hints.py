@@ -3,8 +3,8 @@
 A hint is a promise that Spark does not check: it builds what it is told to build, whatever its size. So two things
 must hold of a side that a hint has built. What is *expected* of it must be small enough to be worth it. And what is
 *proved*, the rows that there can be at most (exact counts, catalog counts, a limit, groups of which there cannot be
-more, joins on keys), must do no harm: at most `slack` times the broadcast threshold. And Spark, going by sizes of files
-and products of joins, must not do the same by itself.
+more, joins on keys), must do no harm (`slack`). And Spark, going by sizes of files and products of joins, must not do
+the same by itself.
 
 * **BROADCAST** if the expected bytes fit the threshold; instead of a side that Spark would broadcast by itself only if
   this one is smaller by enough to matter.
@@ -16,6 +16,7 @@ and products of joins, must not do the same by itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ from pyjoinopt.physical.build_side import (
     JoinConf,
     broadcast_side,
 )
+from pyjoinopt.physical.slack import UNKNOWN, Slack
 from pyjoinopt.plan.nodes import NO_HINT, Hint
 from pyjoinopt.statistics.relation import RelationStatistics
 
@@ -60,7 +62,7 @@ def join_hint(
     left_spark_bytes: float,
     right_spark_bytes: float,
     conf: JoinConf,
-    slack: float = 1.0,
+    slack: Slack = UNKNOWN,
     existing: Hint = NO_HINT,
     keyed: bool = True,
 ) -> HintChoice:
@@ -71,7 +73,7 @@ def join_hint(
         left, right: what is known of the two sides.
         left_spark_bytes, right_spark_bytes: what Spark believes (`spark_sizes.spark_bytes`).
         conf: Spark's settings; with a threshold below 0 nothing is ever hinted.
-        slack: how many times the threshold may be proved of a side that is built.
+        slack: what may be proved of a side that is built.
         existing: hints that the query gives; they are never touched.
         keyed: has it keys to hash by? Without, it can be broadcast only.
 
@@ -86,10 +88,9 @@ def join_hint(
         return HintChoice(None, None, "broadcasting is switched off")
     sides = _Side("left", left, left_spark_bytes), _Side("right", right, right_spark_bytes)
     itself = broadcast_side(join_type, left_spark_bytes, right_spark_bytes, conf, NO_HINT, hinted=False)
-    limit = conf.threshold * slack
     harmful = None if itself is None else _harmful(sides[itself == "right"], conf)
-    fitting = _built(sides, (join_type in BROADCASTS_LEFT, join_type in BROADCASTS_RIGHT), limit)
-    small = [side for side in fitting if conf.fits(side.known.bytes)]
+    allowed = [s for s in sides if join_type in (BROADCASTS_LEFT if s.name == "left" else BROADCASTS_RIGHT)]
+    small = [s for s in _harmless(allowed, conf.threshold * slack.broadcast) if conf.fits(s.known.bytes)]
     if itself is not None and harmful is None:
         built = sides[itself == "right"]
         small = [side for side in small if side is not built and built.known.bytes - side.known.bytes > _WORTH]
@@ -101,6 +102,7 @@ def join_hint(
     if not keyed:
         return HintChoice(None, None, "no side is proved to fit")
     other = {"left": right, "right": left}
+    fitting = _harmless(allowed, conf.threshold * slack.hashed)
     much = [side for side in fitting if conf.much_smaller(side.known.bytes, other[side.name].bytes)]
     if much:
         side = min(much, key=lambda s: (s.known.bytes, s.name == "left"))
@@ -112,9 +114,9 @@ def join_hint(
     return HintChoice(None, None, "no side is proved to fit")
 
 
-def _built(sides: tuple[_Side, _Side], allowed: tuple[bool, bool], limit: float) -> list[_Side]:
-    """The sides that may be built and are proved to do no harm."""
-    return [side for side, may in zip(sides, allowed) if may and 0 <= side.known.bytes_bound <= limit]
+def _harmless(sides: Sequence[_Side], limit: float) -> list[_Side]:
+    """The sides that are proved to do no harm when they are built."""
+    return [side for side in sides if 0 <= side.known.bytes_bound <= limit]
 
 
 def _harmful(side: _Side, conf: JoinConf) -> HintChoice | None:

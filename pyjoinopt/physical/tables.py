@@ -6,7 +6,7 @@ that it is going to get. Three things decide:
 * what Spark does by itself: it broadcasts what it *believes* to be small, going by file sizes and products of joins;
 * what is *expected*: a broadcast is worth a hint if it fits `spark.sql.autoBroadcastJoinThreshold`;
 * what is *proved*: a hint is a promise that Spark does not check, so it is given only if the rows that there can be at
-  most fit the threshold, too, or `slack` times as much: a table that much larger is a pity, but does no harm.
+  most do no harm, either (`slack`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pyjoinopt.physical.build_side import JoinConf
+from pyjoinopt.physical.slack import Slack
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
@@ -25,10 +26,10 @@ class TablesOf:
     Args:
         conf: Spark's settings.
         sizes: what Spark believes of that plan's parts.
-        slack: how many times the threshold may be proved of what is hinted; 0 if there will be no hints.
+        slack: what may be proved of what is hinted; zeros if there will be no hints.
     """
 
-    def __init__(self, conf: Mapping[str, str], sizes: Callable[[LogicalPlan], int], slack: float) -> None:
+    def __init__(self, conf: Mapping[str, str], sizes: Callable[[LogicalPlan], int], slack: Slack) -> None:
         self._conf = JoinConf.of(conf)
         self._sizes = sizes
         self._slack = slack
@@ -44,21 +45,22 @@ class Tables:
         estimates: bounds of sets.
         believed: bytes that Spark believes each vertex to have.
         conf: Spark's settings.
-        slack: how many times the threshold may be proved of what is hinted; 0 if there will be no hints.
+        slack: what may be proved of what is hinted; zeros if there will be no hints.
     """
 
-    def __init__(self, estimates: GraphEstimates, believed: Sequence[float], conf: JoinConf, slack: float) -> None:
+    def __init__(self, estimates: GraphEstimates, believed: Sequence[float], conf: JoinConf, slack: Slack) -> None:
         self._estimates = estimates
         self._believed = believed
         self._threshold = conf.threshold
         self._adaptive = conf.adaptive_threshold
-        self._limit = conf.threshold * slack
+        self._slack = slack
 
     def __call__(self, relations: int, bytes: float) -> int:
         fits = bytes <= self._threshold
-        if bytes <= self._limit:
+        limit = self._threshold * (self._slack.broadcast if fits else self._slack.hashed)
+        if bytes <= limit:
             bound = self._estimates.upper_bound(relations) * self._estimates.width(relations)
-            if bound <= self._limit:
+            if bound <= limit:
                 return BROADCAST_TABLE if fits else HASH_TABLES
         if self._broadcast_by_spark(relations):
             return BROADCAST_TABLE

@@ -123,13 +123,19 @@ def test_deleted_files_are_not_the_optimizers_business(db: SparkSession, tmp_pat
     assert_same_schema(df, fast)
 
 
-@pytest.mark.parametrize("option", [{"stratgy": "auto"}, {"strategy": "best"}, {"cost": "cheap"}, {"statistics": ""}])
-def test_wrong_value_is_named(db: SparkSession, option: dict[str, str]) -> None:
+_WRONG_VALUES = [
+    {"stratgy": "auto"}, {"strategy": "best"}, {"cost": "cheap"}, {"statistics": ""}, {"hint_slack": 0},
+    {"hint_slack": "much"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("option", _WRONG_VALUES)
+def test_wrong_value_is_named(db: SparkSession, option: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(option))):
         slow(db).optimize_joins(**option)
 
 
-@pytest.mark.parametrize("option", [{"hints": "yes"}, {"strict": 1}, {"strategy": None}])
+@pytest.mark.parametrize("option", [{"hints": "yes"}, {"strict": 1}, {"strategy": None}, {"hint_slack": 2.5}])
 def test_wrong_type_is_named(db: SparkSession, option: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=next(iter(option))):
         slow(db).optimize_joins(**option)

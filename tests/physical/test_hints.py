@@ -8,6 +8,7 @@ import pytest
 
 from pyjoinopt.physical.build_side import JoinConf
 from pyjoinopt.physical.hints import join_hint
+from pyjoinopt.physical.slack import Slack
 from pyjoinopt.plan.nodes import Filter, Join
 from pyjoinopt.statistics.cardinality import estimate_plan
 from pyjoinopt.statistics.relation import RelationStatistics
@@ -24,7 +25,7 @@ def hint(
     kind: str, left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float] = (1e11, 1e9),
     threshold: float = LIMIT, existing: tuple[str | None, str | None] = (None, None), slack: float = 1,
 ) -> tuple[str | None, str | None]:  # fmt: skip
-    return join_hint(kind, left, right, *believed, JoinConf(threshold), slack, existing)[:2]
+    return join_hint(kind, left, right, *believed, JoinConf(threshold), Slack(slack, slack), existing)[:2]
 
 
 def test_proved_side_that_spark_overrates() -> None:
@@ -117,7 +118,7 @@ def test_expected_to_fit_and_proved_to_do_no_harm() -> None:
     filtered = RelationStatistics(1e5, 2e6, "footers", False, upper_bound=2e6)  # 2 MB expected, 40 MB at most
     assert hint("Inner", LARGE, filtered, slack=8) == (None, "BROADCAST")
     assert hint("Inner", LARGE, filtered, slack=1) == (None, None)
-    reason = join_hint("Inner", LARGE, filtered, 1e11, 1e9, JoinConf(), 8).reason
+    reason = join_hint("Inner", LARGE, filtered, 1e11, 1e9, JoinConf(), Slack()).reason
     assert reason == "about 100,000 rows (2.0 MB), at most 2,000,000 rows (40.0 MB), Spark believes 1.0 GB"
 
 
@@ -135,8 +136,17 @@ def test_hash_tables_of_partitions() -> None:
 
 def test_without_keys_there_is_nothing_to_hash() -> None:
     medium = RelationStatistics(1e6, 4e7, "footers", True, upper_bound=1e6)
-    assert join_hint("Inner", LARGE, medium, 1e11, 1e9, JoinConf(), 8, keyed=False).right is None
-    assert join_hint("Inner", LARGE, SMALL, 1e11, 1e9, JoinConf(), 8, keyed=False).right == "BROADCAST"
+    assert join_hint("Inner", LARGE, medium, 1e11, 1e9, JoinConf(), Slack(8, 8), keyed=False).right is None
+    assert join_hint("Inner", LARGE, SMALL, 1e11, 1e9, JoinConf(), Slack(8, 8), keyed=False).right == "BROADCAST"
+
+
+def test_memory_lets_a_broadcast_be_larger_but_no_hash_table() -> None:
+    medium, wide = RelationStatistics(5e5, 2e7, upper_bound=4e6), RelationStatistics(1e5, 2e6, upper_bound=6e6)
+    much = Slack(broadcast=16, hashed=8)
+    assert wide.bytes_bound > 8 * LIMIT
+    assert join_hint("Inner", LARGE, wide, 1e11, 1e9, JoinConf(), Slack()).right is None
+    assert join_hint("Inner", LARGE, wide, 1e11, 1e9, JoinConf(), much).right == "BROADCAST"
+    assert join_hint("Inner", LARGE, medium, 1e11, 1e9, JoinConf(), much).right is None
 
 
 def test_merge_where_spark_would_broadcast_too_much() -> None:

@@ -52,12 +52,13 @@ private[pyjoinopt] object SessionSettings {
     (atStart.toMap ++ conf.getAllConfs.filter(_._1.startsWith(ours))).foreach {
       case (key, value) => out.writeStringField(key, value)
     }
-    writeExecutors(session.sparkContext, out)
+    writeMemory(session.sparkContext, out)
     out.writeEndObject()
   }
 
-  /** How many executors there are now, and the bytes that all of them may use to work and to cache. */
-  private def writeExecutors(context: SparkContext, out: JsonGenerator): Unit = {
+  /** The driver's heap, how many executors there are now, and the bytes that all of them may use to work and to cache. */
+  private def writeMemory(context: SparkContext, out: JsonGenerator): Unit = {
+    out.writeStringField("pyjoinopt.driver", Runtime.getRuntime.maxMemory.toString)
     val memory = memoryOf(context)
     // The driver keeps blocks, too. Without executors it is the one that works.
     val workers = if (memory.size > 1) memory - driver(context) else memory
