@@ -39,14 +39,14 @@ class Option:
         """
         if self.name == "cost" and callable(getattr(given, "join", None)) and hasattr(given, "name"):
             return given  # a model of the user's own
-        if self.numbers and (type(given) is int or isinstance(given, str) and given.strip().lstrip("-").isdigit()):
+        if self.numbers and (type(given) is int or _is_whole(given)):
             return _from_one(int(given), given, named)
         expected = type(self.default)
         value = given
         if isinstance(given, str) and expected is bool and named.startswith(PREFIX):
             value = {"true": True, "false": False}.get(given.strip().lower(), given)
         elif isinstance(given, str) and expected is int and named.startswith(PREFIX):
-            value = int(given) if given.strip().lstrip("-").isdigit() else given
+            value = int(given) if _is_whole(given) else given
         if type(value) is not expected:
             allowed = "true or false" if expected is bool else self._listed() or f"of type {expected.__name__}"
             raise TypeError(f"{named} is {given!r} ({type(given).__name__}), but must be {allowed}")
@@ -63,6 +63,10 @@ class Option:
         if self.numbers:
             return f"{values} or a whole number from 1"
         return f"one of {values}" if values else ""
+
+
+def _is_whole(text: Any) -> bool:
+    return isinstance(text, str) and text.strip().lstrip("-").isdigit()
 
 
 def _from_one(number: int, given: Any, named: str) -> int:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions as F
 
 import pyjoinopt
 from pyjoinopt.cost.constants import DEFAULT
@@ -80,5 +81,21 @@ def test_hash_tables_are_what_spark_then_makes(db: SparkSession) -> None:
         assert [hint.strategy for hint in fast._pyjoinopt_report.hints] == ["SHUFFLE_HASH"]
         assert "ShuffledHashJoin" in fast._jdf.queryExecution().executedPlan().toString()
         assert "SortMergeJoin" in df._jdf.queryExecution().executedPlan().toString()
+    finally:
+        db.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+
+
+def test_what_a_broadcast_may_be_goes_by_the_memory_there_is(db: SparkSession, tmp_path: Path) -> None:
+    """Of 5,000 rows a few are expected, but all 5,000 can be: 35 times the threshold, and nothing beside the memory."""
+    db.range(5000).selectExpr("id AS k", "cast(id AS string) AS v").write.parquet(str(tmp_path / "few"))
+    db.range(20_000).selectExpr("id % 5000 AS f", "id AS n").write.parquet(str(tmp_path / "many"))
+    few = db.read.parquet(str(tmp_path / "few")).where("v LIKE '%77'").select("k")
+    df = few.join(db.read.parquet(str(tmp_path / "many")), few.k == F.col("f"))
+    db.conf.set("spark.sql.autoBroadcastJoinThreshold", "2kb")
+    try:
+        fast = unharmed(df, statistics="full")
+        assert [hint.strategy for hint in fast._pyjoinopt_report.hints] == ["BROADCAST"]
+        careful = unharmed(df, statistics="full", hint_slack=8)
+        assert not [hint for hint in careful._pyjoinopt_report.hints if hint.strategy == "BROADCAST"]
     finally:
         db.conf.unset("spark.sql.autoBroadcastJoinThreshold")
