@@ -147,7 +147,7 @@ def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[
     shim = bridge_for(df)
     result = df
     try:
-        with Py4jGateway(shim, df._jdf) as gateway:
+        with Py4jGateway(shim, df._jdf, optimizing=True, strategy=keywords.get("strategy")) as gateway:
             options = _options(keywords, gateway.export.conf)
             strict = options.strict
             if options.feedback:

@@ -113,12 +113,19 @@ class AskingGateway:
 
 
 class Py4jGateway(AskingGateway):
-    """One exported plan in a live driver; use it as a context manager so that the JVM lets go of the plan."""
+    """One exported plan in a live driver; use it as a context manager so that the JVM lets go of the plan.
 
-    def __init__(self, shim: Any, jdf: Any) -> None:
+    Args:
+        shim: the bridge in that driver.
+        jdf: the JVM's side of a DataFrame.
+        **options: `optimizing`, to be told IN and EXISTS as the joins that they come to; `strategy`, if one was asked
+            for: the twins of Spark's rules are to see what these see.
+    """
+
+    def __init__(self, shim: Any, jdf: Any, **options: Any) -> None:
         self._shim = shim
         try:
-            super().__init__(decode(shim.export(jdf, "{}")))
+            super().__init__(decode(shim.export(jdf, json.dumps(options))))
         except Exception as error:
             raise _readable(error, "exporting the plan") from error
 

@@ -36,7 +36,7 @@ private[pyjoinopt] object CachedPlans {
     }
 
   /** The children of a node and the plans inside its expressions. */
-  private def parts(node: LogicalPlan): Iterable[LogicalPlan] =
+  def parts(node: LogicalPlan): Iterable[LogicalPlan] =
     if (!node.containsPattern(PLAN_EXPRESSION)) node.children
     else node.children ++ node.expressions.flatMap(_.collect { case s: SubqueryExpression => s.plan })
 }

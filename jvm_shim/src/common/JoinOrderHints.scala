@@ -174,7 +174,7 @@ private[pyjoinopt] object TakeHintScopes extends Rule[LogicalPlan] {
 
   private def columns(plan: LogicalPlan): Set[ExprId] = {
     val ids = new mutable.HashSet[ExprId]
-    Support.preOrder(plan)(_.children) { node =>
+    Support.preOrder(plan)(CachedPlans.parts) { node =>
       Support.attempt(())(node.output.foreach(ids += _.exprId))
       true
     }
@@ -221,17 +221,17 @@ private[pyjoinopt] final class JoinOrderHints(query: LogicalPlan, taken: List[Ta
     hints.values.forEach(t => any ||= t.hint.isInstanceOf[Optimize])
     any
   }
-
-  /** The strategy that a hint names; of several the outermost. */
-  def strategy: Option[String] = all.collect { case Optimize(Some(name), _) => name }.lastOption
-
-  /** By which the report of this query will be asked for. */
-  def marks: List[String] = all.collect { case Optimize(_, Some(mark)) => mark }
-
-  private def all: List[JoinOrderHint] = taken.map(_.hint)
 }
 
 private[pyjoinopt] object JoinOrderHints {
+
+  /** The strategy that a hint names; of several the outermost. */
+  def strategy(taken: List[TakeHintScopes.Taken]): Option[String] =
+    taken.map(_.hint).collect { case Optimize(Some(name), _) => name }.lastOption
+
+  /** By which the report of this query will be asked for. */
+  def marks(taken: List[TakeHintScopes.Taken]): List[String] =
+    taken.map(_.hint).collect { case Optimize(_, Some(mark)) => mark }
 
   /** In an analysed plan, in which the hints stand as nodes: the mark of a join that is to be kept. */
   def keptBelowScopes(plan: LogicalPlan): Join => Option[String] = {

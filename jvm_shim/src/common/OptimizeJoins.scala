@@ -34,7 +34,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
 
   private def ordered(plan: LogicalPlan): LogicalPlan = {
     val hints = TakeHintScopes.ofThisPlan()
-    if (!plan.containsPattern(JOIN) || OptimizeJoins.inside.get || plan.isStreaming) plan
+    if (!OptimizeJoins.hasJoins(plan) || OptimizeJoins.inside.get || plan.isStreaming) plan
     else plan match {
       case subquery: Subquery => around(subquery, hints)
       case writing: DataWritingCommand => around(writing, hints)
@@ -59,11 +59,10 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
   private def optimized(query: LogicalPlan, taken: List[TakeHintScopes.Taken]): LogicalPlan =
     if (!OptimizeJoins.worthAThought(query)) query
     else {
-      val hints = new JoinOrderHints(query, taken)
-      if (!enabled && !hints.anyToOptimize) query
+      if (!enabled && !new JoinOrderHints(query, taken).anyToOptimize) query
       else {
         OptimizeJoins.inside.set(true)
-        try new PlanningRequest(session, query, hints, everything = enabled).run()
+        try new PlanningRequest(session, query, taken, everything = enabled).run()
         catch {
           case NonFatal(error) => kept(query, error)
           case error @ (_: LinkageError | _: StackOverflowError) => kept(query, error)
@@ -85,6 +84,9 @@ private[pyjoinopt] object OptimizeJoins {
     override def initialValue(): Boolean = false
   }
 
+  /** Is there a join below, or a subquery that becomes one? */
+  private def hasJoins(plan: LogicalPlan): Boolean = plan.containsPattern(JOIN) || PredicateSubqueries.standsIn(plan)
+
   /** Three relations or more, or an outer join; and no command within. */
   private def worthAThought(query: LogicalPlan): Boolean = {
     val waiting = new ArrayDeque[LogicalPlan]
@@ -93,8 +95,9 @@ private[pyjoinopt] object OptimizeJoins {
     while (!waiting.isEmpty && !command) {
       waiting.pop() match {
         case _: Command => command = true
-        case node if node.containsPattern(JOIN) =>
+        case node if hasJoins(node) =>
           node match {
+            case filter: Filter => joins += PredicateSubqueries.count(filter)
             case join: Join =>
               joins += 1
               outer ||= join.joinType == LeftOuter || join.joinType == RightOuter || join.joinType == FullOuter

@@ -12,19 +12,22 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
  */
 private[pyjoinopt] final class PlanningRequest(
     session: Compat.Session,
-    query: LogicalPlan,
-    hints: JoinOrderHints,
+    original: LogicalPlan,
+    taken: List[TakeHintScopes.Taken],
     everything: Boolean) {
 
   private val started = System.nanoTime
   private val settings = WorkerSettings.of(session)
+  private val asked = JoinOrderHints.strategy(taken)
+  private lazy val query = PredicateSubqueries.ofOptimizing(session, original, asked)
+  private lazy val hints = new JoinOrderHints(query, taken)
 
   def run(): LogicalPlan = {
     val left = QueryTime.left(settings.timeout)
     if (left < settings.timeout / 4) { // a worker that is late is ended, and the next query has to wait for another
       Workers.warnOnce(
         s"its subqueries took most of ${settings.timeout} ms. If that comes again, raise spark.pyjoinopt.timeout.")
-      query
+      original
     } else planned(settings.copy(timeout = left))
   }
 
@@ -38,8 +41,8 @@ private[pyjoinopt] final class PlanningRequest(
       val answered = Workers.serving(session, settings) { (worker, deadline) =>
         QueryTime.counted(worker.ask(request(text, deadline), deadline)(question => statistics(handle, question)))
       }
-      answered.fold(query) { case (answer, report) =>
-        SessionReports.add(session, report, hints.marks)
+      answered.fold(original) { case (answer, report) =>
+        SessionReports.add(session, report, JoinOrderHints.marks(taken))
         finished(handle, answer)
       }
     } finally Handles.release(exporter.handle)
@@ -51,7 +54,7 @@ private[pyjoinopt] final class PlanningRequest(
     else None
 
   private def request(exported: String, deadline: Deadline): String = {
-    val strategy = hints.strategy.fold("{}")(name => s"""{"strategy":"$name"}""")
+    val strategy = asked.fold("{}")(name => s"""{"strategy":"$name"}""")
     val number = if (learning) Feedback.numberOfThisQuery() else None
     val query = number.fold("")(n => s""""query":$n,""")
     s"""{"op":"plan",$query"milliseconds":${deadline.milliseconds},"options":$strategy,"export":$exported}"""
@@ -69,7 +72,7 @@ private[pyjoinopt] final class PlanningRequest(
     val problem = answer.path("problem")
     if (problem.isTextual) Workers.warnOnce(problem.asText)
     val edits = answer.get("edits")
-    if (edits == null || edits.isNull) query
+    if (edits == null || edits.isNull) original
     else {
       val rebuilt = new PlanRebuilder(handle, edits).optimizing()
       ChangedQueries.add((System.nanoTime - started) / 1000000, answer.path("summary").asText)

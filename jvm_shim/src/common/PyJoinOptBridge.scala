@@ -13,9 +13,19 @@ import org.apache.spark.sql.internal.SQLConf
 object PyJoinOptBridge {
   private[pyjoinopt] val Protocol = 1
 
-  /** The analysed plan of a DataFrame as JSON. Opens a handle. */
-  def `export`(dataset: Compat.AnyDataset, options: String): String =
-    exporting(dataset.sparkSession)(CommonTables.inlined(dataset.sparkSession, dataset.queryExecution.analyzed))
+  /**
+   * The analysed plan of a DataFrame as JSON. Opens a handle. If it is to be optimised ("optimizing", perhaps with a
+   * "strategy"), subqueries that ask whether there are rows are told as the joins that they come to.
+   */
+  def `export`(dataset: Compat.AnyDataset, options: String): String = {
+    val session = dataset.sparkSession
+    exporting(session) {
+      val plan = CommonTables.inlined(session, dataset.queryExecution.analyzed)
+      val asked = Support.parse(options)
+      if (!asked.path("optimizing").asBoolean) plan
+      else PredicateSubqueries.ofAnalysed(session, plan, Option(asked.path("strategy").textValue))
+    }
+  }
 
   /** What is known of the rows of some nodes, as JSON. */
   def statistics(handle: Long, request: String): String = {
