@@ -43,7 +43,6 @@ from benchmarks.subplans import Group, as_plan, groups_of, is_correlated, normal
 from benchmarks.truth import Counter, Unprintable, as_frame, materialise
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.joins.edges import vertex_names
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.leaves import LeafStatistics
@@ -214,7 +213,7 @@ class Run:
                 continue
             estimates: dict[str, float | None] = {source: group.estimates[source][i] for source in OURS}
             estimates[SPARK] = theirs[str(relations)]
-            names = tuple(vertex_names(group.graph, relations))
+            names = group.graph.names_of(relations)
             yield SubPlan(f"{self.benchmark} {number}", names, truth, estimates)
 
 

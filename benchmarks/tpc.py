@@ -2,7 +2,8 @@
 
     python -m benchmarks.tpc [tpch tpcds] [--scale 1] [--runs 2] [--queries 5,17] [--truths] [--shuffle K] [--out FILE]
 
-The three take turns at each query, in changing order, in a session each of one JVM, over the same Parquet files. A time
+The three take turns at each query, in an order drawn by lot and then the other way round, so that none always comes
+after the same one and bears what that leaves behind. Each has a session of one JVM, over the same Parquet files. A time
 is that of `spark.sql(text)`, of `optimize_joins()` where it is called, of planning and of running, until the rows are
 here. Every DataFrame is new, so nothing is left over from the turn before. All three results are compared. A query's
 time is its best of the runs: on a machine that does other things too, that is the one with the least of them in it.
@@ -183,19 +184,19 @@ def _in_turns(runners: dict[str, Runner], benchmark: str, queries: dict[int, str
             run(text)
     print(f"\n{'seconds':<12}" + "".join(f"{variant:>16}" for variant in runners) + "     of plain Spark's time")
     found: Runs = {}
-    order = list(runners)
     for number, text in tqdm(queries.items(), benchmark, leave=False):
         name = f"{benchmark} {number}"
+        order, lots = list(runners), random.Random(name)
         found[name] = {variant: [] for variant in runners}
         expected: Rows | None = None
-        for _ in range(runs):
+        for turn in range(runs):
+            order = order[::-1] if turn % 2 else lots.sample(order, len(order))
             for variant in order:
                 passed, rows = runners[variant](text)
                 found[name][variant].append(passed)
                 assert rows is not None
                 expected = rows if expected is None else expected
                 _check(name, variant, expected, rows)
-            order.append(order.pop(0))
         best = _best(found[name], 0)
         ratios = "".join(f"{best[variant] / best[PLAIN]:>8.2f}" for variant in runners if variant != PLAIN)
         tqdm.write(f"{name:<12}" + "".join(f"{best[variant]:>16.2f}" for variant in runners) + "  " + ratios)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from pyjoinopt.cost import CostModel
-from pyjoinopt.joins.edges import vertex_names
 from pyjoinopt.joins.emit import join_predicates
 from pyjoinopt.joins.graph import JoinGraph, sign_of, vertices
 from pyjoinopt.joins.price import price
@@ -39,7 +38,7 @@ def joins_report(
         number[both] = len(graph) + len(joins)
         joins.append(
             JoinEstimate(
-                relations=tuple(vertex_names(graph, both)),
+                relations=graph.names_of(both),
                 predicates=tuple(map(describe, join_predicates(graph, left, right))),
                 rows=estimates.rows(both),
                 bytes=estimates.bytes(both),
@@ -103,17 +102,13 @@ def tell_group(
 
 def edges_report(graph: JoinGraph) -> tuple[EdgeReport, ...]:
     """The edges of a group, for people."""
-
-    def names(relations: int) -> tuple[str, ...]:
-        return tuple(vertex_names(graph, relations))
-
     return tuple(
         EdgeReport(
             "" if edge.predicate is TRUE else describe(edge.predicate),
-            names(edge.relations),
-            names(edge.required),
+            graph.names_of(edge.relations),
+            graph.names_of(edge.required),
             sign_of(edge),
-            (names(edge.sides[0]), names(edge.sides[1])) if edge.join_type != INNER else (),
+            (graph.names_of(edge.sides[0]), graph.names_of(edge.sides[1])) if edge.join_type != INNER else (),
             edge.implied,
         )
         for edge in graph.edges

@@ -15,10 +15,11 @@ from time import perf_counter
 from pyjoinopt.cost import CostModel
 from pyjoinopt.group_report import tell_group
 from pyjoinopt.joins.as_written import as_written
-from pyjoinopt.joins.edges import build_graph, relation_name
+from pyjoinopt.joins.edges import build_graph
 from pyjoinopt.joins.emit import emit
 from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.joins.names import relation_name
 from pyjoinopt.joins.price import cost_of
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import search

@@ -43,7 +43,8 @@ class Gateway(Protocol):
 
         Returns:
             For each `hits` (bits as hexadecimal text, the first row lowest; None where nobody can tell), `rows`,
-            `complete`, perhaps `blob`; or `missing`.
+            `complete`, perhaps `blob`; or `missing`, with the `columns` of the sample that the JVM has if these are not
+            all that was asked for.
         """
         ...
 

@@ -26,7 +26,8 @@ from itertools import combinations
 
 from pyjoinopt.joins.apart import Keys, kept_apart, set_equal
 from pyjoinopt.joins.eligibility import Operator, Waiting, settle
-from pyjoinopt.joins.graph import Edge, JoinGraph, merge_parts, unique_names, vertices
+from pyjoinopt.joins.graph import Edge, JoinGraph, merge_parts, vertices
+from pyjoinopt.joins.names import relation_name, unique_names
 from pyjoinopt.joins.region import Conjunct, Item, Region, Written, bits
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.plan import safety
@@ -169,22 +170,6 @@ def _ties(edges: list[Edge]) -> list[Edge]:
     return ties
 
 
-def relation_name(plan: LogicalPlan) -> str:
-    """What a person calls this sub-plan: its alias, its table, or the operator it ends in."""
-    node = plan
-    while True:
-        name = getattr(node, "name", None)
-        if name:
-            return str(name)
-        if "rel" in node.info:
-            return str(node.info["rel"].get("name") or node.kind)
-        if node.info.get("name"):
-            return str(node.info["name"])
-        if len(node.children) != 1 or node.kind in ("Aggregate", "Window", "Generate", "Expand"):
-            return node.kind.lower()
-        node = node.children[0]
-
-
 def _reads(predicate: Expression, owner: dict[int, int]) -> int:
     reads, mask = 0, predicate.references
     while mask:
@@ -288,8 +273,3 @@ def _written_tree(written: Written, vertex_of: dict[int, int]) -> JoinTree:
         else:
             stack += [(node, True), (node[1], False), (node[0], False)]
     return done[0]
-
-
-def vertex_names(graph: JoinGraph, relations: int) -> list[str]:
-    """The names of a set of vertices."""
-    return [graph.names[v] for v in vertices(relations)]

@@ -91,6 +91,10 @@ class JoinGraph:
         """The set of all vertices."""
         return (1 << len(self.relations)) - 1
 
+    def names_of(self, relations: int) -> tuple[str, ...]:
+        """The names of a set of vertices."""
+        return tuple(self.names[v] for v in vertices(relations))
+
     @cached_property
     def adjacency(self) -> tuple[int, ...]:
         """Per vertex the vertices that share a two-vertex edge with it and may be joined on it at once."""
@@ -246,20 +250,6 @@ def vertices(relations: int) -> Iterator[int]:
         low = relations & -relations
         yield low.bit_length() - 1
         relations ^= low
-
-
-def unique_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names made unique: a second `orders` becomes `orders_2`.
-
-    >>> unique_names(["o", "o", "c"])
-    ('o', 'o_2', 'c')
-    """
-    taken: dict[str, int] = {}
-    result = []
-    for name in names:
-        taken[name] = count = taken.get(name, 0) + 1
-        result.append(name if count == 1 else f"{name}_{count}")
-    return tuple(result)
 
 
 def merge_parts(parts: Sequence[int], waiting: Iterable[int]) -> list[int]:

@@ -76,7 +76,8 @@ def as_image(svg: str) -> str:
     root = fromstring(svg)
     words = escape(". ".join(root.findtext(f"{{{_SVG}}}{name}") or "" for name in ("title", "desc")))
     size = f'width="{root.get("width")}" height="{root.get("height")}"'
-    return f'<img {size} alt="{words}" src="data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"/>'
+    kept = 'style="height:auto"'  # where a page makes it narrower it grows no empty bands
+    return f'<img {size} {kept} alt="{words}" src="data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"/>'
 
 
 def text(x: float, y: float, content: str, name: str = "ink", more: str = "") -> str:

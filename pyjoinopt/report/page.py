@@ -80,14 +80,14 @@ def _group(number: int, group: GroupReport, draw: Callable[[str], str]) -> str:
         joins = _joins(group, group.joins_before, "Joins as written") + joins
     graph = ""
     if group.edges:
-        picture = f"<div style='{_WIDE}'>{draw(graph_svg(group, number))}</div>"
+        picture = f"<div style='{_WIDE};margin-top:.4em'>{draw(graph_svg(group, number))}</div>"
         graph = f"<details><summary>Join graph, {len(group.edges)} edges</summary>{picture}</details>"
     opened = " open" if number <= _OPEN else ""
     note = "<p>★ only one of the two orders makes this join</p>" if group.changed else ""
     return (
         f"<details{opened}><summary>{escape(title_of(number, group))}</summary>"
         f"<div style='display:flex;flex-wrap:wrap;gap:8px'>{pictures}</div>{note}"
-        f"<div style='{_WIDE}'>{joins}{relations}</div>{graph}</details>"
+        f"{joins}{relations}{graph}</details>"
     )
 
 
@@ -107,8 +107,7 @@ def _run(run: RunReport) -> str:
         told = f"<td style='{kept};font-family:monospace' title='{escape(operator.told)}'>{text}</td>"
         rows.append(f"<tr style='line-height:1.1{weight}'>{told}{figures}</tr>")
     caption = f"<caption style='text-align:left;font-weight:bold'>{escape(run.title)}</caption>"
-    table = f"<table style='{_TABLE}'>{caption}<tr>{head}</tr>{''.join(rows)}</table>"
-    return f"<div style='{_WIDE}'>{table}</div><p>{escape(run.verdict())}</p>"
+    return f"{_framed(caption, head, rows)}<p>{escape(run.verdict())}</p>"
 
 
 def _joins(group: GroupReport, joins: Sequence[JoinEstimate], title: str) -> str:
@@ -142,9 +141,15 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> st
         return f"<td style='{_CELL}{kept}'>{escape(content)}</td>"
 
     top = "".join(f"<th scope='col' style='{_CELL};white-space:nowrap'>{escape(head[i])}</th>" for i in used)
-    body = "".join(f"<tr>{''.join(cell(row[i]) for i in used)}</tr>" for row in rows)
+    body = [f"<tr>{''.join(cell(row[i]) for i in used)}</tr>" for row in rows]
     caption = f"<caption style='text-align:left;font-weight:bold'>{escape(title)}</caption>"
-    return f"<table style='{_TABLE}'>{caption}<tr>{top}</tr>{body}</table>"
+    return _framed(caption, top, body)
+
+
+def _framed(caption: str, head: str, rows: Iterable[str]) -> str:
+    """A table that scrolls by itself where the page is too narrow for it."""
+    table = f"<table style='{_TABLE}'>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<div style='{_WIDE}'>{table}</div>"
 
 
 def _list(title: str, rows: Sequence[str]) -> str:

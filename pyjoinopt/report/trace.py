@@ -125,7 +125,7 @@ def _side_by_side(lines: list[Line]) -> str:
     head = "".join(f"<th scope='col' style='text-align:left'>{when}</th>" for when in ("before", "after"))
     before = _column([left for left, _ in rows], _BEFORE)
     after = _column([right for _, right in rows], _AFTER)
-    return f"<table style='{_STYLE}'><tr>{head}</tr><tr>{before}{after}</tr></table>"
+    return f"<table style='{_STYLE}'><thead><tr>{head}</tr></thead><tbody><tr>{before}{after}</tr></tbody></table>"
 
 
 def _column(lines: list[Line], colour: str) -> str:

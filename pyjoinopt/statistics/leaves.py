@@ -118,7 +118,7 @@ class LeafStatistics:
             return
         for relation, known in self._known(some):
             if relation.leaf is not None and relation.leaf.number is not None:
-                statistics = _statistics(known, relation.leaf)
+                statistics = _statistics(known, relation.leaf, relation.needed)
                 keys = (*known.keys, *declared_keys(relation.name))
                 self._statistics[relation.leaf.number] = with_keys(statistics, relation.leaf.output, keys)
                 if relation.partitions and known.source in _OF_PARTITIONS:
@@ -186,10 +186,10 @@ def _together(better: Known | None, known: Known) -> Known:
     )
 
 
-def _statistics(known: Known, leaf: LogicalPlan) -> RelationStatistics:
+def _statistics(known: Known, leaf: LogicalPlan, needed: Collection[str]) -> RelationStatistics:
     if known.source in ("size", "default") and not known.columns:
         return unknown(leaf.output, known.bytes if known.source == "size" else None)
-    return from_json(entry_of(known, leaf.output), leaf.output)
+    return from_json(entry_of(known, leaf.output, None if known.source == "local" else needed), leaf.output)
 
 
 def _tell(name: str, note: str) -> None:

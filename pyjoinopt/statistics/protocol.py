@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -48,15 +48,27 @@ def facts_of(column: Column) -> dict[str, Any]:
     return {**{key: value for key, value in zip(_COLUMN, values) if value is not None}, **column.details}
 
 
-def entry_of(known: Known, output: Sequence[Attribute]) -> dict[str, Any]:
-    """The same in the shim's form, which `from_json` reads."""
-    exactly = {attribute.name: attribute.bit for attribute in output}
-    by_name = {name.lower(): bit for name, bit in exactly.items()}
+def entry_of(
+    known: Known, output: Sequence[Attribute], needed: Collection[str] | None = None
+) -> dict[str, Any]:
+    """The same in the shim's form, which `from_json` reads.
+
+    Args:
+        known: what a source says.
+        output: the relation's columns.
+        needed: names of those that something is computed with; of the others only their length matters. None for all.
+    """
+    exactly = {attribute.name: attribute for attribute in output}
+    by_name = {name.lower(): attribute for name, attribute in exactly.items()}
     columns: dict[str, dict[str, Any]] = {}
     for name, column in known.columns.items():
-        bit = exactly.get(name, by_name.get(name.lower()))
-        if bit is not None:
-            columns[str(bit)] = facts_of(column)
+        attribute = exactly.get(name) or by_name.get(name.lower())
+        if attribute is None:
+            continue
+        if needed is None or attribute.name in needed:
+            columns[str(attribute.bit)] = facts_of(column)
+        elif column.avg_len is not None:
+            columns[str(attribute.bit)] = {"avgLen": column.avg_len}
     return {
         "rows": known.rows, "bytes": known.bytes, "source": known.source, "exact": known.exact, "columns": columns,
         "note": known.note,

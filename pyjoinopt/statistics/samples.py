@@ -192,10 +192,13 @@ class Samples:
         for (leaf, files, conjuncts), answer in zip(asked, self._answers([self._entry(*one) for one in asked])):
             if not self._take(leaf, files, conjuncts, answer):
                 entry = self._entry(leaf, files, conjuncts)
-                blob = self._store.blob(files, BLOB) if self._store is not None else None
+                entry["read"] = self._reads(leaf, conjuncts, known(leaf))
+                # A sample that the JVM has is what the store had, too, unless another process has stored more since:
+                # that is worth a look only where files would be opened otherwise.
+                may_help = entry["read"] or "columns" not in answer
+                blob = self._store.blob(files, BLOB) if self._store is not None and may_help else None
                 if blob is not None:
                     entry["blob"] = base64.b64encode(blob).decode("ascii")
-                entry["read"] = self._reads(leaf, conjuncts, known(leaf))
                 if entry["read"] or blob is not None:
                     missing.append((leaf, files, conjuncts, entry))
         for (leaf, files, conjuncts, _), answer in zip(missing, self._answers([entry for *_, entry in missing])):

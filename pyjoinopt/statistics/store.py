@@ -18,13 +18,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 from filelock import FileLock
 
 from pyjoinopt.statistics.protocol import column_from, facts_of
-from pyjoinopt.statistics.source import Files, Known
+from pyjoinopt.statistics.source import Column, Files, Known
 from pyjoinopt.statistics.store_file import (
     BROKEN,
     NotOurs,
@@ -89,8 +90,7 @@ class Store:
                 ).fetchone()  # fmt: skip
                 if row is None:
                     continue
-                columns = {name: column_from(facts) for name, facts in json.loads(row[7]).items()}
-                known = Known(row[0], row[1], columns, bool(row[2]), row[3], row[5], row[4])
+                known = Known(row[0], row[1], _columns(row[7]), bool(row[2]), row[3], row[5], row[4])
                 found[key] = known, None if row[6] is None else frozenset(json.loads(row[6]))
                 if row[8] < time.time() - DAY:
                     stale.append(key)
@@ -277,6 +277,12 @@ class Store:
             self._writable = False
         else:
             self._not_before = time.monotonic() + (PAUSE if is_locked(error) else float("inf"))
+
+
+@lru_cache(maxsize=512)
+def _columns(text: str) -> Mapping[str, Column]:
+    """The columns of an entry. The same tables are asked for by query after query."""
+    return {name: column_from(facts) for name, facts in json.loads(text).items()}
 
 
 _stores: dict[Path, Store] = {}

@@ -188,7 +188,7 @@ def test_error_in_the_jvm_while_exporting_gives_the_plain_frame(
     from pyjoinopt.bridge import gateway
 
     ask = gateway.Py4jGateway.__init__
-    monkeypatch.setattr(gateway.Py4jGateway, "__init__", lambda self, shim, _: ask(self, shim, None))
+    monkeypatch.setattr(gateway.Py4jGateway, "__init__", lambda self, shim, *_, **__: ask(self, shim, None))
     df = slow(db)
     assert analysed(df.optimize_joins()) == analysed(df)
     with pytest.raises(pyjoinopt.PyJoinOptError, match="export"):

@@ -89,9 +89,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         out.writeNumberField("seen", sample.seen)
         out.writeBooleanField("complete", sample.complete)
         out.writeNumberField("pieces", sample.pieces)
-        out.writeArrayFieldStart("columns")
-        sample.columns.fieldNames.foreach(out.writeString)
-        out.writeEndArray()
+        writeColumns(out, sample)
         out.writeArrayFieldStart("hits")
         question.predicates.foreach { reference =>
           SamplePredicates.hits(expressions(reference), sample, question.ordinal(sample), until) match {
@@ -107,7 +105,9 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
           if (bytes.length <= SampleAnswers.MostBytes)
             out.writeStringField("blob", Base64.getEncoder.encodeToString(bytes))
         }
-      case None => out.writeBooleanField("missing", true)
+      case None =>
+        out.writeBooleanField("missing", true)
+        Samples.get(question.key).foreach(writeColumns(out, _)) // whoever hears this need not offer the same again
     }
     read.foreach {
       case Right(Some(drawn)) =>
@@ -120,6 +120,12 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
       case Left(error) => out.writeStringField("note", s"no sample: ${FileStatistics.message(error)}")
     }
     out.writeEndObject()
+  }
+
+  private def writeColumns(out: JsonGenerator, sample: RelationSample): Unit = {
+    out.writeArrayFieldStart("columns")
+    sample.columns.fieldNames.foreach(out.writeString)
+    out.writeEndArray()
   }
 
   /** Of each key column which rows have the same value: two bytes a row. */

@@ -1,0 +1,102 @@
+"""IN and EXISTS are semi and anti joins to the optimizer: they take part in join groups, or stay for a reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.shop import SLOW, optimised, unharmed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INNER = "lines JOIN orders ON l_region = o_region"
+ASKED = {
+    "in": ("o_customer IN (SELECT v_customer FROM vip)", "⋉"),
+    "in, of two columns": ("(o_customer, l_qty) IN (SELECT v_customer, v_rank FROM vip)", "⋉"),
+    "in, that looks outward": ("o_customer IN (SELECT v_customer FROM vip WHERE v_rank < l_qty)", "⋉"),
+    "exists": ("EXISTS (SELECT 1 FROM vip WHERE v_customer = o_customer)", "⋉"),
+    "exists, by no equality": ("EXISTS (SELECT * FROM vip v WHERE v.v_customer < o_customer AND v_rank <> l_qty)", "⋉"),
+    "not exists": ("NOT EXISTS (SELECT 1 FROM vip WHERE v_customer = o_customer)", "▷"),
+    "over joins": ("EXISTS (SELECT 1 FROM vip x JOIN customers y ON x.v_customer = y.c_id WHERE y.c_id = l_qty)", "⋉"),
+    "nested": (
+        "EXISTS (SELECT 1 FROM customers WHERE c_id = o_customer AND c_id IN (SELECT v_customer FROM vip))", "⋉",
+    ),
+    "of its own table": ("o_id IN (SELECT o_customer FROM orders)", "⋉"),
+    "several": (
+        "o_id IN (SELECT v_customer FROM vip) AND NOT EXISTS (SELECT 1 FROM customers WHERE c_region = l_qty)", "▷",
+    ),
+}  # fmt: skip
+
+
+def signs(df) -> str:
+    return " ".join(group.order_before for group in df._pyjoinopt_report.groups)
+
+
+@pytest.mark.parametrize(("predicate", "sign"), ASKED.values(), ids=ASKED)
+def test_they_take_part_in_the_group(db: SparkSession, predicate: str, sign: str) -> None:
+    fast = unharmed(db.sql(f"SELECT * FROM {INNER} WHERE {predicate}"))
+    assert sign in signs(fast)
+
+
+def test_one_that_keeps_little_is_asked_first(db: SparkSession) -> None:
+    fast = unharmed(db.sql(f"SELECT * FROM {INNER} WHERE o_customer IN (SELECT v_customer FROM vip)"), reordered=True)
+    (group,) = fast._pyjoinopt_report.groups
+    assert group.order_after in ("(lines ⋈ (orders ⋉ vip))", "((orders ⋉ vip) ⋈ lines)")
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "o_customer NOT IN (SELECT v_customer FROM vip)",
+        "o_id NOT IN (SELECT v_customer FROM vip WHERE v_rank = l_qty)",
+        "l_qty = 3 OR EXISTS (SELECT 1 FROM vip WHERE v_customer = o_customer)",
+        "EXISTS (SELECT 1 FROM vip)",
+        "(o_customer IN (SELECT v_customer FROM vip)) = (l_qty > 3)",
+    ],
+)
+def test_others_stay(db: SparkSession, predicate: str) -> None:
+    fast = unharmed(db.sql(f"SELECT * FROM {SLOW} WHERE {predicate}"), reordered=True)
+    assert not set("⋉▷") & set(signs(fast))
+
+
+def test_one_that_stays_beside_one_that_does_not(db: SparkSession) -> None:
+    fast = unharmed(db.sql(f"""SELECT * FROM {INNER} WHERE o_customer IN (SELECT v_customer FROM vip)
+        AND (l_qty = 3 OR EXISTS (SELECT 1 FROM customers WHERE c_id = o_customer)) AND o_id > 3"""))  # fmt: skip
+    assert "⋉" in signs(fast)
+
+
+@pytest.mark.parametrize("strategy", ["spark", "heuristic"])
+def test_twins_of_sparks_rules_see_what_these_see(db: SparkSession, strategy: str) -> None:
+    df = db.sql(f"SELECT * FROM {SLOW} WHERE l_qty IN (SELECT c_region FROM customers)")
+    for fast in (unharmed(df, strategy=strategy), unharmed_in_session(db, df, strategy)):
+        assert "⋉" not in signs(fast)
+    assert "⋉" in signs(unharmed(df))
+
+
+def unharmed_in_session(db: SparkSession, df, strategy: str):
+    db.conf.set("spark.pyjoinopt.strategy", strategy)
+    try:
+        return unharmed(df)
+    finally:
+        db.conf.unset("spark.pyjoinopt.strategy")
+
+
+def test_nothing_moves_while_something_is_cached(db: SparkSession) -> None:
+    df = db.sql(f"SELECT * FROM {INNER} WHERE o_customer IN (SELECT v_customer FROM vip)")
+    cached = db.sql("SELECT * FROM lines WHERE l_order IN (SELECT c_id FROM customers)").cache()
+    try:
+        assert "⋉" not in signs(unharmed(df))
+    finally:
+        cached.unpersist(blocking=True)
+    assert "⋉" in signs(unharmed(df))
+
+
+def test_columns_are_found_by_name_and_by_the_frame_as_before(db: SparkSession) -> None:
+    orders = db.table("orders").alias("o")
+    df = orders.join(db.table("lines"), orders.o_region == db.table("lines").l_region)
+    df = df.where("o.o_customer IN (SELECT v_customer FROM vip) AND l_qty > 2")
+    fast, _ = optimised(df)
+    assert fast.columns == df.columns and fast.schema == df.schema
+    assert fast.select("o.o_id", df["l_qty"], orders["o_day"]).count() == df.count()
