@@ -100,3 +100,12 @@ def test_columns_are_found_by_name_and_by_the_frame_as_before(db: SparkSession) 
     fast, _ = optimised(df)
     assert fast.columns == df.columns and fast.schema == df.schema
     assert fast.select("o.o_id", df["l_qty"], orders["o_day"]).count() == df.count()
+
+
+def test_columns_that_were_left_out_can_still_be_named(db: SparkSession) -> None:
+    narrow = db.table("orders").join(db.table("lines"), on=db.table("orders").o_region == db.table("lines").l_region)
+    df = narrow.select("o_id", "o_customer").where("o_customer IN (SELECT v_customer FROM vip)")
+    fast, report = optimised(df)
+    assert report.changed and "⋉" in signs(fast)
+    assert fast.orderBy("l_qty").columns == ["o_id", "o_customer"]
+    assert fast.where("l_qty > 3").count() == df.where("l_qty > 3").count()

@@ -25,7 +25,7 @@ def most(df: DataFrame, store: Path) -> dict[str, float]:
     """Column -> rows that share a value at most, of the only leaf of a plan."""
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         (leaf,) = [node for node in gateway.export.nodes if not node.children]
-        known = LeafStatistics(gateway.statistics, [leaf], "auto", gateway.export.nodes, Store(store))(leaf)
+        known = LeafStatistics(gateway.statistics, [leaf], "auto", store=Store(store))(leaf)
         return {a.name: known.most[a.bit] for a in leaf.output if a.bit in known.most}
 
 

@@ -13,8 +13,10 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{EXISTS_SUBQUERY, IN_SUBQ
  * filter at a time, over a stand-in for what is below the filter.
  *
  * Laws: what is made is what Spark makes, so no row changes. A filter of which Spark would make anything but semi and
- * anti joins stays. So does NOT IN: Spark's planner knows its condition by its very form, which other rules would not
- * leave as it is. Cached data is known by the plan that was cached, so nothing is touched while anything is cached.
+ * anti joins stays. So does one beside, or around, a value that another subquery computes for each row: Spark carries
+ * what else is asked into that subquery, but not by way of joins. So does NOT IN: Spark's planner knows its condition by its very
+ * form, which other rules would not leave as it is. Cached data is known by the plan that was cached, so nothing is
+ * touched while anything is cached.
  */
 private[pyjoinopt] object PredicateSubqueries {
 
@@ -49,19 +51,30 @@ private[pyjoinopt] object PredicateSubqueries {
       }
     }
 
-  private def asJoins(filter: Filter, analysed: Boolean): LogicalPlan = {
-    val (plain, rest) = NullRejection.conjuncts(filter.condition).reverse.partition(isPlain)
-    if (plain.isEmpty || !filter.condition.deterministic) filter
-    else {
-      // What is left and asks for rows, too, is best asked last.
-      val (above, below) = rest.partition(SubqueryExpression.hasSubquery)
-      val input = filtered(below, filter.child)
-      val standIn = LocalRelation(input.output: _*)
-      val asked = filtered(plain.map(_.transform { case s: SubqueryExpression => prepared(s, analysed) }), standIn)
-      val made = RewritePredicateSubquery(if (analysed) PullupCorrelatedPredicates(asked) else asked)
-      if (!isJoins(made, standIn) || made.outputSet != input.outputSet) filter
-      else filtered(above, made.transformUp { case leaf if leaf eq standIn => input })
-    }
+  private def asJoins(filter: Filter, analysed: Boolean): LogicalPlan = filter.child match {
+    // What a projection leaves out can be named above a filter all the same, but not above a join.
+    case project: Project if isPassed(filter, project) =>
+      project.withNewChildren(Seq(asJoins(Filter(filter.condition, project.child), analysed)))
+    case input =>
+      val (plain, rest) = NullRejection.conjuncts(filter.condition).reverse.partition(isPlain)
+      if (plain.isEmpty || !filter.deterministic || rest.exists(comparesByRow)) filter
+      else joinedOver(input, plain, rest, analysed).getOrElse(filter)
+  }
+
+  private def isPassed(filter: Filter, project: Project): Boolean = count(filter) > 0 &&
+    filter.deterministic && filter.references.subsetOf(project.child.outputSet) &&
+    project.projectList.forall(e => e.deterministic && !SubqueryExpression.hasSubquery(e))
+
+  private def joinedOver(
+      child: LogicalPlan, plain: Seq[Expression], rest: Seq[Expression], analysed: Boolean): Option[LogicalPlan] = {
+    // What is left and asks for rows, too, is best asked last.
+    val (above, below) = rest.partition(SubqueryExpression.hasSubquery)
+    val input = filtered(below, child)
+    val standIn = LocalRelation(input.output: _*)
+    val asked = filtered(plain.map(_.transform { case s: SubqueryExpression => prepared(s, analysed) }), standIn)
+    val made = RewritePredicateSubquery(if (analysed) PullupCorrelatedPredicates(asked) else asked)
+    if (!isJoins(made, standIn) || made.outputSet != input.outputSet) None
+    else Some(filtered(above, made.transformUp { case leaf if leaf eq standIn => input }))
   }
 
   /** Spark takes references to the query around it out of a subquery when there are no aliases in their way any more. */
@@ -75,10 +88,15 @@ private[pyjoinopt] object PredicateSubqueries {
 
   private def isPlain(conjunct: Expression): Boolean = SubqueryExpression.hasInOrCorrelatedExistsSubquery(conjunct) &&
     (conjunct match {
-      case _: Exists | Not(_: Exists) => true
-      case in: InSubquery => !in.values.exists(SubqueryExpression.hasSubquery)
+      case asked: Exists => isPlain(asked.plan)
+      case Not(asked: Exists) => isPlain(asked.plan)
+      case in: InSubquery => !in.values.exists(SubqueryExpression.hasSubquery) && isPlain(in.query.plan)
       case _ => false
     })
+
+  private def isPlain(asked: LogicalPlan): Boolean = !asked.exists(_.expressions.exists(comparesByRow))
+
+  private def comparesByRow(e: Expression): Boolean = ScalarSubquery.hasCorrelatedScalarSubquery(e)
 
   /** Only semi and anti joins, one on the other, down to the stand-in. */
   private def isJoins(plan: LogicalPlan, standIn: LogicalPlan): Boolean = plan match {
