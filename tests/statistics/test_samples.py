@@ -197,6 +197,23 @@ def test_a_new_sample_is_remembered(tmp_path: Path) -> None:
     assert base64.b64decode(shim.asked[-1][0]["blob"]) == b"rows"
 
 
+def test_a_stored_sample_that_the_jvm_has_already_is_not_offered_again(tmp_path: Path) -> None:
+    """It lacks a column. Whether the store has more by now is worth a look only where files would be opened."""
+    store = Store(tmp_path / "s.sqlite")
+    store.put_blob(FILES, BLOB, b"rows")
+    asked: list[list[dict[str, Any]]] = []
+
+    def narrow(relations: list[dict[str, Any]], **_: Any) -> list[dict[str, Any]]:
+        asked.append(relations)
+        return [{"missing": True, "columns": ["other"]} for _ in relations]
+
+    estimate(narrow, Filter(SMALL, T), store)
+    assert [[("blob" in one, one.get("read")) for one in relations] for relations in asked] == [[(False, None)]]
+    asked.clear()
+    estimate(narrow, Filter(P, T), store)
+    assert [[("blob" in one, one.get("read")) for one in relations] for relations in asked][-1] == [(True, True)]
+
+
 def test_a_failing_jvm_costs_nothing_but_the_sample(caplog: pytest.LogCaptureFixture) -> None:
     def fail(*_: Any, **__: Any) -> list[dict[str, Any]]:
         raise OSError("gone")
