@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.emit import join_predicates
+from pyjoinopt.joins.emit import inner_join, join_predicates
 from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
 from pyjoinopt.joins.group import GroupFinder
-from pyjoinopt.plan.expressions import OUTER_REFERENCE, conjunction, describe
-from pyjoinopt.plan.nodes import INNER, Join, LogicalPlan, Project
+from pyjoinopt.plan.expressions import OUTER_REFERENCE, describe
+from pyjoinopt.plan.nodes import Join, LogicalPlan, Project
 from pyjoinopt.plan.show import show
 from pyjoinopt.plan.tree import map_subqueries, post_order
 from pyjoinopt.rules.batches import normalise
@@ -135,7 +135,6 @@ def as_plan(graph: JoinGraph, relations: int) -> LogicalPlan:
         if looking is not None:
             plan = Join(plan, graph.relations[v], looking.join_type, looking.predicate)
         else:
-            condition = conjunction(join_predicates(graph, joined, 1 << v))
-            plan = Join(plan, graph.relations[v], INNER, condition)
+            plan = inner_join(plan, graph.relations[v], join_predicates(graph, joined, 1 << v))
         joined |= 1 << v
     return plan

@@ -31,9 +31,10 @@ from pyjoinopt.joins.names import relation_name, unique_names
 from pyjoinopt.joins.region import Conjunct, Item, Region, Written, bits
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import TRUE, Expression, call, conjunction, reference
+from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, call, conjunction, reference
 from pyjoinopt.plan.nodes import INNER, Filter, LogicalPlan, Project
 from pyjoinopt.plan.nulls import rejects_nulls
+from pyjoinopt.plan.outer_reads import row_references
 
 _MOST_IMPLIED = 200
 
@@ -87,7 +88,7 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
         else:
             keys, together = _keys(predicate, owner), 0
             apart: tuple[tuple[int, int], ...] = ()
-            if place.fixed and not safety.throwable(predicate):  # which Spark leaves where it stands
+            if safety.may_throw(predicate) and not safety.throwable(predicate):  # which Spark leaves where it stands
                 lowest = _lowest(written, reads)
                 together, apart = lowest.relations, kept_apart(keys, lowest, equals)
             edges.append(Edge(predicate, reads, required, keys, together=together, apart=apart))
@@ -171,7 +172,7 @@ def _ties(edges: list[Edge]) -> list[Edge]:
 
 
 def _reads(predicate: Expression, owner: dict[int, int]) -> int:
-    reads, mask = 0, predicate.references
+    reads, mask = 0, row_references(predicate)
     while mask:
         low = mask & -mask
         reads |= owner[low.bit_length() - 1]
@@ -180,7 +181,7 @@ def _reads(predicate: Expression, owner: dict[int, int]) -> int:
 
 
 def _keys(predicate: Expression, owner: dict[int, int]) -> Keys | None:
-    if predicate.kind not in ("EqualTo", "EqualNullSafe"):
+    if predicate.kind not in ("EqualTo", "EqualNullSafe") or predicate.contains & SUBQUERY:
         return None
     left, right = predicate.children
     sides = _reads(left, owner), _reads(right, owner)

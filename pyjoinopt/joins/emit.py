@@ -5,7 +5,7 @@ Relations are given the filters that they have from others, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyjoinopt.joins.edges import with_columns
 from pyjoinopt.joins.graph import Edge, JoinGraph, merge_parts
@@ -13,7 +13,7 @@ from pyjoinopt.joins.inherited import inherited_filters
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import TRUE, Expression, conjunction, conjuncts
+from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, conjuncts
 from pyjoinopt.plan.nodes import CROSS, INNER, Filter, Join, LogicalPlan
 
 
@@ -44,12 +44,27 @@ def emit(
         if operator is not None:
             plan = _operator(graph, operator, left, right, node)
         else:
-            condition = conjunction(join_predicates(graph, node.left.relations, node.right.relations))
-            plan = Join(left, right, product if condition is None else INNER, condition)
+            plan = inner_join(left, right, join_predicates(graph, node.left.relations, node.right.relations), product)
         made(plan, node.relations)
         plans.append(plan)
     plan = plans[0]
     return with_columns(plan, region.late.values())
+
+
+def inner_join(
+    left: LogicalPlan, right: LogicalPlan, predicates: Sequence[Expression], product: str = INNER
+) -> LogicalPlan:
+    """The join of two plans on some predicates; those that ask subqueries stand in a filter on top, as Spark wants it.
+
+    Args:
+        left, right: the plans.
+        predicates: all that is tested.
+        product: type of a join without any other predicate.
+    """
+    condition = conjunction([p for p in predicates if not p.contains & SUBQUERY])
+    joined = Join(left, right, product if condition is None else INNER, condition)
+    asking = conjunction([p for p in predicates if p.contains & SUBQUERY])
+    return joined if asking is None else Filter(asking, joined)
 
 
 def _relation(graph: JoinGraph, vertex: int, inherited: list[Expression]) -> LogicalPlan:

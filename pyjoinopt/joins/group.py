@@ -9,7 +9,8 @@ A group is a connected region of joins, with everything between them that can be
             Filter (o.total > 5)               |
             ...                               /
 
-* A **filter** gives its conjuncts to the group.
+* A **filter** gives its conjuncts to the group. One with a subquery will stand in a filter again, of an item if it
+  reads only that.
 * A **projection** that renames or drops columns is dropped (attribute ids say which column is which). A computed
   column that reads one item is computed on that item; one that reads several, or that could fail on rows a later
   join removes, is computed once on top of the whole group, and predicates over it are rewritten to what it computes.
@@ -45,7 +46,7 @@ from pyjoinopt.joins.merging import (
 )  # fmt: skip
 from pyjoinopt.joins.region import Item, Region
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import conjuncts, describe
+from pyjoinopt.plan.expressions import CORRELATED, Expression, conjuncts, describe, walk
 from pyjoinopt.plan.nodes import (
     ANTI,
     FULL,
@@ -185,7 +186,7 @@ class GroupFinder:
 
     def _filter(self, node: Filter, below: Region) -> Region | None:
         for predicate in conjuncts(node.condition):
-            if not safety.movable(predicate):
+            if not safety.movable(predicate) and not _may_be_asked_elsewhere(predicate, below):
                 if not below.pending:
                     self.refuse(node, safety.why_not_movable(predicate))
                 return None
@@ -249,3 +250,18 @@ class GroupFinder:
         if len(node.children) == 1 or node.kind in ("Intersect", "Except"):
             return self._hinted.get(id(node.children[0]), False)
         return False
+
+
+def _may_be_asked_elsewhere(predicate: Expression, below: Region) -> bool:
+    """True if a filter on some items of the region could ask the subqueries of a predicate.
+
+    What a correlated one names of its row cannot be written out, and columns must not be taken for one another.
+    """
+    if not safety.asking(predicate):
+        return False
+    computed = sum(1 << bit for bit in below.late)
+    for node in below.pending:
+        computed |= sum(e.attribute.mask for e in node.expressions if e.kind == "Alias" and e.attribute is not None)
+    if predicate.contains & CORRELATED and predicate.references & computed:
+        return False
+    return not any(e.plan is not None and e.plan.output_set & below.visible for e in walk(predicate))

@@ -10,6 +10,7 @@ then: the predicate may move only to where they have the same identity.
 from __future__ import annotations
 
 from pyjoinopt.plan.expressions import CORRELATED, OUTER_REFERENCE, SUBQUERY, Expression, walk
+from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.tree import post_order
 
 
@@ -41,6 +42,14 @@ def row_references(predicate: Expression) -> int:
         else:
             stack.extend(e.children)
     return mask
+
+
+def joined_plans(predicate: Expression) -> list[LogicalPlan]:
+    """The plans of the subqueries in a predicate that Spark joins with what it filters; it computes the others once."""
+    if not predicate.contains & SUBQUERY:
+        return []
+    asked = (e for e in walk(predicate) if e.plan is not None)
+    return [e.plan for e in asked if e.plan is not None and (e.flags & CORRELATED or e.kind != "ScalarSubquery")]
 
 
 def is_tied(predicate: Expression) -> bool:

@@ -1,7 +1,8 @@
 """May this predicate be evaluated somewhere else, or on more rows, than where it was written?
 
-Three answers matter. *Movable*: it reads only its row, gives the same answer everywhere, and is neither a Python UDF
-(costly, evaluated by its own operator) nor tied to an enclosing query. *Throwing*: in ANSI mode a cast or a division
+Four answers matter. *Movable*: it reads only its row, gives the same answer everywhere, and is neither a Python UDF
+(costly, evaluated by its own operator) nor tied to an enclosing query. *Asking*: it would be movable if it did not ask
+a subquery; a filter elsewhere may hold it, a join's condition may not. *Throwing*: in ANSI mode a cast or a division
 can fail on a row that a join would have removed, so such a predicate must not meet rows that it did not meet as the
 query was written. *Throwable* is Catalyst's own, stronger mark (`raise_error`, `sequence`).
 """
@@ -22,6 +23,7 @@ from pyjoinopt.plan.expressions import (
     Expression,
     walk,
 )  # fmt: skip
+from pyjoinopt.plan.nodes import Aggregate
 
 #: Kinds that give a value or NULL on every input, in any mode.
 _TOTAL = frozenset(
@@ -54,6 +56,12 @@ def movable(predicate: Expression) -> bool:
     )
 
 
+def asking(predicate: Expression) -> bool:
+    """True if a filter elsewhere in its query could hold it, and it has a subquery, perhaps a correlated one."""
+    never = PYTHON_UDF | OUTER_REFERENCE | AGGREGATE_OR_WINDOW
+    return predicate.deterministic and bool(predicate.contains & SUBQUERY) and not predicate.contains & never
+
+
 def throwable(expression: Expression) -> bool:
     """True if Catalyst itself refuses to move it because it is meant to fail."""
     return bool(expression.contains & THROWABLE)
@@ -67,6 +75,8 @@ def may_throw(expression: Expression) -> bool:
 def _total(e: Expression) -> bool:
     if e.kind in _PATTERNS:  # a pattern may be malformed; a constant one was checked already
         return e.children[-1].kind == "Literal"
+    if e.kind == "ScalarSubquery" and e.flags & CORRELATED and _may_give_several(e):
+        return False
     if e.kind in _TOTAL:
         return not e.flags & THROWABLE
     if e.kind == "Cast":
@@ -76,6 +86,14 @@ def _total(e: Expression) -> bool:
             return True
         return not e.flags & ANSI
     return False
+
+
+def _may_give_several(subquery: Expression) -> bool:
+    """False if its plan gives one row at most, whatever row it is asked for; two are an error."""
+    plan = subquery.plan
+    while plan is not None and plan.kind in ("Project", "Filter", "SubqueryAlias"):
+        plan = plan.children[0]
+    return not (isinstance(plan, Aggregate) and not plan.grouping)
 
 
 def _constant_that_fits(cast: Expression) -> bool:

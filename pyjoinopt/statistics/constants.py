@@ -6,7 +6,7 @@ import datetime
 import math
 from decimal import Decimal
 
-from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression
+from pyjoinopt.plan.expressions import CORRELATED, Attribute, Expression
 
 _NUMERIC = ("tinyint", "smallint", "int", "integer", "bigint", "float", "double", "decimal")
 #: Operators that add: the sign of their right side.
@@ -86,5 +86,5 @@ def _same_unit(one: str, other: str) -> bool:
 
 
 def is_constant(e: Expression) -> bool:
-    """True if it has the same value for every row."""
-    return not e.references and e.deterministic and not e.contains & SUBQUERY
+    """True if it has the same value for every row, that of a subquery, for one."""
+    return not e.references and e.deterministic and not e.contains & CORRELATED

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.outer_reads import joined_plans
 from pyjoinopt.statistics.fingerprint import Fingerprint, Identity, fingerprint
 from pyjoinopt.statistics.join_graph import Graph
 from pyjoinopt.statistics.observed import Observation, Operator, column_owners, leaf_counts, located, observed_rows
@@ -33,6 +34,8 @@ class Watch:
         leaves: per vertex, how many there are.
         estimates: set of vertices -> rows, of the sets that the written and the chosen order make.
         fingerprint: None if the group cannot be recognised later.
+        asking: sets of vertices whose joins a subquery is asked of that Spark joins with them: what is counted below
+            that join has not been asked yet.
     """
 
     names: tuple[str, ...]
@@ -40,15 +43,18 @@ class Watch:
     leaves: tuple[int, ...]
     estimates: Mapping[int, float]
     fingerprint: Fingerprint | None
+    asking: tuple[int, ...] = ()
 
     def observe(self, plan: Sequence[Operator]) -> dict[int, float]:
         """True rows of sets of vertices, from a plan that was run; nothing if it is another query's."""
-        return observed_rows(plan, self.owners, self.leaves)
+        found = observed_rows(plan, self.owners, self.leaves)
+        return {relations: rows for relations, rows in found.items() if not self._asks(relations)}
 
     def located(self, plan: Sequence[Operator]) -> dict[int, tuple[tuple[str, ...], float]]:
         """Operator of a plan that was run -> the relations that it joins, and the rows that were expected of it."""
         found = located(plan, self.owners, self.leaves)
-        return {i: (self.named(s), self.estimates[s]) for s, i in found.items() if s in self.estimates}
+        told = {i: s for s, i in found.items() if s in self.estimates and not self._asks(s)}
+        return {i: (self.named(s), self.estimates[s]) for i, s in told.items()}
 
     def told(self, rows: Mapping[int, float]) -> list[Observation]:
         """The same for people, small sets first."""
@@ -63,6 +69,9 @@ class Watch:
         if self.fingerprint is not None and rows:
             canonical = {self.fingerprint.canonical(relations): n for relations, n in rows.items()}
             store.put_feedback(self.fingerprint.key, canonical)
+
+    def _asks(self, relations: int) -> bool:
+        return any(not asked & ~relations for asked in self.asking)
 
     def named(self, relations: int) -> tuple[str, ...]:
         """The names of a set of vertices."""
@@ -121,7 +130,8 @@ class Memory:
         known = fingerprint(graph, self._identity, self._definitions, above) if seen else None
         owners = column_owners(graph.relations, self._definitions)
         leaves = leaf_counts(graph.relations, self._definitions)
-        self.watches.append(Watch(tuple(names), owners, leaves, estimates, known))
+        asking = tuple(edge.required for edge in graph.edges if joined_plans(edge.predicate))
+        self.watches.append(Watch(tuple(names), owners, leaves, estimates, known, asking))
 
 
 def with_true_rows(statistics: Sequence[RelationStatistics], rows: Mapping[int, float]) -> list[RelationStatistics]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.outer_reads import joined_plans
+from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.fingerprint import leaves_of
 
 #: An operator of `ExecutedPlan`'s JSON.
@@ -57,7 +59,7 @@ def column_owners(
         definitions: of common table expressions; one that two vertices read belongs to neither.
     """
     owners: dict[int, int] = {}
-    for vertex, (plan, leaves) in enumerate(zip(relations, leaves_of(relations, definitions))):
+    for vertex, (plan, leaves) in enumerate(zip(relations, _leaves_read(relations, definitions))):
         for attribute in (*plan.output, *(a for leaf in leaves for a in leaf.output)):
             known = owners.setdefault(attribute.id, vertex)
             if known != vertex:
@@ -70,7 +72,18 @@ def leaf_counts(
 ) -> tuple[int, ...]:
     """Per vertex how many leaves it is read from at least; a common table expression is what its definition reads."""
     known = definitions or {}
-    return tuple(sum(leaf.info.get("cte") not in known for leaf in leaves) for leaves in leaves_of(relations, known))
+    return tuple(sum(leaf.info.get("cte") not in known for leaf in leaves) for leaves in _leaves_read(relations, known))
+
+
+def _leaves_read(
+    relations: Sequence[LogicalPlan], definitions: Mapping[object, LogicalPlan] | None
+) -> list[list[LogicalPlan]]:
+    """The leaves of each relation, those of subqueries among them that Spark will join with it."""
+    found = leaves_of(relations, definitions)
+    for plan, leaves in zip(relations, found):
+        for asked in (p for node in post_order(plan) for e in node.expressions for p in joined_plans(e)):
+            leaves.extend(*leaves_of([asked], definitions))
+    return found
 
 
 def observed_rows(plan: Sequence[Operator], owners: Mapping[int, int], leaves: Sequence[int]) -> dict[int, float]:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pyjoinopt.plan.common import written_out
-from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, operands
+from pyjoinopt.plan.expressions import CORRELATED, SUBQUERY, Attribute, Expression, operands
 from pyjoinopt.statistics.comparisons import (
     EQUALITIES,
     FLIPPED,
@@ -143,6 +143,8 @@ def _leaf(e: Expression, relation: RelationStatistics) -> float:
     simple = comparison(e)
     if simple is not None:
         return _against_constant(*simple, relation)
+    if e.contains & CORRELATED and (e.kind in EQUALITIES or e.kind in FLIPPED):
+        return RANGE  # even an equality: it often asks for the first or the last of each
     if e.kind in EQUALITIES or e.kind in FLIPPED:
         share = _between_literals(e)
         return _between_columns(e, relation) if share is None else share

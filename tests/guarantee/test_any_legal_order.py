@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import pyjoinopt.reorder
-from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.search import SearchResult
-from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 from tests.groups.random_plans import Draw
-from tests.groups.small_worlds import Orders, random_tables
+from tests.groups.small_worlds import random_tables
+from tests.guarantee.drawn_orders import drawn_orders
 from tests.support.compare import assert_same_rows, assert_same_schema
 from tests.support.run import session_for_tiny_tables
 
@@ -64,18 +61,7 @@ def test_they_all_give_the_same_rows(session: SparkSession, monkeypatch: pytest.
         plain = session.sql(f"SELECT * FROM {sql(draw.plan)}")
         expected = plain.collect()
         for _ in range(3):
-            shown: list[tuple[str, str]] = []
-
-            def drawn_order(
-                graph: JoinGraph, estimates: object, cost: object, budget: int, written: JoinTree, stop: object,
-                shown: list[tuple[str, str]] = shown, rng: random.Random = rng,
-            ) -> SearchResult:  # fmt: skip
-                tree = rng.choice(Orders(graph).trees)
-                shown.append((written.show(graph.names, graph.sign), tree.show(graph.names, graph.sign)))
-                return SearchResult(tree, -1.0, "drawn", 0)
-
-            with monkeypatch.context() as patch:
-                patch.setattr(pyjoinopt.reorder, "search", drawn_order)
+            with drawn_orders(monkeypatch, rng) as shown:
                 fast = plain.optimize_joins(strict=True, hints=False)
             assert_same_schema(plain, fast)
             assert_same_rows(expected, fast.collect(), label=("as written", f"{seed}: {shown}"))

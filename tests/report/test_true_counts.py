@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 #: Adaptive execution, and up to how many bytes a side is broadcast.
 WAYS = (("true", "10485760"), ("true", "-1"), ("false", "10485760"), ("false", "-1"))
+#: Queries of TPC-DS in which Spark filters a group by what stands outside of it: a city that is compared with another
+#: one is not NULL, a year is handed on by an outer join of three groups.
+FILTERED_FROM_OUTSIDE = frozenset({46, 68, 78})
 
 
 def may_be_smaller(graph: JoinGraph, relations: int) -> bool:
@@ -68,11 +71,14 @@ class Truth:
     def __init__(self, df: DataFrame, spark: SparkSession) -> None:
         self._spark = spark
         self._counted: dict[tuple[tuple[str, ...], int, bool], float] = {}
-        self._gateway = Py4jGateway(bridge_for(df), df._jdf)  # its plan is built upon for as long as it is open
+        # Its plan is built upon for as long as it is open.
+        self._gateway = Py4jGateway(bridge_for(df), df._jdf, optimizing=True)
         export = self._gateway.export
         found = list(groups_of(export, normal_plans(export), 1))
-        named = Counter(group.graph.names for group in found)  # a watch tells its group by them, and nothing else
-        self._groups = {g.graph.names: g for g in found if self._countable(g) and named[g.graph.names] == 1}
+        keys: dict[tuple[str, ...], set[str]] = {}  # a watch tells its group by the names, and nothing else
+        for group in found:
+            keys.setdefault(group.graph.names, set()).add(group.key)
+        self._groups = {g.graph.names: g for g in found if self._countable(g) and len(keys[g.graph.names]) == 1}
 
     def __enter__(self) -> Truth:
         return self
@@ -125,6 +131,7 @@ def check(spark: SparkSession, number: int, text: str, truth: Truth, seen: Count
                     names = [name for v, name in enumerate(watch.names) if relations >> v & 1]
                     if rows != counted:
                         least = truth.count(watch.names, relations, filled=True)
+                        least = 0 if number in FILTERED_FROM_OUTSIDE else least
                         assert least is not None and least <= rows < counted, f"query {number}: {names}"
                     checked += rows == counted
     return checked
@@ -173,14 +180,14 @@ def test_every_query_four_ways(tpch: SparkSession) -> None:
 
 
 @pytest.mark.slow
-def test_queries_with_keys_that_are_null(tpcds: SparkSession, request: pytest.FixtureRequest) -> None:
-    """Every fourth query of TPC-DS, or all of them; Spark drops rows whose key is NULL before it joins them.
+@pytest.mark.timeout(1800)
+def test_queries_with_keys_that_are_null(tpcds: SparkSession) -> None:
+    """All of TPC-DS; Spark drops rows whose key is NULL before it joins them.
 
     Where what rejects the NULLs stands above the group, the count lies between that with and that without them.
     """
-    step = 1 if request.config.getoption("--all-states") else 4
-    checked = checked_all(range(3, 100, step), "tpcds", tpcds, WAYS[::3])
-    assert sum(n > 0 for n in checked.values()) >= 12 and sum(checked.values()) >= 300
+    checked = checked_all(range(1, 100), "tpcds", tpcds, WAYS[::3])
+    assert sum(n > 0 for n in checked.values()) >= 70 and sum(checked.values()) >= 1900
 
 
 EMPTY = {

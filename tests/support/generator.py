@@ -77,6 +77,7 @@ class _Draw:
         self.chance = self.conditions.chance
         self.numbers = count(1)
         self.kinds = rng.choice(FLAVOURS)
+        self.asks = rng.choice((0.1, 0.2, 0.6))
         self.wall_free = 0.5 if self.kinds is FLAVOURS[1] else 0.0
         self.tables = [Table(name, "", COLUMNS) for name in ROW_COUNTS]
         self.weights = [1.0 if number else 0.15 for number in ROW_COUNTS.values()]
@@ -165,7 +166,7 @@ class _Draw:
         parts: list[Expression] = [self.conditions.predicate(columns)]
         if self.chance(0.35):
             parts.append(self.conditions.predicate(columns))
-        if subqueries and self.chance(0.2):
+        if subqueries and self.chance(self.asks):
             found = self.subquery(columns)
             parts.append(Call("or", (found, parts.pop()), "bool") if self.chance(0.2) else found)
         made = Filter(node, tuple(parts))
