@@ -1,0 +1,147 @@
+"""How TPC queries are run by several variants of Spark: a session each, one JVM, the same files.
+
+A time is that of `spark.sql(text)`, of `optimize_joins()` where it is called, of planning and of running, until the
+rows are here: as it passed, and as what Spark's JVM and this process took of the processors for it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Event, Timer
+from time import perf_counter
+from typing import Any
+
+from platformdirs import user_cache_dir
+from tqdm import tqdm
+
+import pyjoinopt
+from benchmarks.true_rows import TrueRows
+from demo.measure import equal_rows
+from tests.support import tpc
+
+PLAIN, AGAIN, CBO, OURS, TRUE = "as it comes", "the same again", "ANALYZE + CBO", "pyjoinopt", "with true rows"
+_CBO_SETTINGS = ("cbo.enabled", "cbo.joinReorder.enabled", "cbo.planStats.enabled")
+
+Run = tuple[float, float]  # seconds that passed, and seconds of processors
+Runs = dict[str, dict[str, list[Run]]]  # query -> variant -> its runs
+Rows = list[tuple[Any, ...]]
+Runner = Callable[[str], tuple[Run, Rows | None]]  # no rows of a run that was cancelled
+
+
+def runners_for(
+    spark: Any,
+    benchmark: str,
+    scale: float,
+    reports: list[pyjoinopt.JoinReport],
+    limit: float | None = None,
+    again: bool = False,
+    truths: bool = False,
+) -> dict[str, Runner]:
+    """Variant -> what runs a query and gives its seconds and rows; a session each, over the same files.
+
+    Args:
+        spark: a session of the JVM.
+        benchmark: "tpch" or "tpcds".
+        scale: of its data.
+        reports: filled with pyjoinopt's.
+        limit: seconds after which a query is cancelled; there is no session with CBO then.
+        again: whether plain Spark gets a second session, as a measure of noise.
+        truths: whether to plan with true row counts, too.
+    """
+
+    def over_files(prepare: Callable[[Any], Any], learn: bool = False) -> Runner:
+        one = spark.newSession()
+        tpc.register(one, benchmark, scale)
+        return _runner(one, prepare, learn, limit)
+
+    def optimized(df: Any) -> Any:
+        fast = pyjoinopt.optimize_joins(df)
+        reports.append(fast._pyjoinopt_report)
+        return fast
+
+    runners = {PLAIN: over_files(lambda df: df), OURS: over_files(optimized)}
+    if again:
+        runners[AGAIN] = over_files(lambda df: df)
+    if limit is None:
+        cbo = spark.newSession()
+        for setting in _CBO_SETTINGS:
+            cbo.conf.set(f"spark.sql.{setting}", "true")
+        started = perf_counter()
+        _analyse(cbo, benchmark, scale)
+        print(f"{benchmark}: ANALYZE of all columns took {perf_counter() - started:.1f} s, which no figure below holds")
+        runners[CBO] = _runner(cbo, lambda df: df)
+    if truths:
+        counts = Path(user_cache_dir("pyjoinopt")) / "truths" / f"{benchmark}-sf{scale:g}-spark{spark.version}.json"
+        told = TrueRows(spark, tpc.parquet_folder(benchmark, scale), counts)
+        runners[TRUE] = over_files(told.optimized, learn=True)
+    return runners
+
+
+def _analyse(cbo: Any, benchmark: str, scale: float) -> None:
+    cbo.sql(f"CREATE DATABASE {benchmark}")
+    cbo.sql(f"USE {benchmark}")
+    for file in tqdm(sorted(tpc.parquet_folder(benchmark, scale).glob("*.parquet")), "analyze", leave=False):
+        cbo.sql(f"CREATE TABLE {file.stem} USING parquet LOCATION '{file.as_posix()}'")
+        cbo.sql(f"ANALYZE TABLE {file.stem} COMPUTE STATISTICS FOR ALL COLUMNS")
+
+
+def _runner(
+    spark: Any, prepare: Callable[[Any], Any], learn: bool = False, limit: float | None = None
+) -> Runner:
+    """`learn`: whether `prepare` has to learn something, once a query, before its time is taken."""
+    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+    seen: set[str] = set()
+
+    def run(text: str) -> tuple[Run, Rows | None]:
+        if learn and text not in seen:
+            seen.add(text)
+            prepare(spark.sql(text))
+        late = Event()
+
+        def cancel() -> None:
+            late.set()
+            spark.sparkContext.cancelAllJobs()
+
+        timer = Timer(limit or 0.0, cancel)
+        started, spent = perf_counter(), _processors(jvm)
+        if limit is not None:
+            timer.start()
+        try:
+            rows = [tuple(row) for row in prepare(spark.sql(text)).collect()]
+        except Exception:
+            if not late.is_set():
+                raise
+            rows = None
+        finally:
+            timer.cancel()
+        return (perf_counter() - started, _processors(jvm) - spent), rows
+
+    return run
+
+
+def _processors(jvm: int) -> float:
+    """Seconds of processors that this process and the JVM have taken so far; where /proc is not known, of this one."""
+    here = sum(os.times()[:2])
+    try:
+        fields = Path(f"/proc/{jvm}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return here
+    return here + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def check(name: str, variant: str, expected: Sequence[Any], rows: Sequence[Any]) -> None:
+    # Sums of doubles in another order differ in more digits than one addition does.
+    if not equal_rows(list(expected), list(rows), tolerance=1e-6):
+        raise SystemExit(f"{name}: {variant} gives other rows")
+
+
+def spread(runs: Sequence[Run], which: int) -> float:
+    return max(run[which] for run in runs) / max(0.01, min(run[which] for run in runs))
+
+
+def geo_mean(values: Sequence[float]) -> float:
+    return math.exp(statistics.fmean(math.log(max(0.01, value)) for value in values))
