@@ -19,9 +19,11 @@ def adjacency_of(
 ) -> list[int]:
     """Per vertex of an order its neighbours, all by their rank in the order."""
     near = [sum(1 << rank[v] for v in vertices(graph.adjacency[vertex]) if v in rank) for vertex in order]
-    # What a semi join looks into has no place in a cross product.
+    # What a semi join looks into has no place in a cross product. And Spark's ReorderJoin takes products apart: where
+    # it matters in which company a predicate is tested, none is made.
     bounds = [
-        math.inf if 1 << vertex in graph.looking else estimates.relations[vertex].upper_bound for vertex in order
+        math.inf if 1 << vertex in graph.looking or graph.late else estimates.relations[vertex].upper_bound
+        for vertex in order
     ]
     for i, one in enumerate(bounds):
         for j in range(i):

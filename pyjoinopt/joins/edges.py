@@ -21,8 +21,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, reduce
 from itertools import combinations
+from operator import or_
 
 from pyjoinopt.joins.apart import Keys, kept_apart, set_equal
 from pyjoinopt.joins.eligibility import Operator, Waiting, settle
@@ -77,17 +78,24 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
     )
     for conjunct, place in zip(region.conjuncts, places, strict=True):
         predicate, reads, required = conjunct.predicate, place.reads, place.required
+        apart: tuple[tuple[int, int], ...]
         if isinstance(place, Operator):
             right = 0 if conjunct.right is None else place.written[1]
             room = place.room[0], place.room[1]
+            apart = ()
+            if place.fixed and right:  # Spark moves it down to where it finds what it reads
+                left = reads & ~right
+                apart = ((left, _lowest(written, left).relations),) if left else ()
             edges.append(
-                Edge(predicate, reads, required, join_type=place.join_type, right=right, sides=place.sides, room=room)
+                Edge(
+                    predicate, reads, required, join_type=place.join_type, right=right, sides=place.sides, room=room,
+                    apart=apart,
+                )  # fmt: skip
             )
         elif required.bit_count() == 1 and not safety.throwable(predicate):
             filters[required.bit_length() - 1].append(predicate)
         else:
-            keys, together = _keys(predicate, owner), 0
-            apart: tuple[tuple[int, int], ...] = ()
+            keys, together, apart = _keys(predicate, owner), 0, ()
             if safety.may_throw(predicate) and not safety.throwable(predicate):  # which Spark leaves where it stands
                 lowest = _lowest(written, reads)
                 together, apart = lowest.relations, kept_apart(keys, lowest, equals)
@@ -97,8 +105,15 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
     items = [region.items[position] for position in order]
     relations = tuple(_vertex_plan(item, plans, filters[v]) for v, item in enumerate(items))
     names = unique_names([relation_name(item.plan) for item in items])
-    graph = JoinGraph(relations, names, tuple(edges), tuple(map(tuple, filters)))
+    guarded = tuple((reads, _lowest(written, reads).relations) for reads in _guarded(region, owner))
+    graph = JoinGraph(relations, names, tuple(edges), tuple(map(tuple, filters)), guarded)
     return graph, written
+
+
+def _guarded(region: Region, owner: dict[int, int]) -> list[int]:
+    """What is read by predicates above the group that may fail: Spark moves them down to where they find all of it."""
+    found = (reduce(or_, (owner.get(bit, 0) for bit in bits(mask)), 0) for mask in region.guards)
+    return [reads for reads in found if reads.bit_count() > 1]
 
 
 def _lowest(tree: JoinTree, reads: int) -> JoinTree:

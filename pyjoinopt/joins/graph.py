@@ -76,12 +76,14 @@ class JoinGraph:
         names: a short unique name of each vertex, for people.
         edges: all join predicates, implied ones last.
         filters: per vertex the conjuncts that its plan applies on top of its source (already inside `relations`).
+        guarded: (vertices, what no join result that has them all may lack), of predicates that stand above the group.
     """
 
     relations: tuple[LogicalPlan, ...]
     names: tuple[str, ...]
     edges: tuple[Edge, ...]
     filters: tuple[tuple[Expression, ...], ...]
+    guarded: tuple[tuple[int, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.relations)
@@ -130,6 +132,7 @@ class JoinGraph:
         """(vertices, what no join result that has them all may lack), of the edges that may fail."""
         pairs = [(e.relations, e.together) for e in self.edges]
         pairs += [pair for e in self.edges for pair in e.apart]
+        pairs += self.guarded
         return tuple((reads, together) for reads, together in pairs if together & ~reads)
 
     def allows(self, relations: int) -> bool:

@@ -36,6 +36,7 @@ from dataclasses import dataclass
 
 from pyjoinopt.joins.merging import (
     computes_late,
+    guard,
     looked_into,
     merged,
     outer_joined,
@@ -62,6 +63,7 @@ from pyjoinopt.plan.nodes import (
     Project,
     SubqueryAlias,
 )  # fmt: skip
+from pyjoinopt.plan.outer_reads import row_references
 from pyjoinopt.plan.tree import post_order
 
 #: Marks that the session extension puts on joins in the place of a hint.
@@ -111,6 +113,7 @@ class GroupFinder:
             region = self._region(node)
             if region is None:
                 for child in node.children:
+                    self._guard(child, node.condition if isinstance(node, (Filter, Join)) else None)
                     self._close(child)
             self._regions[id(node)] = region
         self._close(root)
@@ -173,6 +176,9 @@ class GroupFinder:
         if tests_costly(left, node.condition) or tests_costly(right, node.condition):
             self.refuse(node, _COSTLY)
             left = right = None
+        for child, open_ in ((node.left, left), (node.right, right)):
+            if open_ is None:
+                self._guard(child, node.condition)
         opened = self._open(node.left, left), self._open(node.right, right)
         spelled = opened[0].spelled + opened[1].spelled
         if outgrown({**opened[0].late, **opened[1].late}, node.condition, spelled):
@@ -211,6 +217,12 @@ class GroupFinder:
         position, self._positions = self._positions, self._positions + 1
         owners = {attribute.bit: position for attribute in child.output}
         return Region(child, {position: Item(child)}, position, position, position + 1, child.output_set, owners)
+
+    def _guard(self, child: LogicalPlan, condition: Expression | None) -> None:
+        """Note of the region below a condition what Spark will move into it."""
+        region = self._regions.get(id(child))
+        if region is not None:
+            guard(region, [p for p in conjuncts(condition) if not row_references(p) & ~child.output_set])
 
     def _close(self, node: LogicalPlan) -> None:
         """The region that ends at `node`, if any, is a group."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pyjoinopt.joins.region import Conjunct, Region, bits
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.expressions import TRUE, Expression, conjuncts, substitute, walk
 from pyjoinopt.plan.nodes import CROSS, FULL, LEFT, RIGHT, Join
+from pyjoinopt.plan.outer_reads import row_references
 
 #: A predicate over computed columns may have this many parts when they are written out.
 _LONGEST = 400
@@ -23,6 +25,7 @@ def merged(node: Join, left: Region, right: Region) -> Region:
     big.owners.update(small.owners)
     big.late.update(small.late)
     big.hidden.extend(small.hidden)
+    big.guards.extend(small.guards)
     return replace(
         big, top=node, crossed=left.crossed or right.crossed or node.join_type == CROSS,
         written=(left.written, right.written), start=min(left.start, right.start),
@@ -136,6 +139,25 @@ def tests_costly(region: Region | None, condition: Expression | None) -> bool:
                 return True
             waiting.append(body)
     return False
+
+
+def guard(region: Region, predicates: Iterable[Expression]) -> None:
+    """Note what predicates above the region read that may fail.
+
+    They stay where they are, but Spark moves them down to the lowest join that has all they read, in any order.
+    """
+    waiting = (e for node in region.pending for e in node.expressions if e.kind == "Alias")
+    columns = {**region.late, **{e.attribute.bit: e for e in waiting if e.attribute is not None}}
+    for predicate in predicates:
+        read, parts, fails = 0, [predicate], False
+        while parts:
+            part = parts.pop()
+            fails = fails or safety.may_throw(part)
+            fresh = row_references(part) & ~read
+            read |= fresh
+            parts += [columns[bit].children[0] for bit in bits(fresh) if bit in columns]
+        if fails and predicate.deterministic:
+            region.guards.append(read)
 
 
 def outgrown(late: dict[int, Expression], condition: Expression | None, spelled: int) -> bool:

@@ -55,6 +55,7 @@ class Region:
         crossed: whether a cross join was asked for.
         spelled: parts of the predicates in which late columns are written out.
         pending: nodes above `top` that a join further up may look through.
+        guards: sets of attributes that predicates above the group read which may fail.
     """
 
     top: LogicalPlan
@@ -72,13 +73,14 @@ class Region:
     crossed: bool = False
     pending: list[LogicalPlan] = field(default_factory=list)
     spelled: int = 0
+    guards: list[int] = field(default_factory=list)
 
     def copy(self) -> Region:
         """An independent copy, for a sub-plan that stands under two parents."""
         items = {position: Item(item.plan, list(item.columns)) for position, item in self.items.items()}
         return replace(
             self, items=items, owners=dict(self.owners), conjuncts=list(self.conjuncts), late=dict(self.late),
-            pending=list(self.pending), hidden=list(self.hidden), padded=set(self.padded),
+            pending=list(self.pending), hidden=list(self.hidden), padded=set(self.padded), guards=list(self.guards),
         )  # fmt: skip
 
     @property

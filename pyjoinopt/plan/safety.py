@@ -24,6 +24,7 @@ from pyjoinopt.plan.expressions import (
     walk,
 )  # fmt: skip
 from pyjoinopt.plan.nodes import Aggregate
+from pyjoinopt.plan.tree import post_order
 
 #: Kinds that give a value or NULL on every input, in any mode.
 _TOTAL = frozenset(
@@ -33,7 +34,7 @@ _TOTAL = frozenset(
     NotLikeAll NotLikeAny StartsWith EndsWith Contains Upper Lower StringTrim StringTrimLeft StringTrimRight Length
     Substring Concat Year Month DayOfMonth DayOfWeek Quarter WeekOfYear Hour Minute Second DateAdd DateSub DateDiff
     Greatest Least KnownNotNull KnownNullable NormalizeNaNAndZero KnownFloatingPointNormalized UpCast Collate
-    Murmur3Hash XxHash64 ScalarSubquery Exists InSubquery ListQuery
+    Murmur3Hash XxHash64 ScalarSubquery Exists InSubquery ListQuery OuterReference
     """.split()
 )
 _PATTERNS = frozenset({"Like"})
@@ -68,8 +69,16 @@ def throwable(expression: Expression) -> bool:
 
 
 def may_throw(expression: Expression) -> bool:
-    """True unless every part is known to answer on every row."""
-    return any(not _total(e) for e in walk(written_out(expression)))
+    """True unless every part is known to answer on every row; what a subquery does with a column of the row is one."""
+    return any(not _total(e) or _fails_within(e) for e in walk(written_out(expression)))
+
+
+def _fails_within(subquery: Expression) -> bool:
+    """True if the plan of a correlated subquery computes something from a column around it, and that may fail."""
+    if subquery.plan is None or not subquery.flags & CORRELATED:
+        return False
+    inside = (e for node in post_order(subquery.plan) for e in node.expressions)
+    return any(e.contains & (OUTER_REFERENCE | CORRELATED) and may_throw(e) for e in inside)
 
 
 def _total(e: Expression) -> bool:
