@@ -36,7 +36,7 @@ def push_down_predicates(
 
     Args:
         plan: any plan; cached sub-plans are left as they are, and no filter is pushed into one.
-        faithful: move whatever Catalyst moves. By default Python UDFs, subqueries and outer references stay, and what
+        faithful: move whatever Catalyst moves. By default Python UDFs and outer references stay, and what
             may fail is not evaluated on rows that it did not meet.
         avoid_double_evaluation: a conjunct over a computed column stays above the projection that computes it if that
             is costly (Spark 4.2's `spark.sql.optimizer.avoidDoubleFilterEval`).

@@ -83,7 +83,7 @@ def _within(predicate: Expression, manner: Manner) -> bool:
     """Whether the condition of an inner join may hold a conjunct from above it."""
     if manner.faithful and safety.throwable(predicate):
         return False
-    return manner.movable(predicate) and can_evaluate_within_join(predicate)
+    return manner.joinable(predicate) and can_evaluate_within_join(predicate)
 
 
 def _split(

@@ -1,9 +1,9 @@
 """Which predicates may be moved, and what a group of them becomes on its way down: shared by the parts of push-down.
 
 Two manners. *Faithful* moves what Catalyst moves: whatever is deterministic. The *safe* manner, for plans that users
-get back, leaves Python UDFs, subqueries and references to outer queries where they were written, and never lets a
-predicate that may fail (a cast or a division under ANSI) meet a row that it did not meet before: on such a row it
-would raise an error that the query as written does not raise.
+get back, leaves Python UDFs and references to outer queries where they were written, puts no subquery into a join's
+condition, and never lets a predicate that may fail (a cast or a division under ANSI) meet a row that it did not meet
+before: on such a row it would raise an error that the query as written does not raise.
 """
 
 from __future__ import annotations
@@ -39,6 +39,12 @@ class Manner:
 
     def movable(self, predicate: Expression) -> bool:
         """Whether it may be moved at all, wherever to."""
+        if self.faithful:
+            return predicate.deterministic
+        return safety.movable(predicate) or safety.asking(predicate)
+
+    def joinable(self, predicate: Expression) -> bool:
+        """Whether a join's condition may hold it, for all that this manner has to say."""
         return predicate.deterministic if self.faithful else safety.movable(predicate)
 
     def to_more_rows(self, predicate: Expression) -> bool:

@@ -63,6 +63,24 @@ def test_they_count_where_spark_tests_them(db: SparkSession, predicate: str) -> 
     assert not fast._pyjoinopt_report.refusals
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT o_region, count(*) FROM {SLOW} GROUP BY o_region HAVING o_region > (SELECT min(r_id) FROM regions)",
+        f"""SELECT * FROM (SELECT o_id, rank() OVER (PARTITION BY o_region ORDER BY o_id, l_order) AS n, o_region
+            FROM {SLOW}) WHERE o_region > (SELECT min(r_id) FROM regions)""",
+        f"""SELECT * FROM (SELECT o_id, l_qty FROM {SLOW} UNION ALL SELECT c_id, c_region FROM customers)
+            WHERE o_id > (SELECT max(v_customer) FROM vip)""",
+        f"SELECT * FROM (SELECT DISTINCT o_id FROM {SLOW}) WHERE o_id NOT IN (SELECT v_customer FROM vip)",
+    ],
+    ids=["group", "window", "union", "distinct"],
+)
+def test_from_above_they_come_to_the_joins_as_in_spark(db: SparkSession, text: str) -> None:
+    fast = unharmed(db.sql(text), reordered=True)
+    (group,) = fast._pyjoinopt_report.groups
+    assert {relation.name: relation.rows for relation in group.relations}["orders"] <= 150
+
+
 def test_of_a_computed_column_it_stays(db: SparkSession) -> None:
     """A plan that names a column from within cannot be told what the column is computed from."""
     inside = f"SELECT o_id + l_qty AS n, o_customer FROM {SLOW}"

@@ -38,6 +38,14 @@ ABOVE = {
         WHERE 10 div z > (SELECT min(s) - 1 FROM ts WHERE sv <= z)""",
     "beside a computed column": f"""SELECT * FROM (SELECT ak * 1 AS z, ak, bk FROM {JOINED})
         WHERE 10 div (ak * (bk + 1)) > (SELECT min(s) - 1 FROM ts WHERE sv <= z)""",
+    "of a group": f"""SELECT z, count(*) FROM (SELECT ak * (bk + 1) AS z FROM {JOINED}) GROUP BY z
+        HAVING 10 div z > (SELECT min(s) - 2 FROM ts)""",
+    "of a window": f"""SELECT * FROM (SELECT ak, bk, sum(av) OVER (PARTITION BY ak, bk) AS n FROM {JOINED})
+        WHERE 10 div (ak * (bk + 1)) > (SELECT min(s) - 2 FROM ts)""",
+    "of a union": f"""SELECT * FROM (SELECT ak, bk FROM {JOINED} UNION ALL SELECT s, sv FROM ts)
+        WHERE 10 div (ak * (bk + 1)) > (SELECT min(s) - 2 FROM ts)""",
+    "of distinct rows": f"""SELECT * FROM (SELECT DISTINCT ak, bk FROM {JOINED})
+        WHERE 10 div (ak * (bk + 1)) > (SELECT min(s) - 2 FROM ts)""",
     "semi join": f"SELECT * FROM {JOINED} LEFT SEMI JOIN ts ON s = 10 div (ak * (bk + 1))",
     "anti join": f"SELECT * FROM {JOINED} LEFT ANTI JOIN ts ON s = 10 div (ak * (bk + 1))",
     "below a hint": f"""SELECT /*+ BROADCAST(x) */ * FROM (SELECT * FROM {JOINED}) y JOIN ts x
