@@ -5,8 +5,9 @@ vertex is a filter of that vertex. A predicate over three or more makes a hypere
 join that has all of them. `required` is where an edge differs from plain textbook ones: a predicate that may fail at
 run time (ANSI division, say) must not meet rows that it did not meet as the query was written, so it waits for every
 relation that stood below it then. Waiting alone does not do: Spark moves a predicate down to the lowest join that has
-all it reads. So an order may join what such an edge reads only together with what was below that join as written. And
-Spark computes both sides of an equality for all rows of its join's sides: one that may fail keeps its side together.
+all it reads. So an order may join what such an edge reads only together with what was below that join as written; semi
+and anti joins that may fail are no different, nor are filters that stay above the group (`guarded`). And Spark computes
+both sides of an equality for all rows of its join's sides: one that may fail keeps its side together.
 
 An outer, semi or anti join is one edge with its whole condition, an *operator*. It says for each of its sides what it
 must hold and what it may hold at most (`eligibility` works that out), and the join that first has all it needs must
