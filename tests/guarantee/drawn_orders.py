@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,10 @@ from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.search import SearchResult
 from pyjoinopt.joins.tree import JoinTree
 from tests.groups.small_worlds import Orders
+from tests.support.compare import assert_same_rows, assert_same_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @contextmanager
@@ -30,3 +35,21 @@ def drawn_orders(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> Iterato
     with monkeypatch.context() as patch:
         patch.setattr(pyjoinopt.reorder, "search", draw)
         yield shown
+
+
+def in_drawn_orders(
+    plain: DataFrame, monkeypatch: pytest.MonkeyPatch, seed: str, times: int
+) -> list[list[tuple[str, str]]]:
+    """Check schema and rows of a query in drawn orders against the query as written.
+
+    Returns:
+        Per time what was written and what was drawn, a pair for every group.
+    """
+    expected, rng, drawn = plain.collect(), random.Random(seed), []
+    for _ in range(times):
+        with drawn_orders(monkeypatch, rng) as shown:
+            fast = plain.optimize_joins(strict=True, hints=False)
+        assert_same_schema(plain, fast)
+        assert_same_rows(expected, fast.collect(), label=("as written", str(shown)))
+        drawn.append(shown)
+    return drawn
