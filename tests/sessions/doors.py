@@ -49,6 +49,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     (conf / "spark-defaults.conf").write_text(
         "spark.master local[2]\nspark.driver.memory 1g\nspark.ui.enabled false\nspark.sql.shuffle.partitions 2\n"
         "spark.driver.extraJavaOptions -Xss16m -XX:+UseParallelGC -XX:TieredStopAtLevel=1 "
+        "-XX:ReservedCodeCacheSize=256m "  # the JVM says so on standard output when it is full
         f"-Dderby.system.home={folder}\nspark.sql.warehouse.dir {folder}/warehouse\n"
         f"spark.local.dir {folder}/local\nspark.sql.catalogImplementation in-memory\n"
     )
