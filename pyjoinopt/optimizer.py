@@ -41,7 +41,7 @@ def optimize(
     options: Options,
     report: JoinReport,
     watches: list[Watch] | None = None,
-    enter_subqueries: bool = True,
+    analysed: bool = True,
     watch_pairs: bool = False,
 ) -> LogicalPlan:
     """The better plan; the very root of the export if nothing is to be changed.
@@ -52,7 +52,8 @@ def optimize(
         options: of this call.
         report: filled with what was done; what only its readers need is put off until `report.complete()`.
         watches: filled with the join groups, to be known again when they have run; None if nobody will ask.
-        enter_subqueries: also optimise the plans inside expressions; Spark's optimizer brings those one by one.
+        analysed: whether all of Spark's optimizer is still to come; one that has begun brings the plans inside
+            expressions one by one, and moves semi and anti joins no more.
         watch_pairs: let `watches` have groups of two relations, too.
     """
     report.strategy = options.strategy
@@ -62,7 +63,7 @@ def optimize(
         return export.root
     if not any(isinstance(node, Join) for node in export.nodes):
         return export.root
-    road = _Road(export, gateway, options, report, enter_subqueries, watch_pairs, watching=watches is not None)
+    road = _Road(export, gateway, options, report, analysed, watch_pairs, watching=watches is not None)
     plan = road.travel(export.root)
     if watches is not None:
         watches += road.memory.watches
@@ -84,14 +85,14 @@ def why_not_at_all(export: Export) -> str | None:
 
 class _Road:
     def __init__(
-        self, export: Export, gateway: Gateway, options: Options, report: JoinReport, enter_subqueries: bool,
+        self, export: Export, gateway: Gateway, options: Options, report: JoinReport, analysed: bool,
         watch_pairs: bool, watching: bool,
     ) -> None:  # fmt: skip
         self.export = export
         self.gateway = gateway
         self.options = options
         self.report = report
-        self.enter_subqueries = enter_subqueries
+        self.analysed = analysed
         self.watch_pairs = watch_pairs
         self.slack = slack_of(options.hint_slack, export.conf)
         self.sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
@@ -113,7 +114,7 @@ class _Road:
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
         """One whole plan, the plans of its subqueries first, each on the same road."""
-        if self.enter_subqueries:
+        if self.analysed:
             root = map_subqueries(root, self.travel)
         if not any(isinstance(node, Join) for node in post_order(root)):
             return root
@@ -143,7 +144,7 @@ class _Road:
         budget, seconds = self.options.pair_budget, self.options.search_seconds
         tables = TablesOf(self.export.conf, self.sizes(plan), self.slack if self.options.hints else Slack(0, 0))
         reorderer = Reorderer(
-            self.estimates, cost, budget, self.report, self.memory, seconds, tables, self.watch_pairs
+            self.estimates, cost, budget, self.report, self.memory, seconds, tables, self.watch_pairs, self.analysed
         )
         match self.options.strategy:
             case "spark":

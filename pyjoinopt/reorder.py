@@ -54,6 +54,7 @@ class Reorderer:
         seconds: how long the search for one group's order may take.
         tables: says what joins may build of parts of the plan; None to go by expected sizes alone.
         watch_pairs: whether groups of two relations, in which nothing is to be ordered, are estimated and remembered.
+        hold: whether Spark will still move semi and anti joins, so that some have to be held.
     """
 
     estimate: PlanEstimates
@@ -64,6 +65,7 @@ class Reorderer:
     seconds: float = math.inf
     tables: TablesOf | None = None
     watch_pairs: bool = False
+    hold: bool = False
 
     def apply(self, root: LogicalPlan) -> LogicalPlan:
         """The plan with its groups in the best order found; `root` itself if none changed."""
@@ -181,6 +183,7 @@ class Reorderer:
         plan = emit(
             graph, tree, region,
             lambda plan, made: self.estimate.tell(plan, estimates.rows(made), estimates.upper_bound(made)),
+            estimates.rows if self.hold else None,
         )  # fmt: skip
         if region.hidden or (restore and plan.output != region.top.output):
             columns = tuple(reference(a) for a in region.top.output)

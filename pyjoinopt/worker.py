@@ -203,7 +203,7 @@ class Planning:
         self.before = self.store.state() if self.store is not None else None
         gateway = PipeGateway(export, self.ask)
         watches: list[Watch] | None = [] if "query" in request and options.feedback else None
-        plan = optimizer.optimize(export, gateway, options, report, watches, enter_subqueries=False)
+        plan = optimizer.optimize(export, gateway, options, report, watches, analysed=False)
         edits = None
         if plan is not export.root:
             edits = gateway.edits(plan)

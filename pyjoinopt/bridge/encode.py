@@ -71,7 +71,8 @@ class Edits:
             return _BUILT[node.kind](self, node, children)
         if isinstance(node, n.Join):
             condition = None if node.condition is None else self.expression(node.condition)
-            return ["Join", children[0], children[1], node.join_type, condition, list(node.hint)]
+            held = [True] if node.held else []
+            return ["Join", children[0], children[1], node.join_type, condition, list(node.hint), *held]
         if isinstance(node, n.Filter):
             return ["Filter", children[0], self.expression(node.condition)]
         if isinstance(node, n.Project):

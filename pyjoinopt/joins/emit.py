@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from pyjoinopt.joins.edges import with_columns
 from pyjoinopt.joins.graph import Edge, JoinGraph, merge_parts
+from pyjoinopt.joins.held import is_held
 from pyjoinopt.joins.inherited import inherited_filters
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.tree import JoinTree
@@ -18,7 +19,11 @@ from pyjoinopt.plan.nodes import CROSS, INNER, Filter, Join, LogicalPlan
 
 
 def emit(
-    graph: JoinGraph, tree: JoinTree, region: Region, made: Callable[[LogicalPlan, int], object] = lambda *_: None
+    graph: JoinGraph,
+    tree: JoinTree,
+    region: Region,
+    made: Callable[[LogicalPlan, int], object] = lambda *_: None,
+    rows: Callable[[int], float] | None = None,
 ) -> LogicalPlan:
     """The plan of the whole group in the order `tree`, late columns on top.
 
@@ -29,11 +34,13 @@ def emit(
         tree: an order of its vertices.
         region: the group as written.
         made: told of each plan that joins a set of vertices.
+        rows: of a set of vertices, if Spark will still move semi and anti joins unless they are held.
     """
     if tree.relations != graph.everything:
         raise ValueError(f"the order covers {tree.relations:b}, the group {graph.everything:b}")
     plans: list[LogicalPlan] = []
     inherited = inherited_filters(graph)
+    held: set[int] = set()
     product = CROSS if region.crossed or _needs_no_product(graph) else INNER
     for node in tree.post_order():
         if node.left is None or node.right is None:
@@ -42,7 +49,9 @@ def emit(
         right, left = plans.pop(), plans.pop()
         operator = graph.operator(node.left.relations, node.right.relations)
         if operator is not None:
-            plan = _operator(graph, operator, left, right, node)
+            if rows is not None and is_held(graph, operator, node.left, rows, held):
+                held.add(node.relations)
+            plan = _operator(graph, operator, left, right, node, node.relations in held)
         else:
             plan = inner_join(left, right, join_predicates(graph, node.left.relations, node.right.relations), product)
         made(plan, node.relations)
@@ -82,12 +91,15 @@ def _needs_no_product(graph: JoinGraph) -> bool:
     return len(merge_parts([1 << vertex for vertex in range(len(graph))], ties)) == 1
 
 
-def _operator(graph: JoinGraph, edge: Edge, left: LogicalPlan, right: LogicalPlan, node: JoinTree) -> LogicalPlan:
+def _operator(
+    graph: JoinGraph, edge: Edge, left: LogicalPlan, right: LogicalPlan, node: JoinTree, held: bool
+) -> LogicalPlan:
     """An outer, semi or anti join; predicates that waited for it go on top, its own condition is no place for them."""
     assert node.left is not None and node.right is not None
     if not edge.fits(node.left.relations, node.right.relations):
         raise ValueError(f"the order {node} has a {edge.join_type} join where it would give other rows")
-    joined = Join(left, right, edge.join_type, None if edge.predicate is TRUE else edge.predicate)
+    condition = None if edge.predicate is TRUE else edge.predicate
+    joined = Join(left, right, edge.join_type, condition, info={"held": True} if held else None)
     others = [p for p in join_predicates(graph, node.left.relations, node.right.relations) if p is not edge.predicate]
     condition = conjunction(others)
     return joined if condition is None else Filter(condition, joined)

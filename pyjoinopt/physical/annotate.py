@@ -60,7 +60,7 @@ class HintGiver:
             hint = self._hint(node)
             plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             if hint != NO_HINT and isinstance(plan, Join):
-                plan = Join(plan.left, plan.right, plan.join_type, plan.condition, hint)
+                plan = plan.with_hint(hint)
             done[id(node)] = plan
         return done[id(root)]
 

@@ -97,7 +97,10 @@ def _uncached(info: dict[str, Any]) -> dict[str, Any]:
 
 
 class Join(LogicalPlan):
-    """A join of any type. `hint` is Catalyst's JoinHint (none on analysed plans)."""
+    """A join of any type. `hint` is Catalyst's JoinHint (none on analysed plans).
+
+    A semi or anti join is `held` if Spark's optimizer must not move it (`joins.held`).
+    """
 
     __slots__ = ("join_type", "condition", "hint")
 
@@ -140,6 +143,15 @@ class Join(LogicalPlan):
             children[0], children[1], self.join_type, condition, self.hint, None, self.origin,
             _uncached(self.info), exists,
         )  # fmt: skip
+
+    @property
+    def held(self) -> bool:
+        return bool(self.info.get("held"))
+
+    def with_hint(self, hint: Hint) -> Join:
+        """The same join with a hint."""
+        info = {"held": True} if self.held else None
+        return Join(self.left, self.right, self.join_type, self.condition, hint, info=info)
 
     def with_type(self, join_type: str) -> Join:
         """The same join with another of the types inner, cross, left, right, full."""

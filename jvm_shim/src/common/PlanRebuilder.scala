@@ -6,10 +6,19 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, NamedExpression, ReplicateRows}
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute,
+  AttributeReference,
+  Expression,
+  NamedExpression,
+  Not,
+  ReplicateRows
+}
+import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.pyjoinopt.Analysed
 import org.apache.spark.sql.catalyst.util._
+import org.apache.spark.sql.types.BooleanType
 
 /**
  * Builds the plan that a list of edits describes, over the numbered nodes of an export.
@@ -76,7 +85,8 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
       case "Join" =>
         val Seq(left, right) = Seq(0, 1).map(i => hint(entry.path(5).path(i)))
         val condition = optional(4).map(expressionBuilder.current(_, Seq(node(1), node(2))))
-        Join(node(1), node(2), NodeDetails.joinType(entry.path(3).asText), condition, JoinHint(left, right))
+        val join = Join(node(1), node(2), NodeDetails.joinType(entry.path(3).asText), condition, JoinHint(left, right))
+        if (entry.path(6).asBoolean(false)) held(join) else join
       case "JoinLike" =>
         node(1) match {
           case join: Join =>
@@ -126,6 +136,17 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         }
       case other => Support.fail(s"There is no kind of node $other")
     }
+  }
+
+  /** A semi or anti join as one that no rule of Spark's moves: a mark on every row of the left side, and a filter. */
+  private def held(join: Join): LogicalPlan = {
+    val exists = AttributeReference("exists", BooleanType, nullable = false)()
+    val kept = join.joinType match {
+      case LeftSemi => exists
+      case LeftAnti => Not(exists)
+      case other => Support.fail(s"A join of type $other cannot be held")
+    }
+    Project(join.left.output, Filter(kept, join.copy(joinType = ExistenceJoin(exists))))
   }
 
   /** Grouping and result anew; with the number of an aggregate, a copy of that one. */
