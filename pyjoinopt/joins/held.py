@@ -43,7 +43,7 @@ def is_held(
 def _has_key(edge: Edge) -> bool:
     """True if some equality ties its sides; an anti join made of NOT IN has none, but an operator of its own."""
     left = edge.relations & ~edge.right
-    return bool(left) and any(p.kind == "EqualTo" for p in conjuncts(edge.predicate))
+    return bool(left) and any(p.kind in ("EqualTo", "EqualNullSafe") for p in conjuncts(edge.predicate))
 
 
 def _pushed_to(graph: JoinGraph, edge: Edge, tree: JoinTree, held: Container[int]) -> JoinTree:

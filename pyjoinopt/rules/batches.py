@@ -1,7 +1,8 @@
 """Which rules run on a plan, in what order, and why.
 
 Before join groups are looked for, `set_operations_as_joins` runs once: INTERSECT and EXCEPT over joins become semi and
-anti joins, which a join group can take in. `extract_common_factors` takes out of ORs what all their alternatives
+anti joins, which a join group can take in; so do the existence joins of frames that were optimised before
+(`existence_as_semi`). `extract_common_factors` takes out of ORs what all their alternatives
 demand, which may be what joins the tables. Then three rules run in turn until nothing changes:
 
 1. `push_down_predicates` puts every conjunct where it belongs, so that a relation's own filters count when its rows
@@ -37,6 +38,7 @@ from pyjoinopt.rules.common_factors import extract_common_factors
 from pyjoinopt.rules.context import RuleContext
 from pyjoinopt.rules.demote_outer_join import demote_outer_join
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
+from pyjoinopt.rules.existence_as_semi import existence_as_semi
 from pyjoinopt.rules.finish_analysis import finish_analysis
 from pyjoinopt.rules.outer_join_as_anti_join import outer_join_as_anti_join
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
@@ -113,6 +115,6 @@ def normalise(
         The plan, the very same object if nothing changed.
     """
     eliminate = partial(eliminate_outer_join, filters_null=filters_null, log=log)
-    plan = extract_common_factors(set_operations_as_joins(plan))
+    plan = extract_common_factors(set_operations_as_joins(existence_as_semi(plan)))
     plan = run_batch(plan, (push_down_predicates, eliminate, partial(demote_outer_join, log=log)))
     return outer_join_as_anti_join(plan, log=log)

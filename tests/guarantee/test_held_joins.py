@@ -1,0 +1,120 @@
+"""Semi and anti joins stay where an order has them, although Spark moves such joins down."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.joins import held
+from tests.guarantee.drawn_orders import in_drawn_orders
+from tests.support.compare import assert_same_rows
+from tests.support.shop import SLOW, unharmed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MANY = "customers JOIN orders ON c_id = o_customer JOIN vip ON v_customer = c_id"
+ASKED = {
+    "in": "o_id IN (SELECT l_order FROM lines)",
+    "exists": "EXISTS (SELECT 1 FROM lines WHERE l_order = o_id AND l_region <> o_region)",
+    "not exists": "NOT EXISTS (SELECT 1 FROM lines WHERE l_order = o_id AND l_qty < 3)",
+    "two of one": "o_id IN (SELECT l_order FROM lines) AND NOT EXISTS (SELECT 1 FROM regions WHERE r_id = o_region)",
+    "null is a key": "EXISTS (SELECT 1 FROM lines WHERE l_qty <=> o_region)",
+}
+
+
+def lines_of(df: DataFrame) -> list[str]:
+    """Joins of the optimised plan and the tables below them, from the top."""
+    text = df._jdf.queryExecution().optimizedPlan().toString()
+    return [line for line in text.splitlines() if re.search(r"(^|- )(Join|Relation)", line)]
+
+
+@pytest.fixture
+def all_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "FEWER", 1e9)
+
+
+@pytest.mark.parametrize("predicate", ASKED.values(), ids=ASKED)
+def test_late_in_the_order_is_late_in_the_plan(db: SparkSession, predicate: str) -> None:
+    plain = db.sql(f"SELECT o_id, c_name FROM {MANY} WHERE {predicate}")
+    assert "Existence" not in str(lines_of(plain))
+    fast = unharmed(plain)
+    (group,) = fast._pyjoinopt_report.groups
+    assert re.search(r"\) [⋉▷] lines\)", group.order_after), group.order_after
+    joins = [line for line in lines_of(fast) if "Join" in line]
+    (late,) = (number for number, line in enumerate(joins) if "ExistenceJoin" in line)
+    assert "Inner" in joins[late + 1]
+
+
+def test_unheld_spark_undoes_it(db: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the others rest on: without being held, the join ends up below."""
+    monkeypatch.setattr(held, "FEWER", -1.0)
+    fast = unharmed(db.sql(f"SELECT o_id, c_name FROM {MANY} WHERE {ASKED['in']}"))
+    (group,) = fast._pyjoinopt_report.groups
+    assert group.order_after.endswith("⋉ lines)")
+    assert "Inner" in lines_of(fast)[0]
+
+
+@pytest.mark.usefixtures("all_held")
+@pytest.mark.parametrize("predicate", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("tables", [SLOW, f"{MANY} LEFT JOIN regions r2 ON r2.r_id = o_region"])
+def test_held_in_any_legal_order(
+    db: SparkSession, monkeypatch: pytest.MonkeyPatch, tables: str, predicate: str
+) -> None:
+    in_drawn_orders(db.sql(f"SELECT * FROM {tables} WHERE {predicate}"), monkeypatch, tables + predicate, 2)
+
+
+def test_a_null_aware_join_is_not_held(db: SparkSession) -> None:
+    """NOT IN has an operator of its own in Spark, which an existence join would lose."""
+    fast = unharmed(db.sql(f"SELECT o_id FROM {MANY} WHERE o_id NOT IN (SELECT l_order FROM lines WHERE l_qty > 5)"))
+    assert "Existence" not in str(lines_of(fast))
+
+
+def test_used_again_it_is_a_semi_join_again(db: SparkSession) -> None:
+    once = unharmed(db.sql(f"SELECT o_id, o_region, c_name FROM {MANY} WHERE {ASKED['in']}"), hints=False)
+    assert "ExistenceJoin" in once._jdf.queryExecution().analyzed().toString()
+    again = unharmed(once.join(db.table("regions"), once.o_region == db.table("regions").r_id), hints=False)
+    (group,) = again._pyjoinopt_report.groups
+    assert "⋉ lines" in group.order_before and len(group.relations) == 5
+
+
+@pytest.mark.usefixtures("all_held")
+@pytest.mark.parametrize("predicate", [ASKED["in"], ASKED["two of one"]])
+def test_used_like_any_frame(db: SparkSession, predicate: str) -> None:
+    plain = db.sql(f"SELECT o_id, c_name FROM {MANY} WHERE {predicate}")
+    fast = unharmed(plain)
+    one, other = fast.alias("one"), fast.alias("other")
+    with_itself = plain.alias("one").join(plain.alias("other"), "o_id")
+    assert_same_rows(with_itself, one.join(other, "o_id"), label=("plain", "with itself"))
+    unharmed(one.join(other, "o_id"))
+    fast.createOrReplaceTempView("held_frame")
+    inside = db.sql("SELECT count(*) FROM orders WHERE o_id IN (SELECT o_id FROM held_frame)")
+    assert inside.collect() == [(plain.select("o_id").distinct().count(),)]
+    unharmed(inside)
+    assert_same_rows(plain.union(plain), fast.union(fast), label=("plain", "twice"))
+    fast.cache()
+    try:
+        assert_same_rows(plain, fast, label=("plain", "cached"))
+        read = db.table("held_frame").join(db.table("orders"), "o_id")
+        unharmed(read.join(db.table("vip"), db.table("vip").v_customer == 1))
+    finally:
+        fast.unpersist(blocking=True)
+
+
+def test_where_spark_moves_nothing_more_nothing_is_held(db: SparkSession) -> None:
+    """The session extension comes after the rule that would move them."""
+    text = f"SELECT o_id, c_name FROM {MANY} WHERE {ASKED['in']}"
+    session = db.newSession()
+    for name in ("customers", "orders", "vip", "lines"):
+        db.table(name).createOrReplaceGlobalTempView(f"held_{name}")
+        text = re.sub(rf"\b{name}\b", f"global_temp.held_{name} {name}", text)
+    pyjoinopt.enable(session, cost="c_out")
+    try:
+        df = session.sql(text)
+        top, below = lines_of(df)[:2]
+        assert "LeftSemi" in top and "Inner" in below
+    finally:
+        pyjoinopt.disable(session)
