@@ -7,7 +7,8 @@ partner, so with a filter on the mark it is the semi or anti join, and stays whe
 like of an EXISTS under an OR.
 
 An existence join costs a little in return: a skewed one is not split at run time, and the keys of its right side prune
-no partitions of its left side. So only those are held which are asked at most half the rows that way.
+no partitions of its left side. So only those are held which are asked at most half the rows that way, and the JVM makes
+none of a join by a column that tables are partitioned by.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,6 +72,19 @@ def test_a_null_aware_join_is_not_held(db: SparkSession) -> None:
     """NOT IN has an operator of its own in Spark, which an existence join would lose."""
     fast = unharmed(db.sql(f"SELECT o_id FROM {MANY} WHERE o_id NOT IN (SELECT l_order FROM lines WHERE l_qty > 5)"))
     assert "Existence" not in str(lines_of(fast))
+
+
+@pytest.mark.usefixtures("all_held")
+def test_a_join_that_may_prune_partitions_is_not_held(db: SparkSession, tmp_path: Path) -> None:
+    rows = db.sql("SELECT o_id AS d_order, o_customer AS d_customer, o_id % 20 AS d_day FROM orders")
+    rows.write.partitionBy("d_day").parquet(str(tmp_path / "daily"))
+    db.read.parquet(str(tmp_path / "daily")).createOrReplaceTempView("daily")
+    joined = "SELECT d_order, c_name FROM customers JOIN daily ON c_id = d_customer JOIN vip ON v_customer = c_id"
+    for key, name in (("d_day", "LeftSemi"), ("d_order", "ExistenceJoin")):
+        fast = unharmed(db.sql(f"{joined} WHERE {key} IN (SELECT l_order FROM lines)"))
+        (group,) = fast._pyjoinopt_report.groups
+        assert re.search(r"\) ⋉ lines\)", group.order_after), group.order_after
+        assert any(name in line for line in lines_of(fast)), lines_of(fast)
 
 
 def test_used_again_it_is_a_semi_join_again(db: SparkSession) -> None:

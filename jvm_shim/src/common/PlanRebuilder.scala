@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.expressions.{
   Attribute,
   AttributeReference,
+  EqualTo,
   Expression,
   NamedExpression,
   Not,
@@ -18,6 +19,7 @@ import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.pyjoinopt.Analysed
 import org.apache.spark.sql.catalyst.util._
+import org.apache.spark.sql.execution.dynamicpruning.PartitionPruning
 import org.apache.spark.sql.types.BooleanType
 
 /**
@@ -86,7 +88,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         val Seq(left, right) = Seq(0, 1).map(i => hint(entry.path(5).path(i)))
         val condition = optional(4).map(expressionBuilder.current(_, Seq(node(1), node(2))))
         val join = Join(node(1), node(2), NodeDetails.joinType(entry.path(3).asText), condition, JoinHint(left, right))
-        if (entry.path(6).asBoolean(false)) held(join) else join
+        if (entry.path(6).asBoolean(false) && !prunesPartitions(join)) held(join) else join
       case "JoinLike" =>
         node(1) match {
           case join: Join =>
@@ -148,6 +150,15 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     }
     Project(join.left.output, Filter(kept, join.copy(joinType = ExistenceJoin(exists))))
   }
+
+  /** May the keys of the right side save reading partitions of the left one? An existence join's do not. */
+  private def prunesPartitions(join: Join): Boolean = join.condition.exists(_.exists {
+    case EqualTo(one, other) =>
+      Seq(one, other).exists(key =>
+        key.references.nonEmpty && key.references.subsetOf(join.left.outputSet) &&
+          PartitionPruning.getFilterableTableScan(key, join.left).isDefined)
+    case _ => false
+  })
 
   /** Grouping and result anew; with the number of an aggregate, a copy of that one. */
   private def aggregate(entry: JsonNode, child: LogicalPlan): LogicalPlan = {
