@@ -21,7 +21,6 @@ from pyjoinopt.statistics.fingerprint import Names
 from pyjoinopt.statistics.graph import GraphEstimates
 
 _COPY = re.compile(r"_\d+$")
-_ROUNDS = 10
 
 _Tie = tuple[str, int]  # a predicate as one of its vertices sees it, and the other vertices
 
@@ -52,10 +51,7 @@ def _told_apart(graph: JoinGraph, colours: list[int]) -> list[int]:
     done = {v: names.plan(graph.relations[v]) for v in alike}
     ties = {v: _ties(graph, v, names) for v in alike}
     colours = _ranks([(colour, done.get(v, "")) for v, colour in enumerate(colours)])
-    for _ in range(_ROUNDS):
-        seen = len(set(colours))
-        if seen == len(colours):
-            break
+    while (seen := len(set(colours))) < len(colours):
         near = [
             sorted((text, sorted(colours[w] for w in vertices(others))) for text, others in ties.get(v, ()))
             for v in range(len(colours))

@@ -37,7 +37,10 @@ from pyjoinopt.plan.nodes import INNER, Filter, LogicalPlan, Project
 from pyjoinopt.plan.nulls import rejects_nulls
 from pyjoinopt.plan.outer_reads import row_references
 
-_MOST_IMPLIED = 200
+#: Classes of this many columns and more are tied as they were written only: all pairs would be too many.
+_MOST_EQUAL = 100
+#: Implied edges of one graph: the smallest classes come first.
+_MOST_IMPLIED = 10_000
 
 
 def written_positions(region: Region) -> list[int]:
@@ -226,11 +229,14 @@ def _with_implied(edges: list[Edge], owner: dict[int, int]) -> list[Edge]:
         numbered.append(replace(edge, equality_class=number[_bit(equated[0][0])]) if equated else edge)
     connected = {(e.relations, e.equality_class) for e in numbered}
     implied: list[Edge] = []
-    for i, columns in enumerate(classes):
+    for i, columns in sorted(enumerate(classes), key=lambda of: len(of[1])):
+        pairs = len(columns) * (len(columns) - 1) // 2
+        if len(columns) > _MOST_EQUAL or len(implied) + pairs > _MOST_IMPLIED:
+            break  # whole classes, or which pairs are tied would depend on how the query was written
         for left, right in combinations(columns, 2):
             a_side, b_side = _reads(left, owner), _reads(right, owner)
             both = a_side | b_side
-            if both.bit_count() == 2 and (both, i) not in connected and len(implied) < _MOST_IMPLIED:
+            if both.bit_count() == 2 and (both, i) not in connected:
                 connected.add((both, i))
                 predicate = call("EqualTo", _plain(left), _plain(right))
                 implied.append(Edge(predicate, both, both, ((a_side, left), (b_side, right)), True, i))

@@ -31,27 +31,40 @@ NOTIONS: tuple[Notion, ...] = (
 )
 #: Sub-trees of at most this many relations are ordered anew.
 SMALL = 10
+#: Whenever the parts that are left are a multiple of this, it is asked whether to stop; fewer take milliseconds.
+_ASKED = 128
 _DIGITS = 9
 
 
 def greedy(
-    graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree], notion: Notion = NOTIONS[0]
+    graph: JoinGraph,
+    estimates: GraphEstimates,
+    parts: Sequence[JoinTree],
+    notion: Notion = NOTIONS[0],
+    stop: Callable[[], bool] | None = None,
 ) -> JoinTree | None:
-    """Join all parts into one tree; None if that came to a point where outer joins allow no further step.
+    """Join all parts into one tree; None if that came to a point where outer joins allow no further step, or to a stop.
 
     Args:
         graph: the join graph.
         estimates: sizes of its sets of vertices.
         parts: disjoint trees to begin with, in canonical order: single relations, or what was ordered before.
         notion: which join goes first.
+        stop: asked now and then.
     """
-    return _Greedy(graph, estimates, parts, notion).run()
+    return _Greedy(graph, estimates, parts, notion, stop).run()
 
 
 class _Greedy:
     def __init__(
-        self, graph: JoinGraph, estimates: GraphEstimates, parts: Sequence[JoinTree], notion: Notion
+        self,
+        graph: JoinGraph,
+        estimates: GraphEstimates,
+        parts: Sequence[JoinTree],
+        notion: Notion,
+        stop: Callable[[], bool] | None,
     ) -> None:
+        self._stop = stop
         self._estimates = estimates
         self._notion = notion
         self._graph = graph
@@ -88,6 +101,8 @@ class _Greedy:
                 if one < other:
                     self._push(one, other)
         while len(self._trees) > 1:
+            if self._stop is not None and len(self._trees) % _ASKED == 0 and self._stop():
+                return None
             if not self._heap:
                 pair = self._smallest()
                 if pair is None:

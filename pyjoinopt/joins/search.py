@@ -71,12 +71,12 @@ def search(
         estimates: sizes of its sets of vertices.
         cost: the cost model.
         budget: pairs of sets to compare at most.
-        written: the order as written. It is where the search ends up if the greedy one finds no way on, which only
-            outer, semi and anti joins can bring about.
+        written: the order as written. It is where the search ends up if the greedy one finds no way on, which outer,
+            semi and anti joins can bring about, or is stopped.
         stop: asked now and then; once it says True, the search ends with the best complete order that it has.
 
     Raises:
-        ValueError: the greedy search found no way on, and there is no `written`.
+        ValueError: the greedy search found no way on or was stopped, and there is no `written`.
     """
     canonical = canonical_order(graph, estimates)
     halves = _HALVES_PER_PAIR * budget
@@ -99,7 +99,7 @@ def search(
             trees = []
             break
         trees.append(tree)
-    whole = greedy(graph, estimates, trees) if len(trees) > 1 else trees[0] if trees else None
+    whole = greedy(graph, estimates, trees, stop=stop) if len(trees) > 1 else trees[0] if trees else None
     if whole is None:
         if written is None:
             raise ValueError("no order was found, and none was given to fall back to")
@@ -125,7 +125,7 @@ def _approximated(
     best: tuple[float, JoinTree] | None = None
     pairs = 0
     for notion in NOTIONS if graph.operators else NOTIONS[:1]:
-        tree = greedy(graph, estimates, alone, notion)
+        tree = greedy(graph, estimates, alone, notion, stop)
         if tree is None:
             continue
         tree, polished = polish(graph, estimates, cost, tree, budget - pairs, canonical, stop)

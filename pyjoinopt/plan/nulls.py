@@ -36,7 +36,13 @@ def outcomes(expression: Expression, null_columns: int) -> int:
 
 
 def rejects_nulls(predicate: Expression, columns: int) -> bool:
-    """True if `predicate` is never true on a row where all `columns` are NULL (it filters padding out)."""
+    """True if `predicate` is never true on a row where all `columns` are NULL (it filters padding out).
+
+    >>> from pyjoinopt.plan.expressions import Attribute, call, literal, reference
+    >>> a = Attribute(0, 1, "a")
+    >>> rejects_nulls(call("EqualNullSafe", reference(a), literal(0, "int")), a.mask)
+    True
+    """
     if not predicate.deterministic or not predicate.references & columns:
         return False
     return not outcomes(predicate, columns) & (TRUE | VALUE)
@@ -47,7 +53,9 @@ def _outcome(e: Expression, args: list[int], null_columns: int) -> int:
         case "AttributeReference":
             return NULL if e.references & null_columns else ANYTHING
         case "Literal":
-            return {True: TRUE, False: FALSE, None: NULL}.get(e.value, VALUE) if not _unread(e) else ANYTHING
+            if isinstance(e.value, bool):
+                return TRUE if e.value else FALSE
+            return NULL if e.value is None else VALUE
         case "Alias":
             return args[0]
         case "Not":
@@ -80,11 +88,6 @@ def _outcome(e: Expression, args: list[int], null_columns: int) -> int:
     if e.flags & NULL_INTOLERANT and not e.flags & UNEVALUABLE and NULL in args:
         return NULL
     return ANYTHING
-
-
-def _unread(literal: Expression) -> bool:
-    """A literal whose value was not exported says nothing; `isinstance` guards 1 == True."""
-    return literal.value is not None and not isinstance(literal.value, bool) and literal.value in (0, 1)
 
 
 def _logical(a: int, b: int, dominant: int, neutral: int) -> int:

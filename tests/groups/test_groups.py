@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from pyjoinopt.joins.edges import build_graph
@@ -11,7 +13,7 @@ from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.tree import join as joined
 from pyjoinopt.joins.tree import leaf
 from pyjoinopt.joins.walls import walls
-from pyjoinopt.plan.expressions import PYTHON_UDF, Expression, conjuncts, describe
+from pyjoinopt.plan.expressions import PYTHON_UDF, Attribute, Expression, call, conjuncts, describe, reference
 from pyjoinopt.plan.nodes import (
     CROSS,
     EXISTENCE,
@@ -22,6 +24,7 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
     SubqueryAlias,
+    relation,
 )  # fmt: skip
 from pyjoinopt.plan.tree import post_order
 from tests.groups.regions import graph_of, only_region, predicates_of
@@ -183,6 +186,19 @@ class TestEdges:
         assert predicates_of(result) == ["(a1 = b1)", "(a1 = c1)", "(b1 = c1)"]
         written = emit(graph, joined(joined(leaf(0), leaf(1)), leaf(2)), region)
         assert predicates_of(written) == ["(a1 = b1)", "(b1 = c1)"]
+
+    def test_a_large_class_is_tied_alike_however_it_is_written(self):
+        seen = set()
+        for seed in range(3):
+            places = random.Random(seed).sample(range(30), 30)
+            keys = {i: Attribute(i, i, f"k{i}") for i in range(30)}
+            plan = relation(f"r{places[0]}", [keys[places[0]]])
+            for n, i in enumerate(places[1:]):
+                tie = call("EqualTo", reference(keys[places[n // 2]]), reference(keys[i]))
+                plan = Join(plan, relation(f"r{i}", [keys[i]]), INNER, tie)
+            graph, _, _ = graph_of(plan)
+            seen.add(frozenset(frozenset(graph.names_of(edge.relations)) for edge in graph.edges))
+        assert len(seen) == 1 and len(*seen) == 30 * 29 / 2
 
     def test_null_safe_equalities_imply_nothing(self, w, abc):
         a, b, c = abc

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 
 from pyjoinopt.joins.canonical import canonical_order
-from pyjoinopt.plan.expressions import Attribute, call, describe, literal, reference
+from pyjoinopt.plan.expressions import Attribute, call, conjunction, describe, literal, reference
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, relation
 from pyjoinopt.plan.tree import post_order
 from tests.groups.regions import estimates, graph_of
@@ -32,6 +33,22 @@ def copies(order: tuple[int, ...], *, filters: bool) -> list[str]:
         kept = [describe(n.condition) for n in post_order(graph.relations[vertex]) if isinstance(n, Filter)]
         seen.append(f"{kept} {edges}")
     return seen
+
+
+def test_a_long_chain_of_copies_is_told_apart() -> None:
+    """Each differs from its neighbours only by how far it is from the ends."""
+    seen = set()
+    for seed in range(4):
+        places = random.Random(seed).sample(range(45), 45)
+        columns = {i: [Attribute(2 * n + k, 2 * n + k, "kl"[k]) for k in range(2)] for n, i in enumerate(places)}
+        ties = [call("EqualTo", reference(columns[i][1]), reference(columns[i + 1][0])) for i in range(44)]
+        plan: LogicalPlan = relation("copy", columns[places[0]])
+        for i in places[1:]:
+            plan = Join(plan, relation("copy", columns[i]), "Inner", None)
+        graph, _, _ = graph_of(Filter(conjunction(ties), plan))
+        found = canonical_order(graph, estimates(graph, [100.0] * 45))
+        seen.add(tuple(places[vertex] for vertex in found))
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize("filters", [True, False], ids=["by their filters", "by what ties them"])

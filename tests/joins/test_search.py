@@ -177,6 +177,24 @@ def test_a_deadline_is_kept() -> None:
     check_tree(g, result.tree)
 
 
+@pytest.mark.parametrize("shape", ["chain", "star"])
+def test_a_large_group_past_its_deadline_stays_as_written(shape: str) -> None:
+    builder = Builder([float(10 + i * 7919 % 1000) for i in range(400)], [f"r{i}" for i in range(400)])
+    for i in range(1, 400):
+        builder.equal(i - 1 if shape == "chain" else 0, i)
+    g = builder.graph()
+    estimates = GraphEstimates(g, builder.statistics())
+    written = leaf(0)
+    for i in range(1, 400):
+        written = join(written, leaf(i))
+    assert search(g, estimates, COut(), written=written).tree.sets != written.sets
+    asked = itertools.count()
+    result = search(g, estimates, COut(), written=written, stop=lambda: next(asked) >= 0)
+    assert result.tree.sets == written.sets
+    with pytest.raises(ValueError, match="no order was found"):
+        search(g, estimates, COut(), stop=lambda: True)
+
+
 def test_same_order_however_the_query_was_written() -> None:
     for seed in range(120):
         builder = random_builder(seed, most=7)
