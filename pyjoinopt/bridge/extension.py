@@ -74,12 +74,18 @@ def is_connect(session: Any) -> bool:
 
 
 def is_there(session: Any) -> bool:
-    """Does a session have the extension? A Connect session is asked in SQL, for nothing else reaches its server."""
+    """Does a session have the extension? A Connect session is asked in SQL, for nothing else reaches its server.
+
+    Raises:
+        Exception: what Spark raises if its server cannot be asked.
+    """
     if not is_connect(session):
         return bool(bridge_of(session).isPresent(session._jsparkSession))
     try:
         session.sql("SELECT joinopt_version()").collect()
     except Exception as error:
+        if "UNRESOLVED_ROUTINE" not in str(error):  # a lost connection, say
+            raise
         _log.debug("the server does not know pyjoinopt: %s", error)
         return False
     return True
@@ -90,7 +96,8 @@ def check_server(session: Any) -> None:
     if not is_there(session):
         raise UnsupportedDataFrameError(
             "the Spark Connect server runs without pyjoinopt. Whoever starts it adds the jar and the extension: "
-            f'--jars "$(python -m pyjoinopt jar)" --conf spark.sql.extensions={EXTENSION}'
+            f'--jars "$(python -m pyjoinopt jar)" --conf spark.sql.extensions={EXTENSION} '
+            "--conf spark.pyjoinopt.python=PYTHON, a Python there that has pyjoinopt"
         )
 
 

@@ -143,12 +143,19 @@ for call in (df.optimize_joins, df.explain_joins, lambda: pyjoinopt.enable(spark
         call()
     except pyjoinopt.UnsupportedDataFrameError as error:
         print(error)
+spark.stop()
+for call in (df.optimize_joins, lambda: pyjoinopt.is_enabled(spark)):
+    try:
+        print(call())
+    except Exception as error:
+        print("lost", isinstance(error, pyjoinopt.PyJoinOptError))
 """,
         tmp_path,
     )
     lines = told.splitlines()
     assert lines[0] == "1 False"
-    assert len(lines) == 4 and all(f"--conf spark.sql.extensions={EXTENSION}" in line for line in lines[1:])
+    assert all(f"--conf spark.sql.extensions={EXTENSION}" in line for line in lines[1:4])
+    assert lines[4:] == ["lost False", "lost False"]
 
 
 def test_every_key_of_sessions_is_read_by_the_jvm_and_documented() -> None:

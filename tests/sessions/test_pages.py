@@ -92,6 +92,11 @@ def test_hints(session: SparkSession) -> None:
     for line, strategies in zip(code("hints", "python")[0].splitlines(), (["heuristic"], [])):
         _, reports = planned(session, lambda line=line: eval(line, {"query": query}).collect())
         assert [report.strategy for report in reports] == strategies
+    pyjoinopt.enable(session)
+    (kept,) = (statement.rstrip(";") for statement in text.strip().split(";\n") if "KEEP_JOIN_ORDER" in statement)
+    for statement, changed in ((kept, False), (kept.replace("/*+ KEEP_JOIN_ORDER */", ""), True)):
+        _, reports = planned(session, lambda statement=statement: session.sql(statement).collect())
+        assert any(report.changed for report in reports) is changed
 
 
 def test_every_page_is_read_and_linked() -> None:

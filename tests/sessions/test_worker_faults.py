@@ -65,6 +65,16 @@ FAULTS = {
     "is of another version": (GREETS.replace(f'"protocol": {PROTOCOL}', '"protocol": 77'), "speaks protocol 77"),
     "prints a greeting of its own": ("print('Welcome to Python!', flush=True)\nimport time; time.sleep(60)", "cannot"),
     "lacks the package": ("import sys; sys.exit('No module named pyjoinopt')", "No module named pyjoinopt"),
+    "never greets": ("import time; time.sleep(60)", "did not start in time"),
+}
+#: What to do about them; of all others, that another worker is coming.
+ADVICE = {
+    "hangs": "raise spark.pyjoinopt.timeout",
+    "hangs before it has read all": "raise spark.pyjoinopt.timeout",
+    "is of another version": "Use the jar and the package of one release",
+    "prints a greeting of its own": "-m pip install pyjoinopt",
+    "lacks the package": "-m pip install pyjoinopt",
+    "never greets": "raise spark.pyjoinopt.startTimeout or name another spark.pyjoinopt.python",
 }
 
 
@@ -132,13 +142,14 @@ def test_a_broken_worker_costs_one_warning(
     before, handles = listeners(session), bridge_of(session).openHandles()
     session.conf.set("spark.pyjoinopt.python", fake(tmp_path, program))
     session.conf.set("spark.pyjoinopt.timeout", "300ms")
-    session.conf.set("spark.pyjoinopt.startTimeout", "10s")
+    session.conf.set("spark.pyjoinopt.startTimeout", "500ms" if fault == "never greets" else "10s")
     warnings()
     found, reports = planned(session, lambda: rows(session.sql(SQL)))
     assert (found, reports) == (expected, [])
     (warning,) = warnings()
     assert warning.startswith("WARN The joins of a query stay as written: ") and said in warning
-    assert "spark.pyjoinopt." in warning
+    advice, _, without = warning.partition(". To do without: ")
+    assert ADVICE.get(fault, "Another one is started") in advice and "spark.pyjoinopt.enabled=false" in without
     assert gone(str(tmp_path))
     until = time.monotonic() + 5
     while (after := listeners(session)) > before and time.monotonic() < until:

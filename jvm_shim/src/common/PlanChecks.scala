@@ -2,6 +2,7 @@ package org.apache.spark.sql.pyjoinopt
 
 import java.util.{BitSet, IdentityHashMap}
 
+import org.apache.spark.sql.catalyst.analysis.UpdateAttributeNullability
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
@@ -67,8 +68,14 @@ private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: KnownOutputs,
     join.left.output.filter(a => both.get(outputs.number(a))).take(3).mkString(", ")
   }
 
-  def after(analyzed: LogicalPlan, mayWiden: Boolean): Unit = {
-    val (old, now) = (handle.root.output, analyzed.output)
+  /** In the middle of Spark's optimizer columns may be declared more strictly than they still are. */
+  def afterOptimizing(rebuilt: LogicalPlan): Unit = {
+    val stricter = handle.root.output.zip(rebuilt.output).exists { case (before, now) => now.nullable && !before.nullable }
+    after(rebuilt, mayWiden = false, if (stricter) UpdateAttributeNullability(handle.root) else handle.root)
+  }
+
+  def after(analyzed: LogicalPlan, mayWiden: Boolean, original: LogicalPlan = handle.root): Unit = {
+    val (old, now) = (original.output, analyzed.output)
     if (!analyzed.resolved) Support.fail("The rebuilt plan is not resolved.")
     if (analyzed.isStreaming != handle.root.isStreaming) Support.fail("A plan cannot start or stop streaming.")
     if (old.map(_.exprId) != now.map(_.exprId) || old.map(_.name) != now.map(_.name)) {

@@ -68,7 +68,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     val rebuilt = plan()
     val checks = new PlanChecks(handle, outputs, columns)
     checks.before(rebuilt)
-    checks.after(rebuilt, mayWiden = false)
+    checks.afterOptimizing(rebuilt)
     rebuilt
   }
 

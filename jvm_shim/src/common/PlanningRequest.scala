@@ -43,7 +43,12 @@ private[pyjoinopt] final class PlanningRequest(
       }
       answered.fold(original) { case (answer, report) =>
         SessionReports.add(session, report, JoinOrderHints.marks(taken))
-        finished(handle, answer)
+        try finished(handle, answer)
+        catch {
+          case error: Throwable =>
+            report.unused(String.valueOf(error.getMessage))
+            throw error
+        }
       }
     } finally Handles.release(exporter.handle)
   }

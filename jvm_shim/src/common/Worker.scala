@@ -28,6 +28,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
   private val out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream, 1 << 16))
   private val complaints = new Complaints(process.getErrorStream)
   @volatile private var late = false
+  @volatile private var greeted = false
   @volatile private var talking = false
   private var last = 0L
   private val heard = new java.util.ArrayDeque[String]
@@ -62,6 +63,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
         s"the worker of ${command.python} is of pyjoinopt $version and speaks protocol $protocol, this jar speaks " +
           s"${Worker.Protocol}. Use the jar and the package of one release: ${command.python} -m pyjoinopt jar")
     }
+    greeted = true
   }
 
   /**
@@ -167,13 +169,21 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
   }
 
   private def unclear(what: String): WorkerFailure =
-    new WorkerFailure(s"the worker of ${command.python} cannot be understood ($what)${complaints.said}")
+    new WorkerFailure(s"the worker of ${command.python} cannot be understood ($what)${complaints.said}. $advice")
+
+  private def advice: String =
+    if (greeted) "Another one is started when a query needs it"
+    else s"Has it got pyjoinopt (${command.python} -m pip install pyjoinopt)? If not, set spark.pyjoinopt.python to a " +
+      "Python 3.10 or later that has"
 
   /** Reading or writing, with the process killed at the deadline. */
   private def guarded[T](deadline: Deadline, whatIfLate: String)(body: => T): T = {
-    def tooLate(cause: Throwable) = new WorkerFailure(
-      s"the worker $whatIfLate and was ended. If that comes again, raise spark.pyjoinopt.timeout or lower " +
-        s"spark.pyjoinopt.pairBudget${complaints.said}", cause)
+    def tooLate(cause: Throwable) = {
+      val keys = if (greeted) "raise spark.pyjoinopt.timeout or lower spark.pyjoinopt.pairBudget"
+      else "raise spark.pyjoinopt.startTimeout or name another spark.pyjoinopt.python"
+      new WorkerFailure(
+        s"the worker of ${command.python} $whatIfLate and was ended${complaints.said}. If that comes again, $keys", cause)
+    }
     if (deadline.isOver) { // the time went elsewhere, but what the worker will write now belongs to nobody
       late = true
       kill()
@@ -199,7 +209,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
       case error: IOException =>
         process.waitFor(200, TimeUnit.MILLISECONDS)
         val code = if (process.isAlive) "" else s" with code ${process.exitValue}"
-        throw new WorkerFailure(s"the worker of ${command.python} ended$code${complaints.said}", error)
+        throw new WorkerFailure(s"the worker of ${command.python} ended$code${complaints.said}. $advice", error)
     } finally watch.cancel(false)
   }
 }
