@@ -9,38 +9,29 @@ Every conjunct finds its place by the vertices it reads:
 * the condition of an outer, semi or anti join is one edge as a whole;
 * none, or marked `throwable` and reading one vertex: an edge over all that stood below it.
 
-What an edge requires on top of what it reads, because of outer, semi and anti joins, `eligibility` works out.
-
-Equalities between plain columns form classes: from a.k = b.k and b.k = c.k follows a.k = c.k, and an order that joins
-a with c first should not need a cross product for it. Such an implied edge connects; `emit` writes its predicate only
-into a join that no written predicate of the same class already ties.
+What an edge requires on top of what it reads, because of outer, semi and anti joins, `eligibility` works out; what
+follows from several of them is in `implied`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cache, reduce
-from itertools import combinations
 from operator import or_
 
 from pyjoinopt.joins.apart import Keys, kept_apart, set_equal
 from pyjoinopt.joins.eligibility import Operator, Waiting, settle
 from pyjoinopt.joins.graph import Edge, JoinGraph, merge_parts, vertices
+from pyjoinopt.joins.implied import with_implied
 from pyjoinopt.joins.names import relation_name, unique_names
 from pyjoinopt.joins.region import Conjunct, Item, Region, Written, bits
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, call, conjunction, reference
+from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, reference
 from pyjoinopt.plan.nodes import INNER, Filter, LogicalPlan, Project
 from pyjoinopt.plan.nulls import rejects_nulls
 from pyjoinopt.plan.outer_reads import row_references
-
-#: Classes of this many columns and more are tied as they were written only: all pairs would be too many.
-_MOST_EQUAL = 100
-#: Implied edges of one graph: the smallest classes come first.
-_MOST_IMPLIED = 10_000
 
 
 def written_positions(region: Region) -> list[int]:
@@ -104,7 +95,7 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
                 together, apart = lowest.relations, kept_apart(keys, lowest, equals)
             edges.append(Edge(predicate, reads, required, keys, together=together, apart=apart))
     edges += _ties(edges)
-    edges = _with_implied(edges, owner)
+    edges = with_implied(edges, owner)
     items = [region.items[position] for position in order]
     relations = tuple(_vertex_plan(item, plans, filters[v]) for v, item in enumerate(items))
     names = unique_names([relation_name(item.plan) for item in items])
@@ -206,60 +197,6 @@ def _keys(predicate: Expression, owner: dict[int, int]) -> Keys | None:
     if not sides[0] or not sides[1] or sides[0] & sides[1]:
         return None
     return (sides[0], left), (sides[1], right)
-
-
-def _with_implied(edges: list[Edge], owner: dict[int, int]) -> list[Edge]:
-    """Number the equality classes, and add transitive equalities between vertices that no edge of the class connects.
-
-    Each class counts in the estimate of a pair, so each has to be tested when the pair is joined.
-    """
-    member: dict[int, list[Expression]] = {}
-    for edge in edges:
-        for left, right in _equated(edge):
-            a = member.setdefault(_bit(left), [left])
-            b = member.setdefault(_bit(right), [right])
-            if a is not b:
-                a.extend(b)
-                member.update({_bit(e): a for e in b})
-    classes = list({id(c): c for c in member.values()}.values())
-    number = {_bit(e): i for i, columns in enumerate(classes) for e in columns}
-    numbered = []
-    for edge in edges:
-        equated = _equated(edge)
-        numbered.append(replace(edge, equality_class=number[_bit(equated[0][0])]) if equated else edge)
-    connected = {(e.relations, e.equality_class) for e in numbered}
-    implied: list[Edge] = []
-    for i, columns in sorted(enumerate(classes), key=lambda of: len(of[1])):
-        pairs = len(columns) * (len(columns) - 1) // 2
-        if len(columns) > _MOST_EQUAL or len(implied) + pairs > _MOST_IMPLIED:
-            break  # whole classes, or which pairs are tied would depend on how the query was written
-        for left, right in combinations(columns, 2):
-            a_side, b_side = _reads(left, owner), _reads(right, owner)
-            both = a_side | b_side
-            if both.bit_count() == 2 and (both, i) not in connected:
-                connected.add((both, i))
-                predicate = call("EqualTo", _plain(left), _plain(right))
-                implied.append(Edge(predicate, both, both, ((a_side, left), (b_side, right)), True, i))
-    return numbered + implied
-
-
-def _equated(edge: Edge) -> list[tuple[Expression, Expression]]:
-    """The two plain columns of one type that an edge sets equal, if it does."""
-    if edge.keys is None or edge.predicate.kind != "EqualTo" or edge.required != edge.relations:
-        return []
-    (_, left), (_, right) = edge.keys
-    plain = left.kind == right.kind == "AttributeReference" and left.type == right.type
-    return [(left, right)] if plain else []
-
-
-def _bit(column: Expression) -> int:
-    assert column.attribute is not None
-    return column.attribute.bit
-
-
-def _plain(e: Expression) -> Expression:
-    assert e.attribute is not None
-    return reference(e.attribute)
 
 
 def _vertex_plan(item: Item, plans: dict[int, LogicalPlan], filters: list[Expression]) -> LogicalPlan:
