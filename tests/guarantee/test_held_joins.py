@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt
-from pyjoinopt.joins import held
+from pyjoinopt.joins import emit, held
 from tests.guarantee.drawn_orders import in_drawn_orders
 from tests.support.compare import assert_same_rows
 from tests.support.shop import SLOW, unharmed
@@ -116,6 +116,29 @@ def test_used_like_any_frame(db: SparkSession, predicate: str) -> None:
         unharmed(read.join(db.table("vip"), db.table("vip").v_customer == 1))
     finally:
         fast.unpersist(blocking=True)
+
+
+WITHIN = {
+    "a value": "SELECT r_id, (SELECT max(o_id) FROM {joined} AND o_region = r_id) FROM regions",
+    "a count": "SELECT r_id, (SELECT count(*) FROM {joined} AND o_region = r_id) FROM regions",
+    "exists": "SELECT * FROM regions WHERE EXISTS (SELECT 1 FROM {joined} AND o_region < r_id)",
+    "not in": "SELECT * FROM regions WHERE r_id NOT IN (SELECT o_region FROM {joined} AND o_region IS NOT NULL)",
+    "lateral": "SELECT * FROM regions, LATERAL (SELECT o_id, c_name FROM {joined} AND o_region = r_id)",
+    "left lateral": "SELECT * FROM regions LEFT JOIN LATERAL (SELECT sum(o_id) FROM {joined} AND o_region = r_id)",
+    "twice": "WITH t AS (SELECT o_id, c_name FROM {joined}) SELECT * FROM t a JOIN t b USING (o_id)",
+}
+
+
+@pytest.mark.usefixtures("all_held")
+@pytest.mark.parametrize("text", WITHIN.values(), ids=WITHIN)
+def test_within_subqueries(db: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Spark takes correlated predicates out of these when it optimises, from around the join that is held."""
+    decided = []
+    monkeypatch.setattr(emit, "is_held", lambda *asked: decided.append(held.is_held(*asked)) or decided[-1])
+    for kind in ("SEMI", "ANTI"):
+        joined = f"{MANY} LEFT {kind} JOIN lines ON l_order = o_id AND l_region <> o_region WHERE o_id > 3"
+        in_drawn_orders(db.sql(text.format(joined=joined)), monkeypatch, text + kind, 3)
+    assert any(decided)
 
 
 def test_where_spark_moves_nothing_more_nothing_is_held(db: SparkSession) -> None:
