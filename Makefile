@@ -76,12 +76,15 @@ shim: $(READY)
 $(READY): $(METADATA)
 	$(call install,$(VENV),spark$(comma)demo$(comma)dev,'pyspark==$(SPARK).*')
 
+# What the smaller suite says again of each Spark, beside what is only there for it.
+ON_EVERY_SPARK := tests/versions $(addprefix tests/sessions/test_,beside_others.py cancelled.py deadline.py)
+
 test-versions: test-spark40 test-spark35  ## the tests that run on every Spark, on 4.0 and on 3.5
 
 test-spark%: .venv-spark%/.ready
 	@.venv-spark$*/bin/python jvm_shim/build.py --if-stale
 	@echo "== Spark $$(.venv-spark$*/bin/python -c 'import importlib.metadata as m; print(m.version("pyspark"))')"
-	@$(call with_spark,.venv-spark$*) .venv-spark$*/bin/python -m pytest tests/versions -m 'slow or not slow'
+	@$(call with_spark,.venv-spark$*) .venv-spark$*/bin/python -m pytest $(ON_EVERY_SPARK) -m 'slow or not slow'
 
 .venv-spark40/.ready: $(METADATA)
 	$(call install,.venv-spark40,spark$(comma)dev,'pyspark==4.0.*')

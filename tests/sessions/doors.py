@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -80,9 +81,11 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: list[str], folder: Path, port: int, **more: str) -> Iterator[None]:
-    """A server, from the moment that it answers on its port; it is ended afterwards."""
+    """A server, from the moment that it answers on its port; it is ended afterwards, with what it started."""
     with open(folder / "log", "w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=environment(folder, **more))
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, cwd=folder, env=environment(folder, **more), start_new_session=True
+        )
         try:
             until = time.monotonic() + 180
             while time.monotonic() < until and process.poll() is None:
@@ -94,7 +97,7 @@ def running(command: list[str], folder: Path, port: int, **more: str) -> Iterato
                 raise AssertionError((folder / "log").read_text()[-6000:])
             yield
         finally:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)
             process.wait(60)
 
 

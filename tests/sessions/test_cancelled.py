@@ -14,7 +14,7 @@ import pytest
 
 from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
-from tests.sessions.test_worker_faults import GREETS, fake, gone, workers
+from tests.sessions.fakes import GREETS, fake, gone, workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,17 +68,38 @@ def test_a_cancelled_query_does_not_wait_for_its_order(
     assert gone(str(tmp_path)) and bridge_of(session).openHandles() <= before
 
 
-def test_a_cancelled_job_group_leaves_planning_alone(session: SparkSession) -> None:
-    """Jobs are cancelled, not threads: the next query in the same group is planned and runs."""
+def test_a_running_query_that_is_cancelled_leaves_planning_alone(session: SparkSession) -> None:
+    """Jobs are cancelled, in the middle: the next query in the same group is planned and runs."""
     expected = rows(session.sql(SQL))
     context = session.sparkContext
-    context.setJobGroup("mine", "to be cancelled", interruptOnCancel=True)
-    try:
+    slow = SQL.replace("SELECT", "SELECT reflect('java.lang.Thread', 'sleep', 500L),", 1)
+
+    def run_slowly() -> object:
+        context.setJobGroup("mine", "to be cancelled", interruptOnCancel=True)
+        try:
+            return session.sql(slow).collect()
+        except Exception as error:
+            return error
+
+    _, reports = planned(session, lambda: session.sql(slow)._jdf.queryExecution().optimizedPlan())
+    assert orders(reports) == [BETTER] and len(expected) > 60  # half a second for each row, two at a time
+    before = bridge_of(session).openHandles()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run_slowly)
+        until = time.monotonic() + 30
+        while not context.statusTracker().getActiveJobsIds() and time.monotonic() < until:
+            time.sleep(0.02)
+        assert context.statusTracker().getActiveJobsIds()
         context.cancelJobGroup("mine")
+        error = running.result(timeout=15)
+    assert isinstance(error, Exception) and "cancel" in str(error)
+    context.setJobGroup("mine", "goes on", interruptOnCancel=True)
+    try:
         found, reports = planned(session, lambda: rows(session.sql(SQL)))
         assert (found, orders(reports)) == (expected, [BETTER])
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
+    assert bridge_of(session).openHandles() <= before
 
 
 def test_where_all_workers_stay_busy_it_is_said_once(
@@ -106,7 +127,7 @@ def test_where_all_workers_stay_busy_it_is_said_once(
         answer.touch()
         first.result(timeout=60)
     (warning,) = [line for line in warnings() if line.startswith("WARN")]
-    assert "all workers (1) were busy for 200 ms" in warning and "spark.pyjoinopt.workers" in warning
+    assert "all workers (1) were busy for most of 200 ms" in warning and "spark.pyjoinopt.workers" in warning
 
 
 def test_control_c_is_not_for_the_worker(session: SparkSession) -> None:

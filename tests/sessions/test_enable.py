@@ -53,6 +53,19 @@ def test_a_cloned_session_is_as_the_one_it_was_made_from(session: SparkSession) 
     assert not shim.isEnabled(clone) and pyjoinopt.is_enabled(session)
 
 
+def test_a_clone_has_hints_and_reports_of_its_own(session: SparkSession) -> None:
+    clone = type(session)(session.sparkContext, session._jsparkSession.cloneSession())
+    found, reports = planned(clone, lambda: rows(clone.sql(SQL)))
+    assert orders(reports) == [BETTER] and pyjoinopt.last_reports(session) == []
+    clone.conf.set("spark.pyjoinopt.enabled", "false")
+    assert planned(clone, lambda: rows(clone.sql(SQL))) == (found, [])
+    _, reports = planned(clone, lambda: rows(clone.sql(BAD_ORDER.format(hint="/*+ OPTIMIZE_JOINS */"))))
+    assert orders(reports) == [BETTER]
+    _, reports = planned(session, lambda: rows(session.sql(BAD_ORDER.format(hint="/*+ KEEP_JOIN_ORDER */"))))
+    assert [report.changed for report in reports] == [False]
+    assert len(pyjoinopt.last_reports(clone)) == 2
+
+
 def test_a_dataframe_made_before_is_optimised_too(new_session: Callable[[], SparkSession]) -> None:
     session = new_session()
     df = session.sql(SQL)

@@ -11,6 +11,7 @@ import pytest
 from pyjoinopt.bridge.extension import EXTENSION
 from pyjoinopt.config import SESSION_KEYS
 from tests.sessions import doors
+from tests.sessions.fakes import GREETS, fake, gone
 
 SQL = """SELECT count(*) FROM range(1000000) f JOIN range(10000) m ON f.id % 10000 = m.id
 JOIN range(10) d ON m.id = d.id"""
@@ -127,6 +128,47 @@ with ThreadPoolExecutor(8) as pool:
         tmp_path,
     )
     assert int(told.rpartition("disturbed")[2]) > 3
+
+
+@pytest.mark.slow
+@needs_connect
+def test_a_client_interrupts_a_query_that_is_being_planned(server: int, tmp_path: Path) -> None:
+    """The worker sleeps for a minute; the client does not."""
+    asked = tmp_path / "asked"
+    python = fake(tmp_path, f"{GREETS}\nopen({str(asked)!r}, 'w').close()\ntime.sleep(60)")
+    told = doors.client(
+        server,
+        f"SQL, PYTHON, ASKED = {SQL!r}, {python!r}, {str(asked)!r}"
+        """
+import os, time
+from concurrent.futures import ThreadPoolExecutor
+spark.conf.set('spark.pyjoinopt.timeout', '60s')
+spark.conf.set('spark.pyjoinopt.python', PYTHON)
+
+def run():
+    try:
+        return spark.sql(SQL).collect()
+    except Exception as error:
+        return error
+
+with ThreadPoolExecutor(1) as pool:
+    running = pool.submit(run)
+    until = time.monotonic() + 60
+    while not os.path.exists(ASKED) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not running.done()
+    started = time.monotonic()
+    assert len(spark.interruptAll()) == 1
+    error = running.result(timeout=20)
+    assert time.monotonic() - started < 20
+print('OPERATION_CANCELED' in str(error))
+spark.conf.unset('spark.pyjoinopt.python')
+print(spark.sql(SQL).collect()[0][0], pyjoinopt.last_reports(spark)[-1].changed)
+""",
+        tmp_path,
+    )
+    assert told.splitlines() == ["True", "1000 True"]
+    assert gone(str(tmp_path))
 
 
 @pytest.mark.slow

@@ -56,25 +56,76 @@ def test_commands(page: str, tmp_path: Path) -> None:
     check(page, doors.run(["bash", "-e", "-c", "\n".join(code(page, "bash"))], tmp_path))
 
 
+def by_script(script: str, command: str) -> str:
+    """The command that starts a server, given to the script that Spark has for it: the same arguments."""
+    assert command.startswith("spark-submit \\\n  --class ") and " spark-internal" in command
+    _, _, arguments = command.partition("--class ")[2].partition(" ")
+    return f"SPARK_NO_DAEMONIZE=1 {script} {arguments.replace('spark-internal', '', 1)}".rstrip(" \\\n")
+
+
+#: What `start-thriftserver.sh` does with its arguments; the Spark of PyPI comes without it.
+START_THRIFT = f"spark-daemon.sh submit {doors.THRIFT} 1 --name thrift"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not doors.has_jar("spark-hive-thriftserver_*.jar"), reason="this Spark comes without the server")
-def test_thrift_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", [None, START_THRIFT], ids=["spark-submit", "script"])
+def test_thrift_server(tmp_path: Path, script: str | None) -> None:
     port = doors.free_port()
     server, client = (text.replace("10000", str(port)) for text in code("thrift-server", "bash"))
-    with doors.running(["bash", "-e", "-c", f"exec {server.strip()}"], tmp_path, port):
+    if script:
+        server = by_script(f"bash {doors.HOME}/sbin/{script}", server)
+    with doors.running(["bash", "-e", "-c", f"{server.strip()}"], tmp_path, port):
         said = doors.run(["bash", "-e", "-c", client.replace("localhost", "127.0.0.1")], tmp_path)
     check("thrift-server", said)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not doors.has_jar("spark-connect_*.jar"), reason="this Spark comes without Connect")
-def test_connect(tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", [None, "start-connect-server.sh"], ids=["spark-submit", "script"])
+def test_connect(tmp_path: Path, script: str | None) -> None:
     port = doors.free_port()
     (server,) = code("connect", "bash")
+    if script:
+        if not (doors.HOME / "sbin" / script).exists():
+            pytest.skip("this Spark comes without the script")
+        server = by_script(f"bash {doors.HOME}/sbin/{script}", server)
     program = "\n".join(code("connect", "python")).replace("localhost:15002", f"127.0.0.1:{port}")
     command = server.replace("15002", str(port)).strip()
-    with doors.running(["bash", "-e", "-c", f"exec {command}"], tmp_path, port):
+    with doors.running(["bash", "-e", "-c", command], tmp_path, port):
         check("connect", doors.client(port, program, tmp_path))
+
+
+def block(page: Path, start: str) -> str:
+    """The fenced block of a page that begins so."""
+    (found,) = re.findall(rf"^```\w*\n({re.escape(start)}.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return found
+
+
+QUERY = """SELECT count(*) FROM range(1000000) f JOIN range(10000) m ON f.id % 10000 = m.id
+JOIN range(10) d ON m.id = d.id"""
+
+
+@pytest.mark.slow
+def test_the_readme_has_both_ways_in(tmp_path: Path) -> None:
+    """Each of its two lines, without the other, orders the query."""
+    one, other = block(doors.ROOT / "README.md", "spark = pyjoinopt.configure").splitlines()
+    assert "configure(" in one and "enable(" in other
+    for line in (one, f"spark = SparkSession.builder.getOrCreate()\n{other}"):
+        program = (
+            f"import pyjoinopt\nfrom pyspark.sql import SparkSession\n{line}\n"
+            f"print(spark.sql({QUERY!r}).first()[0], *[report.changed for report in pyjoinopt.last_reports(spark)])"
+        )
+        assert doors.run([sys.executable, "-c", program], tmp_path).strip() == "1000 True"
+
+
+@pytest.mark.slow
+def test_the_three_settings(tmp_path: Path) -> None:
+    settings = block(doors.ROOT / "docs" / "sessions.md", "--jars").replace("\n", " ")
+    assert settings.count("--") == 3
+    (tmp_path / "report.sql").write_text(f"{QUERY};\nSELECT changed FROM joinopt_report();")
+    said = doors.run(["bash", "-e", "-c", f"spark-sql {settings} -f report.sql"], tmp_path)
+    assert said.split() == ["1000", "true"]
 
 
 def test_hints(session: SparkSession) -> None:

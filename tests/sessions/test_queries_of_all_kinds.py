@@ -10,7 +10,7 @@ import pytest
 
 import pyjoinopt
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
-from tests.sessions.test_worker_faults import SLOW, children, fake
+from tests.sessions.fakes import SLOW, children, fake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -251,13 +251,3 @@ def test_a_single_call_in_a_session_that_is_on(session: SparkSession, expected: 
     assert fast._pyjoinopt_report.changed
     found, reports = planned(session, lambda: rows(fast))
     assert found == expected and [report.changed for report in reports] == [False]
-
-
-def test_planning_starts_no_job(session: SparkSession) -> None:
-    tracker = session.sparkContext.statusTracker()
-    session.sparkContext.setJobGroup("planning", "planning only")
-    try:
-        session.sql(f"EXPLAIN {SQL}").collect()
-        assert list(tracker.getJobIdsForGroup("planning")) == []
-    finally:
-        session.sparkContext.setLocalProperty("spark.jobGroup.id", None)

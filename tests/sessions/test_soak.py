@@ -12,7 +12,7 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions.conftest import BAD_ORDER, planned
-from tests.sessions.test_worker_faults import workers
+from tests.sessions.fakes import workers
 from tests.support.run import TINY
 
 if TYPE_CHECKING:
@@ -51,22 +51,32 @@ def test_nothing_grows(session: SparkSession) -> None:
             found.append(memory.getHeapMemoryUsage().getUsed() // 1024)
         return min(found)
 
-    def state() -> tuple[int, int, int, list[int]]:
+    def beside_the_heap() -> int:
+        """Kilobytes of the driver's JVM that its heap does not account for: classes, threads, buffers, leaks."""
+        memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+        process = jvm.java.lang.ProcessHandle.current().pid()
+        return resident(process) - memory.getHeapMemoryUsage().getCommitted() // 1024
+
+    def state() -> tuple[int, int, int, int, list[int]]:
         heap = heap_in_use()
         threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean().getThreadCount()
         ours = workers()
-        return heap, threads, sum(map(resident, ours)) // max(1, len(ours)), ours
+        return heap, beside_the_heap(), threads, sum(map(resident, ours)) // max(1, len(ours)), ours
 
     with ThreadPoolExecutor(max_workers=16) as pool:
         list(pool.map(run, range(QUERIES // 10)))
-        heap, threads, memory, workers_before = state()
+        heap, native, threads, memory, workers_before = state()
         list(pool.map(run, range(QUERIES)))
-        heap_after, threads_after, memory_after, workers_after = state()
+        heap_after, native_after, threads_after, memory_after, workers_after = state()
     assert len(workers_after) <= 2 and set(workers_before) <= set(workers_after)
     assert threads_after <= threads + 4
     assert memory_after < memory * 1.2 + 2_000, f"workers went from {memory} to {memory_after} kB"
-    print(f"kB: heap {heap} to {heap_after}, workers {memory} to {memory_after}; threads {threads} to {threads_after}")
+    print(
+        f"kB: heap {heap} to {heap_after}, beside it {native} to {native_after}, workers {memory} to {memory_after}; "
+        f"threads {threads} to {threads_after}"
+    )
     assert heap_after < heap * 1.3 + 20_000, f"the heap went from {heap} to {heap_after} kB"
+    assert native_after < native * 1.2 + 50_000, f"beside the heap the driver went from {native} to {native_after} kB"
     assert bridge_of(session).openHandles() <= handles
     _, reports = planned(session, lambda: run(0))
     assert all(report.error is None for report in pyjoinopt.last_reports(session))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.sessions.conftest import BAD_ORDER, orders, planned, rows
-from tests.sessions.test_worker_faults import GREETS, fake
+from tests.sessions.fakes import GREETS, fake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
 from pyjoinopt.worker import PROTOCOL
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
+from tests.sessions.fakes import GREETS, SLOW, children, fake, gone, workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,19 +26,6 @@ if TYPE_CHECKING:
 SQL = BAD_ORDER.format(hint="")
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
 
-#: What a worker begins with: it greets, and reads one request.
-GREETS = """
-import json, struct, sys, time
-def write(message):
-    body = json.dumps(message).encode()
-    sys.stdout.buffer.write(struct.pack(">4sI", b"PJO1", len(body)) + body)
-    sys.stdout.buffer.flush()
-def read():
-    mark, length = struct.unpack(">4sI", sys.stdin.buffer.read(8))
-    return json.loads(sys.stdin.buffer.read(length))
-write({"protocol": PROTOCOL, "version": "0"})
-request = read()
-""".replace("PROTOCOL", str(PROTOCOL))
 FAULTS = {
     "dies": (GREETS + "sys.exit(3)", "ended with code 3"),
     "dies in the middle of a frame": (
@@ -76,55 +63,6 @@ ADVICE = {
     "lacks the package": "-m pip install pyjoinopt",
     "never greets": "raise spark.pyjoinopt.startTimeout or name another spark.pyjoinopt.python",
 }
-
-
-def fake(folder: Path, program: str) -> str:
-    """An executable that runs a program instead of the worker, in a group of processes that can be found."""
-    script = folder / "worker.py"
-    script.write_text(program)
-    python = folder / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" PYJOINOPT-FAKE\n')
-    python.chmod(python.stat().st_mode | stat.S_IXUSR)
-    return str(python)
-
-
-def running() -> dict[int, tuple[int, list[str]]]:
-    """The processes of this machine: number -> (parent, command line)."""
-    found = {}
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_text().split("\0")
-            state, parent = (process / "stat").read_text().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue
-        if state != "Z":
-            found[int(process.name)] = (int(parent), words)
-    return found
-
-
-def children(mark: str) -> list[int]:
-    """The running processes with this in their command line."""
-    return [number for number, (_, words) in running().items() if any(mark in word for word in words)]
-
-
-def workers() -> list[int]:
-    """The real workers that were started below this process; others may be testing on the same machine."""
-    everything = running()
-
-    def is_ours(number: int) -> bool:
-        while number in everything and number != os.getpid():
-            number = everything[number][0]
-        return number == os.getpid()
-
-    return [number for number, (_, words) in everything.items() if "pyjoinopt.worker" in words and is_ours(number)]
-
-
-def gone(mark: str) -> bool:
-    """Whether no such process is left, after a moment."""
-    until = time.monotonic() + 5
-    while children(mark) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not children(mark)
 
 
 def listeners(session: SparkSession) -> int:
@@ -245,69 +183,34 @@ def test_the_real_worker_is_replaced(
     assert not set(workers()) & set(victims)
 
 
-def test_killed_in_the_middle_of_a_request(session: SparkSession, tmp_path: Path) -> None:
-    """While sixteen threads plan, whatever worker there is is killed again and again."""
+def test_killed_in_the_middle_of_a_request(
+    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    """While sixteen threads plan, workers that think for two seconds are killed again and again."""
     expected = rows(session.sql(SQL))
-    session.conf.set("spark.pyjoinopt.timeout", "5s")
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, SLOW))
+    session.conf.set("spark.pyjoinopt.timeout", "20s")
     frames, handles = [session.sql(SQL) for _ in range(16)], bridge_of(session).openHandles()
-    done = []
-
-    def run(df: object) -> list[str]:
-        try:
-            return rows(df)
-        finally:
-            done.append(True)
-
+    killed = set()
+    warnings()
     with ThreadPoolExecutor(max_workers=16) as pool:
-        results = [pool.submit(run, df) for df in frames]
-        until = time.monotonic() + 30
-        while len(done) < len(frames) and time.monotonic() < until:
-            for worker in workers():
+        results = [pool.submit(rows, df) for df in frames]
+        until = time.monotonic() + 60
+        while not all(result.done() for result in results) and time.monotonic() < until:
+            time.sleep(0.5)
+            for worker in children(str(tmp_path)):
                 os.kill(worker, signal.SIGKILL)
-            time.sleep(0.15)
+                killed.add(worker)
         assert all(result.result() == expected for result in results)
-    time.sleep(1.5)  # the pause after the failures
-    until = time.monotonic() + 20
+    told = [line for line in warnings() if line.startswith("WARN")]
+    assert 1 <= len(told) <= len(killed) and all("ended with code 137" in line for line in told)
+    assert gone(str(tmp_path)) and bridge_of(session).openHandles() <= handles
     reports: list[pyjoinopt.JoinReport] = []
-    while not reports and time.monotonic() < until:
+    until = time.monotonic() + 60
+    while not reports and time.monotonic() < until:  # the pause after the failures
+        time.sleep(0.5)
         reports = planned(session, lambda: rows(session.sql(SQL)))[1]
     assert orders(reports) == [BETTER]
-    assert bridge_of(session).openHandles() <= handles
-
-
-def test_no_socket_is_opened(session: SparkSession) -> None:
-    assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
-    opened = [os.readlink(file) for worker in workers() for file in Path(f"/proc/{worker}/fd").iterdir()]
-    assert sum(file.startswith("pipe:") for file in opened) >= 3  # in, out, complaints
-    assert not [file for file in opened if file.startswith("socket:")]
-
-
-def test_sixteen_threads_do_not_mix(session: SparkSession) -> None:
-    session.conf.set("spark.pyjoinopt.timeout", "30s")
-    texts = [f"{SQL} AND fact_k % {n} = 0" for n in range(2, 18)]
-    expected, one_by_one = planned(session, lambda: [rows(session.sql(text)) for text in texts])
-    with ThreadPoolExecutor(max_workers=16) as pool:
-        found, reports = planned(session, lambda: list(pool.map(lambda text: rows(session.sql(text)), texts)))
-    assert found == expected
-
-    def told(given: list[pyjoinopt.JoinReport]) -> list[object]:
-        return sorted((report.groups[0].order_after, report.cost_after, report.error) for report in given)
-
-    assert told(reports) == told(one_by_one)
-    assert len(workers()) <= 2
-
-
-#: The real worker, which takes its time.
-SLOW = """
-import sys, time
-from pyjoinopt import worker
-answer = worker.Planner.answer
-def slowly(*parts):
-    time.sleep(2)
-    return answer(*parts)
-worker.Planner.answer = slowly
-sys.exit(worker.main())
-"""
 
 
 def test_a_worker_that_no_session_names_ends(
@@ -366,7 +269,7 @@ spark.conf.set("spark.pyjoinopt.python", {fake(tmp_path, SLOW.replace("time.slee
 spark.conf.set("spark.pyjoinopt.timeout", "10min")
 text = "EXPLAIN SELECT 1 FROM range(9) a JOIN range(8) b ON a.id = b.id JOIN range(7) c ON b.id = c.id"
 threading.Thread(target=lambda: spark.sql(text), daemon=True).start()
-from tests.sessions.test_worker_faults import children
+from tests.sessions.fakes import children
 while not (found := children({str(tmp_path)!r})):
     time.sleep(0.1)
 time.sleep(1)

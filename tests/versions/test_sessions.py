@@ -14,9 +14,9 @@ import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions import doors
 from tests.sessions.conftest import planned, pythons, rows
+from tests.sessions.fakes import workers
 from tests.sessions.test_configure import run as in_a_process_of_its_own
 from tests.sessions.test_tpc_through_doors import through_connect, through_spark_sql
-from tests.sessions.test_worker_faults import workers
 from tests.support import tpc
 from tests.support.compare import assert_same_rows
 

@@ -8,7 +8,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
  * One plan on its way through the worker: export, questions on the way, edits, rebuild.
  *
  * Laws: the same export, the same edits and the same checks as for a single DataFrame. The export is let go of
- * whatever happens. The deadline is for all of it.
+ * whatever happens. The deadline is for all of it, but for starting a worker, which has its
+ * own, once a query.
  */
 private[pyjoinopt] final class PlanningRequest(
     session: Compat.Session,
@@ -17,29 +18,29 @@ private[pyjoinopt] final class PlanningRequest(
     everything: Boolean) {
 
   private val started = System.nanoTime
+  private val time = QueryTime.ofThisQuery()
   private val settings = WorkerSettings.of(session)
   private val asked = JoinOrderHints.strategy(taken)
   private lazy val query = PredicateSubqueries.ofOptimizing(session, original, asked)
   private lazy val hints = new JoinOrderHints(query, taken)
 
-  def run(): LogicalPlan = {
-    val left = QueryTime.left(settings.timeout)
-    if (left < settings.timeout / 4) { // a worker that is late is ended, and the next query has to wait for another
+  def run(): LogicalPlan =
+    if (time.isGivenUp) original
+    else if (time.leftToWait(settings.timeout) < 0) {
       Workers.warnOnce(
         s"its subqueries took most of ${settings.timeout} ms. If that comes again, raise spark.pyjoinopt.timeout.")
       original
-    } else planned(settings.copy(timeout = left))
-  }
+    } else time.plans(planned())
 
-  private def planned(settings: WorkerSettings): LogicalPlan = session.withActive {
+  private def planned(): LogicalPlan = session.withActive {
     if (learning) Feedback.ofSessions.listen(session) else Feedback.ofSessions.stop(session)
     Workers.hear(Feedback.ofSessions.take())
     val exporter = new PlanExporter(session, query, optimizing = true, keep = mark)
     val text = exporter.run()
     val handle = Handles(exporter.handle) // held here: however many queries wait for a worker, none loses its export
     try {
-      val answered = Workers.serving(session, settings) { (worker, deadline) =>
-        QueryTime.counted(worker.ask(request(text, deadline), deadline)(question => statistics(handle, question)))
+      val answered = Workers.serving(session, settings, time) { (worker, deadline) =>
+        worker.ask(request(text, deadline), deadline)(question => statistics(handle, question))
       }
       answered.fold(original) { case (answer, report) =>
         SessionReports.add(session, report, JoinOrderHints.marks(taken))

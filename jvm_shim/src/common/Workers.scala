@@ -1,7 +1,6 @@
 package org.apache.spark.sql.pyjoinopt
 
-import java.util.{ArrayDeque, Collections, WeakHashMap}
-import java.util.concurrent.TimeUnit
+import java.util.{Collections, WeakHashMap}
 
 import scala.collection.mutable
 
@@ -26,20 +25,22 @@ private[pyjoinopt] object Workers {
   private val warned = Collections.synchronizedSet(new java.util.HashSet[String])
 
   /**
-   * What `body` makes with a worker, within the session's deadline; None if there is none, or it failed, or the query
-   * was cancelled meanwhile: the interrupt is then left for Spark to see.
+   * What `body` makes with a worker, within what is left of the query's time; None if there is none, or it failed, or
+   * the query was cancelled meanwhile: the interrupt is then left for Spark to see.
    */
-  def serving[T](session: Compat.Session, settings: WorkerSettings)(body: (Worker, Deadline) => T): Option[T] =
+  def serving[T](session: Compat.Session, settings: WorkerSettings, time: QueryTime)(
+      body: (Worker, Deadline) => T): Option[T] =
     if (Thread.currentThread.isInterrupted) None
     else
       try enter(session, settings).flatMap { pool =>
-        try using(pool, settings)(body)
+        try using(pool, settings, time)(body)
         finally leave(pool)
       } catch {
         case _: InterruptedException =>
           Thread.currentThread.interrupt()
           None
         case error: WorkerFailure =>
+          time.giveUp()
           OptimizeJoins.log.warn(s"The joins of a query stay as written: ${error.getMessage}. " +
             "To do without: spark.pyjoinopt.enabled=false.")
           None
@@ -84,10 +85,13 @@ private[pyjoinopt] object Workers {
       }
     }
 
-  private def using[T](pool: WorkerPool, settings: WorkerSettings)(body: (Worker, Deadline) => T): Option[T] =
-    pool.take(settings).map { worker =>
+  private def using[T](pool: WorkerPool, settings: WorkerSettings, time: QueryTime)(
+      body: (Worker, Deadline) => T): Option[T] = {
+    val taken = pool.take(settings, time)
+    if (taken.isEmpty) time.giveUp()
+    taken.map { worker =>
       try {
-        val made = body(worker, Deadline.in(settings.timeout))
+        val made = body(worker, Deadline.in(time.left(settings.timeout)))
         pool.giveBack(worker)
         made
       } catch {
@@ -99,6 +103,7 @@ private[pyjoinopt] object Workers {
           throw error
       }
     }
+  }
 
   /** A WARN that comes again with every query is said once. */
   def warnOnce(text: String, cause: Throwable = null): Unit = {
@@ -123,123 +128,4 @@ private[pyjoinopt] object Workers {
     }
     closing.foreach(_.close())
   }
-}
-
-/** The workers that were started by one command. */
-private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
-  private val idle = new ArrayDeque[Worker]
-  private val all = new mutable.HashSet[Worker]
-  private var starting = 0
-  private var failures = 0
-  private var notBefore = 0L
-  private var closed = false
-
-  /** How many plans are being made here, or wait for that; kept by `Workers`. */
-  var users = 0
-
-  def size: Int = synchronized(all.size)
-
-  /** A worker of one's own; None while none may be started, or if all stay busy until the deadline. */
-  def take(settings: WorkerSettings): Option[Worker] = {
-    val until = Deadline.in(if (size == 0) settings.startTimeout else settings.timeout)
-    val patience = Deadline.in(WorkerPool.Patience)
-    synchronized {
-      var found = next()
-      while (found.isEmpty && mayWait && !until.isOver && !(mayStart(settings) && patience.isOver)) {
-        val pause = if (mayStart(settings)) patience else until
-        wait(math.max(1, pause.milliseconds))
-        found = next()
-      }
-      if (found.isEmpty && mayWait && until.isOver) {
-        Workers.warnOnce(s"all workers (${size + starting}) were busy for ${settings.timeout} ms. If that comes again, " +
-          "raise spark.pyjoinopt.workers or spark.pyjoinopt.timeout.")
-      }
-      if (found.isDefined || !mayStart(settings) || until.isOver) return found
-      starting += 1
-    }
-    Some(start(Deadline.in(settings.startTimeout)))
-  }
-
-  private def next(): Option[Worker] = {
-    var found = Option.empty[Worker]
-    while (found.isEmpty && !idle.isEmpty) {
-      val worker = idle.pop()
-      if (worker.isReady) found = Some(worker) else forget(worker)
-    }
-    found
-  }
-
-  private def mayWait: Boolean = !closed && size + starting > 0
-
-  private def mayStart(settings: WorkerSettings): Boolean =
-    !closed && size + starting < settings.workers && System.nanoTime - notBefore >= 0
-
-  private def start(deadline: Deadline): Worker = {
-    var made: Worker = null
-    try {
-      made = new Worker(command)
-      made.greet(deadline)
-      synchronized {
-        all += made
-        if (closed) {
-          forget(made)
-          throw new WorkerFailure("the application ends")
-        }
-      }
-      made
-    } catch {
-      case error: Throwable =>
-        if (made != null) made.kill()
-        if (!error.isInstanceOf[InterruptedException]) synchronized(later())
-        throw error
-    } finally synchronized {
-      starting -= 1
-      notifyAll()
-    }
-  }
-
-  def hear(plans: Seq[String]): Unit = synchronized(all.foreach(_.hear(plans)))
-
-  def giveBack(worker: Worker): Unit = synchronized {
-    failures = 0
-    if (closed || !worker.isReady) forget(worker) else idle.push(worker)
-    notifyAll()
-  }
-
-  def failed(worker: Worker): Unit = synchronized {
-    forget(worker)
-    later()
-    notifyAll()
-  }
-
-  private def forget(worker: Worker): Unit = {
-    all -= worker
-    worker.kill()
-  }
-
-  /** The first failure may be bad luck; from the second on the next start has to wait. */
-  private def later(): Unit = {
-    if (failures > 0) {
-      val seconds = math.min(WorkerPool.LongestPause, 1L << math.min(failures - 1, 20))
-      notBefore = System.nanoTime + TimeUnit.SECONDS.toNanos(seconds)
-    } else notBefore = System.nanoTime
-    failures += 1
-  }
-
-  def close(): Unit = {
-    val ending = synchronized {
-      closed = true
-      idle.clear()
-      val workers = all.toList
-      all.clear()
-      notifyAll()
-      workers
-    }
-    ending.foreach(_.close())
-  }
-}
-
-private[pyjoinopt] object WorkerPool {
-  private val Patience = 50L
-  private val LongestPause = 300L
 }

@@ -1,0 +1,98 @@
+"""How long a query waits for its order: its deadline, its subqueries and busy workers included; one start at most.
+
+The times are of waiting, not of work: what is asserted is seconds away from what a broken deadline would take.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
+from tests.sessions.fakes import GREETS, SLOW, children, fake, gone
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = BAD_ORDER.format(hint="")
+ONE = "SELECT max(fact_k) FROM fact JOIN mid ON fact_f = mid_k JOIN dim ON mid_f = dim_k WHERE dim_v = {}"
+#: A query of four plans: Spark optimises the three subqueries first, each by itself.
+FOUR = SQL + "".join(f" AND fact_k < ({ONE.format(n)})" for n in (1, 2, 3))
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+
+
+def seconds_to_plan(session: SparkSession, text: str) -> float:
+    query = session.sql(text)._jdf.queryExecution()
+    query.analyzed()
+    started = time.monotonic()
+    query.optimizedPlan()
+    return time.monotonic() - started
+
+
+def counting(starts: Path, program: str) -> str:
+    """A program that leaves an x for each of its starts."""
+    return f"open({str(starts)!r}, 'a').write('x')\n{program}"
+
+
+@pytest.mark.parametrize("text", [SQL, FOUR], ids=["one plan", "four plans"])
+def test_a_worker_that_hangs_costs_the_default_deadline_once(
+    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, text: str
+) -> None:
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, counting(tmp_path / "starts", GREETS + "time.sleep(60)")))
+    seconds_to_plan(session, "SELECT 1 FROM fact LEFT JOIN mid ON fact_f = mid_k")  # the first, and the JVM is warm
+    warnings()
+    assert 1.5 < seconds_to_plan(session, text) < 4
+    (warning,) = warnings()
+    assert warning.startswith("WARN") and "did not answer in time" in warning
+    assert len((tmp_path / "starts").read_text()) == 2 and gone(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("program", "said", "longest"),
+    [("import time; time.sleep(60)", "did not start in time", 4), ("raise SystemExit(3)", "ended with code 3", 4)],
+    ids=["never greets", "dies at once"],
+)
+def test_a_query_pays_for_one_start(
+    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, program: str, said: str, longest: float
+) -> None:
+    expected = rows(session.sql(FOUR))
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, counting(tmp_path / "starts", program)))
+    session.conf.set("spark.pyjoinopt.startTimeout", "2s")
+    warnings()
+    assert seconds_to_plan(session, FOUR) < longest
+    (warning,) = warnings()
+    assert said in warning and (tmp_path / "starts").read_text() == "x"
+    assert rows(session.sql(FOUR)) == expected
+
+
+def test_a_start_is_not_taken_from_the_deadline(session: SparkSession, tmp_path: Path) -> None:
+    """Python takes two seconds to start, a plan may take one."""
+    late = "import sys, time\ntime.sleep(2)\nfrom pyjoinopt.worker import main\nsys.exit(main())"
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, late))
+    session.conf.set("spark.pyjoinopt.timeout", "1900ms")
+    assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
+
+
+def test_waiting_for_a_busy_worker_counts(
+    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    """Another plan holds the only worker for two seconds; what is then left of three is not three again."""
+    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, SLOW))
+    session.conf.set("spark.pyjoinopt.workers", "1")
+    session.conf.set("spark.pyjoinopt.timeout", "30s")
+    assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
+    (worker,) = children(str(tmp_path))
+    warnings()
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(seconds_to_plan, session, SQL + " AND fact_k <> 1")
+        time.sleep(0.5)
+        session.conf.set("spark.pyjoinopt.timeout", "3s")
+        assert seconds_to_plan(session, FOUR) < 4.5
+        assert first.result(60) < 30
+    (warning,) = [line for line in warnings() if line.startswith("WARN")]
+    assert "did not answer in time" in warning and worker not in children(str(tmp_path))
