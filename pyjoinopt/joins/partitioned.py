@@ -23,14 +23,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import cast
 
 from pyjoinopt.cost.model import CostModel, PartitionedModel, beside_join
-from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
 from pyjoinopt.joins.tree import JoinTree, unfolded
 from pyjoinopt.plan.expressions import Expression, conjuncts
-from pyjoinopt.plan.nodes import INNER, LEFT, Aggregate, Filter, LogicalPlan, Project
+from pyjoinopt.plan.nodes import FULL, INNER, Aggregate, Filter, LogicalPlan, Project
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import BROADCAST_TABLE
 
@@ -67,16 +67,10 @@ class Partitionings:
     def __init__(self, graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> None:
         self._graph, self._estimates = graph, estimates
         self._model = cast(PartitionedModel, cost) if beside_join(cost, "parts") is not None else None
-        self._classes = [0] * len(graph)  # per vertex the classes that it has a column in
-        class_of: dict[int, int] = {}
-        for edge in graph.edges:
-            if edge.equality_class >= 0 and edge.keys is not None:
-                for side, e in edge.keys:
-                    self._classes[side.bit_length() - 1] |= 1 << edge.equality_class
-                    if e.attribute is not None:
-                        class_of[e.attribute.bit] = edge.equality_class
+        class_of = _classes(graph)
+        self._classes = [_touched(plan, class_of) for plan in graph.relations]
         self._touched: dict[int, int] = {}
-        self._keys_of = {id(edge): _left_keys(edge.predicate, class_of) for edge in graph.operators}
+        self._keys_of = {id(edge): _keys_of(edge, graph, class_of) for edge in graph.operators}
         self._given = [_mask(partitioned_by(plan), class_of) for plan in graph.relations]
         self._useful = self._useful_keys() if self._model is not None else frozenset()
 
@@ -135,10 +129,11 @@ class Partitionings:
                 mine, theirs = (lies, ANY) if parts.streamed == 0 else (ANY, lies)
                 _keep(table, _Plan(total, plan.lies, left, mine, theirs), self._useful)
             return
-        key = self._keys_of[id(edge)] if edge is not None else self._of(left) & self._of(right)
-        l_cost, l_lies = _in_place(of_left, key, parts.left)
-        r_cost, r_lies = _in_place(of_right, key, parts.right)
-        lies = key if kind in (INNER, LEFT, "LeftSemi", "LeftAnti") else ANY
+        both = self._of(left) & self._of(right)
+        l_key, r_key = self._keys_of[id(edge)] if edge is not None else (both, both)
+        l_cost, l_lies = _in_place(of_left, l_key, parts.left)
+        r_cost, r_lies = _in_place(of_right, r_key, parts.right)
+        lies = ANY if kind == FULL else l_key
         _keep(table, _Plan(l_cost + r_cost + parts.work, lies, left, l_lies, r_lies), self._useful)
 
     def _of(self, relations: int) -> int:
@@ -156,7 +151,8 @@ class Partitionings:
         # What is broadcast needs no place, and leaves the other side in its; but it may bring the column of a key.
         everyone = range(len(self._graph))
         large = [v for v in everyone if self._estimates.size(1 << v).table != BROADCAST_TABLE]
-        others = [key for key in (*self._keys_of.values(), *(self._given[v] for v in large)) if key]
+        given = (self._given[v] for v in large)
+        others = [key for key in (*chain.from_iterable(self._keys_of.values()), *given) if key]
         movers = Counter(c for key in (*(self._classes[v] for v in large), *others) for c in vertices(key))
         users = Counter(c for key in (*self._classes, *others) for c in vertices(key))
         shared = sum(1 << c for c, count in users.items() if count > 2 and movers[c] > 1)
@@ -198,18 +194,54 @@ def _in_place(table: _Table, key: int, move: float) -> tuple[float, int]:
     return moved, ANY
 
 
-def _left_keys(predicate: Expression, class_of: dict[int, int]) -> int:
-    """The classes of the columns that an outer, semi or anti join equates; none if one of them has no class."""
+def _classes(graph: JoinGraph) -> dict[int, int]:
+    """Column -> its equality class; one that is in none, but that an operator joins on, is a class of its own."""
+    class_of: dict[int, int] = {}
+    for edge in graph.edges:
+        if edge.equality_class >= 0 and edge.keys is not None:
+            class_of.update((e.attribute.bit, edge.equality_class) for _, e in edge.keys if e.attribute is not None)
+    count = max(class_of.values(), default=-1) + 1
+    for edge in graph.operators:
+        for bit in chain.from_iterable(_equated(edge.predicate)):
+            if bit not in class_of:
+                class_of[bit] = count
+                count += 1
+    return class_of
+
+
+def _touched(plan: LogicalPlan, class_of: dict[int, int]) -> int:
+    """The classes that a relation has a column in."""
     found = 0
-    for e in conjuncts(predicate):
-        if e.kind != "EqualTo":
-            continue
-        equated = [c.attribute.bit for c in e.children if c.attribute is not None]
-        classes = {class_of[bit] for bit in equated if bit in class_of}
-        if len(classes) != 1:
-            return 0
-        found |= 1 << classes.pop()
+    for attribute in plan.output:
+        if attribute.bit in class_of:
+            found |= 1 << class_of[attribute.bit]
     return found
+
+
+def _equated(predicate: Expression) -> list[tuple[int, int]]:
+    """The pairs of columns that a condition equates; none if it equates anything else, for that is part of the key."""
+    found = []
+    for e in conjuncts(predicate):
+        if e.kind in ("EqualTo", "EqualNullSafe"):
+            one, other = (child.attribute for child in e.children)
+            if e.kind != "EqualTo" or one is None or other is None:
+                return []
+            found.append((one.bit, other.bit))
+    return found
+
+
+def _keys_of(edge: Edge, graph: JoinGraph, class_of: dict[int, int]) -> tuple[int, int]:
+    """The classes that an outer, semi or anti join wants its two sides to lie by; none where one comes twice."""
+    on_left = 0
+    for vertex in vertices(edge.sides[0]):
+        on_left |= graph.relations[vertex].output_set
+    pairs = [(a, b) if on_left >> a & 1 else (b, a) for a, b in _equated(edge.predicate)]
+    left, right = ({class_of[pair[side]] for pair in pairs} for side in (0, 1))
+    return _key(left, len(pairs)), _key(right, len(pairs))
+
+
+def _key(classes: set[int], columns: int) -> int:
+    return sum(1 << c for c in classes) if len(classes) == columns else 0
 
 
 def partitioned_by(plan: LogicalPlan) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -42,9 +43,10 @@ def test_nothing_grows(session: SparkSession) -> None:
         assert len(found) == sum(row.fact_k != left_out for row in everything)
 
     def heap_in_use() -> int:
-        """Kilobytes, once Spark's cleaner is through with the broadcasts of thousands of queries."""
+        """Kilobytes, once Python has let go of its DataFrames, and Spark's cleaner of their broadcasts."""
         found: list[int] = []
         while len(found) < 40 and (len(found) < 5 or min(found[-4:]) < 0.99 * min(found[:-4])):
+            gc.collect()
             jvm.java.lang.System.gc()
             time.sleep(4)
             memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
