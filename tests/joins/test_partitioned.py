@@ -250,6 +250,21 @@ def test_nothing_to_gain() -> None:
         assert not Partitionings(graph, estimates, model).worth
 
 
+@pytest.mark.parametrize("lower", [LEFT, FULL, SEMI, ANTI])
+def test_what_lies_by_the_key_of_an_outer_join(w: Letters, lower: str) -> None:
+    """The result of a full join lies by no key, for what is padded in has none; those of the others stay in place."""
+    a, b, c, d = (w.relation(name) for name in "abcd")
+    plan = Join(Join(Join(a, b, INNER, w("a = b")), c, lower, w("a = c")), d, LEFT, w("a = d"))
+    graph, written = build_graph(region_of(plan), {})
+    estimates = GraphEstimates(graph, [RelationStatistics(1e6, 4e7, "test", True, {}) for _ in graph.relations])
+    estimates.judge(lambda relations, bytes: NO_TABLE)
+    assert written.left is not None and written.right is not None
+    size, model = estimates.size, SparkCost()
+    parts = model.parts(size(written.left.relations), size(written.right.relations), size(written.relations), LEFT)
+    last = cost_of(written, estimates, model, graph) - cost_of(written.left, estimates, model, graph)
+    assert last == pytest.approx(parts.work + parts.right + (parts.left if lower == FULL else 0.0))
+
+
 def test_relations_that_come_partitioned() -> None:
     a, b, total = Attribute(0, 0, "a"), Attribute(1, 1, "b"), Attribute(2, 2, "total")
     table = relation("t", [a, b])
