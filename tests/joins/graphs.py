@@ -10,7 +10,13 @@ from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import relation
 from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
+from pyjoinopt.statistics.relation import (
+    BROADCAST_TABLE,
+    HASH_TABLES,
+    NO_TABLE,
+    ColumnStatistics,
+    RelationStatistics,
+)
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -110,6 +116,14 @@ def random_builder(seed: int, most: int = 8, connected: bool = False) -> Builder
         if n > 2:
             builder.over(sum(1 << v for v in rng.sample(range(n), rng.randint(3, min(5, n)))))
     return builder
+
+
+def with_hash_tables(estimates: GraphEstimates) -> None:
+    """Judge that of small sets one table may be broadcast, of middling ones hash tables be built, of large ones none.
+
+    Left alone, estimates never say that hash tables may be built.
+    """
+    estimates.judge(lambda _, b: BROADCAST_TABLE if b <= 1e3 else HASH_TABLES if b <= 1e5 else NO_TABLE)
 
 
 def best_costs(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> dict[int, float]:

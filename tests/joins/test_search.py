@@ -18,8 +18,8 @@ from pyjoinopt.joins.price import cost_of
 from pyjoinopt.joins.search import blocks, search
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import RelationStatistics
-from tests.joins.graphs import Builder, best_costs, graph, random_builder, renumbered
+from pyjoinopt.statistics.relation import HASH_TABLES, RelationStatistics
+from tests.joins.graphs import Builder, best_costs, graph, random_builder, renumbered, with_hash_tables
 
 #: Of sixty graphs each.
 CHUNKS = [*range(10), *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(10, 30))]
@@ -45,13 +45,16 @@ def cross_products(graph: JoinGraph, tree: JoinTree) -> int:
 
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
-    wide = loose = 0
+    wide = loose = hashed = 0
     for seed in range(chunk * 60, chunk * 60 + 60):
         builder = random_builder(seed)
         g = builder.graph()
         for model in MODELS:
             estimates = GraphEstimates(g, builder.statistics())
+            if seed % 3 == 0:
+                with_hash_tables(estimates)
             best = best_costs(g, estimates, model)
+            hashed += any(estimates.size(s).table == HASH_TABLES for s in best)
             whole = blocks(g, canonical_order(g, estimates))
             assert sum(whole) == g.everything, seed
             largest = [s for s in best if not any(s != t and not s & ~t for t in best)]
@@ -74,7 +77,7 @@ def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
                 assert result.cost == pytest.approx(sum(best[part] for part in whole) + product), seed
         wide += bool(g.wide_edges)
         loose += len(whole) > 1
-    assert wide >= 15 and loose >= 3  # the drawing still draws what this test is about
+    assert wide >= 15 and loose >= 3 and hashed >= 40  # the drawing still draws what this test is about
 
 
 def test_each_pair_is_compared_once() -> None:
