@@ -38,6 +38,7 @@ from pyjoinopt.statistics.relation import BROADCAST_TABLE
 ANY = 0
 #: Relations that share keys with others; more are not looked into.
 _MOST = 64
+_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _ON_TOP = frozenset({"SubqueryAlias", "View", "Filter", "Project"})
 
 
@@ -71,7 +72,10 @@ class Partitionings:
         self._classes = [_touched(plan, class_of) for plan in graph.relations]
         self._touched: dict[int, int] = {}
         self._keys_of = {id(edge): _keys_of(edge, graph, class_of) for edge in graph.operators}
-        self._given = [_mask(partitioned_by(plan), class_of) for plan in graph.relations]
+        # Equalities of expressions, and those that are true of NULLs: a join that asks them hashes by them, too.
+        loose = (edge for edge in graph.edges if edge.join_type == INNER and edge.equality_class < 0)
+        self._more = [edge.relations for edge in loose if edge.predicate.kind in _EQUALITIES]
+        self._given = [_key(partitioned_by(plan), class_of) for plan in graph.relations]
         self._useful = self._useful_keys() if self._model is not None else frozenset()
 
     @property
@@ -129,12 +133,18 @@ class Partitionings:
                 mine, theirs = (lies, ANY) if parts.streamed == 0 else (ANY, lies)
                 _keep(table, _Plan(total, plan.lies, left, mine, theirs), self._useful)
             return
-        both = self._of(left) & self._of(right)
-        l_key, r_key = self._keys_of[id(edge)] if edge is not None else (both, both)
+        l_key, r_key = self._keys_of[id(edge)] if edge is not None else self._inner_key(left, right)
         l_cost, l_lies = _in_place(of_left, l_key, parts.left)
         r_cost, r_lies = _in_place(of_right, r_key, parts.right)
         lies = ANY if kind == FULL else l_key
         _keep(table, _Plan(l_cost + r_cost + parts.work, lies, left, l_lies, r_lies), self._useful)
+
+    def _inner_key(self, left: int, right: int) -> tuple[int, int]:
+        for asked in self._more:
+            if asked & left and asked & right and not asked & ~(left | right):
+                return 0, 0
+        both = self._of(left) & self._of(right)
+        return both, both
 
     def _of(self, relations: int) -> int:
         """The classes that a set has columns in."""
@@ -222,7 +232,7 @@ def _equated(predicate: Expression) -> list[tuple[int, int]]:
     """The pairs of columns that a condition equates; none if it equates anything else, for that is part of the key."""
     found = []
     for e in conjuncts(predicate):
-        if e.kind in ("EqualTo", "EqualNullSafe"):
+        if e.kind in _EQUALITIES:
             one, other = (child.attribute for child in e.children)
             if e.kind != "EqualTo" or one is None or other is None:
                 return []
@@ -236,12 +246,13 @@ def _keys_of(edge: Edge, graph: JoinGraph, class_of: dict[int, int]) -> tuple[in
     for vertex in vertices(edge.sides[0]):
         on_left |= graph.relations[vertex].output_set
     pairs = [(a, b) if on_left >> a & 1 else (b, a) for a, b in _equated(edge.predicate)]
-    left, right = ({class_of[pair[side]] for pair in pairs} for side in (0, 1))
-    return _key(left, len(pairs)), _key(right, len(pairs))
+    return _key([left for left, _ in pairs], class_of), _key([right for _, right in pairs], class_of)
 
 
-def _key(classes: set[int], columns: int) -> int:
-    return sum(1 << c for c in classes) if len(classes) == columns else 0
+def _key(columns: Sequence[int], class_of: dict[int, int]) -> int:
+    """The key that columns make; none if one of them is in no class, or two in one."""
+    classes = {class_of[bit] for bit in columns if bit in class_of}
+    return sum(1 << c for c in classes) if len(classes) == len(columns) else 0
 
 
 def partitioned_by(plan: LogicalPlan) -> tuple[int, ...]:
@@ -266,10 +277,3 @@ def partitioned_by(plan: LogicalPlan) -> tuple[int, ...]:
         bits = (node.info.get("rel") or {}).get("buckets") or ()
     found = [None if bit is None else names.get(bit, None if names else bit) for bit in bits]
     return () if None in found else tuple(bit for bit in found if bit is not None)
-
-
-def _mask(columns: Sequence[int], class_of: dict[int, int]) -> int:
-    """The key that columns make; none if one of them is in no class."""
-    if not columns or any(bit not in class_of for bit in columns):
-        return 0
-    return sum(1 << c for c in {class_of[bit] for bit in columns})
