@@ -7,7 +7,7 @@
    relations are laid out in a line, and the intervals of the line are searched (`linear`), if the budget is enough for
    them: by default for eighty-four, with a budget of a million for 288. Of larger blocks, sub-trees of that size. With
    outer joins, where greedy choices go astray more easily, all this is done for each notion of a choice (`greedy`).
-4. Blocks are put together by cross products, the smallest first.
+4. Blocks are put together by cross products: six or fewer in the best order, more the smallest first.
 
 Each rung begins with what the one before it has found, or knows that it would have found no better. A deadline ends
 the search at the first tree that is complete.
@@ -26,6 +26,7 @@ from pyjoinopt.joins.greedy import NOTIONS, greedy, lone_parts, polish
 from pyjoinopt.joins.linear import linearized, longest_line
 from pyjoinopt.joins.partitioned import Partitionings
 from pyjoinopt.joins.price import cost_of
+from pyjoinopt.joins.products import multiplied
 from pyjoinopt.joins.tree import JoinTree, join
 from pyjoinopt.statistics.graph import GraphEstimates
 
@@ -99,7 +100,7 @@ def search(
             trees = []
             break
         trees.append(tree)
-    whole = greedy(graph, estimates, trees, stop=stop) if len(trees) > 1 else trees[0] if trees else None
+    whole = _put_together(graph, estimates, cost, trees, stop) if len(trees) > 1 else trees[0] if trees else None
     if whole is None:
         if written is None:
             raise ValueError("no order was found, and none was given to fall back to")
@@ -108,6 +109,17 @@ def search(
         pairs += looked_at
     tree = oriented(graph, whole)
     return SearchResult(tree, cost_of(tree, estimates, cost, graph), strategy, pairs)
+
+
+def _put_together(
+    graph: JoinGraph,
+    estimates: GraphEstimates,
+    cost: CostModel,
+    trees: Sequence[JoinTree],
+    stop: Callable[[], bool] | None,
+) -> JoinTree | None:
+    """One tree of those of the blocks; None if outer joins allow none that was looked for."""
+    return multiplied(graph, estimates, cost, trees) or greedy(graph, estimates, trees, stop=stop)
 
 
 def _approximated(
