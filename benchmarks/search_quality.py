@@ -35,7 +35,7 @@ def ratios(shape: str, n: int, cost: CostModel, seed: int) -> tuple[float, float
     if best is None or rough is None or best.cost <= 0:
         return None
     polished, _ = polish(graph, estimates, cost, rough, BUDGET, canonical)
-    lined, _ = linearized(graph, estimates, cost, polished, canonical, HALVES)
+    lined, _, _ = linearized(graph, estimates, cost, polished, canonical, HALVES)
     one, two, three = (cost_of(tree, estimates, cost, graph) / best.cost for tree in (rough, polished, lined))
     return one, two, three
 

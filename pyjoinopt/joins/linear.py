@@ -24,6 +24,7 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyjoinopt.cost.model import CostModel, Side, beside_join, met
 from pyjoinopt.joins.graph import JoinGraph, vertices
@@ -32,6 +33,11 @@ from pyjoinopt.joins.tree import JoinTree, join, unfolded
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.relation import Size
 
+#: A line may be so long where a graph is sparse: few of its intervals have a tree then.
+_LONGEST = 300
+#: Edges for each relation of a graph that counts as sparse (a grid has two), and of one that counts as dense: there the
+#: sizes of intervals take longer than their halves, so fewer are compared.
+_SPARSE, _DENSE = 2, 8
 #: Roots that are tried for the left-deep order.
 _ROOTS = 6
 _HIGHEST = 1e300
@@ -46,8 +52,16 @@ class Linear:
     pairs: int
 
 
+class Lined(NamedTuple):
+    """What lines made of a tree: the halves that were compared, and whether all its relations stood in one line."""
+
+    tree: JoinTree
+    pairs: int
+    in_one: bool
+
+
 def longest_line(limit: int) -> int:
-    """How many relations at most stand in a line, if there is time to compare so many halves, of two lines.
+    """How many relations may stand in a line, however many edges they have, if so many halves of two are compared.
 
     >>> longest_line(200_000), longest_line(8_000_000)
     (84, 288)
@@ -63,17 +77,20 @@ def linearized(
     canonical: Sequence[int],
     limit: int,
     stop: Callable[[], bool] | None = None,
-) -> tuple[JoinTree, int]:
-    """A tree that is at most as costly as the one given, and the halves that were compared for it.
+) -> Lined:
+    """A tree that is at most as costly as the one given.
 
     Args:
         graph, estimates, cost: what is joined, how large it gets, what that costs.
-        tree: a legal order; its parts of at most `longest_line(limit)` relations are ordered anew, one by one.
+        tree: a legal order; it is ordered anew as a whole, or, where it has too many relations for that, its parts of
+            at most `longest_line(limit)` are, one by one (fewer where edges are many).
         canonical: all vertices in canonical order.
         limit: halves to compare at most.
         stop: asked now and then; True to leave the rest as it is.
     """
-    pairs, longest = 0, longest_line(limit)
+    pairs, in_one, density = 0, False, len(graph.edges) / len(graph)
+    short = longest_line(int(limit * min(1.0, _DENSE / density))) if density else 2
+    longest = max(short, _LONGEST) if density <= _SPARSE else short
     done: list[JoinTree] = []
     stack: list[tuple[JoinTree, bool]] = [(tree, False)]
     while stack:
@@ -91,11 +108,18 @@ def linearized(
             best: Linear | None = None
             for line in lines if other is None else [*lines, other]:
                 found = over_intervals(graph, estimates, cost, line, limit - pairs, stop)
-                pairs += found.pairs if found is not None else 0
-                if found is not None and (best is None or found.cost < best.cost):
+                if found is None:
+                    break
+                pairs += found.pairs
+                if best is None or found.cost < best.cost:
                     best = found
+            if best is None and node.relations.bit_count() > short:  # sparse, but not sparse enough
+                longest = short
+                stack.append((node, False))
+                continue
+            in_one = best is not None and node is tree
             done.append(node if best is None else best.tree)
-    return done[0], pairs
+    return Lined(done[0], pairs, in_one)
 
 
 def over_intervals(

@@ -5,8 +5,9 @@
    fits, and a star of twelve. A block of twelve or less is always searched exactly, however its edges run.
 3. A block that does not fit is ordered greedily, and the exact search improves its small sub-trees. Then its
    relations are laid out in a line, and the intervals of the line are searched (`linear`), if the budget is enough for
-   them: by default for eighty-four, with a budget of a million for 288. Of larger blocks, sub-trees of that size. With
-   outer joins, where greedy choices go astray more easily, all this is done for each notion of a choice (`greedy`).
+   them: by default for eighty-four relations with any edges, for a chain of 160, for stars and grids of 300.
+   Of larger blocks, sub-trees of that size. With outer joins, where greedy choices go astray more easily, all this is
+   done for each notion of a choice (`greedy`).
 4. Blocks are put together by cross products: six or fewer in the best order, more the smallest first.
 
 Each rung begins with what the one before it has found, or knows that it would have found no better. A deadline ends
@@ -23,7 +24,7 @@ from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.exact import exact
 from pyjoinopt.joins.graph import JoinGraph, merge_parts, vertices
 from pyjoinopt.joins.greedy import NOTIONS, greedy, lone_parts, polish
-from pyjoinopt.joins.linear import linearized, longest_line
+from pyjoinopt.joins.linear import Lined, linearized
 from pyjoinopt.joins.partitioned import Partitionings
 from pyjoinopt.joins.price import cost_of
 from pyjoinopt.joins.products import multiplied
@@ -88,18 +89,18 @@ def search(
     for block in blocks(graph, canonical):
         small = block.bit_count() <= _ALWAYS_EXACT
         left = (_FOR_SMALL if small else 1) * budget - pairs
-        found = exact(graph, estimates, cost, left, block, canonical, stop, sharing)
-        if found is not None:
-            pairs += found.pairs
-            trees.append(found.tree)
+        best = exact(graph, estimates, cost, left, block, canonical, stop, sharing)
+        if best is not None:
+            pairs += best.pairs
+            trees.append(best.tree)
             continue
-        strategy = "linearized" if block.bit_count() <= longest_line(halves) and strategy != "greedy" else "greedy"
-        tree, looked_at = _approximated(graph, estimates, cost, block, budget - pairs, halves, canonical, stop)
-        pairs += looked_at
-        if tree is None:
+        found = _approximated(graph, estimates, cost, block, budget - pairs, halves, canonical, stop)
+        if found is None:
             trees = []
             break
-        trees.append(tree)
+        strategy = "linearized" if found.in_one and strategy != "greedy" else "greedy"
+        pairs += found.pairs
+        trees.append(found.tree)
     whole = _put_together(graph, estimates, cost, trees, stop) if len(trees) > 1 else trees[0] if trees else None
     if whole is None:
         if written is None:
@@ -131,24 +132,24 @@ def _approximated(
     halves: int,
     canonical: Sequence[int],
     stop: Callable[[], bool] | None,
-) -> tuple[JoinTree | None, int]:
-    """A good order of a block that is too large to be searched, None if none was found; and the pairs compared."""
+) -> Lined | None:
+    """A good order of a block that is too large to be searched; None if none was found."""
     alone = lone_parts([v for v in canonical if block >> v & 1])
-    best: tuple[float, JoinTree] | None = None
+    best: tuple[float, Lined] | None = None
     pairs = 0
     for notion in NOTIONS if graph.operators else NOTIONS[:1]:
         tree = greedy(graph, estimates, alone, notion, stop)
         if tree is None:
             continue
         tree, polished = polish(graph, estimates, cost, tree, budget - pairs, canonical, stop)
-        tree, compared = linearized(graph, estimates, cost, tree, canonical, halves, stop)
-        pairs += polished + compared
-        total = cost_of(tree, estimates, cost, graph)
+        lined = linearized(graph, estimates, cost, tree, canonical, halves, stop)
+        pairs += polished + lined.pairs
+        total = cost_of(lined.tree, estimates, cost, graph)
         if best is None or total < best[0]:
-            best = total, tree
+            best = total, lined
         if stop is not None and stop():
             break
-    return None if best is None else best[1], pairs
+    return None if best is None else best[1]._replace(pairs=pairs)
 
 
 def oriented(graph: JoinGraph, tree: JoinTree) -> JoinTree:

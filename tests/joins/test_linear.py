@@ -67,7 +67,7 @@ def test_never_worse_than_the_tree_it_begins_with() -> None:
         canonical = canonical_order(g, estimates)
         for model in MODELS:
             rough = greedy(g, estimates, lone_parts(canonical))
-            tree, _ = linearized(g, estimates, model, rough, canonical, 1_000_000)
+            tree, _, _ = linearized(g, estimates, model, rough, canonical, 1_000_000)
             check_tree(g, tree)
             assert cross_products(g, tree) == 0
             before, after = (cost_of(t, estimates, model, g) for t in (rough, tree))
@@ -116,5 +116,5 @@ def test_a_limit_is_kept() -> None:
     line = canonical_order(g, estimates)
     assert over_intervals(g, estimates, SparkCost(), line, 100_000, stop=lambda: True) is None
     tree = greedy(g, estimates, lone_parts(line))
-    same, pairs = linearized(g, estimates, SparkCost(), tree, line, 0)
+    same, pairs, _ = linearized(g, estimates, SparkCost(), tree, line, 0)
     assert cost_of(same, estimates, SparkCost(), g) <= cost_of(tree, estimates, SparkCost(), g) and pairs < 200
