@@ -9,8 +9,9 @@ C_out it would really have had, beside the best order there is (see `grading`). 
 rows that each single table has after its filters, as a sample or feedback would: what is left then is the error of
 the join estimates alone.
 
-Then the same by the default cost model and the default search: what its orders cost by true counts, beside the order
-that the model would choose if it knew these. Sides of up to ten megabytes are taken to be broadcast.
+Beside it the default search, with its budget of pairs: by C_out, and by the default cost model, whose orders are graded
+by C_out, too. Then what the orders of the default model and search cost under that model by true counts, beside the
+order that it would choose if it knew these. Sides of up to ten megabytes are taken to be broadcast.
 
 DIR holds two files. The query texts and all true counts are those of the Cardinality Estimation Benchmark (CEB; MIT
 licence, https://github.com/learnedsystems/CEB), brought into this form:
@@ -49,7 +50,7 @@ from benchmarks.injection import create_table
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.cost import COut, SparkCost
+from pyjoinopt.cost import CostModel, COut, SparkCost
 from pyjoinopt.joins.edges import build_graph
 from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.group import GroupFinder
@@ -160,6 +161,14 @@ def grade(found: Planned, statistics: Sequence[RelationStatistics]) -> float:
     return _graded(found, GraphEstimates(found.graph, statistics))
 
 
+def grade_by_default(found: Planned, cost: CostModel) -> float:
+    """The same of the order that the default search finds, with the statistics that there are."""
+    estimates = GraphEstimates(found.graph, found.statistics)
+    estimates.judge(_built)
+    tree = search(found.graph, estimates, cost).tree
+    return times_worse(c_out(tree, found.query.cards.__getitem__), cheapest(found.query.cards))
+
+
 def grade_given(found: Planned, counts: dict[int, float]) -> float:
     """The same with the row counts of all sets given."""
     return _graded(found, _Given(GraphEstimates(found.graph, found.statistics), counts))
@@ -228,6 +237,8 @@ def report(found: list[Planned], worst: int) -> None:
     runs = {
         "as written": [grade_written(q) for q in found],
         "column statistics alone": [grade(q, q.statistics) for q in found],
+        "the same, default search": [grade_by_default(q, COut()) for q in found],
+        "the same, default search and model": [grade_by_default(q, SparkCost()) for q in found],
         "true counts of single tables added": [grade(q, q.known_counts()) for q in found],
     }
     if all(q.query.estimated.keys() >= q.query.cards.keys() for q in found):

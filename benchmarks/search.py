@@ -36,11 +36,11 @@ from pyjoinopt.joins.search import BUDGET, SearchResult, search
 from pyjoinopt.statistics.graph import GraphEstimates
 
 SIZES = {
-    "chain": (6, 10, 20, 50, 80, 200, 1000),
-    "cycle": (6, 10, 20, 50, 200),
-    "star": (6, 8, 10, 12, 14, 20, 100),
+    "chain": (6, 10, 20, 50, 80, 100, 200, 1000),
+    "cycle": (6, 10, 20, 50, 100, 200, 1000),
+    "star": (6, 8, 10, 12, 14, 20, 100, 1000),
     "snowflake": (6, 10, 16, 40, 100, 1000),
-    "clique": (6, 8, 10, 11, 12, 20, 100),
+    "clique": (6, 8, 10, 11, 12, 20, 100, 1000),
     "grid": (9, 16, 25, 100, 900),
     "random": (6, 10, 14, 20, 50, 100, 1000),
 }

@@ -16,7 +16,7 @@ from pyjoinopt.cost import CostModel
 from pyjoinopt.group_report import tell_group
 from pyjoinopt.joins.as_written import as_written
 from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.emit import emit
+from pyjoinopt.joins.emit import asks_what_follows, emit
 from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.names import relation_name
@@ -167,7 +167,9 @@ class Reorderer:
         ends = perf_counter() + self.seconds
         found = search(graph, estimates, self.cost, self.budget, written, stop=lambda: perf_counter() > ends)
         allowed = graph.allows_order(written) and graph.allows_order(found.tree)
-        moved = allowed and found.tree.sets != written.sets
+        in_vain = perf_counter() > ends and found.cost > before  # only who was stopped looks at what was written
+        moved = allowed and not in_vain
+        moved &= found.tree.sets != written.sets or asks_what_follows(graph, written)
         tree, after = (found.tree, found.cost) if moved else (written, before)
         changed = moved or smaller
         seconds = perf_counter() - started

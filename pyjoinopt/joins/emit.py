@@ -120,5 +120,19 @@ def join_predicates(graph: JoinGraph, left: int, right: int) -> list[Expression]
     return [e.predicate for e in sorted(written, key=_rank)]
 
 
+def asks_what_follows(graph: JoinGraph, tree: JoinTree) -> bool:
+    """Does an order ask an equality that was not written, before those that it follows from can be asked?
+
+    As written such a join would be a cross product.
+    """
+    for node in tree.post_order():
+        if node.left is not None and node.right is not None:
+            applied = graph.applied_by(node.left.relations, node.right.relations)
+            written = {edge.equality_class for edge in applied if not edge.implied}
+            if any(e.implied and e.predicate is not TRUE and e.equality_class not in written for e in applied):
+                return True
+    return False
+
+
 def _rank(edge: Edge) -> tuple[bool, bool]:
     return safety.may_throw(edge.predicate), edge.keys is None

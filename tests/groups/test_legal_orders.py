@@ -135,7 +135,7 @@ def test_of_many_full_joins(types: dict[str, int], chunk: int) -> None:
 #: the others (a column is NULL and compared, or two things at once), so that a join has no matches or no rows; of the
 #: values 0 and 1 only, a < b says what both are.
 NEVER_TRUE, TWO_VALUES = {30, 87, 95, 103, 120, 157, 222, 243, 261, 323, 365, 391, 392}, {225}
-#: Here one condition makes sure that another rejects NULLs: `b = c and a <=> c`, and `a = 0` beside `a = c or a is null`.
+#: One condition makes sure that another rejects NULLs: `b = c and a <=> c`, and `a = 0` beside `a = c or a is null`.
 TOGETHER = {115, 343}
 MISSED = NEVER_TRUE | TWO_VALUES | TOGETHER
 #: Seeds of each chunk.
