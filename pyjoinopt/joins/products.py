@@ -35,14 +35,14 @@ def multiplied(
     best: dict[int, tuple[float, JoinTree]] = {1 << i: (0.0, tree) for i, tree in enumerate(blocks)}
     everything = (1 << len(blocks)) - 1
     for chosen in range(3, everything + 1):
-        half = (chosen - 1) & chosen
-        while half > chosen ^ half:  # each way to part them once
+        rest = half = chosen & ~(1 << chosen.bit_length() - 1)
+        while half:  # each way to part them once; of equals the one that joins them one after the other
             one, other = best.get(half), best.get(chosen ^ half)
             if one is not None and other is not None:
                 made = _joined(graph, estimates, cost, one, other)
                 if made is not None and (chosen not in best or made[0] < best[chosen][0]):
                     best[chosen] = made
-            half = (half - 1) & chosen
+            half = (half - 1) & rest
     return best[everything][1] if everything in best else None
 
 
