@@ -11,7 +11,8 @@ from pyjoinopt.cost import COut, SparkCost
 from pyjoinopt.joins.canonical import canonical_order
 from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.greedy import greedy, lone_parts
-from pyjoinopt.joins.linear import left_deep_line, linearized, over_intervals
+from pyjoinopt.joins.left_deep import left_deep_line
+from pyjoinopt.joins.linear import linearized, over_intervals
 from pyjoinopt.joins.price import cost_of
 from pyjoinopt.joins.search import search
 from pyjoinopt.joins.tree import JoinTree, join, leaf
