@@ -62,7 +62,7 @@ class Spy:
         self.answers: list[dict[str, Any]] = []
 
     def __call__(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
-        answers = self._gateway.samples(relations, **{"evaluateMs": 20_000, **request, "deadlineMs": 20_000})
+        answers = self._gateway.samples(relations, **{"evaluateMs": 300_000, **request, "deadlineMs": 300_000})
         self.asked += relations
         self.answers += answers
         return answers
