@@ -104,9 +104,27 @@ class JoinGraph:
         near = [0] * len(self.relations)
         for edge in self.edges:
             if edge.required.bit_count() == 2:
-                for vertex in vertices(edge.required):
-                    near[vertex] |= edge.required & ~(1 << vertex)
+                one = edge.required & -edge.required
+                other = edge.required ^ one
+                near[one.bit_length() - 1] |= other
+                near[other.bit_length() - 1] |= one
         return tuple(near)
+
+    @cached_property
+    def class_of(self) -> dict[int, int]:
+        """Column -> its equality class, of all columns that are in one."""
+        found: dict[int, int] = {}
+        for edge in self.edges:
+            if edge.equality_class >= 0 and edge.keys is not None:
+                for _, e in edge.keys:
+                    if e.attribute is not None:
+                        found[e.attribute.bit] = edge.equality_class
+        return found
+
+    @cached_property
+    def unclassed(self) -> tuple[Edge, ...]:
+        """The edges of inner joins that belong to no equality class."""
+        return tuple(edge for edge in self.edges if edge.equality_class < 0 and edge.join_type == INNER)
 
     @cached_property
     def wide_edges(self) -> tuple[Edge, ...]:
@@ -131,7 +149,7 @@ class JoinGraph:
     @cached_property
     def late(self) -> tuple[tuple[int, int], ...]:
         """(vertices, what no join result that has them all may lack), of the edges that may fail."""
-        pairs = [(e.relations, e.together) for e in self.edges]
+        pairs = [(e.relations, e.together) for e in self.edges if e.together]
         pairs += [pair for e in self.edges for pair in e.apart]
         pairs += self.guarded
         return tuple((reads, together) for reads, together in pairs if together & ~reads)

@@ -14,7 +14,7 @@ often is; so other notions of what to join next are at hand, too (`NOTIONS`). Tw
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pyjoinopt.cost.model import CostModel
 from pyjoinopt.joins.exact import exact
@@ -78,9 +78,8 @@ class _Greedy:
         self._home: dict[int, int] = {v: i for i, t in self._trees.items() for v in vertices(t.relations)}
         self._near: dict[int, set[int]] = {i: set() for i in self._trees}
         for vertex, home in self._home.items():
-            for other in vertices(graph.adjacency[vertex]):
-                if other in self._home and self._home[other] != home:
-                    self._near[home].add(self._home[other])
+            self._near[home].update(self._home[v] for v in vertices(graph.adjacency[vertex]) if v in self._home)
+            self._near[home].discard(home)
         # The parts that each wide edge still lies across.
         self._across: list[set[int]] = []
         self._wide_of: dict[int, set[int]] = {i: set() for i in self._trees}
@@ -97,12 +96,12 @@ class _Greedy:
             if len(homes) == 2:
                 self._tie(*homes)
         for one, near in self._near.items():
-            for other in near:
-                if one < other:
-                    self._push(one, other)
+            self._weigh(one, (other for other in near if one < other))
         while len(self._trees) > 1:
-            if self._stop is not None and len(self._trees) % _ASKED == 0 and self._stop():
-                return None
+            if len(self._trees) % _ASKED == 0:
+                if self._stop is not None and self._stop():
+                    return None
+                self._forget()
             if not self._heap:
                 pair = self._smallest()
                 if pair is None:
@@ -115,20 +114,24 @@ class _Greedy:
         return next(iter(self._trees.values()))
 
     def _allowed(self, one: int, other: int) -> bool:
-        if self._free:
-            return True
         left, right = self._trees[one].relations, self._trees[other].relations
         graph, both = self._graph, left | right
         return graph.allows(both) and graph.allows_join(left, right) and graph.leads_on(both)
 
-    def _push(self, one: int, other: int) -> None:
-        if not self._allowed(one, other):
-            return
-        left, right = self._parts[one], self._parts[other]
-        rows = self._estimates.log_rows_of(left, right)
-        first = round(self._notion(rows, left.log_rows, right.log_rows), _DIGITS)
-        a, b = self._place[one], self._place[other]
-        heapq.heappush(self._heap, (first, a, b, one, other) if a < b else (first, b, a, one, other))
+    def _weigh(self, one: int, others: Iterable[int]) -> None:
+        """Put a part's joins with others where the least is found."""
+        part, a, notion = self._parts[one], self._place[one], self._notion
+        found = [other for other in others if self._free or self._allowed(one, other)]
+        parts = [self._parts[other] for other in found]
+        for other, right, rows in zip(found, parts, self._estimates.log_rows_with(part, parts)):
+            b, first = self._place[other], round(notion(rows, part.log_rows, right.log_rows), _DIGITS)
+            heapq.heappush(self._heap, (first, a, b, one, other) if a < b else (first, b, a, one, other))
+
+    def _forget(self) -> None:
+        """Drop the joins of parts that are no more; where everything is tied to everything, those are most of them."""
+        trees = self._trees
+        self._heap = [join for join in self._heap if join[3] in trees and join[4] in trees]
+        heapq.heapify(self._heap)
 
     def _tie(self, one: int, other: int) -> None:
         self._near[one].add(other)
@@ -175,7 +178,7 @@ class _Greedy:
             back.discard(one)
             back.discard(other)
             back.add(made)
-            self._push(made, neighbour)
+        self._weigh(made, near)
 
 
 def _part_of(estimates: GraphEstimates, tree: JoinTree) -> Part:

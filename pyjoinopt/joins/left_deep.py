@@ -48,11 +48,10 @@ def _spanning_tree(
     edges: list[tuple[float, int, int, int, int]] = []
     place = {v: i for i, v in enumerate(members)}
     for v in members:
-        for other in vertices(graph.adjacency[v]):
-            if other in inside and place[v] < place[other]:
-                log_rows = estimates.log_rows_of(parts[v], parts[other])
-                selectivity = round(log_rows - parts[v].log_rows - parts[other].log_rows, 9)
-                edges.append((selectivity, place[v], place[other], v, other))
+        near = [other for other in vertices(graph.adjacency[v]) if other in inside and place[v] < place[other]]
+        for other, log_rows in zip(near, estimates.log_rows_with(parts[v], [parts[other] for other in near])):
+            selectivity = round(log_rows - parts[v].log_rows - parts[other].log_rows, 9)
+            edges.append((selectivity, place[v], place[other], v, other))
     home = {v: v for v in members}
 
     def root_of(v: int) -> int:

@@ -73,8 +73,7 @@ class Partitionings:
         self._touched: dict[int, int] = {}
         self._keys_of = {id(edge): _keys_of(edge, graph, class_of) for edge in graph.operators}
         # Equalities of expressions, and those that are true of NULLs: a join that asks them hashes by them, too.
-        loose = (edge for edge in graph.edges if edge.join_type == INNER and edge.equality_class < 0)
-        self._more = [edge.relations for edge in loose if edge.predicate.kind in _EQUALITIES]
+        self._more = [edge.relations for edge in graph.unclassed if edge.predicate.kind in _EQUALITIES]
         self._given = [_key(partitioned_by(plan), class_of) for plan in graph.relations]
         self._useful = self._useful_keys() if self._model is not None else frozenset()
 
@@ -206,10 +205,7 @@ def _in_place(table: _Table, key: int, move: float) -> tuple[float, int]:
 
 def _classes(graph: JoinGraph) -> dict[int, int]:
     """Column -> its equality class; one that is in none, but that an operator joins on, is a class of its own."""
-    class_of: dict[int, int] = {}
-    for edge in graph.edges:
-        if edge.equality_class >= 0 and edge.keys is not None:
-            class_of.update((e.attribute.bit, edge.equality_class) for _, e in edge.keys if e.attribute is not None)
+    class_of = dict(graph.class_of)
     count = max(class_of.values(), default=-1) + 1
     for edge in graph.operators:
         for bit in chain.from_iterable(_equated(edge.predicate)):

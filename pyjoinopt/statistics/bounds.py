@@ -59,13 +59,14 @@ class Bounds:
         self._determines: dict[int, list[tuple[int, list[int]]]] = {}
         self._may_be_determined = 0
         compared: list[dict[int, int]] = [{} for _ in relations]
+        counted = sum(1 << vertex for vertex, known in enumerate(relations) if known.keys or known.most)
         for edge in edges:
             if edge.join_type == INNER and edge.predicate.kind == "EqualTo" and edge.keys is not None:
                 (one, a), (other, b) = edge.keys
                 if edge.required != one | other or edge.required.bit_count() != 2:
                     continue
                 for side, e, partner in ((one, a, other), (other, b, one)):
-                    column = plain_column(e)
+                    column = plain_column(e) if side & counted else None
                     if column is not None:
                         found = compared[side.bit_length() - 1]
                         found[column.mask] = found.get(column.mask, 0) | partner

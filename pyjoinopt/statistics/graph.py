@@ -24,7 +24,7 @@ search on a thousand relations affordable. Logarithms also cannot overflow.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.plan.expressions import Expression
@@ -174,23 +174,23 @@ class GraphEstimates:
         waiting = frozenset(f for f, (required, _) in enumerate(self._sums.factors) if required & relations)
         return Part(relations, self._log_rows(relations), minima, waiting)
 
-    def log_rows_of(self, a: Part, b: Part) -> float:
-        """Logarithm of the rows of the join of two disjoint parts, not limited to 1 row and more."""
-        total = a.log_rows + b.log_rows
-        few, many, signs = a.minima, b.minima, self._signs
-        if len(few) > len(many):
-            few, many = many, few
-        for t, value in few.items():
-            other = many.get(t)
-            if other is not None:  # the smaller of the two minima stays, the larger one divides
-                total -= signs[t] * (value if value > other else other)
-        if a.waiting and b.waiting:
-            both = a.relations | b.relations
-            for f in a.waiting & b.waiting:
-                required, factor = self._sums.factors[f]
-                if not required & ~both:
-                    total += factor
-        return total
+    def log_rows_with(self, a: Part, others: Iterable[Part]) -> Iterator[float]:
+        """Logarithm of the rows of a part's join with each of some others, not limited to 1 row and more."""
+        signs, own = self._signs, a.minima
+        for b in others:
+            total = a.log_rows + b.log_rows
+            few, many = (own, b.minima) if len(own) <= len(b.minima) else (b.minima, own)
+            for t, value in few.items():
+                other = many.get(t)
+                if other is not None:  # the smaller of the two minima stays, the larger one divides
+                    total -= signs[t] * (value if value > other else other)
+            if a.waiting and b.waiting:
+                both = a.relations | b.relations
+                for f in a.waiting & b.waiting:
+                    required, factor = self._sums.factors[f]
+                    if not required & ~both:
+                        total += factor
+            yield total
 
     def joined(self, a: Part, b: Part) -> Part:
         """Two disjoint parts as one."""
@@ -202,7 +202,7 @@ class GraphEstimates:
                 minima[t] = value
         both = a.relations | b.relations
         waiting = frozenset(f for f in a.waiting | b.waiting if self._sums.factors[f][0] & ~both)
-        return Part(both, self.log_rows_of(a, b), minima, waiting)
+        return Part(both, next(self.log_rows_with(a, (b,))), minima, waiting)
 
     # -- arithmetic --------------------------------------------------------------------------------------------
 
@@ -212,6 +212,7 @@ class GraphEstimates:
     def _collect(self, graph: Graph, base: list[float], factors: list[tuple[int, float]]) -> None:
         """Sort the edges into classes, bundles and factors."""
         columns: dict[object, tuple[int, Expression]] = {}
+        never_null: set[object] = set()
         linked = DisjointSets()
         for edge in graph.edges:
             if edge.right:
@@ -224,12 +225,13 @@ class GraphEstimates:
                     factors.append((edge.required, math.log(self._other(edge))))
                 continue
             (left, a), (right, b) = edge.keys
-            one, two = (_column_key(a), left), (_column_key(b), right)
-            columns[one], columns[two] = (left.bit_length() - 1, a), (right.bit_length() - 1, b)
+            one, two = (_column_key(a), left.bit_length()), (_column_key(b), right.bit_length())
             linked.union(one, two)
+            columns[one], columns[two] = (one[1] - 1, a), (two[1] - 1, b)
             if edge.predicate.kind == "EqualTo":
-                self._drop_nulls(columns[one], base)
-                self._drop_nulls(columns[two], base)
+                never_null.update((one, two))
+        for key in never_null:
+            self._drop_nulls(columns[key], base)
         groups = [[columns[key] for key in keys] for keys in linked.groups()]
         classes = [self._class(group, met_domains) for group in groups]
         full = [self._class(group, shared_domains) for group in groups]
@@ -280,5 +282,5 @@ def _by_size(relations: int, bytes: float) -> int:
 
 
 def _column_key(e: Expression) -> object:
-    attribute = column_of(e)
+    attribute = e.attribute if e.kind == "AttributeReference" else column_of(e)
     return attribute.bit if attribute is not None else e.key
