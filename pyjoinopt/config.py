@@ -162,7 +162,7 @@ SESSION_KEYS: tuple[tuple[str, str, str], ...] = (
     (PREFIX + "python", "PySpark's", "The Python that runs the workers; it needs to have this package's dependencies."),
     (PREFIX + "pythonpath", "the jar's", "Where the workers find this package, if that Python does not have it."),
     (PREFIX + "timeout", "2s", "How long a query waits for its order before it is planned as written."),
-    (PREFIX + "startTimeout", "20s", "How long a query waits, beside that and once, for a worker to start."),
+    (PREFIX + "startTimeout", "20s", "How long a worker may take to start, behind the queries, before it is ended."),
     (PREFIX + "workers", "2", "How many worker processes there may be. The second starts when the first is busy."),
 )
 

@@ -58,6 +58,7 @@ def session(spark: SparkSession, new_session: Callable[[], SparkSession]) -> Ite
     bridge_of(spark).enable(spark._jsparkSession, *pythons())
     made = new_session()
     pyjoinopt.enable(made)
+    made.conf.set("spark.pyjoinopt.timeout", "30s")  # a busy machine may take over two to start Python and plan
     yield made
 
 

@@ -52,6 +52,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
         "spark.driver.extraJavaOptions -Xss16m -XX:+UseParallelGC -XX:TieredStopAtLevel=1 "
         "-XX:ReservedCodeCacheSize=256m "  # the JVM says so on standard output when it is full
         f"-Dderby.system.home={folder}\nspark.sql.warehouse.dir {folder}/warehouse\n"
+        "spark.pyjoinopt.timeout 30s\n"  # a busy machine may take over two to start Python and plan
         f"spark.local.dir {folder}/local\nspark.sql.catalogImplementation in-memory\n"
     )
     programs = [Path(sys.executable).parent, HOME / "bin", HOME / "sbin"]

@@ -52,7 +52,7 @@ FAULTS = {
     "is of another version": (GREETS.replace(f'"protocol": {PROTOCOL}', '"protocol": 77'), "speaks protocol 77"),
     "prints a greeting of its own": ("print('Welcome to Python!', flush=True)\nimport time; time.sleep(60)", "cannot"),
     "lacks the package": ("import sys; sys.exit('No module named pyjoinopt')", "No module named pyjoinopt"),
-    "never greets": ("import time; time.sleep(60)", "did not start in time"),
+    "never greets": ("import time; time.sleep(60)", "did not start within 1500 ms"),
 }
 #: What to do about them; of all others, that another worker is coming.
 ADVICE = {
@@ -61,7 +61,7 @@ ADVICE = {
     "is of another version": "Use the jar and the package of one release",
     "prints a greeting of its own": "-m pip install pyjoinopt",
     "lacks the package": "-m pip install pyjoinopt",
-    "never greets": "raise spark.pyjoinopt.startTimeout or name another spark.pyjoinopt.python",
+    "never greets": "raise spark.pyjoinopt.timeout or name another spark.pyjoinopt.python",
 }
 
 
@@ -79,8 +79,8 @@ def test_a_broken_worker_costs_one_warning(
     expected = rows(session.sql(SQL))
     before, handles = listeners(session), bridge_of(session).openHandles()
     session.conf.set("spark.pyjoinopt.python", fake(tmp_path, program))
-    session.conf.set("spark.pyjoinopt.timeout", "300ms")
-    session.conf.set("spark.pyjoinopt.startTimeout", "500ms" if fault == "never greets" else "10s")
+    session.conf.set("spark.pyjoinopt.timeout", "1500ms")
+    session.conf.set("spark.pyjoinopt.startTimeout", "2s" if fault == "never greets" else "10s")
     warnings()
     found, reports = planned(session, lambda: rows(session.sql(SQL)))
     assert (found, reports) == (expected, [])
@@ -118,8 +118,7 @@ def test_a_worker_that_tells_nothing_clear_is_ended(
     """Whoever comes next notices: a reader of reports in silence, a query with one warning."""
     expected = rows(session.sql(SQL))
     session.conf.set("spark.pyjoinopt.python", fake(tmp_path, ANSWERS + told + "\ntime.sleep(60)"))
-    session.conf.set("spark.pyjoinopt.timeout", "500ms")
-    session.conf.set("spark.pyjoinopt.startTimeout", "10s")
+    session.conf.set("spark.pyjoinopt.timeout", "1500ms")
     warnings()
     assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
     assert warnings() == [] and gone(str(tmp_path))

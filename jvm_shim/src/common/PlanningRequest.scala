@@ -8,8 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
  * One plan on its way through the worker: export, questions on the way, edits, rebuild.
  *
  * Laws: the same export, the same edits and the same checks as for a single DataFrame. The export is let go of
- * whatever happens. The deadline is for all of it, but for starting a worker, which has its
- * own, once a query.
+ * whatever happens. The deadline is for all of it, waiting for a worker included.
  */
 private[pyjoinopt] final class PlanningRequest(
     session: Compat.Session,

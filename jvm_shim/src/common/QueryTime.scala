@@ -8,11 +8,11 @@ import org.apache.spark.sql.catalyst.QueryPlanningTracker
 /**
  * How long a query has been held up: Spark plans its subqueries apart, but the time is for all of it.
  *
- * Two clocks: one for planning, with waiting for a worker that is busy; one for waiting until a worker has started. A
- * query that got no worker, or saw one fail, asks no other: its later plans stay as written, and nothing more is said.
+ * Waiting for a worker counts, be it busy or starting. A query that got no worker, or saw one fail, asks no other: its
+ * later plans stay as written, and nothing more is said.
  */
 private[pyjoinopt] final class QueryTime {
-  private val planning, starting = new Stopwatch
+  private val planning = new Stopwatch
   @volatile private var over = false
 
   /** What is left of so many milliseconds for planning. */
@@ -21,13 +21,7 @@ private[pyjoinopt] final class QueryTime {
   /** How long it may still wait for its turn: a worker that is asked too late is ended for being late. */
   def leftToWait(milliseconds: Long): Long = left(milliseconds) - milliseconds / 4
 
-  /** What is left of so many milliseconds for waiting until a worker has started. */
-  def leftToStart(milliseconds: Long): Long = milliseconds - starting.milliseconds
-
   def plans[T](body: => T): T = planning.during(body)
-
-  /** The clock of planning stands while a worker starts. */
-  def starts[T](body: => T): T = planning.without(starting.during(body))
 
   def giveUp(): Unit = over = true
 
@@ -47,32 +41,29 @@ private[pyjoinopt] object QueryTime {
   }
 }
 
-/** Adds up the time that some things take. */
+/** Adds up the time that some things take, one inside the other or one after the other. */
 private[pyjoinopt] final class Stopwatch {
   private var total = 0L
   private var since = 0L
-  private var isRunning = false
+  private var depth = 0
 
   def milliseconds: Long = synchronized {
-    TimeUnit.NANOSECONDS.toMillis(if (isRunning) total + System.nanoTime - since else total)
+    TimeUnit.NANOSECONDS.toMillis(if (depth > 0) total + System.nanoTime - since else total)
   }
 
-  def during[T](body: => T): T = switched(on = true)(body)
-
-  def without[T](body: => T): T = switched(on = false)(body)
-
-  private def switched[T](on: Boolean)(body: => T): T = {
-    val before = switch(on)
+  def during[T](body: => T): T = {
+    enter()
     try body
-    finally switch(before)
+    finally leave()
   }
 
-  private def switch(on: Boolean): Boolean = synchronized {
-    val before = isRunning
-    val now = System.nanoTime
-    if (before) total += now - since
-    since = now
-    isRunning = on
-    before
+  private def enter(): Unit = synchronized {
+    if (depth == 0) since = System.nanoTime
+    depth += 1
+  }
+
+  private def leave(): Unit = synchronized {
+    depth -= 1
+    if (depth == 0) total += System.nanoTime - since
   }
 }

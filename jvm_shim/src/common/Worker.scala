@@ -130,6 +130,9 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
     }
   }
 
+  /** Whether it was ended because a deadline had passed. */
+  def wasLate: Boolean = late
+
   /** Alive, and not in the middle of an answer that nobody waits for any more. */
   def isReady: Boolean = !late && !talking && process.isAlive
 

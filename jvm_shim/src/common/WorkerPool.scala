@@ -11,7 +11,7 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
 
   private val idle = new ArrayDeque[Worker]
   private val all = new mutable.HashSet[Worker]
-  private var starting = 0
+  private val starting = new mutable.HashSet[WorkerStart]
   private var failures = 0
   private var notBefore = 0L
   private var closed = false
@@ -21,37 +21,40 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
 
   def size: Int = synchronized(all.size)
 
-  /** A worker of one's own; None while none may be started, or if the query's time is over before one is free. */
-  def take(settings: WorkerSettings, time: QueryTime): Option[Worker] = {
-    def untilStarted = Deadline.in(time.leftToStart(settings.startTimeout))
-    val turn =
-      if (size > 0) waiting(settings, Deadline.in(time.leftToWait(settings.timeout)))
-      else time.starts(waiting(settings, untilStarted))
-    turn.map {
-      case Free(worker) => worker
-      case ToStart => time.starts(start(untilStarted))
-    }
-  }
-
-  private def waiting(settings: WorkerSettings, until: Deadline): Option[Turn] = synchronized {
+  /**
+   * A worker of one's own; None while none may be started, or if the query's time is over before one is free. A worker
+   * starts behind the query's back: if that takes longer than the query waits, those that come later find it.
+   */
+  def take(settings: WorkerSettings, time: QueryTime): Option[Worker] = synchronized {
+    val until = Deadline.in(time.leftToWait(settings.timeout))
     val patience = Deadline.in(Patience)
+    var mayAsk = true
     var found = next()
-    while (found.isEmpty && mayWait && !until.isOver && !(mayStart(settings) && patience.isOver)) {
-      val pause = if (mayStart(settings)) patience else until
-      wait(math.max(1, pause.milliseconds))
+    while (found.isEmpty && !until.isOver && (hasHope(settings) || mayAsk && mayStart(settings))) {
+      if (mayAsk && mayStart(settings) && (patience.isOver || !hasHope(settings))) {
+        mayAsk = false
+        start(settings)
+      } else wait(math.max(1, math.min(Patience, until.milliseconds)))
       found = next()
     }
-    if (found.isEmpty && size > 0 && !closed && until.isOver) {
-      Workers.warnOnce(s"all workers ($size) were busy for most of ${settings.timeout} ms. If that comes again, " +
-        "raise spark.pyjoinopt.workers or spark.pyjoinopt.timeout.")
+    if (found.isEmpty && !closed) {
+      if (size == 0) starting.foreach(_.missedBy(settings))
+      else if (until.isOver) {
+        Workers.warnOnce(s"all workers ($size) were busy for most of ${settings.timeout} ms. If that comes again, " +
+          "raise spark.pyjoinopt.workers or spark.pyjoinopt.timeout.")
+      }
     }
-    if (found.isDefined) found.map(Free)
-    else if (!mayStart(settings) || until.isOver) None
-    else {
-      starting += 1
-      Some(ToStart)
-    }
+    found
   }
+
+  /** Whether one that is busy may come back, or one that starts may yet be in time. */
+  private def hasHope(settings: WorkerSettings): Boolean =
+    !closed && (size > 0 || starting.exists(!_.isOverdue(settings)))
+
+  /** Where one hangs at its start the next would, too. */
+  private def mayStart(settings: WorkerSettings): Boolean =
+    !closed && size + starting.size < settings.workers && System.nanoTime - notBefore >= 0 &&
+      !starting.exists(_.isOverdue(settings))
 
   private def next(): Option[Worker] = {
     var found = Option.empty[Worker]
@@ -62,33 +65,23 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
     found
   }
 
-  private def mayWait: Boolean = !closed && size + starting > 0
+  private def start(settings: WorkerSettings): Unit = {
+    val start = new WorkerStart(settings, this)
+    starting += start
+    start.go()
+  }
 
-  private def mayStart(settings: WorkerSettings): Boolean =
-    !closed && size + starting < settings.workers && System.nanoTime - notBefore >= 0
-
-  private def start(deadline: Deadline): Worker = {
-    var made: Worker = null
-    try {
-      made = new Worker(command)
-      made.greet(deadline)
-      synchronized {
-        all += made
-        if (closed) {
-          forget(made)
-          throw new WorkerFailure("the application ends")
-        }
-      }
-      made
-    } catch {
-      case error: Throwable =>
-        if (made != null) made.kill()
-        if (!error.isInstanceOf[InterruptedException]) synchronized(later())
-        throw error
-    } finally synchronized {
-      starting -= 1
-      notifyAll()
+  /** What a start came to: a worker, or nothing. */
+  def started(start: WorkerStart, made: Option[Worker]): Unit = synchronized {
+    starting -= start
+    made match {
+      case Some(worker) if closed => worker.kill()
+      case Some(worker) =>
+        all += worker
+        idle.push(worker)
+      case None => later()
     }
+    notifyAll()
   }
 
   def hear(plans: Seq[String]): Unit = synchronized(all.foreach(_.hear(plans)))
@@ -125,6 +118,7 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
       idle.clear()
       val workers = all.toList
       all.clear()
+      starting.foreach(_.end())
       notifyAll()
       workers
     }
@@ -133,11 +127,9 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
 }
 
 private[pyjoinopt] object WorkerPool {
-  /** What waiting for a worker comes to: one that is free, or the right to start one. */
-  private sealed trait Turn
-  private final case class Free(worker: Worker) extends Turn
-  private case object ToStart extends Turn
-
+  /** How long a query waits for another's worker before it has one started; then, how often it looks (milliseconds). */
   private val Patience = 50L
+
+  /** Between two starts (seconds). */
   private val LongestPause = 300L
 }

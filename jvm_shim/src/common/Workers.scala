@@ -41,8 +41,7 @@ private[pyjoinopt] object Workers {
           None
         case error: WorkerFailure =>
           time.giveUp()
-          OptimizeJoins.log.warn(s"The joins of a query stay as written: ${error.getMessage}. " +
-            "To do without: spark.pyjoinopt.enabled=false.")
+          warn(String.valueOf(error.getMessage))
           None
       }
 
@@ -104,6 +103,9 @@ private[pyjoinopt] object Workers {
       }
     }
   }
+
+  def warn(text: String): Unit = OptimizeJoins.log.warn(
+    s"The joins of a query stay as written: $text. To do without: spark.pyjoinopt.enabled=false.")
 
   /** A WARN that comes again with every query is said once. */
   def warnOnce(text: String, cause: Throwable = null): Unit = {
