@@ -1,8 +1,8 @@
 """A good order for groups that are too large to search: always join the two parts whose result is smallest.
 
 Greedy operator ordering (Fegaras 1998) begins with every relation as a part of its own and joins the pair of parts
-with the fewest result rows until one part is left. It makes bushy trees, needs one look at each neighbourship and a
-heap, and is rarely far off while sets are small. With outer joins, which keep rows instead of dropping them, it more
+with the fewest result rows until one part is left. It makes bushy trees, needs one look at each neighbourship and
+heaps, and is rarely far off while sets are small. With outer joins, which keep rows instead of dropping them, it more
 often is; so other notions of what to join next are at hand, too (`NOTIONS`). Two things are added:
 
 * parts that no edge ties are joined in the end, smallest first: the only cross products in the tree. A predicate that
@@ -77,8 +77,9 @@ class _Greedy:
         self._place = {i: i for i in self._trees}
         self._home: dict[int, int] = {v: i for i, t in self._trees.items() for v in vertices(t.relations)}
         self._near: dict[int, set[int]] = {i: set() for i in self._trees}
+        inside = sum(tree.relations for tree in parts)
         for vertex, home in self._home.items():
-            self._near[home].update(self._home[v] for v in vertices(graph.adjacency[vertex]) if v in self._home)
+            self._near[home].update(map(self._home.__getitem__, vertices(graph.adjacency[vertex] & inside)))
             self._near[home].discard(home)
         # The parts that each wide edge still lies across.
         self._across: list[set[int]] = []
@@ -89,6 +90,8 @@ class _Greedy:
                 for home in homes:
                     self._wide_of[home].add(len(self._across))
                 self._across.append(homes)
+        # Each pair of neighbours is in the heap of one of them, and the least of each such heap is in the great one.
+        self._own: dict[int, list[tuple[float, int, int, int]]] = {}
         self._heap: list[tuple[float, int, int, int, int]] = []
 
     def run(self) -> JoinTree | None:
@@ -98,10 +101,8 @@ class _Greedy:
         for one, near in self._near.items():
             self._weigh(one, (other for other in near if one < other))
         while len(self._trees) > 1:
-            if len(self._trees) % _ASKED == 0:
-                if self._stop is not None and self._stop():
-                    return None
-                self._forget()
+            if len(self._trees) % _ASKED == 0 and self._stop is not None and self._stop():
+                return None
             if not self._heap:
                 pair = self._smallest()
                 if pair is None:
@@ -109,8 +110,12 @@ class _Greedy:
                 self._merge(*pair)
                 continue
             _, _, _, one, other = heapq.heappop(self._heap)
-            if one in self._trees and other in self._trees:
+            if one not in self._trees:
+                continue
+            if other in self._trees:
                 self._merge(one, other)
+            else:
+                self._offer(one)
         return next(iter(self._trees.values()))
 
     def _allowed(self, one: int, other: int) -> bool:
@@ -120,18 +125,24 @@ class _Greedy:
 
     def _weigh(self, one: int, others: Iterable[int]) -> None:
         """Put a part's joins with others where the least is found."""
-        part, a, notion = self._parts[one], self._place[one], self._notion
+        part, a, notion, place = self._parts[one], self._place[one], self._notion, self._place
+        own = self._own[one] = []
         found = [other for other in others if self._free or self._allowed(one, other)]
         parts = [self._parts[other] for other in found]
         for other, right, rows in zip(found, parts, self._estimates.log_rows_with(part, parts)):
-            b, first = self._place[other], round(notion(rows, part.log_rows, right.log_rows), _DIGITS)
-            heapq.heappush(self._heap, (first, a, b, one, other) if a < b else (first, b, a, one, other))
+            b, first = place[other], round(notion(rows, part.log_rows, right.log_rows), _DIGITS)
+            own.append((first, a, b, other) if a < b else (first, b, a, other))
+        heapq.heapify(own)
+        self._offer(one)
 
-    def _forget(self) -> None:
-        """Drop the joins of parts that are no more; where everything is tied to everything, those are most of them."""
-        trees = self._trees
-        self._heap = [join for join in self._heap if join[3] in trees and join[4] in trees]
-        heapq.heapify(self._heap)
+    def _offer(self, one: int) -> None:
+        """Put the least of a part's own joins, those with parts that are gone left out, into the great heap."""
+        own, trees = self._own[one], self._trees
+        while own:
+            first, a, b, other = heapq.heappop(own)
+            if other in trees:
+                heapq.heappush(self._heap, (first, a, b, one, other))
+                return
 
     def _tie(self, one: int, other: int) -> None:
         self._near[one].add(other)
@@ -153,6 +164,8 @@ class _Greedy:
         made, self._next = self._next, self._next + 1
         a, b = self._parts.pop(one), self._parts.pop(other)
         left, right = self._trees.pop(one), self._trees.pop(other)
+        self._own.pop(one, None)
+        self._own.pop(other, None)
         if self._place[one] > self._place[other]:
             left, right = right, left
         sizes = self._estimates.bytes(left.relations), self._estimates.bytes(right.relations)

@@ -215,21 +215,24 @@ class GraphEstimates:
         never_null: set[object] = set()
         linked = DisjointSets()
         for edge in graph.edges:
+            if edge.join_type == INNER and edge.keys is not None and _ties_two(edge):
+                (left, a), (right, b) = edge.keys
+                one, two = _column_key(a), _column_key(b)
+                if one not in columns:
+                    columns[one] = left.bit_length() - 1, a
+                if two not in columns:
+                    columns[two] = right.bit_length() - 1, b
+                linked.union(one, two)
+                if edge.predicate.kind == "EqualTo":
+                    never_null.update((one, two))
+                continue
             if edge.right:
                 factors.append((edge.required, self._looking(graph, edge) - base[edge.right.bit_length() - 1]))
                 continue
             if waits_above(edge):
                 continue
-            if edge.keys is None or edge.required != edge.relations or edge.required.bit_count() != 2:
-                if not edge.implied and edge.required:
-                    factors.append((edge.required, math.log(self._other(edge))))
-                continue
-            (left, a), (right, b) = edge.keys
-            one, two = (_column_key(a), left.bit_length()), (_column_key(b), right.bit_length())
-            linked.union(one, two)
-            columns[one], columns[two] = (one[1] - 1, a), (two[1] - 1, b)
-            if edge.predicate.kind == "EqualTo":
-                never_null.update((one, two))
+            if not edge.implied and edge.required:
+                factors.append((edge.required, math.log(self._other(edge))))
         for key in never_null:
             self._drop_nulls(columns[key], base)
         groups = [[columns[key] for key in keys] for keys in linked.groups()]
@@ -274,6 +277,11 @@ class GraphEstimates:
             return max(selectivity(edge.predicate, self._side_by_side(edge.relations)), _LEAST_SHARE)
         known = [member(e, self.relations[side.bit_length() - 1]) for side, e in edge.keys if side.bit_count() == 1]
         return 1.0 / max(shared_domains(known)) if known else residual_selectivity(edge.predicate)
+
+
+def _ties_two(edge: GraphEdge) -> bool:
+    """Is it applied as soon as two relations are there?"""
+    return edge.required == edge.relations and edge.required.bit_count() == 2
 
 
 def _by_size(relations: int, bytes: float) -> int:
