@@ -52,7 +52,7 @@ FAULTS = {
     "is of another version": (GREETS.replace(f'"protocol": {PROTOCOL}', '"protocol": 77'), "speaks protocol 77"),
     "prints a greeting of its own": ("print('Welcome to Python!', flush=True)\nimport time; time.sleep(60)", "cannot"),
     "lacks the package": ("import sys; sys.exit('No module named pyjoinopt')", "No module named pyjoinopt"),
-    "never greets": ("import time; time.sleep(60)", "did not start within 1500 ms"),
+    "never greets": ("import time; time.sleep(60)", "in time for a plan within 1500 ms"),
 }
 #: What to do about them; of all others, that another worker is coming.
 ADVICE = {

@@ -45,9 +45,9 @@ private[pyjoinopt] final class WorkerStart(settings: WorkerSettings, pool: Worke
   def missedBy(asking: WorkerSettings): Unit = synchronized {
     if (!isTold) {
       isTold = true
-      Workers.warn(s"the worker of ${command.python} did not start within ${asking.timeout} ms; it has " +
-        s"${settings.startTimeout} ms (spark.pyjoinopt.startTimeout) to be there for later queries. If that comes " +
-        "again, raise spark.pyjoinopt.timeout or name another spark.pyjoinopt.python")
+      Workers.warn(s"the worker of ${command.python} did not start in time for a plan within ${asking.timeout} ms; " +
+        s"it has ${settings.startTimeout} ms (spark.pyjoinopt.startTimeout) to be there for later queries. If that " +
+        "comes again, raise spark.pyjoinopt.timeout or name another spark.pyjoinopt.python")
     }
   }
 
