@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=120.0, help="seconds that a shuffled query may take (120)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--partitions", type=int, default=200, help="of shuffles (default 200, as Spark comes)")
-    parser.add_argument("--memory", default="4g", help="of each variant's JVM (default 4g)")
+    parser.add_argument("--memory", default="8g", help="of each variant's JVM (default 8g)")
     parser.add_argument("--out", type=Path, help="write all times as JSON")
     chosen = parser.parse_args()
     if unknown := set(chosen.benchmarks) - set(tpc.GENERATORS):

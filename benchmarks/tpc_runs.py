@@ -33,6 +33,8 @@ from tests.support import tpc
 
 PLAIN, AGAIN, CBO, OURS, TRUE = "as it comes", "the same again", "ANALYZE + CBO", "pyjoinopt", "with true rows"
 _CBO_SETTINGS = ("cbo.enabled", "cbo.joinReorder.enabled", "cbo.planStats.enabled")
+#: Several JVMs have to share the machine's memory: what dies young is cleared earlier, and memory given back.
+_HEAP = "-XX:MaxNewSize=2g -XX:MaxHeapFreeRatio=30"
 
 Run = tuple[float, float]  # seconds that passed, and seconds of processors
 Runs = dict[str, dict[str, list[Run]]]  # query -> variant -> its runs
@@ -128,7 +130,13 @@ def _serve(name: str, circumstances: Circumstances, asked: Connection) -> None:
 
 def _runner(name: str, circumstances: Circumstances) -> Callable[[str], Answer]:
     benchmark, scale, partitions, memory, limit = circumstances
-    spark = session(**{"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(partitions)})
+    spark = session(
+        **{
+            "spark.driver.memory": memory,
+            "spark.driver.extraJavaOptions": _HEAP,
+            "spark.sql.shuffle.partitions": str(partitions),
+        }
+    )
     if name == CBO:
         for setting in _CBO_SETTINGS:
             spark.conf.set(f"spark.sql.{setting}", "true")
