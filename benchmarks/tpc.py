@@ -3,16 +3,17 @@
     python -m benchmarks.tpc [tpch tpcds] [--scale 1] [--runs 2] [--queries 5,17] [--again] [--recheck 3] [--truths]
                              [--shuffle K] [--out FILE]
 
-The three take turns at each query, in an order drawn by lot and then the other way round. Each has a process and a JVM
-of its own, over the same Parquet files, so that none finds compiled what another one ran (`tpc_runs`). A time is that
-of `spark.sql(text)`, of `optimize_joins()` where it is called, of planning and of running, until the rows are here.
-Every DataFrame is new, so nothing is left over from the turn before. All results are compared. A query's time is its
-best of the runs: on a machine that does other things too, that is the one with the least of them in it.
+The three take turns at each query, in an order drawn by lot and then the other way round, so that none always comes
+after the same one and bears what that leaves behind. Each has a session of one JVM, over the same Parquet files. A time
+is that of `spark.sql(text)`, of `optimize_joins()` where it is called, of planning and of running, until the rows are
+here. Every DataFrame is new, and all generated code is compiled anew, so nothing is left over from the turn before
+(`tpc_runs`). All results are compared. A query's time is its best of the runs: on a machine that does other things
+too, that is the one with the least of them in it.
 
-Each time is given as it passed and as what the variant's JVM and Python took of the processors for it: the latter does
+Each time is given as it passed and as what Spark's JVM and this process took of the processors for it: the latter does
 not depend on who else is using the machine, but holds what several threads did at once.
 
-How much of a ratio is noise? `--again` gives plain Spark a second JVM that takes turns with the others: whatever it
+How much of a ratio is noise? `--again` gives plain Spark a second session that takes turns with the others: whatever it
 is slower or quicker by than the first is chance. `--recheck N` runs the queries that came out slower than 1.2 of plain
 Spark's time N times more, plain Spark twice each time, and names those that are slower by all their runs.
 
@@ -34,30 +35,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyspark
 from tqdm import tqdm
 
-from benchmarks.common import machine
-from benchmarks.tpc_runs import (
-    AGAIN,
-    CBO,
-    OURS,
-    PLAIN,
-    TRUE,
-    Circumstances,
-    Rows,
-    Runs,
-    Variant,
-    check,
-    geo_mean,
-    spread,
-)
+import pyjoinopt
+from benchmarks.common import machine, session
+from benchmarks.tpc_runs import AGAIN, OURS, PLAIN, Rows, Runner, Runs, check, geo_mean, runners_for, spread
 from benchmarks.tpc_shuffled import run_shuffled, show_shuffled
 from tests.support import tpc
 
 #: A query that is slower than this by its best runs is shown by name.
 SLOWER = 1.2
-#: So many queries are run by each variant before any is timed: a JVM compiles itself warm.
+#: So many queries are run by each variant before any is timed: the JVM compiles itself warm.
 WARM = 10
 
 
@@ -74,71 +62,62 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=120.0, help="seconds that a shuffled query may take (120)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--partitions", type=int, default=200, help="of shuffles (default 200, as Spark comes)")
-    parser.add_argument("--memory", default="8g", help="of each variant's JVM (default 8g)")
     parser.add_argument("--out", type=Path, help="write all times as JSON")
     chosen = parser.parse_args()
     if unknown := set(chosen.benchmarks) - set(tpc.GENERATORS):
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are tpch and tpcds")
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # each query is told of when it is done
-    wanted = [PLAIN, OURS]
-    if chosen.again or (chosen.recheck and not chosen.shuffle):
-        wanted.append(AGAIN)
-    if not chosen.shuffle:
-        wanted.append(CBO)
-    if chosen.truths:
-        wanted.append(TRUE)
-    print(
-        f"{machine()}, Spark {pyspark.__version__}, scale {chosen.scale:g}, {chosen.partitions} shuffle partitions, "
-        f"{len(wanted)} JVMs of {chosen.memory}"
-    )
+    partitions = str(chosen.partitions)
+    spark = session(**{"spark.driver.memory": "8g", "spark.sql.shuffle.partitions": partitions})
+    print(f"{machine()}, Spark {spark.version}, scale {chosen.scale:g}, {partitions} shuffle partitions")
     everything: Runs = {}
     for benchmark in chosen.benchmarks:
         queries = {n: q for n, q in tpc.spark_queries(benchmark).items() if not chosen.queries or n in chosen.queries}
+        reports: list[pyjoinopt.JoinReport] = []
         limit = chosen.limit if chosen.shuffle else None
-        here = Circumstances(benchmark, chosen.scale, chosen.partitions, chosen.memory, limit)
-        variants = {name: Variant(name, here) for name in wanted}
-        for text in list(tpc.spark_queries(benchmark).values())[:WARM]:
-            for run in variants.values():
-                run(text)
+        again = chosen.again or chosen.recheck > 0
+        runners = runners_for(spark, benchmark, chosen.scale, reports, limit, again, chosen.truths)
         if chosen.shuffle:
-            found = run_shuffled(variants, benchmark, queries, chosen.shuffle, chosen.runs, chosen.seed)
+            found = run_shuffled(runners, benchmark, queries, chosen.shuffle, chosen.runs, chosen.seed, reports)
             show_shuffled(benchmark, found)
         else:
-            first = {name: run for name, run in variants.items() if name != AGAIN or chosen.again}
+            first = {v: run for v, run in runners.items() if v != AGAIN or chosen.again}
             found = _in_turns(first, benchmark, queries, chosen.runs)
             _show(benchmark, found)
             if chosen.recheck:
-                _recheck(variants, benchmark, queries, chosen.recheck, found)
-        for variant in variants.values():
-            variant.close()
+                _recheck(runners, benchmark, queries, chosen.recheck, found)
         everything.update(found)
     if chosen.out:
         chosen.out.write_text(json.dumps(everything, indent=1))
+    spark.stop()
 
 
-def _in_turns(variants: dict[str, Variant], benchmark: str, queries: dict[int, str], runs: int) -> Runs:
-    print(f"\n{'seconds':<12}" + "".join(f"{variant:>16}" for variant in variants) + "     of plain Spark's time")
+def _in_turns(runners: dict[str, Runner], benchmark: str, queries: dict[int, str], runs: int) -> Runs:
+    for text in list(tpc.spark_queries(benchmark).values())[:WARM]:
+        for run in runners.values():
+            run(text)
+    print(f"\n{'seconds':<12}" + "".join(f"{variant:>16}" for variant in runners) + "     of plain Spark's time")
     found: Runs = {}
     for number, text in tqdm(queries.items(), benchmark, leave=False):
         name = f"{benchmark} {number}"
-        order, lots = list(variants), random.Random(name)
-        found[name] = {variant: [] for variant in variants}
+        order, lots = list(runners), random.Random(name)
+        found[name] = {variant: [] for variant in runners}
         expected: Rows | None = None
         for turn in range(runs):
             order = order[::-1] if turn % 2 else lots.sample(order, len(order))
             for variant in order:
-                passed, rows, _ = variants[variant](text)
+                passed, rows = runners[variant](text)
                 found[name][variant].append(passed)
                 assert rows is not None
                 expected = rows if expected is None else expected
                 check(name, variant, expected, rows)
         best = _best(found, name, 0)
-        ratios = "".join(f"{best[variant] / best[PLAIN]:>8.2f}" for variant in variants if variant != PLAIN)
-        tqdm.write(f"{name:<12}" + "".join(f"{best[variant]:>16.2f}" for variant in variants) + "  " + ratios)
+        ratios = "".join(f"{best[variant] / best[PLAIN]:>8.2f}" for variant in runners if variant != PLAIN)
+        tqdm.write(f"{name:<12}" + "".join(f"{best[variant]:>16.2f}" for variant in runners) + "  " + ratios)
     return found
 
 
-def _recheck(variants: dict[str, Variant], benchmark: str, queries: dict[int, str], runs: int, found: Runs) -> None:
+def _recheck(runners: dict[str, Runner], benchmark: str, queries: dict[int, str], runs: int, found: Runs) -> None:
     """Run what came out slower again, and name what is slower by all its runs.
 
     The sums are not made anew: of the queries that chance made look quick none is run again.
@@ -147,7 +126,7 @@ def _recheck(variants: dict[str, Variant], benchmark: str, queries: dict[int, st
     if not slower:
         return
     print(f"{benchmark}: the {len(slower)} slower than {SLOWER} run {runs} times more, plain Spark twice")
-    again = _in_turns(variants, benchmark, {n: q for n, q in queries.items() if f"{benchmark} {n}" in slower}, runs)
+    again = _in_turns(runners, benchmark, {n: q for n, q in queries.items() if f"{benchmark} {n}" in slower}, runs)
     chance = _ratios(again, AGAIN, 0)
     for name, each in again.items():
         for variant, passed in each.items():

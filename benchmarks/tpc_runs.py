@@ -1,164 +1,110 @@
-"""How TPC queries are run by several variants of Spark: a process and a JVM each, the same files.
+"""How TPC queries are run by several variants of Spark: a session each, one JVM, the same files.
 
-Variants that shared a JVM would share generated code as well: of two that have the same plan, the second would find it
-compiled. And what one leaves behind in the heap, another would have to clear. So nothing is shared but the machine, and
-one variant runs at a time.
+One JVM, because two are not equally quick: what the compiler of each makes of Spark's own code differs by chance for as
+long as they live. Plain Spark beside plain Spark in another JVM took 1.3 to 1.6 times as long for four queries of TPC-H,
+by the best of three runs. But every run compiles its generated code anew (`generated_code`), as a query does that is
+new to its driver: variants with the same plan would find compiled what the other one ran, and one with a plan of its
+own would not.
 
 A time is that of `spark.sql(text)`, of `optimize_joins()` where it is called, of planning and of running, until the
-rows are here: as it passed, and as what the variant's JVM and its Python took of the processors for it.
+rows are here: as it passed, and as what Spark's JVM and this process took of the processors for it.
 """
 
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
 import statistics
-import traceback
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event, Timer
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from platformdirs import user_cache_dir
 from tqdm import tqdm
 
 import pyjoinopt
-from benchmarks.common import session
+from benchmarks.generated_code import GeneratedCode
 from benchmarks.true_rows import TrueRows
 from demo.measure import equal_rows
 from tests.support import tpc
 
 PLAIN, AGAIN, CBO, OURS, TRUE = "as it comes", "the same again", "ANALYZE + CBO", "pyjoinopt", "with true rows"
 _CBO_SETTINGS = ("cbo.enabled", "cbo.joinReorder.enabled", "cbo.planStats.enabled")
-#: Several JVMs have to share the machine's memory: what dies young is cleared earlier, and memory given back.
-_HEAP = "-XX:MaxNewSize=2g -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
 
 Run = tuple[float, float]  # seconds that passed, and seconds of processors
 Runs = dict[str, dict[str, list[Run]]]  # query -> variant -> its runs
 Rows = list[tuple[Any, ...]]
-Plan = frozenset[frozenset[str]]  # the sets of relations that the joins make, whichever side is which
+Runner = Callable[[str], tuple[Run, Rows | None]]  # no rows of a run that was cancelled
 
 
-class Answer(NamedTuple):
-    """What came of one run of a query.
-
-    Attributes:
-        run: seconds.
-        rows: of the result; None of a run that was cancelled.
-        plan: of pyjoinopt's join groups; empty of the other variants.
-    """
-
-    run: Run
-    rows: Rows | None
-    plan: Plan
-
-
-class Circumstances(NamedTuple):
-    """What all variants have in common.
-
-    Attributes:
-        benchmark: "tpch" or "tpcds".
-        scale: of its data.
-        partitions: of shuffles.
-        memory: of each JVM, as Spark writes it.
-        limit: seconds after which a query is cancelled, if there is one.
-    """
-
-    benchmark: str
-    scale: float
-    partitions: int
-    memory: str
-    limit: float | None
-
-
-class Variant:
-    """One variant of Spark, which runs queries in a process of its own.
+def runners_for(
+    spark: Any,
+    benchmark: str,
+    scale: float,
+    reports: list[pyjoinopt.JoinReport],
+    limit: float | None = None,
+    again: bool = False,
+    truths: bool = False,
+) -> dict[str, Runner]:
+    """Variant -> what runs a query and gives its seconds and rows; a session each, over the same files.
 
     Args:
-        name: which one.
-        circumstances: of all.
-
-    Raises:
-        RuntimeError: by a call, with what was raised over there.
+        spark: a session of the JVM.
+        benchmark: "tpch" or "tpcds".
+        scale: of its data.
+        reports: filled with pyjoinopt's.
+        limit: seconds after which a query is cancelled; there is no session with CBO then.
+        again: whether plain Spark gets a second session, as a measure of noise.
+        truths: whether to plan with true row counts, too.
     """
 
-    def __init__(self, name: str, circumstances: Circumstances) -> None:
-        self._name = name
-        context = multiprocessing.get_context("spawn")
-        self._ask, answers = context.Pipe()
-        self._process = context.Process(target=_serve, args=(name, circumstances, answers), daemon=True)
-        self._process.start()
-        answers.close()  # or the end of the process would not be seen here
-        self._received()
+    def over_files(prepare: Callable[[Any], Any], learn: bool = False) -> Runner:
+        one = spark.newSession()
+        tpc.register(one, benchmark, scale)
+        return _runner(one, prepare, learn, limit)
 
-    def __call__(self, text: str) -> Answer:
-        try:
-            self._ask.send(text)
-        except OSError:  # what `_received` says of it is easier to read
-            pass
-        answer = self._received()
-        assert isinstance(answer, Answer)
-        return answer
+    def optimized(df: Any) -> Any:
+        fast = pyjoinopt.optimize_joins(df)
+        reports.append(fast._pyjoinopt_report)
+        return fast
 
-    def _received(self) -> object:
-        try:
-            answer = self._ask.recv()
-        except (EOFError, OSError):
-            raise RuntimeError(f"the process of {self._name!r} has ended") from None
-        if isinstance(answer, str):
-            raise RuntimeError(f"{self._name}: {answer}")
-        return answer
-
-    def close(self) -> None:
-        """Stop its Spark and end its process."""
-        self._ask.close()
-        self._process.join()
-
-
-def _serve(name: str, circumstances: Circumstances, asked: Connection) -> None:
-    """Answers each text that is asked; the first thing sent says that it is ready. A text sent back is an error."""
-    try:
-        run = _runner(name, circumstances)
-        asked.send(None)
-        while True:
-            asked.send(run(asked.recv()))
-    except EOFError:
-        pass
-    except Exception:
-        asked.send(traceback.format_exc())
-
-
-def _runner(name: str, circumstances: Circumstances) -> Callable[[str], Answer]:
-    benchmark, scale, partitions, memory, limit = circumstances
-    spark = session(
-        **{
-            "spark.driver.memory": memory,
-            "spark.driver.extraJavaOptions": _HEAP,
-            "spark.sql.shuffle.partitions": str(partitions),
-        }
-    )
-    if name == CBO:
+    runners = {PLAIN: over_files(lambda df: df), OURS: over_files(optimized)}
+    if again:
+        runners[AGAIN] = over_files(lambda df: df)
+    if limit is None:
+        cbo = spark.newSession()
         for setting in _CBO_SETTINGS:
-            spark.conf.set(f"spark.sql.{setting}", "true")
+            cbo.conf.set(f"spark.sql.{setting}", "true")
         started = perf_counter()
-        _analyse(spark, benchmark, scale)
+        _analyse(cbo, benchmark, scale)
         print(f"{benchmark}: ANALYZE of all columns took {perf_counter() - started:.1f} s, which no figure below holds")
-    else:
-        tpc.register(spark, benchmark, scale)
-    prepare: Callable[[Any], Any] = lambda df: df  # noqa: E731
-    learn = False  # whether `prepare` has to learn something, once a query, before its time is taken
-    if name == OURS:
-        prepare = pyjoinopt.optimize_joins
-    elif name == TRUE:
+        runners[CBO] = _runner(cbo, lambda df: df)
+    if truths:
         counts = Path(user_cache_dir("pyjoinopt")) / "truths" / f"{benchmark}-sf{scale:g}-spark{spark.version}.json"
-        prepare, learn = TrueRows(spark, tpc.parquet_folder(benchmark, scale), counts).optimized, True
+        told = TrueRows(spark, tpc.parquet_folder(benchmark, scale), counts)
+        runners[TRUE] = over_files(told.optimized, learn=True)
+    return runners
+
+
+def _analyse(cbo: Any, benchmark: str, scale: float) -> None:
+    cbo.sql(f"CREATE DATABASE {benchmark}")
+    cbo.sql(f"USE {benchmark}")
+    for file in tqdm(sorted(tpc.parquet_folder(benchmark, scale).glob("*.parquet")), "analyze", leave=False):
+        cbo.sql(f"CREATE TABLE {file.stem} USING parquet LOCATION '{file.as_posix()}'")
+        cbo.sql(f"ANALYZE TABLE {file.stem} COMPUTE STATISTICS FOR ALL COLUMNS")
+
+
+def _runner(
+    spark: Any, prepare: Callable[[Any], Any], learn: bool = False, limit: float | None = None
+) -> Runner:
+    """`learn`: whether `prepare` has to learn something, once a query, before its time is taken."""
     jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+    code = GeneratedCode(spark)
     seen: set[str] = set()
 
-    def run(text: str) -> Answer:
+    def run(text: str) -> tuple[Run, Rows | None]:
         if learn and text not in seen:
             seen.add(text)
             prepare(spark.sql(text))
@@ -169,35 +115,21 @@ def _runner(name: str, circumstances: Circumstances) -> Callable[[str], Answer]:
             spark.sparkContext.cancelAllJobs()
 
         timer = Timer(limit or 0.0, cancel)
-        df, rows = None, None
+        code.forget()
         started, spent = perf_counter(), _processors(jvm)
         if limit is not None:
             timer.start()
         try:
-            df = prepare(spark.sql(text))
-            rows = [tuple(row) for row in df.collect()]
+            rows = [tuple(row) for row in prepare(spark.sql(text)).collect()]
         except Exception:
             if not late.is_set():
                 raise
+            rows = None
         finally:
             timer.cancel()
-        passed = perf_counter() - started, _processors(jvm) - spent
-        return Answer(passed, rows, _plan(getattr(df, "_pyjoinopt_report", None)))
+        return (perf_counter() - started, _processors(jvm) - spent), rows
 
     return run
-
-
-def _analyse(spark: Any, benchmark: str, scale: float) -> None:
-    spark.sql(f"CREATE DATABASE {benchmark}")
-    spark.sql(f"USE {benchmark}")
-    for file in tqdm(sorted(tpc.parquet_folder(benchmark, scale).glob("*.parquet")), "analyze", leave=False):
-        spark.sql(f"CREATE TABLE {file.stem} USING parquet LOCATION '{file.as_posix()}'")
-        spark.sql(f"ANALYZE TABLE {file.stem} COMPUTE STATISTICS FOR ALL COLUMNS")
-
-
-def _plan(report: pyjoinopt.JoinReport | None) -> Plan:
-    groups = report.groups if report else ()
-    return frozenset(frozenset(join.relations) for group in groups for join in group.estimated_rows)
 
 
 def _processors(jvm: int) -> float:

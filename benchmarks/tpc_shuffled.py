@@ -11,13 +11,15 @@ import statistics
 
 from tqdm import tqdm
 
+import pyjoinopt
 from benchmarks.shuffled import shuffled
-from benchmarks.tpc_runs import OURS, PLAIN, Plan, Rows, Runs, Variant, check, geo_mean, spread
+from benchmarks.tpc_runs import OURS, PLAIN, Rows, Runner, Runs, check, geo_mean, spread
 
 
 def run_shuffled(
-    variants: dict[str, Variant], benchmark: str, queries: dict[int, str], orders: int, runs: int, seed: int
-) -> Runs:
+    runners: dict[str, Runner], benchmark: str, queries: dict[int, str], orders: int, runs: int, seed: int,
+    reports: list[pyjoinopt.JoinReport],
+) -> Runs:  # fmt: skip
     found: Runs = {}
     print(f"\n{'query':<12}{PLAIN:>16}{OURS:>16}{'its plans':>11}   (worst order's time over the best one's)")
     for number, text in tqdm(queries.items(), benchmark, leave=False):
@@ -25,18 +27,16 @@ def run_shuffled(
         if len(set(spellings)) < 2:
             continue
         name = f"{benchmark} {number}"
-        found[name] = {variant: [] for variant in variants}
-        plans: set[Plan] = set()
+        found[name] = {variant: [] for variant in runners}
+        reports.clear()
         expected: Rows | None = None
         cancelled: dict[str, str] = {}
         for spelling in spellings:
-            for variant, run in variants.items():
+            for variant, run in runners.items():
                 times = []
                 for _ in range(runs):
-                    passed, rows, plan = run(spelling)
+                    passed, rows = run(spelling)
                     times.append(passed)
-                    if variant == OURS:
-                        plans.add(plan)
                     if rows is None:
                         cancelled[variant] = ">"
                         break
@@ -44,8 +44,14 @@ def run_shuffled(
                     check(name, variant, expected, rows)
                 found[name][variant].append((min(clock for clock, _ in times), min(spent for _, spent in times)))
         spreads = {v: f"{cancelled.get(v, '')} {spread(each, 0):.2f}" for v, each in found[name].items()}
+        plans = {_joined(report) for report in reports}
         tqdm.write(f"{name:<12}" + "".join(f"{spread:>16}" for spread in spreads.values()) + f"{len(plans):>11}")
     return found
+
+
+def _joined(report: pyjoinopt.JoinReport) -> frozenset[frozenset[str]]:
+    """The sets of relations that the joins of a plan make, whichever side is which."""
+    return frozenset(frozenset(join.relations) for group in report.groups for join in group.estimated_rows)
 
 
 def show_shuffled(benchmark: str, found: Runs) -> None:

@@ -1,45 +1,37 @@
-"""Variants of Spark in processes of their own, and what is made of their times."""
+"""What the runs of TPC queries share, and what is made of their times."""
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks import tpc as benchmark
-from benchmarks.tpc_runs import OURS, PLAIN, Circumstances, Variant, check, geo_mean, spread
-from demo.measure import equal_rows
+from benchmarks.generated_code import GeneratedCode
+from benchmarks.tpc_runs import OURS, PLAIN, check, geo_mean, spread
 from tests.support import tpc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ENDLESS = "SELECT count(DISTINCT id % 7) FROM range(1000000000000)"
 
-
-@pytest.mark.slow
-def test_a_variant_answers_with_rows_seconds_and_its_plan(spark: SparkSession) -> None:
-    text = tpc.spark_queries("tpch")[5]
+def test_generated_code_is_compiled_anew_once_it_is_forgotten(spark: SparkSession) -> None:
     tpc.register(spark, "tpch")
-    expected = [tuple(row) for row in spark.sql(text).collect()]
-    with closing(Variant(OURS, Circumstances("tpch", tpc.SCALE, 4, "1g", None))) as ours:
-        (passed, spent), rows, plan = ours(text)
-        assert equal_rows(expected, rows, tolerance=1e-6) and len(expected) > 0
-        assert passed > 0 and spent > 0
-        assert max(map(len, plan)) == 6  # all six relations are joined
-        assert ours(text).plan == ours(text).plan  # the first one may not have had all samples in time
+    code, text = GeneratedCode(spark), tpc.spark_queries("tpch")[5]
+    compiled = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
 
+    def compiles() -> int:
+        before = compiled.getCount()
+        spark.sql(text).collect()
+        return compiled.getCount() - before
 
-@pytest.mark.slow
-def test_what_takes_too_long_is_cancelled_and_what_fails_says_so_here() -> None:
-    with closing(Variant(PLAIN, Circumstances("tpch", tpc.SCALE, 4, "1g", 5.0))) as plain:
-        (passed, _), rows, plan = plain(ENDLESS)
-        assert rows is None and 5.0 <= passed < 60.0 and not plan
-        with pytest.raises(RuntimeError, match=r"(?s)as it comes: .*TABLE_OR_VIEW_NOT_FOUND.*nowhere"):
-            plain("SELECT * FROM nowhere")
-        with pytest.raises(RuntimeError, match="the process of 'as it comes' has ended"):
-            plain("SELECT 1")
+    code.forget()
+    assert len(code) == 0
+    first = compiles()
+    assert first > 5 and len(code) > 5
+    assert compiles() == 0  # what a variant with the same plan would have found
+    code.forget()
+    assert compiles() == first
 
 
 def test_ratios_are_of_the_best_runs() -> None:
