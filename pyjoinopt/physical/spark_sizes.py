@@ -8,8 +8,12 @@ filter or a join look too large to broadcast, and where a hint helps.
 Rows are known in a few places only (a range, a limit, an aggregate without groups) and forgotten by the next
 projection or filter. All numbers are exact integers, as in Spark: what differs by one byte may be planned differently.
 
-Spark estimates after unused columns are gone. For a plan that is not optimised yet, pass it as `root`: which columns
-are needed is worked out first (`needed_columns`), and widths count those only.
+Spark estimates after IN and EXISTS have become joins. What stands alone in a filter is a semi or anti join by then, as
+large as its left side. What is one choice of several (`EXISTS (...) OR ...`) is a join that marks rows, and a join as
+any other here: the filter is believed to be as large as its input times all that it asks.
+
+Spark estimates after unused columns are gone, too. For a plan that is not optimised yet, pass it as `root`: which
+columns are needed is worked out first (`needed_columns`), and widths count those only.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from operator import or_
 from pyjoinopt.physical.build_side import parse_bytes
 from pyjoinopt.physical.distinct_keys import DistinctKeys
 from pyjoinopt.plan.columns import needed_columns
+from pyjoinopt.plan.expressions import SUBQUERY, Expression, conjuncts, walk
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Aggregate, Join, LogicalPlan
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.catalyst import ROW_OVERHEAD, default_size
@@ -129,7 +134,9 @@ class SparkSizes:
             return self._width(node), 1
         if node.kind in _SCALED:
             scaled = size * self._width(node) // self._width(node.children[0]) or 1
-            return scaled * len(node.info.get("projections") or (0,)) if node.kind == "Expand" else scaled, None
+            if node.kind == "Expand":
+                return scaled * len(node.info.get("projections") or (0,)), None
+            return _product([scaled, *(self(asked) for asked in _marking(node))]), None
         if node.kind in _LIMITS or node.kind == "Offset":
             return self._limited(node, size, rows)
         if node.kind == "LocalLimit" and _number(node) == 0:
@@ -171,6 +178,24 @@ class SparkSizes:
 
 #: Of a whole plan what Spark believes of its parts.
 SizesOf = Callable[[LogicalPlan], SparkSizes]
+
+
+def _marking(node: LogicalPlan) -> list[LogicalPlan]:
+    """What is asked by IN and EXISTS that become existence joins (`RewritePredicateSubquery`)."""
+    asking = [e for e in node.expressions if e.contains & SUBQUERY]
+    if node.kind == "Filter":
+        asking = [e for condition in asking for e in conjuncts(condition) if not _stands_alone(e)]
+    return [e.plan for asked in asking for e in walk(asked) if e.plan is not None and _is_joined(e)]
+
+
+def _stands_alone(conjunct: Expression) -> bool:
+    inside = conjunct.children[0] if conjunct.kind == "Not" else conjunct
+    return inside.kind in ("Exists", "InSubquery")
+
+
+def _is_joined(e: Expression) -> bool:
+    """An EXISTS that refers to nothing outside is asked once, before the query."""
+    return e.kind == "ListQuery" or (e.kind == "Exists" and bool(e.info.get("outer_references")))
 
 
 def _width_of(node: LogicalPlan, needed: int = -1) -> int:
