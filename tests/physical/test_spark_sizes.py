@@ -10,7 +10,7 @@ import pytest
 
 from pyjoinopt.physical.spark_sizes import UNKNOWN, SparkSizes
 from pyjoinopt.plan.columns import needed_columns
-from pyjoinopt.plan.expressions import Attribute, Expression, reference
+from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
 from tests.statistics.tables import COLUMNS, TABLES, col, eq, lit
 
@@ -166,3 +166,16 @@ def test_definitions_of_common_tables() -> None:
 def test_tables_without_bytes_are_unknown(name: str) -> None:
     assert believed(TABLES[name]) == UNKNOWN
     assert col(sorted(COLUMNS)[0]).attribute is not None
+
+
+def test_what_a_filter_asks_multiplies_it_unless_it_stands_alone() -> None:
+    t, asked = table(4000, A, B, S), table(100, C)
+    exists = Expression("Exists", flags=SUBQUERY, plan=asked, info={"outer_references": A.mask})
+    once = Expression("Exists", flags=SUBQUERY, plan=asked)
+    is_in = Expression("InSubquery", (reference(A), Expression("ListQuery", flags=SUBQUERY, plan=asked)))
+    other = eq(reference(B), lit(1))
+    for alone in (exists, call("Not", exists), is_in, call("And", exists, is_in), call("Or", once, other)):
+        assert believed(Filter(alone, t)) == 4000
+    assert believed(Filter(call("Or", exists, other), t)) == 400_000
+    assert believed(Filter(call("And", other, call("Or", exists, is_in)), t)) == 40_000_000
+    assert believed(Project((call("Or", exists, other), reference(A)), t)) > 4000
