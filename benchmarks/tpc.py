@@ -77,6 +77,9 @@ def main() -> None:
         limit = chosen.limit if chosen.shuffle else None
         again = chosen.again or chosen.recheck > 0
         runners = runners_for(spark, benchmark, chosen.scale, reports, limit, again, chosen.truths)
+        for text in list(tpc.spark_queries(benchmark).values())[:WARM]:
+            for run in runners.values():
+                run(text)
         if chosen.shuffle:
             found = run_shuffled(runners, benchmark, queries, chosen.shuffle, chosen.runs, chosen.seed, reports)
             show_shuffled(benchmark, found)
@@ -93,9 +96,6 @@ def main() -> None:
 
 
 def _in_turns(runners: dict[str, Runner], benchmark: str, queries: dict[int, str], runs: int) -> Runs:
-    for text in list(tpc.spark_queries(benchmark).values())[:WARM]:
-        for run in runners.values():
-            run(text)
     print(f"\n{'seconds':<12}" + "".join(f"{variant:>16}" for variant in runners) + "     of plain Spark's time")
     found: Runs = {}
     for number, text in tqdm(queries.items(), benchmark, leave=False):
