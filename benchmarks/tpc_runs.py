@@ -1,10 +1,10 @@
 """How TPC queries are run by several variants of Spark: a session each, one JVM, the same files.
 
-One JVM, because two are not equally quick: what the compiler of each makes of Spark's own code differs by chance for as
-long as they live. A query without joins, which all variants plan alike, took 1.38 times as long in one as in another,
-by the best of three runs. But every run compiles its generated code anew (`generated_code`), as a query does that is new
-to its driver: variants with the same plan would find compiled what the other one ran, and one with a plan of its own
-would not.
+One JVM, because two are not equally quick: what the compiler of each makes of Spark's own code differs by chance for
+as long as they live. A query without joins, which all variants plan alike, took 1.38 times as long in one as in
+another, by the best of three runs. But every run compiles its generated code anew (`generated_code`), as a query does
+that is new to its driver: variants with the same plan would find compiled what the other one ran, and one with a plan
+of its own would not.
 
 A time is that of `spark.sql(text)`, of `optimize_joins()` where it is called, of planning and of running, until the
 rows are here: as it passed, and as what Spark's JVM and this process took of the processors for it.
