@@ -97,7 +97,7 @@ def join_hint(
         if not small:
             return HintChoice(None, None, "Spark broadcasts it by itself")
     if small:
-        side = min(small, key=lambda s: (s.known.bytes, s.name == "left"))
+        side = min(small, key=_smaller)
         return _chosen(side, BROADCAST, f"{_expected(side, conf)}, Spark believes {_bytes(side.believed)}")
     if not keyed:
         return HintChoice(None, None, "no side is proved to fit")
@@ -105,13 +105,18 @@ def join_hint(
     fitting = _harmless(allowed, conf.threshold * slack.hashed)
     much = [side for side in fitting if conf.much_smaller(side.known.bytes, other[side.name].bytes)]
     if much:
-        side = min(much, key=lambda s: (s.known.bytes, s.name == "left"))
+        side = min(much, key=_smaller)
         times = other[side.name].bytes / max(1.0, side.known.bytes)
         why = f"{_at_most(side)}; the other side is {times:,.0f} times as large and need not be sorted"
         return _chosen(side, HASH, why)
     if harmful is not None:
         return harmful
     return HintChoice(None, None, "no side is proved to fit")
+
+
+def _smaller(side: _Side) -> tuple[float, float, bool]:
+    """By what of two sides one is built; where they are written decides if nothing else does."""
+    return side.known.bytes, side.known.bytes_bound, side.name == "left"
 
 
 def _harmless(sides: Sequence[_Side], limit: float) -> list[_Side]:

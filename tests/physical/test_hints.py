@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -82,6 +83,13 @@ def test_the_smaller_proved_side() -> None:
     assert hint("Inner", smaller, SMALL) == ("BROADCAST", None)
     assert hint("Inner", SMALL, smaller) == (None, "BROADCAST")
     assert hint("Inner", SMALL, SMALL) == (None, "BROADCAST")
+
+
+def test_of_sides_expected_to_be_equal_the_one_proved_smaller() -> None:
+    """However they are written: else a query would have several plans."""
+    looser = replace(SMALL, upper_bound=2000.0)
+    assert hint("Inner", SMALL, looser) == ("BROADCAST", None)
+    assert hint("Inner", looser, SMALL) == (None, "BROADCAST")
 
 
 def test_hints_of_the_query_stay() -> None:

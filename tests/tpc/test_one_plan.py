@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 WAYS = 4
 #: What one group makes: per join its relations, but for the numbers of their copies, its type, rows and what is hinted.
 Made = tuple[tuple[list[str], str, str, str, list[str]], ...]
-#: Queries of TPC-DS that may have several plans in ANSI mode; in 83 one of two sides of one row is built, or the other.
-SEVERAL = frozenset({31, 32, 47, 57, 58, 83, 92})
+#: Queries of TPC-DS that may have several plans in ANSI mode.
+SEVERAL = frozenset({31, 32, 47, 57, 58, 92})
 
 
 def _ways() -> list[object]:
