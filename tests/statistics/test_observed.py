@@ -50,3 +50,12 @@ def test_an_empty_file_that_was_read_counts() -> None:
 def test_counts_that_are_not_zero_are_believed() -> None:
     plan = [scan(1, 50), scan(2, 25), filtered(1, 5), broadcast(2), joined(0, 3, 12)]
     assert observed_rows(plan, OWNERS, (1, 1)) == {0b01: 50.0, 0b10: 5.0, 0b11: 12.0}
+
+
+def test_a_join_that_only_marks_rows_is_counted_when_they_were_filtered() -> None:
+    """As an IN or EXISTS that has been held at its place; in the middle of a group, and on top of it."""
+    marked = {**joined(0, 2, 50), "marks": True}
+    plan = [scan(1, 50), scan(2, 25), broadcast(1), marked, filtered(3, 7)]
+    plan += [scan(3, 9), broadcast(5), joined(4, 6, 3), filtered(7, 2)]
+    assert observed_rows(plan, OWNERS, (1, 1, 1)) == {0b001: 50.0, 0b010: 25.0, 0b011: 7.0, 0b100: 9.0, 0b111: 3.0}
+    assert observed_rows(plan[:5], {1: 0, 2: 1}, (1, 1)) == {0b01: 50.0, 0b10: 25.0, 0b11: 7.0}

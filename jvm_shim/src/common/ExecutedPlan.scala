@@ -6,6 +6,7 @@ import com.fasterxml.jackson.core.JsonGenerator
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BloomFilterMightContain, DynamicPruning, Expression}
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
@@ -101,9 +102,16 @@ private[pyjoinopt] object ExecutedPlan {
       detail(node).foreach(text => out.writeStringField("t", Support.cut(text)))
       if (limited.containsKey(node)) out.writeBooleanField("limited", true)
       if (isReduced(node)) out.writeBooleanField("reduced", true)
+      if (marks(node)) out.writeBooleanField("marks", true)
       out.writeEndObject()
     }
     out.writeEndArray()
+  }
+
+  /** An existence join keeps all rows and notes which have a partner; the filter above it drops the others. */
+  private def marks(node: SparkPlan): Boolean = node match {
+    case join: BaseJoinExec => join.joinType.isInstanceOf[ExistenceJoin]
+    case _ => false
   }
 
   /** What an operator does, for people: the keys of a join, the condition of a filter, the name of a table. */
