@@ -10,9 +10,6 @@ from pyjoinopt.statistics.graph import GraphEstimates
 
 #: Two relations that are proved to have at most this many rows between them, multiplied, may form a cross product.
 TINY = 64.0
-#: Bytes of keys that Spark packs into one long (`HashJoin.rewriteKeyExpr`); a table of wider ones hashes their bytes.
-_PACKED = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
-_LONG = 8
 #: Graphs of so many vertices are not worth counting in.
 _SMALL = 12
 
@@ -30,20 +27,10 @@ def adjacency_of(
     ]
     for i, one in enumerate(bounds):
         for j in range(i):
-            if one * bounds[j] <= TINY and _key_bytes(graph, order[i]) + _key_bytes(graph, order[j]) <= _LONG:
+            if one * bounds[j] <= TINY:
                 near[i] |= 1 << j
                 near[j] |= 1 << i
     return near
-
-
-def _key_bytes(graph: JoinGraph, vertex: int) -> float:
-    """How wide all the keys are that a relation is joined by.
-
-    A product is looked up by the keys of both of its relations at once. That takes half the time of two lookups if they
-    fit into one long, and else as long as two.
-    """
-    keys = {e.key: e for edge in graph.edges_of[vertex] for owner, e in edge.keys or () if owner == 1 << vertex}
-    return sum(_PACKED.get(e.type, math.inf) for e in keys.values())
 
 
 def hopeless(graph: JoinGraph, within: int, budget: int) -> bool:
