@@ -12,20 +12,19 @@ from, so it is said of columns that are read as they are, never of computed ones
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import reduce
 from operator import or_
 
 from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import Expression, conjuncts, substitute
+from pyjoinopt.plan.expressions import Expression, substitute
 from pyjoinopt.plan.meaning import Meanings
-from pyjoinopt.plan.nodes import Filter, LogicalPlan
+from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.tree import post_order
+from pyjoinopt.plan.within import tested
 
 #: Values of other types may be equal and differ in what is computed of them: 0.0 and -0.0, texts under a collation.
 _EXACT = frozenset("boolean tinyint smallint int bigint decimal date timestamp timestamp_ntz string binary".split())
-_ON_TOP = frozenset({"Filter", "Project", "SubqueryAlias", "View"})
 _MOST = 200
 
 
@@ -39,16 +38,16 @@ def inherited_filters(graph: JoinGraph) -> dict[int, list[Expression]]:
         Vertex -> conjuncts, without those that its plan tests anyway; only vertices that have some.
     """
     equals = _equals(graph)
-    tested = [
+    passed = [
         (vertex, p)
         for vertex, plan in enumerate(graph.relations if equals else ())
-        for p in _tested(plan)
+        for p in tested(plan)
         if not p.references & ~plan.output_set  # of hidden columns, another relation may have namesakes
     ]
     meaning = Meanings()
-    known = {(vertex, meaning(p)) for vertex, p in tested}
+    known = {(vertex, meaning(p)) for vertex, p in passed}
     found: dict[int, list[Expression]] = defaultdict(list)
-    pending = [p for _, p in tested if _may_be_said_again(p)]
+    pending = [p for _, p in passed if _may_be_said_again(p)]
     for conjunct in pending:  # which grows
         bit = conjunct.references.bit_length() - 1
         for vertex, other in equals.get(bit, ()):
@@ -58,14 +57,6 @@ def inherited_filters(graph: JoinGraph) -> dict[int, list[Expression]]:
                 found[vertex].append(inherited)
                 pending.append(inherited)
     return dict(found)
-
-
-def _tested(plan: LogicalPlan) -> Iterator[Expression]:
-    """The conjuncts that a relation's rows have passed, as far as its topmost operators say."""
-    while plan.kind in _ON_TOP and plan.children:
-        if isinstance(plan, Filter):
-            yield from conjuncts(plan.condition)
-        (plan,) = plan.children
 
 
 def _equals(graph: JoinGraph) -> dict[int, list[tuple[int, Expression]]]:

@@ -12,8 +12,8 @@ demand, which may be what joins the tables. Then three rules run in turn until n
    join passes it once the join is inner, and may then reach the next outer join.
 3. `demote_outer_join` does the same for outer joins that an inner join or a filter further up makes needless.
 
-Left joins of which a filter keeps only the rows without a partner become anti joins at the end
-(`outer_join_as_anti_join`).
+Then every relation is told what an OR over several of them says of it (`push_extra_predicate_through_join`). Left joins
+of which a filter keeps only the rows without a partner become anti joins at the end (`outer_join_as_anti_join`).
 
 Two more rules order joins. They are alternatives to the search, not steps: `reorder_join` needs no statistics,
 `cost_based_join_reorder` needs a row count of every relation.
@@ -42,6 +42,7 @@ from pyjoinopt.rules.existence_as_semi import existence_as_semi
 from pyjoinopt.rules.finish_analysis import finish_analysis
 from pyjoinopt.rules.outer_join_as_anti_join import outer_join_as_anti_join
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.rules.push_extra_predicate_through_join import push_extra_predicate_through_join
 from pyjoinopt.rules.set_operations_as_joins import set_operations_as_joins
 
 Rule = Callable[[LogicalPlan], LogicalPlan]
@@ -117,4 +118,6 @@ def normalise(
     eliminate = partial(eliminate_outer_join, filters_null=filters_null, log=log)
     plan = extract_common_factors(set_operations_as_joins(existence_as_semi(plan)))
     plan = run_batch(plan, (push_down_predicates, eliminate, partial(demote_outer_join, log=log)))
+    told = push_extra_predicate_through_join(plan)
+    plan = plan if told is plan else push_down_predicates(told)
     return outer_join_as_anti_join(plan, log=log)

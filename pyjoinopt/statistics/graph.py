@@ -29,15 +29,15 @@ from dataclasses import dataclass
 
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import INNER
+from pyjoinopt.plan.within import tested
 from pyjoinopt.statistics.bounds import Bounds
 from pyjoinopt.statistics.classes import DisjointSets, Term, bundle_terms
 from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
 from pyjoinopt.statistics.join_graph import Graph, GraphEdge
-from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept, side_by_side
+from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept, share_left, side_by_side
 from pyjoinopt.statistics.padding import Padding, waits_above
 from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, RelationStatistics, Size
-from pyjoinopt.statistics.selectivity import selectivity
 from pyjoinopt.statistics.sums import Sums
 from pyjoinopt.statistics.unique import plain_mask
 from pyjoinopt.statistics.widths import widths
@@ -73,7 +73,7 @@ class GraphEstimates:
 
     def __init__(self, graph: Graph, statistics: Sequence[RelationStatistics], needed: int | None = None) -> None:
         self.relations = tuple(statistics)
-        outputs = [plan.output_set for plan in graph.relations]
+        self._outputs = [plan.output_set for plan in graph.relations]
         self._sizes: dict[int, Size] = {}
         self._table: Callable[[int, float], int] = _by_size
         self._terms: list[Term] = []
@@ -98,7 +98,7 @@ class GraphEstimates:
                 factor = self._padding.filter_factor(edge, statistics)
             else:
                 inputs = self._log_rows(edge.sides[0]), self._log_rows(edge.sides[1])
-                factor = self._padding.join_factor(edge, inputs, statistics, outputs)
+                factor = self._padding.join_factor(edge, inputs, statistics, self._outputs)
             self._sums.factor(edge.required, factor)
         looked_into = 0
         # A relation that a semi join looks into has a size of its own, but gives no column to any result.
@@ -232,7 +232,7 @@ class GraphEstimates:
             if waits_above(edge):
                 continue
             if not edge.implied and edge.required:
-                factors.append((edge.required, math.log(self._other(edge))))
+                factors.append((edge.required, math.log(self._other(graph, edge))))
         for key in never_null:
             self._drop_nulls(columns[key], base)
         groups = [[columns[key] for key in keys] for keys in linked.groups()]
@@ -253,7 +253,11 @@ class GraphEstimates:
         return math.log(max(kept, _LEAST_SHARE))
 
     def _side_by_side(self, relations: int) -> RelationStatistics:
-        return side_by_side([s for v, s in enumerate(self.relations) if relations >> v & 1])
+        return side_by_side([known for _, known in self._parts(relations)])
+
+    def _parts(self, relations: int) -> list[tuple[int, RelationStatistics]]:
+        """The attributes of each relation of a set, and what is known of it."""
+        return [part for v, part in enumerate(zip(self._outputs, self.relations)) if relations >> v & 1]
 
     def _drop_nulls(self, column: tuple[int, Expression], base: list[float]) -> None:
         """Spark filters NULLs out below an inner equi-join."""
@@ -271,10 +275,11 @@ class GraphEstimates:
             values[vertex] = min(values.get(vertex, math.inf), math.log(domain))
         return values
 
-    def _other(self, edge: GraphEdge) -> float:
+    def _other(self, graph: Graph, edge: GraphEdge) -> float:
         """Selectivity of an edge that belongs to no class."""
         if edge.keys is None:
-            return max(selectivity(edge.predicate, self._side_by_side(edge.relations)), _LEAST_SHARE)
+            passed = {e.key for plan in graph.relations if edge.predicate.kind == "Or" for e in tested(plan)}
+            return max(share_left(edge.predicate, self._parts(edge.relations), passed), _LEAST_SHARE)
         known = [member(e, self.relations[side.bit_length() - 1]) for side, e in edge.keys if side.bit_count() == 1]
         return 1.0 / max(shared_domains(known)) if known else residual_selectivity(edge.predicate)
 

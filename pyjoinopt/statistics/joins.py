@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, INNER, LEFT, RIGHT, SEMI, SINGLE, Join
+from pyjoinopt.plan.within import said_within, tested
 from pyjoinopt.statistics.classes import key_rows
 from pyjoinopt.statistics.comparisons import EQUALITIES
 from pyjoinopt.statistics.constants import column_of
@@ -43,6 +44,27 @@ def side_by_side(parts: Sequence[RelationStatistics]) -> RelationStatistics:
     return RelationStatistics(rows, 0.0, "group", False, columns, unfiltered=unfiltered)
 
 
+def share_left(
+    predicate: Expression, parts: Sequence[tuple[int, RelationStatistics]], passed: Container[object]
+) -> float:
+    """Share of the pairs of rows that a predicate keeps, of rows that have passed what it says of a relation alone.
+
+    Both are estimated alike, so it does not matter whether columns were narrowed by what is said of them.
+
+    Args:
+        predicate: a conjunct that reads several relations.
+        parts: the attributes of each relation, and what is known of it.
+        passed: keys of conjuncts that the relations' filters test (`push_extra_predicate_through_join`).
+    """
+    together = side_by_side([known for _, known in parts])
+    share = selectivity(predicate, together)
+    for columns, _ in parts:
+        said = said_within(predicate, columns)
+        if said is not None and said.key in passed and share > 0.0:
+            share /= max(share, selectivity(said, together))
+    return share
+
+
 def residual_selectivity(predicate: Expression) -> float:
     """Share of the pairs of rows that a join predicate keeps which is no equality of columns."""
     factor = 1.0
@@ -60,7 +82,9 @@ def residual_selectivity(predicate: Expression) -> float:
 
 def join_statistics(node: Join, left: RelationStatistics, right: RelationStatistics, source: str) -> RelationStatistics:
     """Statistics of a join's result; `bytes` is left for the caller, who knows the output's types."""
-    inner, matched = _inner(node.condition, (node.left.output_set, node.right.output_set), left, right)
+    sides = node.left.output_set, node.right.output_set
+    passed = {e.key for side in node.children if _has_alternatives(node) for e in tested(side)}
+    inner, matched = _inner(node.condition, sides, left, right, passed)
     l_rows, r_rows = left.rows, right.rows
     l_most, r_most = left.upper_bound, right.upper_bound
     rows, bound, kind = inner, times(l_most, r_most), node.join_type
@@ -161,16 +185,20 @@ def _repeated(column: ColumnStatistics, rows: float) -> ColumnStatistics:
 
 
 def _inner(
-    condition: Expression | None, columns: tuple[int, int], left: RelationStatistics, right: RelationStatistics
+    condition: Expression | None,
+    columns: tuple[int, int],
+    left: RelationStatistics,
+    right: RelationStatistics,
+    passed: Container[object] = frozenset(),
 ) -> tuple[float, float]:
-    """(rows of the inner join, share of the left rows that find a partner)."""
+    """(rows of the inner join, share of the left rows that find a partner); `passed` is as of `share_left`."""
     product, keys, matched, rest = 1.0, 0, 1.0, 1.0
     counts: list[list[float]] = []
     equal: list[tuple[Expression, Expression]] = []
     for e in conjuncts(condition):
         sides = _sides(e, *columns)
         if sides is None:
-            rest *= _one_sided(e, columns, left, right)
+            rest *= _share(e, columns, left, right, passed)
             continue
         keys += 1
         equal.append(sides)
@@ -188,13 +216,24 @@ def _inner(
     return rows, matched if keys else min(1.0, partners)
 
 
-def _one_sided(
-    e: Expression, columns: tuple[int, int], left: RelationStatistics, right: RelationStatistics
+def _share(
+    e: Expression,
+    columns: tuple[int, int],
+    left: RelationStatistics,
+    right: RelationStatistics,
+    passed: Container[object],
 ) -> float:
+    """Share of the pairs of rows that a predicate keeps which is no equality between the sides."""
     for side, known in zip(columns, (left, right), strict=True):
         if not e.references & ~side:
             return selectivity(e, known)
-    return residual_selectivity(e) if e.kind in EQUALITIES else selectivity(e, side_by_side((left, right)))
+    if e.kind in EQUALITIES:
+        return residual_selectivity(e)
+    return share_left(e, list(zip(columns, (left, right))), passed)
+
+
+def _has_alternatives(node: Join) -> bool:
+    return any(e.kind == "Or" for e in conjuncts(node.condition))
 
 
 def _sides(e: Expression, left: int, right: int) -> tuple[Expression, Expression] | None:
