@@ -76,4 +76,3 @@ def _looked_through(node: LogicalPlan) -> bool:
     if isinstance(node, Filter):
         return node.condition.deterministic
     return is_only_a_name(node) or (isinstance(node, Project) and node.only_attributes)
-

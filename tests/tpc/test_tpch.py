@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import pyjoinopt
 from tests.tpc.check import RECORDING, check_query, expected, queries, totals
 
 if TYPE_CHECKING:
@@ -17,6 +18,14 @@ QUERIES = queries("tpch")
 @pytest.mark.parametrize(("number", "text"), QUERIES, ids=[f"q{number:02}" for number, _ in QUERIES])
 def test_query(number: int, text: str, tpch: SparkSession) -> None:
     check_query(tpch, "tpch", number, text)
+
+
+def test_what_an_or_says_of_both_nations_is_known(tpch: SparkSession) -> None:
+    """Query 7: (FRANCE and GERMANY) or (GERMANY and FRANCE); Spark filters both nations, a join at a time."""
+    report = pyjoinopt.join_report(tpch.sql(dict(QUERIES)[7]), strict=True, statistics="full")
+    (group,) = report.groups
+    assert {r.name: r.rows for r in group.relations if r.name in ("n1", "n2")} == {"n1": 2.0, "n2": 2.0}
+    assert group.changed
 
 
 @pytest.mark.skipif(RECORDING, reason="the table is being written")
