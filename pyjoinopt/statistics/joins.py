@@ -49,7 +49,7 @@ def share_left(
 ) -> float:
     """Share of the pairs of rows that a predicate keeps, of rows that have passed what it says of a relation alone.
 
-    Both are estimated alike, so it does not matter whether columns were narrowed by what is said of them.
+    Both are estimated alike, so it matters little whether columns were narrowed by what is said of them.
 
     Args:
         predicate: a conjunct that reads several relations.

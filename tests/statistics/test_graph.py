@@ -14,6 +14,7 @@ from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.plan.expressions import Expression, call, conjunction, literal
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
+from pyjoinopt.plan.within import said_within
 from pyjoinopt.statistics.cardinality import estimate_plan
 from pyjoinopt.statistics.graph import GraphEstimates
 from pyjoinopt.statistics.histogram import Bin, repeat_share
@@ -292,6 +293,21 @@ def test_a_predicate_over_two_relations_is_held_against_the_columns_of_both() ->
     either = call("Or", call("And", eq(a, lit(1)), eq(b, lit(2))), call("And", eq(a, lit(2)), eq(b, lit(1))))
     graph = JoinGraph(builder.graph().relations, ("x", "y"), (Edge(either, 0b11, 0b11),), ((), ()))
     assert GraphEstimates(graph, builder.statistics()).rows(0b11) == pytest.approx(2 - 1 / 625)
+
+
+def test_what_relations_have_passed_of_a_predicate_over_both_counts_once() -> None:
+    """The same, with two of 25 values left on either side: still two pairs, within a factor of two."""
+    builder = Builder([25.0, 25.0])
+    a, b = builder.column(0, "a", 25.0), builder.column(1, "b", 25.0)
+    either = call("Or", call("And", eq(a, lit(1)), eq(b, lit(2))), call("And", eq(a, lit(2)), eq(b, lit(1))))
+    said = [said_within(either, plan.output_set) for plan in builder.graph().relations]
+    relations = tuple(Filter(e, plan) for e, plan in zip(said, builder.graph().relations) if e is not None)
+    known = [apply_filter(s, plan.condition) for s, plan in zip(builder.statistics(), relations)]
+    assert [s.rows for s in known] == pytest.approx([1.96, 1.96])
+    graph = JoinGraph(relations, ("x", "y"), (Edge(either, 0b11, 0b11),), ((), ()))
+    assert 1.0 < GraphEstimates(graph, known).size(0b11).rows < 4.0
+    many = [replace(s, rows=1e4 * s.rows, unfiltered=25e4) for s in known]  # as many values as before
+    assert GraphEstimates(graph, many).size(0b11).rows == pytest.approx(2e8, rel=0.01), "not 8 % of it"
 
 
 def test_the_composite_key_is_not_that_of_a_relation_one_of_whose_columns_would_do() -> None:
