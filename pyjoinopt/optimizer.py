@@ -118,8 +118,9 @@ class _Road:
             root = map_subqueries(root, self.travel)
         if not any(isinstance(node, Join) for node in post_order(root)):
             return root
-        eliminated = len(self.report.eliminated_outer_joins)
-        plan = normalise(root, self.export.filters_null, self.report.eliminated_outer_joins)
+        before = self._joins_gone()
+        spared = self.report.spared_joins if self.options.strategy in ("auto", "none") else None  # twins spare none
+        plan = normalise(root, self.export.filters_null, self.report.eliminated_outer_joins, spared)
         nodes = list(post_order(plan))
         self.estimates.define(nodes)
         self.known.announce(nodes)
@@ -135,9 +136,12 @@ class _Road:
         self.report.later(
             lambda: foresee(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark)
         )
-        if hinted is plan and len(self.report.eliminated_outer_joins) == eliminated:
+        if hinted is plan and self._joins_gone() == before:
             return root  # predicates were only moved where Spark moves them too
         return hinted
+
+    def _joins_gone(self) -> int:
+        return len(self.report.eliminated_outer_joins) + len(self.report.spared_joins)
 
     def order(self, plan: LogicalPlan) -> LogicalPlan:
         cost = cost_model(self.options.cost, self.export.conf, self.options.cost_constants)

@@ -233,7 +233,7 @@ class Planning:
 def summary(report: JoinReport) -> str:
     """What was changed, in one line."""
     hints = (f"{h.strategy} {h.side} of {h.join}" for h in report.hints)
-    return "; ".join((*report.changes, *report.eliminated_outer_joins, *hints))
+    return "; ".join((*report.changes, *report.eliminated_outer_joins, *report.spared_joins, *hints))
 
 
 def main() -> int:

@@ -97,7 +97,13 @@ class Edits:
         return ["ReplicateRows", children[0], arguments, node.info["generated"]]
 
     def _window(self, node: LogicalPlan, children: list[int]) -> list[Any]:
-        return ["Window", children[0], node.origin, self._all(node.expressions[: node.info["parts"][0]])]
+        listed = self._all(node.expressions[: node.info["parts"][0]])
+        if node.origin is None:
+            return ["NewWindow", children[0], listed, self._all(node.expressions[node.info["parts"][0] :])]
+        return ["Window", children[0], node.origin, listed]
+
+    def _reference(self, node: LogicalPlan, children: list[int]) -> list[Any]:
+        return ["Columns", node.origin, [a.bit for a in node.output]]
 
     def _expand(self, node: LogicalPlan, children: list[int]) -> list[Any]:
         projections = [self._all(projection) for projection in node.info["lists"]]
@@ -138,8 +144,12 @@ class Edits:
             return ["Plan", e.origin, self._known[id(e.plan)], children]
         if e.kind == "Alias" and e.origin is None and e.attribute is not None:
             return ["NewAlias", children[0], e.info["n"], e.attribute.bit, e.info.get("like")]
+        if e.info.get("filtered"):
+            return ["Filtered", e.origin, children]
         if e.origin is not None:
             return ["Copy", e.origin, children]
+        if e.kind == "WindowExpression":
+            return ["Over", children[0], children[1:]]
         if e.kind == "AttributeReference" and e.attribute is not None:
             return ["Attr", e.attribute.bit]
         if e.kind == "Literal" and e.type in ("boolean", "int", "bigint"):
@@ -163,6 +173,7 @@ _BUILT: dict[str, Callable[[Edits, LogicalPlan, list[int]], list[Any]]] = {
     "Generate": Edits._generate,
     "Window": Edits._window,
     "Expand": Edits._expand,
+    "CTERelationRef": Edits._reference,
 }
 
 

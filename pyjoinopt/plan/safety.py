@@ -9,6 +9,7 @@ query was written. *Throwable* is Catalyst's own, stronger mark (`raise_error`, 
 
 from __future__ import annotations
 
+import operator
 import re
 
 from pyjoinopt.plan.common import written_out
@@ -39,6 +40,8 @@ _TOTAL = frozenset(
 )
 _PATTERNS = frozenset({"Like"})
 _ARITHMETIC = frozenset({"Add", "Subtract", "Multiply", "Divide", "Remainder", "UnaryMinus", "Abs"})
+_WHOLE_STEPS = {"Add": operator.add, "Subtract": operator.sub, "Multiply": operator.mul}
+_HIGHEST = {"int": 2**31 - 1, "bigint": 2**63 - 1}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _FLOATING = frozenset({"double", "float"})
 _COSTLY_KINDS = frozenset(
@@ -93,7 +96,7 @@ def _total(e: Expression) -> bool:
     if e.kind in _ARITHMETIC and not e.type.startswith("interval"):
         if e.kind in ("Add", "Subtract", "Multiply") and e.type in _FLOATING:
             return True
-        return not e.flags & ANSI
+        return not e.flags & ANSI or _constant(e) is not None
     return False
 
 
@@ -107,10 +110,21 @@ def _may_give_several(subquery: Expression) -> bool:
 
 def _constant_that_fits(cast: Expression) -> bool:
     """True for `cast(100 as decimal(3,0))`, which Spark makes of a whole number that a decimal is compared with."""
-    number, fits = cast.children[0], _DECIMAL.fullmatch(cast.type)
-    if fits is None or number.kind != "Literal" or not isinstance(number.value, int):
-        return False
-    return abs(number.value) < 10 ** (int(fits[1]) - int(fits[2]))
+    number, fits = _constant(cast.children[0]), _DECIMAL.fullmatch(cast.type)
+    return number is not None and fits is not None and abs(number) < 10 ** (int(fits[1]) - int(fits[2]))
+
+
+def _constant(e: Expression) -> int | None:
+    """The whole number that `1999 + 2` comes to, if no step on the way leaves its type."""
+    if e.kind == "Literal":
+        return e.value if isinstance(e.value, int) and not isinstance(e.value, bool) else None
+    if e.kind not in _WHOLE_STEPS or e.type not in _HIGHEST:
+        return None
+    parts = [_constant(c) for c in e.children]
+    if len(parts) != 2 or parts[0] is None or parts[1] is None:
+        return None
+    number = _WHOLE_STEPS[e.kind](parts[0], parts[1])
+    return number if abs(number) <= _HIGHEST[e.type] else None
 
 
 def is_costly(body: Expression) -> bool:

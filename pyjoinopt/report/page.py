@@ -42,6 +42,7 @@ def render_html(report: JoinReport, images: bool = False) -> str:
     if len(report.runs) == 2:
         parts.append(f"<p>{escape(compared(report.runs))}</p>")
     parts.append(_list("Outer joins eliminated", report.eliminated_outer_joins))
+    parts.append(_list("Joins spared", report.spared_joins))
     parts.append(_list("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]))
     refusals = [(r.where, r.reason, r.advice) for r in report.refusals]
     if refusals:

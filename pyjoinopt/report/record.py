@@ -34,6 +34,7 @@ class JoinReport:
         changed: whether the plan was changed at all.
         groups: the join groups with three relations or more.
         eliminated_outer_joins: one sentence for each outer join that became a simpler one or went away.
+        spared_joins: one sentence for each join that what it joins made needless, or a simpler one.
         hints: hints that were given.
         refusals: what was left as written, with reasons.
         strategy: the option as asked for.
@@ -45,6 +46,7 @@ class JoinReport:
     changed: bool = False
     groups: list[GroupReport] = field(default_factory=list)
     eliminated_outer_joins: list[str] = field(default_factory=list)
+    spared_joins: list[str] = field(default_factory=list)
     hints: list[HintReport] = field(default_factory=list)
     refusals: list[RefusalReport] = field(default_factory=list)
     strategy: str = "auto"
@@ -144,6 +146,7 @@ class JoinReport:
         """The report that `to_dict` told of."""
         plain = {name: told[name] for name in ("changed", "eliminated_outer_joins", "strategy", "seconds", "error")}
         report = cls(**plain)
+        report.spared_joins = list(told.get("spared_joins", ()))
         report.hints = [made(HintReport, hint) for hint in told["hints"]]
         report.refusals = [made(RefusalReport, refusal) for refusal in told["refusals"]]
         for group in told["groups"]:

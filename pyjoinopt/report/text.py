@@ -51,6 +51,7 @@ def sections(report: JoinReport, width: int) -> list[str]:
     ]
     listed = (
         ("Outer joins eliminated", report.eliminated_outer_joins),
+        ("Joins spared", report.spared_joins),
         ("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]),
         ("Left as written", refusals),
     )
@@ -66,11 +67,13 @@ def headline(report: JoinReport) -> str:
         done.append(f"{_count(len(reordered), 'group')} of {relations} relations reordered")
     if report.eliminated_outer_joins:
         done.append(f"{_count(len(report.eliminated_outer_joins), 'outer join')} eliminated")
+    if report.spared_joins:
+        done.append(f"{_count(len(report.spared_joins), 'join')} spared")
     if report.hints:
         done.append(f"{_count(len(report.hints), 'hint')} given")
+    only = " would be" if report.strategy == "none" and done else ""
     if not done:
         done.append("nothing changed")
-    only = " would be" if report.strategy == "none" and (reordered or report.eliminated_outer_joins) else ""
     return f"Joins{only}: {', '.join(done)}, planned in {report.seconds * 1000:.0f} ms"
 
 

@@ -39,6 +39,7 @@ from pyjoinopt.rules.context import RuleContext
 from pyjoinopt.rules.demote_outer_join import demote_outer_join
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
 from pyjoinopt.rules.existence_as_semi import existence_as_semi
+from pyjoinopt.rules.fuse_aggregates import fuse_aggregates
 from pyjoinopt.rules.finish_analysis import finish_analysis
 from pyjoinopt.rules.outer_join_as_anti_join import outer_join_as_anti_join
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
@@ -103,7 +104,8 @@ def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MOST_PASSE
 
 
 def normalise(
-    plan: LogicalPlan, filters_null: frozenset[int] = frozenset(), log: list[str] | None = None
+    plan: LogicalPlan, filters_null: frozenset[int] = frozenset(), log: list[str] | None = None,
+    spared: list[str] | None = None,
 ) -> LogicalPlan:
     """The default road up to the join groups: predicates in place, needless outer joins gone.
 
@@ -111,6 +113,7 @@ def normalise(
         plan: an analysed plan; plans of subquery expressions are not entered.
         filters_null: see `eliminate_outer_join`.
         log: gets one sentence for every outer join that changed.
+        spared: gets one sentence for every join that was found needless otherwise; None to look for none.
 
     Returns:
         The plan, the very same object if nothing changed.
@@ -118,6 +121,9 @@ def normalise(
     eliminate = partial(eliminate_outer_join, filters_null=filters_null, log=log)
     plan = extract_common_factors(set_operations_as_joins(existence_as_semi(plan)))
     plan = run_batch(plan, (push_down_predicates, eliminate, partial(demote_outer_join, log=log)))
+    fused = plan if spared is None else fuse_aggregates(plan, spared)
+    if fused is not plan:
+        plan = push_down_predicates(extract_common_factors(fused))
     told = push_extra_predicate_through_join(plan)
     plan = plan if told is plan else push_down_predicates(told)
     return outer_join_as_anti_join(plan, log=log)

@@ -50,6 +50,13 @@ private[pyjoinopt] final class ExpressionBuilder(
           case function: AggregateFunction => AggregateExpression(function, Complete, isDistinct = false)
           case other => Support.fail(s"${other.nodeName} is no aggregate function")
         }
+      case "Filtered" =>
+        (at(1), all(2)) match {
+          case (old: AggregateExpression, List(function: AggregateFunction, condition)) =>
+            old.copy(aggregateFunction = function, filter = Some(condition))
+          case (other, _) => Support.fail(s"${other.nodeName} is no aggregate function to filter the rows of")
+        }
+      case "Over" => WindowExpression(at(1), WindowSpecDefinition(all(2), Nil, ExpressionBuilder.AllRows))
       case "NewAlias" => newAlias(at(1), entry.path(2).asText, entry.path(3).asInt(-1), entry.path(4))
       case "Attr" => attribute(entry.path(1).asInt(-1))
       case "Copy" => ExpressionBuilder.withChildren(at(1), all(2))
@@ -123,6 +130,8 @@ private[pyjoinopt] final class ExpressionBuilder(
 }
 
 private[pyjoinopt] object ExpressionBuilder {
+
+  private val AllRows = SpecifiedWindowFrame(RowFrame, UnboundedPreceding, UnboundedFollowing)
 
   def elements(list: JsonNode): List[JsonNode] = {
     val found = new mutable.ListBuffer[JsonNode]

@@ -58,6 +58,7 @@ private[pyjoinopt] final class ExpressionDetails(
       record {
         out.writeBooleanField("distinct", aggregate.isDistinct)
         out.writeStringField("fn", Support.className(aggregate.aggregateFunction))
+        out.writeStringField("parameters", parameters(aggregate.aggregateFunction))
       }
     case order: SortOrder => record(out.writeBooleanField("asc", order.direction == Ascending))
     case udf: UserDefinedExpression =>
@@ -138,6 +139,13 @@ private[pyjoinopt] object ExpressionDetails {
     case (text: UTF8String, _: StringType) => text.numBytes <= 4 * LongestText && text.numChars <= LongestText
     case _ => false
   }
+
+  /** What a function was made with beside its arguments, its error mode for one. */
+  private def parameters(function: Expression): String =
+    Support.cut(Support.attempt("?")(function.productIterator.filter {
+      case _: Expression | _: Iterable[_] => false
+      case _ => true
+    }.mkString(" ")))
 
   /** SQL text, without spelling out values of any size. */
   private def sqlText(literal: Literal): String = literal.value match {

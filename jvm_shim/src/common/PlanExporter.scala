@@ -7,9 +7,12 @@ import scala.collection.mutable
 import com.fasterxml.jackson.core.JsonGenerator
 
 import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.catalyst.analysis.NamedRelation
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.{FullOuter, LeftOuter, RightOuter}
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.datasources.LogicalRelation
 
 /**
  * Tells a plan as one JSON text and keeps the plan's objects under the numbers used in it.
@@ -30,6 +33,7 @@ private[pyjoinopt] final class PlanExporter(
   private val outputs = new mutable.ArrayBuffer[Array[Int]]
   private val expressions = new ExpressionExporter(types, attributes, number)
   private val nodeExpressions = new IdentityHashMap[LogicalPlan, Seq[Expression]]
+  private val alike = new mutable.HashMap[LogicalPlan, Int]
   private val isCached = if (optimizing) (_: LogicalPlan) => false else CachedPlans.find(session, root)
 
   /** The number under which the plan's objects are kept, once it was told. */
@@ -91,12 +95,24 @@ private[pyjoinopt] final class PlanExporter(
       writeNumbers(out, "o", outputs(nodes(node)))
       writeNumbers(out, "x", nodeExpressions.get(node).map(expressions.number))
       details.write(node)
-      if (node.children.isEmpty) leaves.write(node)
+      if (node.children.isEmpty) {
+        leaves.write(node)
+        writeAlike(node, out)
+      }
       sides.write(node)
       if (isCached(node)) out.writeBooleanField("cached", true)
       out.writeEndObject()
     }
     out.writeEndArray()
+  }
+
+  /** One number for all leaves that read the same: only the ids of their columns tell them apart. */
+  private def writeAlike(leaf: LogicalPlan, out: JsonGenerator): Unit = leaf match {
+    case _: LogicalRelation | _: CTERelationRef | _: NamedRelation | _: HiveTableRelation =>
+      Support.attempt(Option.empty[LogicalPlan])(Some(leaf.canonicalized)).foreach { same =>
+        out.writeNumberField("alike", alike.getOrElseUpdate(same, alike.size))
+      }
+    case _ =>
   }
 
   private def writeNumbers(out: JsonGenerator, field: String, numbers: Iterable[Int]): Unit = {

@@ -6,6 +6,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
 
+import org.apache.spark.sql.catalyst.dsl.plans._
 import org.apache.spark.sql.catalyst.expressions.{
   Attribute,
   AttributeReference,
@@ -114,6 +115,8 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         val columns = ExpressionBuilder.elements(entry.get(3)).map(expressionBuilder.column)
         val put = columns.map(c => expressionBuilder.current(c, Seq(node(1))).asInstanceOf[Attribute])
         Generate(ReplicateRows(current(entry.get(2), node(1))), Nil, outer = false, None, put, node(1))
+      case "NewWindow" => node(1).window(named(entry.get(2), node(1)), current(entry.get(3), node(1)), Nil)
+      case "Columns" => narrowed(node(1), ExpressionBuilder.elements(entry.get(2)).map(n => handle.attributes(n.asInt)))
       case "Window" =>
         node(2) match {
           case window: Window =>
@@ -159,6 +162,16 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
           PartitionPruning.getFilterableTableScan(key, join.left).isDefined)
     case _ => false
   })
+
+  /** A reference to a common table expression that puts out fewer columns, as its definition does then. */
+  private def narrowed(node: LogicalPlan, columns: List[Attribute]): LogicalPlan = node match {
+    case reference: CTERelationRef =>
+      val kept = columns.map(_.exprId).toSet
+      val output = reference.output.filter(a => kept(a.exprId))
+      val arguments = reference.productIterator.map(a => if (a == reference.output) output else a)
+      reference.makeCopy(arguments.map(_.asInstanceOf[AnyRef]).toArray)
+    case other => Support.fail(s"${other.nodeName} refers to no common table expression")
+  }
 
   /** Grouping and result anew; with the number of an aggregate, a copy of that one. */
   private def aggregate(entry: JsonNode, child: LogicalPlan): LogicalPlan = {
