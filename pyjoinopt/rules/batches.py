@@ -44,6 +44,7 @@ from pyjoinopt.rules.finish_analysis import finish_analysis
 from pyjoinopt.rules.outer_join_as_anti_join import outer_join_as_anti_join
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.rules.push_extra_predicate_through_join import push_extra_predicate_through_join
+from pyjoinopt.rules.self_join_as_semi import self_join_as_semi
 from pyjoinopt.rules.set_operations_as_joins import set_operations_as_joins
 
 Rule = Callable[[LogicalPlan], LogicalPlan]
@@ -126,4 +127,5 @@ def normalise(
         plan = push_down_predicates(extract_common_factors(fused))
     told = push_extra_predicate_through_join(plan)
     plan = plan if told is plan else push_down_predicates(told)
-    return outer_join_as_anti_join(plan, log=log)
+    plan = outer_join_as_anti_join(plan, log=log)
+    return plan if spared is None else self_join_as_semi(plan, spared)
