@@ -17,6 +17,7 @@ from pyjoinopt.physical.foresee import foresee
 from pyjoinopt.physical.slack import Slack, slack_of
 from pyjoinopt.physical.spark_sizes import SizesOf, SparkSizes
 from pyjoinopt.physical.tables import TablesOf
+from pyjoinopt.plan.make import Fresh
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.tree import map_subqueries, post_order
 from pyjoinopt.reorder import Reorderer
@@ -94,6 +95,7 @@ class _Road:
         self.report = report
         self.analysed = analysed
         self.watch_pairs = watch_pairs
+        self.fresh = Fresh(len(export.attributes))
         self.slack = slack_of(options.hint_slack, export.conf)
         self.sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
         leaves = [node for node in export.nodes if not node.children or node.cached]
@@ -119,8 +121,11 @@ class _Road:
         if not any(isinstance(node, Join) for node in post_order(root)):
             return root
         before = self._joins_gone()
-        spared = self.report.spared_joins if self.options.strategy in ("auto", "none") else None  # twins spare none
-        plan = normalise(root, self.export.filters_null, self.report.eliminated_outer_joins, spared)
+        report = self.report
+        fresh = self.fresh if self.options.strategy in ("auto", "none") else None  # Spark spares no such joins
+        plan = normalise(
+            root, self.export.filters_null, report.eliminated_outer_joins, report.spared_joins, fresh
+        )
         nodes = list(post_order(plan))
         self.estimates.define(nodes)
         self.known.announce(nodes)

@@ -17,7 +17,7 @@ from pyjoinopt.plan import nodes as n
 from pyjoinopt.plan.expressions import STRUCTURAL, Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
-_SPELLED = STRUCTURAL | {"Coalesce", "If", "Sum", "Count", "AggregateExpression", "Add"}
+_SPELLED = STRUCTURAL | {"Coalesce", "If", "Sum", "Count", "Max", "AggregateExpression", "Add"}
 
 
 class Edits:
@@ -97,13 +97,10 @@ class Edits:
         return ["ReplicateRows", children[0], arguments, node.info["generated"]]
 
     def _window(self, node: LogicalPlan, children: list[int]) -> list[Any]:
-        listed = self._all(node.expressions[: node.info["parts"][0]])
-        if node.origin is None:
-            return ["NewWindow", children[0], listed, self._all(node.expressions[node.info["parts"][0] :])]
-        return ["Window", children[0], node.origin, listed]
+        return ["Window", children[0], node.origin, self._all(node.expressions[: node.info["parts"][0]])]
 
     def _reference(self, node: LogicalPlan, children: list[int]) -> list[Any]:
-        return ["Columns", node.origin, [a.bit for a in node.output]]
+        return ["Again" if node.info.get("again") else "Columns", node.origin, [a.bit for a in node.output]]
 
     def _expand(self, node: LogicalPlan, children: list[int]) -> list[Any]:
         projections = [self._all(projection) for projection in node.info["lists"]]
@@ -143,13 +140,13 @@ class Edits:
         if e.plan is not None and e.origin is not None:
             return ["Plan", e.origin, self._known[id(e.plan)], children]
         if e.kind == "Alias" and e.origin is None and e.attribute is not None:
+            if e.info.get("as"):
+                return ["As", children[0], e.attribute.bit]
             return ["NewAlias", children[0], e.info["n"], e.attribute.bit, e.info.get("like")]
         if e.info.get("filtered"):
             return ["Filtered", e.origin, children]
         if e.origin is not None:
             return ["Copy", e.origin, children]
-        if e.kind == "WindowExpression":
-            return ["Over", children[0], children[1:]]
         if e.kind == "AttributeReference" and e.attribute is not None:
             return ["Attr", e.attribute.bit]
         if e.kind == "Literal" and e.type in ("boolean", "int", "bigint"):

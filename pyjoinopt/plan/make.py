@@ -68,11 +68,20 @@ def if_else(condition: Expression, then: Expression, otherwise: Expression) -> E
     return Expression("If", (condition, then, otherwise), then.type)
 
 
-def aggregate_call(function: str, argument: Expression) -> Expression:
-    """SUM or COUNT of a `bigint` or boolean column, over all rows of a group."""
+def aggregate_call(
+    function: str, argument: Expression, type: str = "bigint", where: Expression | None = None
+) -> Expression:
+    """SUM or COUNT of a `bigint` or boolean column, or MAX, over the rows of a group for which `where` is true."""
     flags = DETERMINISTIC | AGGREGATE_OR_WINDOW | UNEVALUABLE
-    inner = Expression(function, (argument,), "bigint", flags)
-    return Expression("AggregateExpression", (inner,), "bigint", flags, info={"distinct": False, "fn": function})
+    inner = Expression(function, (argument,), type, flags)
+    children = (inner,) if where is None else (inner, where)
+    return Expression("AggregateExpression", children, type, flags, info={"distinct": False, "fn": function})
+
+
+def put_out_as(column: Attribute, child: Expression) -> Expression:
+    """`child AS column`, for a column of a relation that is not read any more."""
+    flags = DETERMINISTIC if child.deterministic else 0
+    return Expression("Alias", (child,), child.type, flags, column, info={"n": column.name, "as": True})
 
 
 def distinct(child: LogicalPlan) -> LogicalPlan:

@@ -31,6 +31,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from pyjoinopt.plan.make import Fresh
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.tree import MOST_PASSES
 from pyjoinopt.rules.catalog import RULES
@@ -42,6 +43,7 @@ from pyjoinopt.rules.existence_as_semi import existence_as_semi
 from pyjoinopt.rules.fuse_aggregates import fuse_aggregates
 from pyjoinopt.rules.finish_analysis import finish_analysis
 from pyjoinopt.rules.outer_join_as_anti_join import outer_join_as_anti_join
+from pyjoinopt.rules.pivot_self_join import pivot_self_joins
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.rules.push_extra_predicate_through_join import push_extra_predicate_through_join
 from pyjoinopt.rules.self_join_as_semi import self_join_as_semi
@@ -107,6 +109,7 @@ def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MOST_PASSE
 def normalise(
     plan: LogicalPlan, filters_null: frozenset[int] = frozenset(), log: list[str] | None = None,
     spared: list[str] | None = None,
+    fresh: Fresh | None = None,
 ) -> LogicalPlan:
     """The default road up to the join groups: predicates in place, needless outer joins gone.
 
@@ -114,7 +117,8 @@ def normalise(
         plan: an analysed plan; plans of subquery expressions are not entered.
         filters_null: see `eliminate_outer_join`.
         log: gets one sentence for every outer join that changed.
-        spared: gets one sentence for every join that was found needless otherwise; None to look for none.
+        spared: gets one sentence for every join that was found needless, or to be a simpler one.
+        fresh: gives new columns, which finding such joins may need; None to look for none.
 
     Returns:
         The plan, the very same object if nothing changed.
@@ -122,10 +126,11 @@ def normalise(
     eliminate = partial(eliminate_outer_join, filters_null=filters_null, log=log)
     plan = extract_common_factors(set_operations_as_joins(existence_as_semi(plan)))
     plan = run_batch(plan, (push_down_predicates, eliminate, partial(demote_outer_join, log=log)))
-    fused = plan if spared is None else fuse_aggregates(plan, spared)
-    if fused is not plan:
-        plan = push_down_predicates(extract_common_factors(fused))
+    if fresh is not None:
+        once = pivot_self_joins(fuse_aggregates(plan, spared), fresh, spared)
+        if once is not plan:
+            plan = push_down_predicates(extract_common_factors(once))
     told = push_extra_predicate_through_join(plan)
     plan = plan if told is plan else push_down_predicates(told)
     plan = outer_join_as_anti_join(plan, log=log)
-    return plan if spared is None else self_join_as_semi(plan, spared)
+    return plan if fresh is None else self_join_as_semi(plan, spared)

@@ -25,11 +25,12 @@ from functools import reduce
 
 from pyjoinopt.plan.expressions import Expression, call, conjunction, conjuncts, rewrite, substitute, walk
 from pyjoinopt.plan.make import aggregate, pick
-from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.safety import may_throw, movable
 from pyjoinopt.plan.tree import post_order, transform_down, transform_up
 from pyjoinopt.rules.alike import Alike, Columns, unnamed
 from pyjoinopt.rules.predicate_helper import filtered
+from pyjoinopt.rules.side_by_side import is_inner, side_by_side
 
 #: Functions that take a FILTER, and give the same for the same rows in whatever order these come, but for rounding.
 _FUNCTIONS = frozenset(
@@ -57,19 +58,15 @@ def fuse_aggregates(plan: LogicalPlan, log: list[str] | None = None) -> LogicalP
     seen: set[int] = set()
 
     def change(node: LogicalPlan) -> LogicalPlan:
-        if not _is_inner(node) or id(node) in seen:
+        if not is_inner(node) or id(node) in seen:
             return node
-        parts, predicates = _side_by_side(node, seen)
+        parts, predicates = side_by_side(node, seen)
         fused = _fused(parts, log)
         if len(fused) == len(parts):
             return node
         return pick(node.output, filtered(predicates, reduce(Join, fused)))
 
     return transform_down(plan, change)
-
-
-def _is_inner(node: LogicalPlan) -> bool:
-    return isinstance(node, Join) and node.join_type in INNER_LIKE and node.hint == NO_HINT and not node.cached
 
 
 def _may_be_fused(node: Aggregate) -> bool:
@@ -82,23 +79,6 @@ def _may_be_fused(node: Aggregate) -> bool:
         if not all(movable(a) and not may_throw(a) for a in arguments):
             return False
     return all(e.kind == "Alias" and e.deterministic for e in node.aggregates)
-
-
-def _side_by_side(top: LogicalPlan, seen: set[int]) -> tuple[list[LogicalPlan], list[Expression]]:
-    """What a region of inner joins puts side by side, and what it demands of it."""
-    parts: list[LogicalPlan] = []
-    predicates: list[Expression] = []
-    stack = [top]
-    while stack:
-        node = stack.pop()
-        below = unnamed(node)
-        if isinstance(below, Join) and _is_inner(below):
-            seen.add(id(below))
-            predicates += conjuncts(below.condition)
-            stack += (below.right, below.left)
-        else:
-            parts.append(node)
-    return parts, predicates
 
 
 def _fused(parts: Sequence[LogicalPlan], log: list[str] | None) -> list[LogicalPlan]:
@@ -210,7 +190,7 @@ def _source(node: Aggregate) -> tuple[list[LogicalPlan], list[Expression]]:
         elif isinstance(below, Filter) and all(map(movable, conjuncts(below.condition))):
             predicates += conjuncts(below.condition)
             stack.append(below.child)
-        elif isinstance(below, Join) and _is_inner(below) and all(map(movable, conjuncts(below.condition))):
+        elif isinstance(below, Join) and is_inner(below):
             predicates += conjuncts(below.condition)
             stack += (below.right, below.left)
         elif isinstance(below, Project) and below.only_attributes:

@@ -7,7 +7,7 @@ import scala.collection.mutable
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction, Complete, Count, Sum}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction, Complete, Count, Max, Sum}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.BooleanType
 
@@ -45,9 +45,11 @@ private[pyjoinopt] final class ExpressionBuilder(
       case "Add" => Add(at(1), at(2))
       case "Sum" => new Sum(at(1))
       case "Count" => Count(at(1))
+      case "Max" => Max(at(1))
       case "AggregateExpression" =>
         at(1) match {
-          case function: AggregateFunction => AggregateExpression(function, Complete, isDistinct = false)
+          case function: AggregateFunction =>
+            AggregateExpression(function, Complete, isDistinct = false, if (entry.size > 2) Some(at(2)) else None)
           case other => Support.fail(s"${other.nodeName} is no aggregate function")
         }
       case "Filtered" =>
@@ -56,8 +58,10 @@ private[pyjoinopt] final class ExpressionBuilder(
             old.copy(aggregateFunction = function, filter = Some(condition))
           case (other, _) => Support.fail(s"${other.nodeName} is no aggregate function to filter the rows of")
         }
-      case "Over" => WindowExpression(at(1), WindowSpecDefinition(all(2), Nil, ExpressionBuilder.AllRows))
       case "NewAlias" => newAlias(at(1), entry.path(2).asText, entry.path(3).asInt(-1), entry.path(4))
+      case "As" =>
+        val old = attribute(entry.path(2).asInt(-1))
+        Alias(at(1), old.name)(exprId = old.exprId, qualifier = old.qualifier, explicitMetadata = Some(old.metadata))
       case "Attr" => attribute(entry.path(1).asInt(-1))
       case "Copy" => ExpressionBuilder.withChildren(at(1), all(2))
       case "Alias" =>
@@ -90,15 +94,25 @@ private[pyjoinopt] final class ExpressionBuilder(
   /** The attribute of a number, as a node puts it out. */
   def column(number: JsonNode): Attribute = attribute(number.asInt(-1))
 
+  /** Later entries know these columns by these numbers. */
+  def learn(numbers: Seq[Int], columns: Seq[Attribute]): Unit = {
+    if (numbers.size != columns.size) Support.fail(s"There are ${columns.size} columns, not ${numbers.size}")
+    numbers.zip(columns).foreach { case (number, column) => define(number, column) }
+  }
+
+  private def define(number: Int, column: Attribute): Unit = {
+    if (number < handle.attributes.length || made.contains(number)) Support.fail(s"Attribute $number exists already")
+    made.put(number, column)
+  }
+
   /** An alias with an id of its own; later entries know its column by the number given. */
   private def newAlias(child: Expression, name: String, number: Int, like: JsonNode): Alias = {
-    if (number < handle.attributes.length || made.contains(number)) Support.fail(s"Attribute $number exists already")
     val metadata = if (like.isIntegralNumber) Some(expression(like)) else None
     val alias = metadata match {
       case Some(old: Alias) => Alias(child, name)(qualifier = old.qualifier, explicitMetadata = old.explicitMetadata)
       case _ => Alias(child, name)()
     }
-    made.put(number, alias.toAttribute)
+    define(number, alias.toAttribute)
     alias
   }
 
@@ -130,8 +144,6 @@ private[pyjoinopt] final class ExpressionBuilder(
 }
 
 private[pyjoinopt] object ExpressionBuilder {
-
-  private val AllRows = SpecifiedWindowFrame(RowFrame, UnboundedPreceding, UnboundedFollowing)
 
   def elements(list: JsonNode): List[JsonNode] = {
     val found = new mutable.ListBuffer[JsonNode]

@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.catalyst.dsl.plans._
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{
   Attribute,
   AttributeReference,
@@ -115,7 +115,14 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         val columns = ExpressionBuilder.elements(entry.get(3)).map(expressionBuilder.column)
         val put = columns.map(c => expressionBuilder.current(c, Seq(node(1))).asInstanceOf[Attribute])
         Generate(ReplicateRows(current(entry.get(2), node(1))), Nil, outer = false, None, put, node(1))
-      case "NewWindow" => node(1).window(named(entry.get(2), node(1)), current(entry.get(3), node(1)), Nil)
+      case "Again" =>
+        node(1) match {
+          case relation: MultiInstanceRelation =>
+            val another = relation.newInstance()
+            expressionBuilder.learn(ExpressionBuilder.elements(entry.get(2)).map(_.asInt), another.output)
+            another
+          case other => Support.fail(s"${other.nodeName} cannot be read again")
+        }
       case "Columns" => narrowed(node(1), ExpressionBuilder.elements(entry.get(2)).map(n => handle.attributes(n.asInt)))
       case "Window" =>
         node(2) match {

@@ -1,0 +1,41 @@
+"""What a region of inner joins puts side by side: its parts, and what is demanded of them together."""
+
+from __future__ import annotations
+
+from pyjoinopt.plan.expressions import Expression, conjuncts
+from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, Join, LogicalPlan
+from pyjoinopt.plan.safety import movable
+from pyjoinopt.rules.alike import unnamed
+
+
+def is_inner(node: LogicalPlan) -> bool:
+    """True for an inner join without a hint whose condition may be tested elsewhere."""
+    return (
+        isinstance(node, Join)
+        and node.join_type in INNER_LIKE
+        and node.hint == NO_HINT
+        and not node.cached
+        and all(map(movable, conjuncts(node.condition)))
+    )
+
+
+def side_by_side(top: LogicalPlan, seen: set[int]) -> tuple[list[LogicalPlan], list[Expression]]:
+    """The parts of a region from left to right, and the conjuncts of its joins.
+
+    Args:
+        top: the topmost inner join.
+        seen: gets the ids of all joins of the region.
+    """
+    parts: list[LogicalPlan] = []
+    predicates: list[Expression] = []
+    stack = [top]
+    while stack:
+        node = stack.pop()
+        below = unnamed(node)
+        if isinstance(below, Join) and is_inner(below):
+            seen.add(id(below))
+            predicates += conjuncts(below.condition)
+            stack += (below.right, below.left)
+        else:
+            parts.append(node)
+    return parts, predicates
