@@ -123,9 +123,7 @@ class _Road:
         before = self._joins_gone()
         report = self.report
         fresh = self.fresh if self.options.strategy in ("auto", "none") else None  # Spark spares no such joins
-        plan = normalise(
-            root, self.export.filters_null, report.eliminated_outer_joins, report.spared_joins, fresh
-        )
+        plan = normalise(root, self.export.filters_null, report.eliminated_outer_joins, report.spared_joins, fresh)
         nodes = list(post_order(plan))
         self.estimates.define(nodes)
         self.known.announce(nodes)
@@ -138,9 +136,7 @@ class _Road:
         self.estimates.look(plan)
         ordered = self.order(plan)
         hinted = self.give_hints(ordered)
-        self.report.later(
-            lambda: foresee(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark)
-        )
+        self.report.later(lambda: foresee(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark))
         if hinted is plan and self._joins_gone() == before:
             return root  # predicates were only moved where Spark moves them too
         return hinted

@@ -110,8 +110,8 @@ class Alike:
         for a, b in zip(one, other, strict=True):
             if a.attribute is None or b.attribute is None:
                 return False
-            bodies = [e.children[0] if e.kind == "Alias" else e for e in (a, b)]
-            if not self.same(*bodies, known):
+            mine, theirs = (e.children[0] if e.kind == "Alias" else e for e in (a, b))
+            if not self.same(mine, theirs, known):
                 return False
             if b.kind == "Alias":
                 known[b.attribute.bit] = reference(a.attribute)

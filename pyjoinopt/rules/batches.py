@@ -40,8 +40,8 @@ from pyjoinopt.rules.context import RuleContext
 from pyjoinopt.rules.demote_outer_join import demote_outer_join
 from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
 from pyjoinopt.rules.existence_as_semi import existence_as_semi
-from pyjoinopt.rules.fuse_aggregates import fuse_aggregates
 from pyjoinopt.rules.finish_analysis import finish_analysis
+from pyjoinopt.rules.fuse_aggregates import fuse_aggregates
 from pyjoinopt.rules.outer_join_as_anti_join import outer_join_as_anti_join
 from pyjoinopt.rules.pivot_self_join import pivot_self_joins
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
@@ -107,7 +107,9 @@ def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MOST_PASSE
 
 
 def normalise(
-    plan: LogicalPlan, filters_null: frozenset[int] = frozenset(), log: list[str] | None = None,
+    plan: LogicalPlan,
+    filters_null: frozenset[int] = frozenset(),
+    log: list[str] | None = None,
     spared: list[str] | None = None,
     fresh: Fresh | None = None,
 ) -> LogicalPlan:

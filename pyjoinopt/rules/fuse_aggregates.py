@@ -160,13 +160,16 @@ class _Fusion:
 
     def _rests(self, told: list[list[Expression]]) -> list[list[Expression]]:
         """What each member demands of its rows beside what all demand."""
-        said = [{self._alike.says(p): p for p in predicates} for predicates in told]
+        said: list[dict[int, list[Expression]]] = [{} for _ in told]
+        for own, predicates in zip(said, told, strict=True):
+            for p in predicates:
+                own.setdefault(self._alike.says(p), []).append(p)
         common = {
             number
-            for number, p in said[0].items()
-            if all(number in other and self._alike.same(p, other[number], {}) for other in said[1:])
+            for number, (first, *_) in said[0].items()
+            if all(number in own and all(self._alike.same(first, p, {}) for p in own[number]) for own in said)
         }
-        return [[p for number, p in own.items() if number not in common] for own in said]
+        return [[p for number, some in own.items() if number not in common for p in some] for own in said]
 
     def _differ_in_one_relation(self, rests: list[list[Expression]]) -> bool:
         """May the demands be tested on rows of the others, and do they read only one relation?"""

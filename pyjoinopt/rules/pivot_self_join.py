@@ -201,9 +201,7 @@ def _pivot(group: Sequence[_Reader], by: Sequence[int], read: int, fresh: Fresh)
     """One reference in the place of several, with the columns of all that are read; None if some has no maximum."""
     table = group[0].table
     new = tuple(fresh.attribute(a.name, a.type, a.nullable) for a in table.output)
-    again = LogicalPlan(
-        table.kind, (), new, (), None, table.origin, {**table.info, "narrowed": True, "again": True}
-    )
+    again = LogicalPlan(table.kind, (), new, (), None, table.origin, {**table.info, "narrowed": True, "again": True})
     names: list[Expression] = []
     values: list[Expression] = []
     kept: list[Expression | None] = []

@@ -19,7 +19,7 @@ A common table expression is read in one way by all its readers or it stays; it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, conjuncts, walk
@@ -72,8 +72,11 @@ def self_join_as_semi(plan: LogicalPlan, log: list[str] | None = None) -> Logica
     if not looked_into:
         return plan
     if log is not None:
-        log += [f"a self-join on {n.condition} only looks for a partner: made a semi join" for n in nodes
-                if isinstance(n, Join) and id(n) in looked_into]
+        log += [
+            f"a self-join on {n.condition} only looks for a partner: made a semi join"
+            for n in nodes
+            if isinstance(n, Join) and id(n) in looked_into
+        ]
     return _rebuilt(nodes, looked_into, needed)
 
 
@@ -108,7 +111,8 @@ def _hands_on(node: LogicalPlan, position: int, own: bool) -> bool:
         return True
     if node.kind == "WithCTE":
         return own and position == len(node.children) - 1
-    return own and (isinstance(node, (Filter, Project)) or is_only_a_name(node) or node.kind in ("Union", "CTERelationDef"))
+    keeps = isinstance(node, (Filter, Project)) or is_only_a_name(node) or node.kind in ("Union", "CTERelationDef")
+    return own and keeps
 
 
 def _only_looked_into(join: Join, needed: int) -> LogicalPlan | None:
@@ -131,9 +135,7 @@ def _is_copy(join: Join, side: LogicalPlan, other: LogicalPlan) -> bool:
         return False
     place = {attribute.bit: i for i, attribute in enumerate(table.output)}
     twins = [node for node in post_order(other) if node.info.get("alike") == number and not node.children]
-    equated = [
-        [e.attribute for e in p.children] for p in conjuncts(join.condition) if p.kind == "EqualTo"
-    ]
+    equated = [[e.attribute for e in p.children] for p in conjuncts(join.condition) if p.kind == "EqualTo"]
     return any(
         _same_place(pair, place, twin.output) or _same_place(pair[::-1], place, twin.output)
         for twin in twins
@@ -149,31 +151,28 @@ def _same_place(pair: Sequence[Attribute | None], place: Mapping[int, int], twin
 
 
 def _rebuilt(
-    nodes: Iterable[LogicalPlan], looked_into: Mapping[int, LogicalPlan], needed: Mapping[int, int]
+    nodes: Sequence[LogicalPlan], looked_into: Mapping[int, LogicalPlan], needed: Mapping[int, int]
 ) -> LogicalPlan:
     """The plan with semi joins, and without what read the columns that are gone."""
     done: dict[int, LogicalPlan] = {}
     narrowed: dict[object, list[int]] = {}  # common table expression -> positions of the columns it still has
-    node = made = None
     for node in nodes:
         children = tuple(done[id(child)] for child in (() if node.cached else node.children))
         side = looked_into.get(id(node))
+        made: LogicalPlan = node
         if side is not None and isinstance(node, Join):
             other = node.left if side is node.right else node.right
             made = Join(done[id(other)], done[id(side)], SEMI, node.condition)
         elif node.kind == "CTERelationRef" and node.info.get("cte") in narrowed:
             output = tuple(node.output[i] for i in narrowed[node.info.get("cte")])
             made = LogicalPlan(node.kind, (), output, (), None, node.origin, {**node.info, "narrowed": True})
-        elif node.cached or all(a is b for a, b in zip(children, node.children, strict=True)):
-            made = node
-        else:
+        elif not node.cached and any(a is not b for a, b in zip(children, node.children, strict=True)):
             made = _over(node, children, needed[id(node)])
             if node.kind == "CTERelationDef" and made.output != node.output:
                 kept = {attribute.bit for attribute in made.output}
                 narrowed[node.info.get("cte")] = [i for i, a in enumerate(node.output) if a.bit in kept]
         done[id(node)] = made
-    assert made is not None
-    return made
+    return done[id(nodes[-1])]
 
 
 def _over(node: LogicalPlan, children: tuple[LogicalPlan, ...], needed: int) -> LogicalPlan:

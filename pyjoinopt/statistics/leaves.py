@@ -82,7 +82,9 @@ class LeafStatistics:
                     self._filters[number] = filters
 
     def __call__(self, leaf: LogicalPlan) -> RelationStatistics:
-        number = leaf.number if leaf.number is not None else -1
+        number = leaf.number
+        if number is None:  # a rule made it, so the JVM cannot be asked about it
+            return unknown(leaf.output)
         if number not in self._statistics:
             rest = [one for one in self._leaves if one.number not in self._statistics]
             if number in self._announced:
@@ -94,10 +96,11 @@ class LeafStatistics:
 
     def relation(self, leaf: LogicalPlan) -> Relation | None:
         """How a leaf is described to sources."""
-        number = leaf.number if leaf.number is not None else -1
-        if number not in self._relations:
+        if leaf.number is None:
+            return None
+        if leaf.number not in self._relations:
             self(leaf)
-        return self._relations.get(number)
+        return self._relations.get(leaf.number)
 
     def identity(self, leaf: LogicalPlan) -> str | None:
         """What the leaf's files are recognised by; None if it reads none, or was not asked about."""

@@ -42,7 +42,9 @@ def expected(benchmark: str) -> dict[str, Counts]:
 def totals(benchmark: str) -> Counts:
     """The committed counts of one benchmark, summed over its queries."""
     rows = expected(benchmark).values()
-    return {name: sum(row[name] for row in rows) for name in ("groups", "changed", "outer_joins_eliminated")}
+    return {
+        name: sum(row[name] for row in rows) for name in ("groups", "changed", "outer_joins_eliminated", "joins_spared")
+    }
 
 
 def check_query(spark: SparkSession, benchmark: str, number: int, text: str) -> None:
@@ -69,6 +71,7 @@ def check_plan(plain: DataFrame, benchmark: str, number: int) -> None:
         "groups": len(report.groups),
         "changed": sum(group.changed for group in report.groups),
         "outer_joins_eliminated": len(report.eliminated_outer_joins),
+        "joins_spared": len(report.spared_joins),
     }
     if RECORDING:
         _record(benchmark, number, counts)
