@@ -11,8 +11,9 @@ reads and joins the sales twice, to join two rows in the end. One aggregate does
 An aggregate without GROUP BY gives one row whatever it reads, so the product is one row too. Both read the same inner
 joins of the same relations (`rules.alike`), apart from filters on *one* of them. With filters on several relations the
 ORs would let combinations through that nobody asked for, and one pass over these could be more work than two passes;
-so it is never more than the passes together. A function sees the rows that it saw before, by its FILTER. What it is
-given must not fail, though: Spark may compute a part that two functions share before it asks their filters.
+so it is never more than the passes together. A function sees the rows that it saw before, by its FILTER. Nothing that
+is tested or added up may fail, though: filters meet the rows of others, and Spark may compute a part that two functions
+share before it asks their filters.
 
 Source: "computation reuse via fusion", Bruno et al., ICDE 2022; Catalyst does it for scalar subqueries only
 (MergeScalarSubqueries).
@@ -27,7 +28,7 @@ from pyjoinopt.plan.expressions import Expression, call, conjunction, conjuncts,
 from pyjoinopt.plan.make import aggregate, pick
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.safety import may_throw, movable
-from pyjoinopt.plan.tree import post_order, transform_down, transform_up
+from pyjoinopt.plan.tree import post_order, transform_down
 from pyjoinopt.rules.alike import Alike, Columns, unnamed
 from pyjoinopt.rules.predicate_helper import filtered
 from pyjoinopt.rules.side_by_side import is_inner, side_by_side
@@ -61,6 +62,8 @@ def fuse_aggregates(plan: LogicalPlan, log: list[str] | None = None) -> LogicalP
         if not is_inner(node) or id(node) in seen:
             return node
         parts, predicates = side_by_side(node, seen)
+        if any(map(may_throw, predicates)):
+            return node  # it may rely on a join that has one row or none
         fused = _fused(parts, log)
         if len(fused) == len(parts):
             return node
@@ -113,7 +116,7 @@ class _Fusion:
             return False
         leaves, predicates = _source(other)
         columns = self._same_relations(leaves)
-        if columns is None:
+        if columns is None or any(map(may_throw, predicates)) or any(map(may_throw, self._predicates[0])):
             return False
         told = [*self._predicates, [substitute(p, columns) for p in predicates]]
         rests = self._rests(told)
@@ -128,18 +131,18 @@ class _Fusion:
 
     def plan(self) -> LogicalPlan:
         """One aggregate with the columns of all."""
-        first, _ = self.members[0]
         rests = self._rests(self._predicates)
         kept = [conjunction(rest) for rest in rests]
+        own = {id(p) for p in rests[0]}
+        common = [p for p in self._predicates[0] if id(p) not in own]
         aggregates = [
             _only(substitute(e, columns), keep)
             for (member, columns), keep in zip(self.members, kept, strict=True)
             for e in member.aggregates
         ]
         alternatives = [keep for keep in kept if keep is not None]
-        some = reduce(lambda a, b: call("Or", a, b), alternatives) if len(alternatives) == len(kept) else None
-        child = filtered([] if some is None else [some], _without(first.child, rests[0]))
-        return aggregate((), aggregates, child)
+        some = [reduce(lambda a, b: call("Or", a, b), alternatives)] if len(alternatives) == len(kept) else []
+        return aggregate((), aggregates, filtered([*common, *some], reduce(Join, self._leaves)))
 
     def _same_relations(self, leaves: Sequence[LogicalPlan]) -> Columns | None:
         """The columns of these relations in terms of the first aggregate's, if they are the same ones."""
@@ -172,13 +175,13 @@ class _Fusion:
         return [[p for number, some in own.items() if number not in common for p in some] for own in said]
 
     def _differ_in_one_relation(self, rests: list[list[Expression]]) -> bool:
-        """May the demands be tested on rows of the others, and do they read only one relation?"""
+        """Do the demands that not all have read only one relation?"""
         demands = [p for rest in rests for p in rest]
         read = 0
         for p in demands:
             read |= p.references
         inside = not demands or any(not read & ~leaf.output_set for leaf in self._leaves)
-        return inside and all(p.references and not may_throw(p) for p in demands)
+        return inside and all(p.references for p in demands)
 
 
 def _source(node: Aggregate) -> tuple[list[LogicalPlan], list[Expression]]:
@@ -187,9 +190,10 @@ def _source(node: Aggregate) -> tuple[list[LogicalPlan], list[Expression]]:
     predicates: list[Expression] = []
     stack = [node.child]
     while stack:
-        below = unnamed(stack.pop())
+        named = stack.pop()
+        below = unnamed(named)
         if below.cached:
-            leaves.append(below)
+            leaves.append(named)
         elif isinstance(below, Filter) and all(map(movable, conjuncts(below.condition))):
             predicates += conjuncts(below.condition)
             stack.append(below.child)
@@ -199,23 +203,8 @@ def _source(node: Aggregate) -> tuple[list[LogicalPlan], list[Expression]]:
         elif isinstance(below, Project) and below.only_attributes:
             stack.append(below.child)
         else:
-            leaves.append(below)
+            leaves.append(named)
     return leaves, predicates
-
-
-def _without(plan: LogicalPlan, predicates: Sequence[Expression]) -> LogicalPlan:
-    """The plan without these conjuncts of its filters and joins."""
-    gone = {id(p) for p in predicates}
-
-    def change(node: LogicalPlan) -> LogicalPlan:
-        if not isinstance(node, (Filter, Join)) or not any(id(p) in gone for p in conjuncts(node.condition)):
-            return node
-        rest = [p for p in conjuncts(node.condition) if id(p) not in gone]
-        if isinstance(node, Filter):
-            return filtered(rest, node.child)
-        return Join(node.left, node.right, node.join_type, conjunction(rest))
-
-    return transform_up(plan, change)
 
 
 def _only(listed: Expression, keep: Expression | None) -> Expression:

@@ -90,7 +90,7 @@ def pivot_self_joins(plan: LogicalPlan, fresh: Fresh, log: list[str] | None = No
     definitions = {n.info.get("cte"): n.children[0] for n in nodes if n.kind == "CTERelationDef" and not n.cached}
     definitions = {name: table for name, table in definitions.items() if isinstance(_grouped(table), Aggregate)}
     keys = DistinctKeys()
-    needed = needed_columns(plan)
+    needed = needed_columns(plan, projections=False)
     parents = parents_of(nodes)
     seen: set[int] = set()
 

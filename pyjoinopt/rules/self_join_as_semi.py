@@ -36,7 +36,7 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
 )  # fmt: skip
-from pyjoinopt.plan.safety import movable
+from pyjoinopt.plan.safety import may_throw, movable
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.rules.alike import unnamed
 from pyjoinopt.rules.predicate_helper import is_only_a_name
@@ -117,8 +117,10 @@ def _hands_on(node: LogicalPlan, position: int, own: bool) -> bool:
 
 def _only_looked_into(join: Join, needed: int) -> LogicalPlan | None:
     """The side of an inner join of which nobody reads a column, if it is a copy of a table on the other side."""
-    if join.hint != NO_HINT or join.cached or not all(map(movable, conjuncts(join.condition))):
+    if join.hint != NO_HINT or join.cached:
         return None
+    if not all(movable(p) and not may_throw(p) for p in conjuncts(join.condition)):
+        return None  # a semi join may be moved down to rows that other joins take away
     for side, other in ((join.right, join.left), (join.left, join.right)):
         if not needed & side.output_set and _is_copy(join, side, other):
             return side

@@ -20,7 +20,7 @@ def is_inner(node: LogicalPlan) -> bool:
 
 
 def side_by_side(top: LogicalPlan, seen: set[int]) -> tuple[list[LogicalPlan], list[Expression]]:
-    """The parts of a region from left to right, and the conjuncts of its joins.
+    """The parts of a region from left to right, and the conjuncts of its joins, those of lower joins first.
 
     Args:
         top: the topmost inner join.
@@ -28,14 +28,15 @@ def side_by_side(top: LogicalPlan, seen: set[int]) -> tuple[list[LogicalPlan], l
     """
     parts: list[LogicalPlan] = []
     predicates: list[Expression] = []
-    stack = [top]
+    stack: list[tuple[LogicalPlan, bool]] = [(top, False)]
     while stack:
-        node = stack.pop()
+        node, expanded = stack.pop()
         below = unnamed(node)
-        if isinstance(below, Join) and is_inner(below):
-            seen.add(id(below))
-            predicates += conjuncts(below.condition)
-            stack += (below.right, below.left)
-        else:
+        if not isinstance(below, Join) or not is_inner(below):
             parts.append(node)
+        elif expanded:
+            predicates += conjuncts(below.condition)
+        else:
+            seen.add(id(below))
+            stack += ((below, True), (below.right, False), (below.left, False))
     return parts, predicates

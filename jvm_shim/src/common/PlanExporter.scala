@@ -7,12 +7,11 @@ import scala.collection.mutable
 import com.fasterxml.jackson.core.JsonGenerator
 
 import org.apache.spark.SPARK_VERSION
-import org.apache.spark.sql.catalyst.analysis.NamedRelation
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.{FullOuter, LeftOuter, RightOuter}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /**
  * Tells a plan as one JSON text and keeps the plan's objects under the numbers used in it.
@@ -33,7 +32,8 @@ private[pyjoinopt] final class PlanExporter(
   private val outputs = new mutable.ArrayBuffer[Array[Int]]
   private val expressions = new ExpressionExporter(types, attributes, number)
   private val nodeExpressions = new IdentityHashMap[LogicalPlan, Seq[Expression]]
-  private val alike = new mutable.HashMap[LogicalPlan, Int]
+  private val listings = new IdentityHashMap[AnyRef, Integer]
+  private val alike = new mutable.HashMap[(LogicalPlan, Int), Int]
   private val isCached = if (optimizing) (_: LogicalPlan) => false else CachedPlans.find(session, root)
 
   /** The number under which the plan's objects are kept, once it was told. */
@@ -106,13 +106,24 @@ private[pyjoinopt] final class PlanExporter(
     out.writeEndArray()
   }
 
-  /** One number for all leaves that read the same: only the ids of their columns tell them apart. */
-  private def writeAlike(leaf: LogicalPlan, out: JsonGenerator): Unit = leaf match {
-    case _: LogicalRelation | _: CTERelationRef | _: NamedRelation | _: HiveTableRelation =>
-      Support.attempt(Option.empty[LogicalPlan])(Some(leaf.canonicalized)).foreach { same =>
-        out.writeNumberField("alike", alike.getOrElseUpdate(same, alike.size))
-      }
-    case _ =>
+  /**
+   * One number for all leaves that read the same: only the ids of their columns tell them apart. Files are listed once
+   * for each index, so two indexes of one folder may differ.
+   */
+  private def writeAlike(leaf: LogicalPlan, out: JsonGenerator): Unit = {
+    val listing = leaf match {
+      case relation: LogicalRelation =>
+        relation.relation match {
+          case files: HadoopFsRelation =>
+            listings.putIfAbsent(files.location, listings.size + 1)
+            Some(listings.get(files.location).intValue)
+          case _ => Some(0)
+        }
+      case _: CTERelationRef | _: HiveTableRelation => Some(0)
+      case _ => None
+    }
+    for (l <- listing; same <- Support.attempt(Option.empty[LogicalPlan])(Some(leaf.canonicalized)))
+      out.writeNumberField("alike", alike.getOrElseUpdate((same, l), alike.size))
   }
 
   private def writeNumbers(out: JsonGenerator, field: String, numbers: Iterable[Int]): Unit = {
