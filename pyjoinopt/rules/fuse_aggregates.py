@@ -24,7 +24,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from pyjoinopt.plan.expressions import Expression, call, conjunction, conjuncts, rewrite, substitute, walk
+from pyjoinopt.plan.expressions import (
+    CORRELATED,
+    OUTER_REFERENCE,
+    PYTHON_UDF,
+    SUBQUERY,
+    Expression,
+    call,
+    conjunction,
+    conjuncts,
+    rewrite,
+    substitute,
+    walk,
+)
 from pyjoinopt.plan.make import aggregate, pick
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.safety import may_throw, movable
@@ -40,6 +52,8 @@ _FUNCTIONS = frozenset(
     StddevPop StddevSamp VariancePop VarianceSamp Skewness Kurtosis Corr CovPopulation CovSample
     """.split()
 )
+#: What a column may not hold that is to be computed elsewhere.
+_ASKING = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
 #: Aggregates with DISTINCT repeat every row, once for each set of columns and each filter: so many at most.
 _MOST_DISTINCT = 16
 
@@ -81,7 +95,7 @@ def _may_be_fused(node: Aggregate) -> bool:
         arguments = (*e.children[0].children, *e.children[1:])
         if not all(movable(a) and not may_throw(a) for a in arguments):
             return False
-    return all(e.kind == "Alias" and e.deterministic for e in node.aggregates)
+    return all(e.kind == "Alias" and e.deterministic and not e.contains & _ASKING for e in node.aggregates)
 
 
 def _fused(parts: Sequence[LogicalPlan], log: list[str] | None) -> list[LogicalPlan]:
