@@ -109,6 +109,8 @@ def _hands_on(node: LogicalPlan, position: int, own: bool) -> bool:
         return all(e.info.get("distinct") or e.info.get("fn") in _SETS for e in called)
     if node.kind == "Distinct" or node.kind in ("Intersect", "Except") and not node.info.get("all", True):
         return True
+    if node.kind == "Deduplicate":  # by all columns, as `df.distinct()`: else it would choose among other rows
+        return {a.bit for a in node.children[0].output} <= set(node.info.get("keys", ()))
     if node.kind == "WithCTE":
         return own and position == len(node.children) - 1
     keeps = isinstance(node, (Filter, Project)) or is_only_a_name(node) or node.kind in ("Union", "CTERelationDef")

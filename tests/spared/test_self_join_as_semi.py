@@ -161,6 +161,8 @@ def test_frames(tiny: SparkSession) -> None:
     joined = a.join(b, F.col("a.k") == F.col("b.k"))
     fast, spared = checked(joined.groupBy("a.k").agg(F.max("a.y").alias("m")))
     assert len(spared) == semi_joins(fast) == 1 and fast.columns == ["k", "m"]
+    assert len(checked(joined.select("a.k", "a.x").distinct())[1]) == 1
+    assert shop.optimised(joined.select("a.k", "a.x").dropDuplicates(["k"]))[1].spared_joins == []
     looked: DataFrame = tiny.table("d").join(joined.select("a.k"), "k", "left_semi")
     assert len(checked(looked)[1]) == 1
     odd = F.udf(lambda value: value is not None and value % 2 == 1, "boolean")

@@ -82,6 +82,24 @@ def test_outer_joins_go_and_columns_between_joins_do_not_matter(small: SparkSess
     assert fast.select(fact["fact_k"], fast["doubled"]).columns == ["fact_k", "doubled"]
 
 
+@pytest.mark.parametrize(
+    ("text", "spared"),
+    [
+        ("SELECT * FROM (SELECT count(*) few, sum(DISTINCT fact_f) s FROM fact JOIN mid ON fact_f = mid_k "
+         "WHERE mid_v = 1), "
+         "(SELECT count(mid_f) more FROM fact JOIN mid ON fact_f = mid_k WHERE mid_v BETWEEN 2 AND 2 + 1)", 1),
+        ("WITH w AS (SELECT fact_f, fact_v, count(*) n, max(fact_k) k FROM fact GROUP BY 1, 2) "
+         "SELECT a.n, b.*, c.k FROM w a, w b, w c WHERE a.fact_f = b.fact_f AND b.fact_f = c.fact_f "
+         "AND a.fact_v = 1 AND b.fact_v = 2 AND c.fact_v = 2 AND c.k > 50", 1),
+        ("WITH w AS (SELECT a.fact_f f, a.fact_v, b.fact_v AS other FROM fact a, fact b WHERE a.fact_f = b.fact_f "
+         "AND a.fact_v <> b.fact_v) SELECT * FROM mid WHERE mid_k IN (SELECT f FROM w) "
+         "AND mid_v IN (SELECT f FROM w)", 1),
+    ],
+)  # fmt: skip
+def test_joins_are_spared(small: SparkSession, text: str, spared: int) -> None:
+    assert len(check(small.sql(text))._pyjoinopt_report.spared_joins) == spared
+
+
 def test_subqueries_ctes_and_set_operations(small: SparkSession) -> None:
     check(small.sql(f"WITH t AS ({BAD_ORDER}) SELECT * FROM t x JOIN t y ON x.fact_k = y.fact_k WHERE x.mid_v = 2"))
     check(small.sql(f"SELECT * FROM note WHERE note_k IN (SELECT mid_v FROM ({BAD_ORDER}))"))
