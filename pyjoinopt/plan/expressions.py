@@ -164,13 +164,6 @@ class Expression:
             self.info, None, self.origin, self.sem,
         )  # fmt: skip
 
-    def with_filter(self, function: Expression, condition: Expression) -> Expression:
-        """The same aggregate over `function`, FILTER (WHERE condition)."""
-        return Expression(
-            self.kind, (function, condition), self.type, self.flags, info={**self.info, "filtered": True},
-            origin=self.origin,
-        )  # fmt: skip
-
     def with_plan(self, plan: LogicalPlan) -> Expression:
         """The same subquery expression over another plan."""
         if plan is self.plan:

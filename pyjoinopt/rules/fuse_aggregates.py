@@ -232,7 +232,8 @@ def _only(listed: Expression, keep: Expression | None) -> Expression:
         function, *before = e.children
         condition = conjunction([keep, *before])
         assert condition is not None
-        return e.with_filter(function, condition)
+        info = {**e.info, "filtered": True}
+        return Expression(e.kind, (function, condition), e.type, e.flags, info=info, origin=e.origin)
 
     return rewrite(listed, change)
 

@@ -78,7 +78,7 @@ def pivot_self_joins(plan: LogicalPlan, fresh: Fresh, log: list[str] | None = No
     Args:
         plan: a plan with its predicates pushed down; those of the result may have to be pushed again.
         fresh: gives the columns of the new reference.
-        log: gets one sentence for every reader that is spared.
+        log: gets one sentence for every group of readers that became one.
 
     Returns:
         The plan, the very same object if there was nothing to do.
