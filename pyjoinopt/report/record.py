@@ -144,9 +144,8 @@ class JoinReport:
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> JoinReport:
         """The report that `to_dict` told of."""
-        plain = {name: told[name] for name in ("changed", "eliminated_outer_joins", "strategy", "seconds", "error")}
-        report = cls(**plain)
-        report.spared_joins = list(told.get("spared_joins", ()))
+        names = ("changed", "eliminated_outer_joins", "spared_joins", "strategy", "seconds", "error")
+        report = cls(**{name: told[name] for name in names})
         report.hints = [made(HintReport, hint) for hint in told["hints"]]
         report.refusals = [made(RefusalReport, refusal) for refusal in told["refusals"]]
         for group in told["groups"]:

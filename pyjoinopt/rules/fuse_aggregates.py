@@ -38,7 +38,7 @@ from pyjoinopt.plan.expressions import (
     walk,
 )
 from pyjoinopt.plan.make import aggregate, pick
-from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
 from pyjoinopt.plan.safety import may_throw, movable
 from pyjoinopt.plan.tree import post_order, transform_down
 from pyjoinopt.rules.alike import Alike, Columns, unnamed
@@ -202,22 +202,23 @@ def _source(node: Aggregate) -> tuple[list[LogicalPlan], list[Expression]]:
     """The relations that an aggregate's inner joins join, and all that is demanded of their rows."""
     leaves: list[LogicalPlan] = []
     predicates: list[Expression] = []
-    stack = [node.child]
+    stack: list[tuple[LogicalPlan, SubqueryAlias | None]] = [(node.child, None)]
     while stack:
-        named = stack.pop()
+        named, name = stack.pop()
         below = unnamed(named)
+        name = name or (named if isinstance(named, SubqueryAlias) else None)
         if below.cached:
             leaves.append(named)
         elif isinstance(below, Filter) and all(map(movable, conjuncts(below.condition))):
             predicates += conjuncts(below.condition)
-            stack.append(below.child)
+            stack.append((below.child, name))
         elif isinstance(below, Join) and is_inner(below):
             predicates += conjuncts(below.condition)
-            stack += (below.right, below.left)
+            stack += ((below.right, None), (below.left, None))
         elif isinstance(below, Project) and below.only_attributes:
-            stack.append(below.child)
+            stack.append((below.child, name))
         else:
-            leaves.append(named)
+            leaves.append(named if name is None or name is named else name.with_children((named,)))
     return leaves, predicates
 
 
