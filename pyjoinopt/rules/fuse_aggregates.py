@@ -140,7 +140,7 @@ class _Fusion:
         self.members, self._predicates = members, told
         if log is not None:
             names = [", ".join(column.name for column in a.output) for a in (other, self.members[0][0])]
-            log.append(f"{names[0]} and {names[1]} are computed together: they are aggregates of the same joins")
+            log.append(f"{names[0]} and {names[1]} are computed together: they are aggregates over the same relations")
         return True
 
     def plan(self) -> LogicalPlan:
