@@ -47,7 +47,7 @@ FILTERS = [
 def test_filters(tiny: SparkSession, first: str, second: str) -> None:
     for source in ("t", "empty"):
         fast, spared = checked(tiny.sql(over(source, first, second)))
-        assert spared == ["d, m and c, s are computed together: they are aggregates of the same joins"]
+        assert spared == ["d, m and c, s are computed together: they are aggregates over the same relations"]
         assert relations(fast) == 1 and not shop.joined_tables(fast)
 
 
