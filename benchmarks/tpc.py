@@ -21,8 +21,9 @@ Spark's time N times more, plain Spark twice each time, and names those that are
 counted before (the first time that takes long; counts are remembered in the user's cache folder).
 
 With `--shuffle K`, each query runs in K random orders of its FROM lists instead, as it comes and with pyjoinopt: what
-matters then is the worst order's time over the best one's, and how many plans pyjoinopt made of them. What takes longer
-than `--limit` seconds is cancelled, and counts as so long.
+matters then is the worst order's time over the best one's, and how many plans pyjoinopt made of them (`tpc_shuffled`).
+What takes longer than `--limit` seconds is cancelled, and counts as so long. `--recheck N` runs queries whose orders
+are further apart than 1.3 in N rounds more.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from tqdm import tqdm
 import pyjoinopt
 from benchmarks.common import machine, session
 from benchmarks.tpc_runs import AGAIN, OURS, PLAIN, Rows, Runner, Runs, check, geo_mean, runners_for, spread
-from benchmarks.tpc_shuffled import run_shuffled, show_shuffled
+from benchmarks.tpc_shuffled import run_shuffled
 from tests.support import tpc
 
 #: A query that is slower than this by its best runs is shown by name.
@@ -75,14 +76,15 @@ def main() -> None:
         queries = {n: q for n, q in tpc.spark_queries(benchmark).items() if not chosen.queries or n in chosen.queries}
         reports: list[pyjoinopt.JoinReport] = []
         limit = chosen.limit if chosen.shuffle else None
-        again = chosen.again or chosen.recheck > 0
+        again = chosen.again or (chosen.recheck > 0 and not chosen.shuffle)
         runners = runners_for(spark, benchmark, chosen.scale, reports, limit, again, chosen.truths)
         for text in list(tpc.spark_queries(benchmark).values())[:WARM]:
             for run in runners.values():
                 run(text)
         if chosen.shuffle:
-            found = run_shuffled(runners, benchmark, queries, chosen.shuffle, chosen.runs, chosen.seed, reports)
-            show_shuffled(benchmark, found)
+            found = run_shuffled(
+                runners, benchmark, queries, chosen.shuffle, chosen.runs, chosen.seed, reports, chosen.recheck
+            )
         else:
             first = {v: run for v, run in runners.items() if v != AGAIN or chosen.again}
             found = _in_turns(first, benchmark, queries, chosen.runs)

@@ -9,18 +9,16 @@ difference which is which.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Any
 
 from pyjoinopt.joins.graph import JoinGraph, vertices
+from pyjoinopt.joins.names import plain_name
 from pyjoinopt.joins.region import bits
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.fingerprint import Names
 from pyjoinopt.statistics.graph import GraphEstimates
-
-_COPY = re.compile(r"_\d+$")
 
 _Tie = tuple[str, int]  # a predicate as one of its vertices sees it, and the other vertices
 
@@ -35,7 +33,7 @@ def canonical_order(graph: JoinGraph, estimates: GraphEstimates) -> list[int]:
     keys = []
     for v in range(len(graph)):
         size = estimates.size(1 << v)
-        name = _COPY.sub("", graph.names[v])
+        name = plain_name(graph.names[v])
         keys.append((tuple(sorted(roles[v])), name, size.rows, size.bytes, graph.adjacency[v].bit_count()))
     colours = _ranks(keys)
     if len(set(colours)) < len(colours):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 
+_COPY = re.compile(r"_\d+$")
 #: Operators whose rows are others than those of what they stand on.
 _OTHER_ROWS = frozenset({"Aggregate", "Window", "Generate", "Expand"})
 
@@ -34,6 +36,15 @@ def _names(plan: LogicalPlan) -> Iterator[str]:
             waiting += reversed(node.children)
         else:
             yield node.kind.lower()
+
+
+def plain_name(name: str) -> str:
+    """A relation's name without what depends on how the query was written: a copy's number, which of two comes first.
+
+    >>> plain_name("orders_2"), plain_name("b+a"), plain_name("a+…") == plain_name("c+…")
+    ('orders', 'a+b', True)
+    """
+    return "several" if "…" in name else "+".join(sorted(_COPY.sub("", part) for part in name.split("+")))
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -44,6 +44,16 @@ STRUCTURAL = frozenset(
     {"And", "Or", "Not", "EqualTo", "EqualNullSafe", "IsNull", "IsNotNull"}
     | {"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"}
 )
+#: Comparison -> the same one with its operands exchanged.
+MIRRORED = {
+    "GreaterThan": "LessThan", "GreaterThanOrEqual": "LessThanOrEqual",
+    "LessThan": "GreaterThan", "LessThanOrEqual": "GreaterThanOrEqual",
+}  # fmt: skip
+#: Comparison -> what holds where it is false.
+NEGATED = {
+    "GreaterThan": "LessThanOrEqual", "GreaterThanOrEqual": "LessThan",
+    "LessThan": "GreaterThanOrEqual", "LessThanOrEqual": "GreaterThan",
+}  # fmt: skip
 _COMMUTATIVE = frozenset({"And", "Or", "EqualTo", "EqualNullSafe"})
 _DEEPEST_KEY = 100
 

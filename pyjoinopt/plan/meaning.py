@@ -16,7 +16,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from pyjoinopt.plan.expressions import ANSI, STRUCTURAL, Expression
+from pyjoinopt.plan.expressions import ANSI, MIRRORED, NEGATED, STRUCTURAL, Expression
 
 #: Kinds without parameters beside their children, their type and ANSI mode.
 _PLAIN = STRUCTURAL | frozenset(
@@ -30,11 +30,6 @@ _PLAIN = STRUCTURAL | frozenset(
 _APART = frozenset({"ScalaUDF", "PythonUDF", "Invoke", "StaticInvoke"})
 #: What is exported of the parameters of some kinds that have them.
 _PARAMETERS = {"Cast": ("try", "tz"), "GetStructField": ("ordinal",), "GetArrayStructFields": ("ordinal",)}
-_MIRRORED = {"GreaterThan": "LessThan", "GreaterThanOrEqual": "LessThanOrEqual"}
-_NEGATED = {
-    "GreaterThan": "LessThanOrEqual", "GreaterThanOrEqual": "LessThan",
-    "LessThan": "GreaterThanOrEqual", "LessThanOrEqual": "GreaterThan",
-}  # fmt: skip
 _CHAINS = frozenset({"And", "Or", "Add", "Multiply"})
 _LONGEST_CHAIN = 64
 _VALUES = (bool, int, float, str, Decimal, date)
@@ -103,11 +98,11 @@ class Meanings:
             return ("literal", e.type, type(e.value), e.value), True
         if kind in ("EqualTo", "EqualNullSafe"):
             return (kind, *sorted(below)), True
-        if kind == "Not" and e.children[0].kind in _NEGATED:
+        if kind == "Not" and e.children[0].kind in NEGATED:
             inner = e.children[0]
-            kind, below = _NEGATED[inner.kind], tuple([self._known[id(c)] for c in inner.children])
-        if kind in _MIRRORED:
-            return (_MIRRORED[kind], *reversed(below)), True
+            kind, below = NEGATED[inner.kind], tuple([self._known[id(c)] for c in inner.children])
+        if kind in ("GreaterThan", "GreaterThanOrEqual"):
+            return (MIRRORED[kind], *reversed(below)), True
         if kind in ("LessThan", "LessThanOrEqual"):
             return (kind, *below), True
         ansi = e.flags & ANSI

@@ -9,14 +9,13 @@ query was written. *Throwable* is Catalyst's own, stronger mark (`raise_error`, 
 
 from __future__ import annotations
 
-import operator
-import re
-
 from pyjoinopt.plan.common import written_out
+from pyjoinopt.plan.divisors import NOTHING, Known, evaluated, not_zero
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
     ANSI,
     CORRELATED,
+    FOLDABLE,
     OUTER_REFERENCE,
     PYTHON_UDF,
     SUBQUERY,
@@ -25,25 +24,26 @@ from pyjoinopt.plan.expressions import (
     walk,
 )  # fmt: skip
 from pyjoinopt.plan.nodes import Aggregate
+from pyjoinopt.plan.ranges import FLOATING, cannot_overflow
 from pyjoinopt.plan.tree import post_order
 
 #: Kinds that give a value or NULL on every input, in any mode.
 _TOTAL = frozenset(
     """
-    And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual IsNull IsNotNull
-    IsNaN In InSet Coalesce If CaseWhen NullIf Nvl Nvl2 IfNull AttributeReference Literal Alias LikeAll LikeAny
-    NotLikeAll NotLikeAny StartsWith EndsWith Contains Upper Lower StringTrim StringTrimLeft StringTrimRight Length
-    Substring Concat Year Month DayOfMonth DayOfWeek Quarter WeekOfYear Hour Minute Second DateAdd DateSub DateDiff
-    Greatest Least KnownNotNull KnownNullable NormalizeNaNAndZero KnownFloatingPointNormalized UpCast Collate
-    Murmur3Hash XxHash64 ScalarSubquery Exists InSubquery ListQuery OuterReference
+    And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual IsNull IsNotNull IsNaN
+    In InSet Coalesce If CaseWhen NullIf NullIfResult Nvl Nvl2 IfNull AttributeReference Literal Alias LikeAll
+    LikeAny NotLikeAll NotLikeAny StartsWith EndsWith Contains Upper Lower StringTrim StringTrimLeft StringTrimRight
+    Length Substring Concat Year Month DayOfMonth DayOfWeek Quarter WeekOfYear Hour Minute Second DateAdd DateSub
+    DateDiff Greatest Least KnownNotNull KnownNullable NormalizeNaNAndZero KnownFloatingPointNormalized UpCast
+    Collate Murmur3Hash XxHash64 ScalarSubquery Exists InSubquery ListQuery OuterReference
     """.split()
 )
 _PATTERNS = frozenset({"Like"})
-_ARITHMETIC = frozenset({"Add", "Subtract", "Multiply", "Divide", "Remainder", "UnaryMinus", "Abs"})
-_WHOLE_STEPS = {"Add": operator.add, "Subtract": operator.sub, "Multiply": operator.mul}
-_HIGHEST = {"int": 2**31 - 1, "bigint": 2**63 - 1}
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
-_FLOATING = frozenset({"double", "float"})
+#: Kinds that evaluate some operands on some rows only.
+_CONDITIONAL = frozenset({"If", "CaseWhen", "Coalesce", "Nvl", "Nvl2", "IfNull", "NullIf"})
+_DIVISIONS = frozenset({"Divide", "IntegralDivide", "Remainder", "Pmod"})
+_SIGNS = frozenset({"UnaryMinus", "Abs"})
+_ARITHMETIC = _DIVISIONS | _SIGNS | {"Add", "Subtract", "Multiply"}
 _COSTLY_KINDS = frozenset(
     """
     ScalaUDF ScalaUDAF PythonUDF RLike Like LikeAll LikeAny NotLikeAll NotLikeAny RegExpReplace RegExpExtract
@@ -72,8 +72,21 @@ def throwable(expression: Expression) -> bool:
 
 
 def may_throw(expression: Expression) -> bool:
-    """True unless every part is known to answer on every row; what a subquery does with a column of the row is one."""
-    return any(not _total(e) or _fails_within(e) for e in walk(written_out(expression)))
+    """True unless every part is known to answer on every row; what a subquery does with a column of the row is one.
+
+    What is constant does not count where it is always evaluated: Spark computes it before it reads any row. In a branch
+    it may be one that fails, and Spark leaves that for the rows which take the branch.
+    """
+    stack = [(written_out(expression), NOTHING, True)]
+    while stack:
+        e, known, always = stack.pop()
+        if always and e.flags & FOLDABLE and e.children and not e.contains & THROWABLE:
+            continue
+        if not _total(e, known) or _fails_within(e):
+            return True
+        always = always and e.kind not in _CONDITIONAL
+        stack += ((child, there, always) for child, there in evaluated(e, known))
+    return False
 
 
 def _fails_within(subquery: Expression) -> bool:
@@ -84,7 +97,8 @@ def _fails_within(subquery: Expression) -> bool:
     return any(e.contains & (OUTER_REFERENCE | CORRELATED) and may_throw(e) for e in inside)
 
 
-def _total(e: Expression) -> bool:
+def _total(e: Expression, known: Known) -> bool:
+    """Does this node answer for all that its operands give? `known`: what is not zero where it is evaluated."""
     if e.kind in _PATTERNS:  # a pattern may be malformed; a constant one was checked already
         return e.children[-1].kind == "Literal"
     if e.kind == "ScalarSubquery" and e.flags & CORRELATED and _may_give_several(e):
@@ -92,11 +106,12 @@ def _total(e: Expression) -> bool:
     if e.kind in _TOTAL:
         return not e.flags & THROWABLE
     if e.kind == "Cast":
-        return (not e.flags & ANSI or _constant_that_fits(e)) and not any("variant" in c.type for c in e.children)
-    if e.kind in _ARITHMETIC and not e.type.startswith("interval"):
-        if e.kind in ("Add", "Subtract", "Multiply") and e.type in _FLOATING:
+        return (not e.flags & ANSI or cannot_overflow(e)) and not any("variant" in c.type for c in e.children)
+    if e.kind in _ARITHMETIC and not any(part.type.startswith("interval") for part in (e, *e.children)):
+        if not e.flags & ANSI and not (e.kind in _SIGNS and e.type.startswith("decimal")):  # those fail in any mode
             return True
-        return not e.flags & ANSI or _constant(e) is not None
+        fits = e.type in FLOATING or cannot_overflow(e)
+        return fits and (e.kind not in _DIVISIONS or not_zero(e.children[1], known))
     return False
 
 
@@ -106,25 +121,6 @@ def _may_give_several(subquery: Expression) -> bool:
     while plan is not None and plan.kind in ("Project", "Filter", "SubqueryAlias"):
         plan = plan.children[0]
     return not (isinstance(plan, Aggregate) and not plan.grouping)
-
-
-def _constant_that_fits(cast: Expression) -> bool:
-    """True for `cast(100 as decimal(3,0))`, which Spark makes of a whole number that a decimal is compared with."""
-    number, fits = _constant(cast.children[0]), _DECIMAL.fullmatch(cast.type)
-    return number is not None and fits is not None and abs(number) < 10 ** (int(fits[1]) - int(fits[2]))
-
-
-def _constant(e: Expression) -> int | None:
-    """The whole number that `1999 + 2` comes to, if no step on the way leaves its type."""
-    if e.kind == "Literal":
-        return e.value if isinstance(e.value, int) and not isinstance(e.value, bool) else None
-    if e.kind not in _WHOLE_STEPS or e.type not in _HIGHEST:
-        return None
-    parts = [_constant(c) for c in e.children]
-    if len(parts) != 2 or parts[0] is None or parts[1] is None:
-        return None
-    number = _WHOLE_STEPS[e.kind](parts[0], parts[1])
-    return number if abs(number) <= _HIGHEST[e.type] else None
 
 
 def is_costly(body: Expression) -> bool:

@@ -41,9 +41,9 @@ from pyjoinopt.plan.expressions import (
 )  # fmt: skip
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 from pyjoinopt.plan.outer_reads import is_tied
-from pyjoinopt.plan.safety import is_costly
+from pyjoinopt.plan.safety import is_costly, may_throw
 from pyjoinopt.rules.predicate_helper import filtered, is_only_a_name
-from pyjoinopt.rules.pushable import Manner, Passage, may_fail
+from pyjoinopt.rules.pushable import Manner, Passage
 from pyjoinopt.rules.through_projection import (
     LARGEST_BY_DEFAULT,
     LARGEST_PREDICATE,
@@ -101,7 +101,7 @@ def pushed_into_branches(predicates: Iterable[Expression], union: LogicalPlan) -
 
 def _in_order(pending: deque[Expression], passage: Passage) -> Passage:
     """A conjunct that may fail does not overtake one that is evaluated before it and stays: that guards it."""
-    if not passage.above or not passage.below or not any(may_fail(p) for p in passage.below):
+    if not passage.above or not passage.below or not any(may_throw(p) for p in passage.below):
         return passage
     kept = {id(p) for p in passage.above}
     first = next(i for i, p in enumerate(pending) if id(p) in kept)
@@ -113,7 +113,7 @@ def _in_order(pending: deque[Expression], passage: Passage) -> Passage:
             above.append(predicate)
             continue
         changed = next(moved)
-        if i > first and may_fail(changed):
+        if i > first and may_throw(changed):
             above.append(predicate)
         else:
             below.append(changed)
@@ -143,7 +143,7 @@ def _through_generic(pending: deque[Expression], node: LogicalPlan, manner: Mann
 
     def below(predicate: Expression) -> Expression | None:
         reads = manner.reads(predicate)
-        if reads & ~inner or careful and (not reads or may_fail(predicate)):
+        if reads & ~inner or careful and (not reads or may_throw(predicate)):
             return None
         return predicate
 

@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from pyjoinopt.plan import safety
-from pyjoinopt.plan.expressions import FOLDABLE, THROWABLE, TRUE, Expression, rewrite, walk
+from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.outer_reads import row_references
 
 
@@ -49,18 +49,8 @@ class Manner:
 
     def to_more_rows(self, predicate: Expression) -> bool:
         """Whether it may be evaluated on rows that do not reach it as the query is written."""
-        return self.faithful or not may_fail(predicate)
+        return self.faithful or not safety.may_throw(predicate)
 
     def reads(self, predicate: Expression) -> int:
         """The attributes that it reads of its row."""
         return row_references(predicate)
-
-
-def may_fail(predicate: Expression) -> bool:
-    """True if it might answer on some rows and raise an error on others.
-
-    What is constant does not count: it answers on all rows or on none, and Spark computes it before it reads any.
-    """
-    if predicate.contains & FOLDABLE and any(e.flags & FOLDABLE and e.children for e in walk(predicate)):
-        predicate = rewrite(predicate, lambda e: TRUE if e.flags & FOLDABLE and not e.contains & THROWABLE else e)
-    return safety.may_throw(predicate)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pyjoinopt.plan.expressions import Attribute, Expression
+from pyjoinopt.plan.expressions import MIRRORED, Attribute, Expression
 from pyjoinopt.statistics.constants import column_of, is_constant
 
 EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 LISTS = frozenset({"In", "InSet"})
 #: Types of text, as they begin.
 TEXT = ("string", "varchar", "char")
-#: Orderings, and what each is with its sides exchanged.
-FLIPPED = {
-    "LessThan": "GreaterThan", "LessThanOrEqual": "GreaterThanOrEqual",
-    "GreaterThan": "LessThan", "GreaterThanOrEqual": "LessThanOrEqual",
-}  # fmt: skip
 
 
 def and_operands(e: Expression) -> list[Expression]:
@@ -36,13 +31,13 @@ def wraps_and(e: Expression) -> bool:
 
 def comparison(e: Expression) -> tuple[Attribute, str, Expression] | None:
     """(column, kind, constant) of a comparison of a column with a constant, the column on the left."""
-    if e.kind not in FLIPPED and e.kind not in EQUALITIES:
+    if e.kind not in MIRRORED and e.kind not in EQUALITIES:
         return None
     left, right = e.children
     if is_constant(right) and (attribute := column_of(left)) is not None:
         return attribute, e.kind, right
     if is_constant(left) and (attribute := column_of(right)) is not None:
-        return attribute, FLIPPED.get(e.kind, e.kind), left
+        return attribute, MIRRORED.get(e.kind, e.kind), left
     return None
 
 

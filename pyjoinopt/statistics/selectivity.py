@@ -22,8 +22,8 @@ from pyjoinopt.plan.common import written_out
 from pyjoinopt.plan.expressions import CORRELATED, SUBQUERY, Attribute, Expression, operands
 from pyjoinopt.statistics.comparisons import (
     EQUALITIES,
-    FLIPPED,
     LISTS,
+    MIRRORED,
     TEXT,
     and_operands,
     comparison,
@@ -143,9 +143,9 @@ def _leaf(e: Expression, relation: RelationStatistics) -> float:
     simple = comparison(e)
     if simple is not None:
         return _against_constant(*simple, relation)
-    if e.contains & CORRELATED and (e.kind in EQUALITIES or e.kind in FLIPPED):
+    if e.contains & CORRELATED and (e.kind in EQUALITIES or e.kind in MIRRORED):
         return RANGE  # even an equality: it often asks for the first or the last of each
-    if e.kind in EQUALITIES or e.kind in FLIPPED:
+    if e.kind in EQUALITIES or e.kind in MIRRORED:
         share = _between_literals(e)
         return _between_columns(e, relation) if share is None else share
     if e.kind in LISTS:
@@ -198,7 +198,7 @@ def _between_literals(e: Expression) -> float | None:
 
 def _between_columns(e: Expression, relation: RelationStatistics) -> float:
     columns = [column_of(side) for side in e.children]
-    if e.kind in FLIPPED:
+    if e.kind in MIRRORED:
         a, b = (ColumnStatistics() if column is None else relation.column(column.bit) for column in columns)
         share = share_below(a, b) if e.kind.startswith("Less") else share_below(b, a)
         return RANGE if share is None else share * (1.0 - (a.nulls or 0.0)) * (1.0 - (b.nulls or 0.0))

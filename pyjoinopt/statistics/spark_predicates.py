@@ -11,7 +11,7 @@ from typing import Any
 
 from pyjoinopt.plan.expressions import Attribute, Expression
 from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics
-from pyjoinopt.statistics.comparisons import FLIPPED
+from pyjoinopt.statistics.comparisons import MIRRORED
 from pyjoinopt.statistics.spark_histogram import bins_held
 
 _EQUALITIES = ("EqualTo", "EqualNullSafe")
@@ -47,7 +47,7 @@ class SparkColumns:
         """
         if e.kind == "Literal":
             return 1.0 if e.value is True else 0.0 if e.value is None or e.value is False else None
-        if e.kind in _EQUALITIES or e.kind in FLIPPED:
+        if e.kind in _EQUALITIES or e.kind in MIRRORED:
             return self._comparison(e, narrow)
         column = e.children[0].attribute if e.children and e.children[0].kind == "AttributeReference" else None
         if column is None:
@@ -62,7 +62,7 @@ class SparkColumns:
         left, right = e.children
         kind = e.kind
         if left.kind == "Literal" and right.kind == "AttributeReference":
-            left, right, kind = right, left, FLIPPED.get(kind, kind)
+            left, right, kind = right, left, MIRRORED.get(kind, kind)
         if left.kind != "AttributeReference" or left.attribute is None:
             return None
         if right.kind == "Literal":

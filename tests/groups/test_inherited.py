@@ -90,7 +90,7 @@ def test_values_that_are_equal_and_not_the_same(w, type):
 
 def test_keys_that_may_fail(w, abc):
     a, b, c = abc
-    cast = Expression("Cast", (w("b1"),), "int", 1 | ANSI)
+    cast = Expression("Cast", (w("b1"),), "tinyint", 1 | ANSI)
     plan = Join(Join(a, b, INNER, Expression("EqualTo", (w("a1"), cast), flags=1)), c, INNER, w("a2 = c2"))
     assert inherited(Filter(w("a1 > 5"), plan)) == {}
 
