@@ -45,7 +45,7 @@ def _extremes(spark: SparkSession, ansi: bool) -> DataFrame:
     session = spark.newSession()
     session.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
     texts = session.createDataFrame(rows, ", ".join(f"{name} string" for name in COLUMNS))
-    return texts.selectExpr(*(f"cast({name} as {type}) as {name}" for name, (type, _) in COLUMNS.items())).cache()
+    return texts.selectExpr(*(f"cast({name} as {type}) as {name}" for name, (type, _) in COLUMNS.items()))
 
 
 def mirrored(df: DataFrame) -> tuple[Expression, ...]:
