@@ -38,6 +38,8 @@ def not_zero(e: Expression, known: Known, deep: int = _DEEPEST) -> bool:
     """
     if e.key in known:
         return True
+    if e.kind == "TypedNullLiteral":
+        return True
     if e.kind == "Literal":
         return e.value is None or (isinstance(e.value, (int, float, Decimal)) and e.value != 0)
     values = range_of(e)
@@ -119,7 +121,7 @@ def _keeps_zero_apart(cast: Expression) -> bool:
     own, below = scale_of(cast.type), scale_of(cast.children[0].type)
     if cast.type in FLOATING:
         return below is not None or cast.children[0].type in FLOATING and cast.type == "double"
-    return own is not None and below is not None and own >= below and not cast.info.get("try")
+    return own is not None and below is not None and own >= below
 
 
 def _sign(e: Expression) -> int | None:

@@ -38,6 +38,7 @@ AGGREGATE_OR_WINDOW = 256
 ANSI = 512
 NULLABLE = 1024
 CORRELATED = 2048
+TRYING = 4096
 
 #: Kinds whose meaning this package knows; they compare by structure wherever they came from.
 STRUCTURAL = frozenset(

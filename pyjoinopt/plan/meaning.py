@@ -16,9 +16,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from pyjoinopt.plan.expressions import ANSI, MIRRORED, NEGATED, STRUCTURAL, Expression
+from pyjoinopt.plan.expressions import ANSI, MIRRORED, NEGATED, STRUCTURAL, TRYING, Expression
 
-#: Kinds without parameters beside their children, their type and ANSI mode.
+#: Kinds without parameters beside their children, their type and what they do where a result does not fit.
 _PLAIN = STRUCTURAL | frozenset(
     """
     In Coalesce If CaseWhen Add Subtract Multiply Divide IntegralDivide Remainder Pmod UnaryMinus Abs Upper Lower
@@ -29,7 +29,7 @@ _PLAIN = STRUCTURAL | frozenset(
 #: Kinds whose parameters tell them apart, so that likeness says nothing.
 _APART = frozenset({"ScalaUDF", "PythonUDF", "Invoke", "StaticInvoke"})
 #: What is exported of the parameters of some kinds that have them.
-_PARAMETERS = {"Cast": ("try", "tz"), "GetStructField": ("ordinal",), "GetArrayStructFields": ("ordinal",)}
+_PARAMETERS = {"Cast": ("tz",), "GetStructField": ("ordinal",), "GetArrayStructFields": ("ordinal",)}
 _CHAINS = frozenset({"And", "Or", "Add", "Multiply"})
 _LONGEST_CHAIN = 64
 _VALUES = (bool, int, float, str, Decimal, date)
@@ -105,24 +105,24 @@ class Meanings:
             return (MIRRORED[kind], *reversed(below)), True
         if kind in ("LessThan", "LessThanOrEqual"):
             return (kind, *below), True
-        ansi = e.flags & ANSI
+        mode = e.flags & (ANSI | TRYING)
         if kind in _CHAINS:
             parts = tuple(sorted(part for c, n in zip(e.children, below) for part in self._parts(e, c, n)))
-            return (kind, e.type, ansi, parts if len(parts) <= _LONGEST_CHAIN else tuple(sorted(below))), True
+            return (kind, e.type, mode, parts if len(parts) <= _LONGEST_CHAIN else tuple(sorted(below))), True
         if kind == "In":
             return (kind, below[0], *sorted(below[1:])), True
         if kind in _PLAIN:
-            return (kind, e.type, ansi, below), True
+            return (kind, e.type, mode, below), True
         if kind in _PARAMETERS:
-            return (kind, e.type, ansi, *(e.info.get(p) for p in _PARAMETERS[kind]), below), True
+            return (kind, e.type, mode, *(e.info.get(p) for p in _PARAMETERS[kind]), below), True
         if e.plan is not None or kind in _APART or kind == "Literal":
             if e.sem is None:
                 return ("itself", id(e)), True
             return (("sem", e.sem) if e.number is not None else ("sem", e.sem, below)), True
-        return (kind, e.type, ansi, e.text, e.info.get("name"), below), False
+        return (kind, e.type, mode, e.text, e.info.get("name"), below), False
 
     def _parts(self, e: Expression, child: Expression, number: int) -> tuple[int, ...]:
-        same_chain = child.kind == e.kind and child.type == e.type and child.flags & ANSI == e.flags & ANSI
+        same_chain = child.kind == e.kind and child.type == e.type and (child.flags ^ e.flags) & (ANSI | TRYING) == 0
         return self._chains.get(number, (number,)) if same_chain else (number,)
 
 

@@ -31,11 +31,12 @@ from pyjoinopt.plan.tree import post_order
 _TOTAL = frozenset(
     """
     And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual IsNull IsNotNull IsNaN
-    In InSet Coalesce If CaseWhen NullIf NullIfResult Nvl Nvl2 IfNull AttributeReference Literal Alias LikeAll
-    LikeAny NotLikeAll NotLikeAny StartsWith EndsWith Contains Upper Lower StringTrim StringTrimLeft StringTrimRight
-    Length Substring Concat Year Month DayOfMonth DayOfWeek Quarter WeekOfYear Hour Minute Second DateAdd DateSub
-    DateDiff Greatest Least KnownNotNull KnownNullable NormalizeNaNAndZero KnownFloatingPointNormalized UpCast
-    Collate Murmur3Hash XxHash64 ScalarSubquery Exists InSubquery ListQuery OuterReference
+    In InSet Coalesce If CaseWhen NullIf NullIfResult TypedNullLiteral Nvl Nvl2 IfNull AttributeReference Literal
+    Alias LikeAll LikeAny NotLikeAll NotLikeAny StartsWith EndsWith Contains Upper Lower StringTrim StringTrimLeft
+    StringTrimRight Length Substring Concat Year Month DayOfMonth DayOfWeek Quarter WeekOfYear Hour Minute Second
+    DateAdd DateSub DateDiff Greatest Least KnownNotNull KnownNullable NormalizeNaNAndZero
+    KnownFloatingPointNormalized UpCast Collate Murmur3Hash XxHash64 ScalarSubquery Exists InSubquery ListQuery
+    OuterReference
     """.split()
 )
 _PATTERNS = frozenset({"Like"})

@@ -48,7 +48,6 @@ private[pyjoinopt] final class ExpressionDetails(
     case cast: Cast =>
       record {
         out.writeNumberField("to", typeNumber)
-        if (cast.evalMode == EvalMode.TRY) out.writeBooleanField("try", true)
         if (Support.attempt(true)(Cast.needsTimeZone(cast.child.dataType, cast.dataType)))
           out.writeStringField("tz", cast.timeZoneId.getOrElse(""))
       }

@@ -90,6 +90,7 @@ private[pyjoinopt] object ExpressionExporter {
   private val Ansi = 512
   private val Nullable = 1024
   private val Correlated = 2048
+  private val Trying = 4096
 
   /** A column of an enclosing query. By name, because the kind that skips a level exists in new versions only. */
   def isOuter(expression: Expression): Boolean = {
@@ -118,7 +119,8 @@ private[pyjoinopt] object ExpressionExporter {
       flag(Correlated, e match {
         case subquery: SubqueryExpression => subquery.isCorrelated
         case _ => false
-      })
+      }) |
+      flag(Trying, hasMode(e, EvalMode.TRY))
 
   private def flag(bit: Int, holds: => Boolean): Int = if (Support.attempt(false)(holds)) bit else 0
 
@@ -136,15 +138,18 @@ private[pyjoinopt] object ExpressionExporter {
   /** Does this node raise an error where it would otherwise give null? A cast that always fits never does. */
   private def failsOnError(e: Expression): Boolean = e match {
     case cast: Cast => cast.ansiEnabled && !Cast.canUpCast(cast.child.dataType, cast.dataType)
-    case _ => errorModes.get(e.getClass).exists(mode => isAnsi(mode.invoke(e)))
+    case _ => hasMode(e, EvalMode.ANSI)
   }
 
-  private def isAnsi(mode: Any): Boolean = mode match {
-    case on: java.lang.Boolean => on
-    case EvalMode.ANSI => true
-    case context: Product => context.productIterator.contains(EvalMode.ANSI)
-    case _ => false
-  }
+  /** Of three modes one fails, one gives null and one whatever is left of a number; the first is also told as true. */
+  private def hasMode(e: Expression, mode: EvalMode.Value): Boolean =
+    errorModes.get(e.getClass).exists { accessor =>
+      accessor.invoke(e) match {
+        case on: java.lang.Boolean => on && mode == EvalMode.ANSI
+        case context: Product => context.productIterator.contains(mode)
+        case other => other == mode
+      }
+    }
 
   private val modeNames = Set("failOnError", "ansiEnabled", "evalMode", "evalContext")
 
