@@ -22,6 +22,8 @@ _BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 #: Scala's decimals have 34 digits: results of more, even of a minus, are rounded once before they are to their type.
 _DIGITS, _FIRST_ROUNDING = 34, Fraction(1, 10**30)
+#: Spark's whole quotients and remainders of decimals fail, in any mode, where the quotient has more than 38 digits.
+_WHOLE, _LARGEST_QUOTIENT = frozenset({"IntegralDivide", "Remainder", "Pmod"}), Fraction(10**37)
 #: Operands further down than this are only known by their types.
 _DEEPEST = 16
 #: Kinds with one child, whose value is theirs.
@@ -72,12 +74,19 @@ def cannot_overflow(e: Expression) -> bool:
     return computed is not None and _fits(computed, e.type)
 
 
+def is_of_decimals(e: Expression) -> bool:
+    """True if an operation has decimals for operands."""
+    return any(_DECIMAL.fullmatch(child.type) for child in e.children)
+
+
 def _computed(e: Expression, deep: int) -> Range | None:
     """What one operation can give before it must fit a type; None if that is not known."""
     if e.kind not in _OPERATIONS or _by_type(e.type) is None:
         return None
-    below = [range_of(child, deep) for child in e.children]
-    if any(values is None for values in below):
+    below = [values for child in e.children if (values := range_of(child, deep)) is not None]
+    if len(below) < len(e.children):
+        return None
+    if e.kind in _WHOLE and is_of_decimals(e) and _quotient(e, *below).largest > _LARGEST_QUOTIENT:
         return None
     exact = _OPERATIONS[e.kind](e, *below)
     digits = _DECIMAL.fullmatch(e.type)

@@ -24,7 +24,7 @@ from pyjoinopt.plan.expressions import (
     walk,
 )  # fmt: skip
 from pyjoinopt.plan.nodes import Aggregate
-from pyjoinopt.plan.ranges import FLOATING, cannot_overflow
+from pyjoinopt.plan.ranges import FLOATING, cannot_overflow, is_of_decimals
 from pyjoinopt.plan.tree import post_order
 
 #: Kinds that give a value or NULL on every input, in any mode.
@@ -43,8 +43,9 @@ _PATTERNS = frozenset({"Like"})
 #: Kinds that evaluate some operands on some rows only.
 _CONDITIONAL = frozenset({"If", "CaseWhen", "Coalesce", "Nvl", "Nvl2", "IfNull", "NullIf"})
 _DIVISIONS = frozenset({"Divide", "IntegralDivide", "Remainder", "Pmod"})
-_SIGNS = frozenset({"UnaryMinus", "Abs"})
-_ARITHMETIC = _DIVISIONS | _SIGNS | {"Add", "Subtract", "Multiply"}
+_ARITHMETIC = _DIVISIONS | {"UnaryMinus", "Abs", "Add", "Subtract", "Multiply"}
+#: Kinds that fail where a decimal gets too long, in ANSI mode or not.
+_FAIL_OF_DECIMALS = frozenset({"UnaryMinus", "Abs", "IntegralDivide", "Remainder", "Pmod"})
 _COSTLY_KINDS = frozenset(
     """
     ScalaUDF ScalaUDAF PythonUDF RLike Like LikeAll LikeAny NotLikeAll NotLikeAny RegExpReplace RegExpExtract
@@ -109,10 +110,11 @@ def _total(e: Expression, known: Known) -> bool:
     if e.kind == "Cast":
         return (not e.flags & ANSI or cannot_overflow(e)) and not any("variant" in c.type for c in e.children)
     if e.kind in _ARITHMETIC and not any(part.type.startswith("interval") for part in (e, *e.children)):
-        if not e.flags & ANSI and not (e.kind in _SIGNS and e.type.startswith("decimal")):  # those fail in any mode
+        if not e.flags & ANSI and not (e.kind in _FAIL_OF_DECIMALS and is_of_decimals(e)):
             return True
-        fits = e.type in FLOATING or cannot_overflow(e)
-        return fits and (e.kind not in _DIVISIONS or not_zero(e.children[1], known))
+        if e.flags & ANSI and e.kind in _DIVISIONS and not not_zero(e.children[1], known):
+            return False
+        return e.type in FLOATING or cannot_overflow(e)
     return False
 
 
