@@ -1,7 +1,9 @@
-"""Equalities that may fail, as keys of joins: in ANSI mode a cast can fail on a row that another join takes away.
+"""Where Spark evaluates predicates that may fail: in ANSI mode a cast can fail on a row that another join takes away.
 
 Spark computes both sides of an equality for all rows of its join's sides. As written, those were the rows of certain
-joins; an order that has the same sides together meets no other row.
+joins; an order that has the same sides together meets no other row. Any other predicate is evaluated for the rows that
+have all it reads. And Spark says it again of columns that are set equal to those that it reads: from `10 / b.y > a.x`
+and `b.y = c.y` follows `10 / c.y > a.x`, which it moves to where it finds `a` and `c`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.expressions import Expression, conjuncts
 
+#: More sets than this are not told one by one.
+_MOST = 200
 #: Of an equality: for each side the vertices that it reads, and the expression.
 Keys = tuple[tuple[int, Expression], tuple[int, Expression]]
 
@@ -30,6 +34,32 @@ def set_equal(written: Iterable[Conjunct], owner: dict[int, int]) -> dict[int, i
                 one |= other
                 known.update(dict.fromkeys(other, one))
     return {bit: reduce(or_, (owner.get(column, 0) for column in columns)) for bit, columns in known.items()}
+
+
+def said_elsewhere(predicate: Expression, equals: dict[int, int], owner: dict[int, int]) -> list[int]:
+    """The sets of vertices on which Spark may say a predicate that joins no keys: one for each column that it reads.
+
+    Args:
+        predicate: what is said.
+        equals: see `set_equal`.
+        owner: column -> its vertex.
+
+    Returns:
+        Sets; the empty one alone, which every set of vertices includes, if there are too many to tell.
+    """
+    sets = {0}
+    for bit in bits(predicate.references):
+        has_it = list(vertices(equals.get(bit, owner.get(bit, 0))))
+        if len(sets) * len(has_it) > _MOST:
+            return [0]
+        sets = {known | 1 << vertex for known in sets for vertex in has_it} if has_it else sets
+    return sorted(sets)
+
+
+def are_keys(keys: Keys | None, lowest: JoinTree) -> bool:
+    """True if each side of an equality reads one half of a join: else it is tested pair by pair."""
+    halves = [half.relations for half in (lowest.left, lowest.right) if half is not None]
+    return keys is not None and all(sum(bool(reads & half) for half in halves) == 1 for reads, _ in keys)
 
 
 def kept_apart(keys: Keys | None, lowest: JoinTree, equals: dict[int, int]) -> tuple[tuple[int, int], ...]:

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from functools import cache, reduce
 from operator import or_
 
-from pyjoinopt.joins.apart import Keys, kept_apart, set_equal
+from pyjoinopt.joins.apart import Keys, are_keys, kept_apart, said_elsewhere, set_equal
 from pyjoinopt.joins.eligibility import Operator, Waiting, settle
 from pyjoinopt.joins.graph import Edge, JoinGraph, merge_parts, vertices
 from pyjoinopt.joins.implied import with_implied
@@ -93,6 +93,9 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
             if safety.may_throw(predicate) and not safety.throwable(predicate):  # which Spark leaves where it stands
                 lowest = _lowest(written, reads)
                 together, apart = lowest.relations, kept_apart(keys, lowest, equals)
+                if not are_keys(keys, lowest):
+                    sets = said_elsewhere(predicate, equals, owner)
+                    apart += tuple((s, _lowest(written, s).relations if s else written.relations) for s in sets)
             edges.append(Edge(predicate, reads, required, keys, together=together, apart=apart))
     edges += _ties(edges)
     edges = with_implied(edges, owner)
