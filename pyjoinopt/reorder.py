@@ -21,6 +21,7 @@ from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.joins.group import GroupFinder
 from pyjoinopt.joins.names import relation_name
 from pyjoinopt.joins.price import cost_of
+from pyjoinopt.joins.ranked import with_ranks
 from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import search
 from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
@@ -30,6 +31,7 @@ from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import Expression, conjuncts, reference
 from pyjoinopt.plan.keys import DistinctKeys
 from pyjoinopt.plan.nodes import Aggregate, Filter, LogicalPlan, Project
+from pyjoinopt.plan.ranks import ranks
 from pyjoinopt.plan.tree import parents_of, post_order
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.statistics.cardinality import GraphEstimates
@@ -82,7 +84,7 @@ class Reorderer:
                 read[id(child)] = read.get(id(child), 0) | node.references
         parents = parents_of(nodes)
         shared = _defined(nodes)
-        keys = DistinctKeys()
+        keys, ranked = DistinctKeys(), ranks(nodes)
         done: dict[int, LogicalPlan] = {}
         for node in nodes:
             region = groups.get(id(node))
@@ -92,7 +94,7 @@ class Reorderer:
                 restore = id(node) in ordered_for
                 if not restore and not region.hidden:
                     region = self._without_unread(region, read[id(node)], keys)
-                region = with_freed_semi_joins(region, keys)
+                region = with_ranks(with_freed_semi_joins(region, keys), ranked)
                 smaller = len(region.items) < len(groups[id(node)].items)
                 above = None if id(node) in shared else conjuncts_above(node, parents)
                 plan, stays = self._order(region, done, needed[id(node)], restore, smaller, above)

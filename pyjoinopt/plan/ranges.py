@@ -29,6 +29,7 @@ _DEEPEST = 16
 #: Kinds with one child, whose value is theirs.
 STANDS_FOR_CHILD = frozenset({"Alias", "NullIf", "KnownNotNull", "KnownNullable"})
 FLOATING = frozenset({"float", "double"})
+_LEAST = "least"  # in `info`: see `at_least`
 
 
 class Range(NamedTuple):
@@ -56,6 +57,8 @@ def range_of(e: Expression, deep: int = _DEEPEST) -> Range | None:
         return None
     if e.kind == "Literal":
         return _constant(e.value) or typed
+    if _LEAST in e.info:
+        return Range(max(typed.low, Fraction(e.info[_LEAST])), typed.high)
     if deep <= 0:
         return typed
     if e.kind in STANDS_FOR_CHILD and len(e.children) == 1:
@@ -63,6 +66,17 @@ def range_of(e: Expression, deep: int = _DEEPEST) -> Range | None:
     computed = _computed(e, deep - 1)
     # Without ANSI mode a whole number that does not fit starts anew at the other end.
     return computed if computed is not None and _fits(computed, e.type) else typed
+
+
+def at_least(column: Expression, least: int) -> Expression:
+    """The same use of a column, of which is known that its values are `least` or more.
+
+    >>> from pyjoinopt.plan.expressions import Attribute, reference
+    >>> range_of(at_least(reference(Attribute(0, 1, "rank", "tinyint")), 1))
+    Range(low=Fraction(1, 1), high=Fraction(127, 1))
+    """
+    info = {**column.info, _LEAST: least}
+    return Expression(column.kind, (), column.type, column.flags, column.attribute, info=info)
 
 
 def cannot_overflow(e: Expression) -> bool:

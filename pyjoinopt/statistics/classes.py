@@ -17,6 +17,7 @@ class Term:
 
 #: Rows that a relation has at least, on average, for one value of a single column of its composite key.
 _ROWS_A_VALUE = 2.0
+_DIGITS = 9  # of a logarithm, beyond which the order of what it was computed from shows
 
 
 def key_rows(relations: Iterable[tuple[float, Iterable[float]]], sure: Iterable[bool] = ()) -> float:
@@ -50,14 +51,18 @@ def bundle_terms(
     base_rows: Sequence[float],
     unfiltered: Sequence[dict[int, float]] = (),
     is_key: Callable[[int, Sequence[int]], bool] = lambda vertex, bundle: False,
+    names: Sequence[str] = (),
 ) -> list[Term]:
     """Corrections for classes that tie the same relations: a composite key has no more values than rows.
+
+    A column of a relation is part of one key at most: the one of most columns, or else of most values, counts.
 
     Args:
         classes: per class, vertex -> logarithm of the distinct count there.
         base_rows: unfiltered rows of each vertex.
         unfiltered: `classes` before filters.
         is_key: whether the columns of some classes are known to be a key of a vertex.
+        names: of each vertex, which decide between keys that are alike, whatever the order in which they are written.
     """
     full = unfiltered or classes
     of_vertex: dict[int, list[int]] = {}
@@ -70,13 +75,19 @@ def bundle_terms(
             bundles.setdefault(tuple(sorted(shared)), set()).update((vertex, other))
     terms: list[Term] = []
     taken: set[tuple[int, int]] = set()  # (class, vertex) in a larger bundle already
-    for bundle, members in sorted(bundles.items(), key=lambda item: -len(item[0])):
+
+    def rank(item: tuple[tuple[int, ...], set[int]]) -> tuple[int, float, list[str]]:
+        bundle, members = item
+        values = max(math.fsum(classes[c][v] for c in bundle) for v in members)
+        return -len(bundle), -round(values, _DIGITS), sorted(names[v] for v in members if names)
+
+    for bundle, members in sorted(bundles.items(), key=rank):
         vertices = sorted(v for v in members if not any((c, v) in taken for c in bundle))
         if len(vertices) < 2:
             continue
         counts = [(base_rows[v], [math.exp(full[c][v]) for c in bundle]) for v in vertices]
         cap = math.log(key_rows(counts, [is_key(v, bundle) for v in vertices]))
-        whole = {v: sum(classes[c][v] for c in bundle) for v in vertices}
+        whole = {v: math.fsum(classes[c][v] for c in bundle) for v in vertices}
         if max(whole.values()) > cap:
             taken.update((c, v) for c in bundle for v in vertices)
             terms += [Term(-1.0, {v: classes[c][v] for v in vertices}) for c in bundle]

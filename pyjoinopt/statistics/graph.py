@@ -242,7 +242,8 @@ class GraphEstimates:
         def is_key(vertex: int, bundle: Sequence[int]) -> bool:
             return self.relations[vertex].is_unique(plain_mask(e for c in bundle for v, e in groups[c] if v == vertex))
 
-        self._terms = [Term(1.0, values) for values in classes] + bundle_terms(classes, base_rows, full, is_key)
+        corrections = bundle_terms(classes, base_rows, full, is_key, graph.names)
+        self._terms = [Term(1.0, values) for values in classes] + corrections
 
     def _looking(self, graph: Graph, edge: GraphEdge) -> float:
         """Logarithm of the share of rows that a semi or anti join keeps."""

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -94,6 +95,21 @@ def test_composite_key_of_three_relations_is_capped_twice() -> None:
     estimates = GraphEstimates(graph, builder.statistics())
     assert estimates.rows(0b011) == pytest.approx(1e6)
     assert estimates.rows(0b111) == pytest.approx(2e6)
+
+
+def test_keys_that_share_columns_count_alike_in_every_written_order() -> None:
+    """A row, the one before it and the one after it: each pair has the columns of the group and its own number."""
+    found = set()
+    for order in permutations(["row", "before", "after"]):
+        builder = Builder([12_000.0] * 3, order)
+        row, before, after = (order.index(name) for name in ("row", "before", "after"))
+        for i, j, number in ((row, before, "up"), (row, after, "down")):
+            for name, ndv in (("group", 900.0), ("shop", 12.0), (number, 14.0)):
+                builder.equal(i, j, builder.column(i, name, ndv), builder.column(j, name, ndv))
+        estimates = GraphEstimates(builder.graph(), builder.statistics())
+        pairs = (1 << row | 1 << before, 1 << row | 1 << after, 0b111)
+        found.add(tuple(round(estimates.rows(pair), 6) for pair in pairs))
+    assert len(found) == 1
 
 
 def test_equality_class_counts_once() -> None:

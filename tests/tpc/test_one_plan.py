@@ -1,8 +1,4 @@
-"""One plan for every way to write a query: the TPC queries with their FROM lists shuffled.
-
-In ANSI mode a predicate that may fail waits for what stood below it as written (see docs/limits.md), so the two queries
-that compare `rn` with `rn + 1` have several there.
-"""
+"""One plan for every way to write a query: the TPC queries with their FROM lists shuffled."""
 
 from __future__ import annotations
 
@@ -25,8 +21,6 @@ if TYPE_CHECKING:
 WAYS = 4
 #: What one group makes: per join its relations, but for the numbers of their copies, its type, rows and what is hinted.
 Made = tuple[tuple[list[str], str, str, str, list[str]], ...]
-#: Queries of TPC-DS that may have several plans in ANSI mode.
-SEVERAL = frozenset({47, 57})
 
 
 def _ways() -> list[object]:
@@ -79,5 +73,5 @@ def test_one_plan(
         found = fast._pyjoinopt_report.groups
         plans.add(str(sorted(map(_made, found))))
         groups.add(len(found))
-    assert len(plans) == 1 or (ansi and benchmark == "tpcds" and number in SEVERAL)
+    assert len(plans) == 1
     assert ansi or groups == {expected(benchmark)[str(number)]["groups"]}

@@ -1,0 +1,64 @@
+"""Rows that are joined with the ones before and after them, in ANSI mode: `rn + 1` of an INT may fail, of a rank it
+does not.
+
+The tables hold the smallest and the largest INT, of which one sum or the other fails, on rows that other joins take
+away. Orders are drawn from all that are legal.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.guarantee.drawn_orders import in_drawn_orders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+LOWEST, HIGHEST = -(2**31), 2**31 - 1
+STEPS = "x.g = y.g and x.g = z.g and x.rn = y.rn + 1 and x.rn = z.rn - 1"
+JOINED = "numbered x, numbered y, numbered z"
+QUERIES = {
+    "all three": f"select x.v, y.v, z.v from {JOINED} where {STEPS}",
+    "one more": f"select x.v, k, z.v from {JOINED}, few where {STEPS} and k = x.v",
+    "another one counts": f"select x.v, k from {JOINED}, few where {STEPS} and k = y.g and x.rn = 3",
+    "outer": "select x.v, y.v, z.v from numbered x left join numbered y on x.g = y.g and x.rn = 1 + y.rn"
+    " join numbered z on x.g = z.g and x.rn = z.rn - 1 join few on k = z.v",
+    "compared with another column": "select x.v, y.v, w from numbered x join numbered y on x.g = y.g"
+    " and x.rn = y.rn + 1 join few on k = x.rn and j = y.g",
+    "ranks in the result": f"select x.v, x.rn, z.v, z.rn from {JOINED}, few where {STEPS} and k = x.rn",
+    "mixed with other columns": "select x.v, y.v, z.v from mixed y join few on k = y.v and w between 3 and 4"
+    " join mixed x on x.g = y.g and x.rn = y.rn + 1 join mixed z on z.g = y.g and z.v = x.v",
+}
+
+
+@pytest.fixture(scope="module")
+def numbered(spark: SparkSession) -> Iterator[SparkSession]:
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    values = [(g, v) for g in range(4) for v in (LOWEST, 1, 2, 2, 3, HIGHEST)] + [(None, 1), (1, None)]
+    session.createDataFrame(values, "g int, v int").createOrReplaceTempView("t")
+    few = [(LOWEST, 2, 1), (1, 4, 1), (2, 3, 1), (3, 3, 2), (HIGHEST, 5, 1)]
+    session.createDataFrame(few, "k int, w int, j int").createOrReplaceTempView("few")
+    session.sql(
+        "select g, v, row_number() over (partition by g order by v) as rn from t"
+    ).createOrReplaceTempView("numbered")  # fmt: skip
+    session.sql("select g, v, rn from numbered union all select g, v, v from t").createOrReplaceTempView("mixed")
+    yield session
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_rows_are_those_as_written(numbered: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    plain = numbered.sql(QUERIES[name])
+    assert plain.collect(), "plain Spark answers"
+    in_drawn_orders(plain, monkeypatch, name, 8)
+
+
+def test_a_step_back_is_asked_in_any_order(numbered: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = in_drawn_orders(numbered.sql(QUERIES["all three"]), monkeypatch, "any", 20)
+    first = {frozenset(re.findall(r"\((\w) ⋈ (\w)\)", order)[0]) for ((_, order),) in drawn}
+    assert first == {frozenset("xy"), frozenset("xz"), frozenset("yz")}
