@@ -12,6 +12,7 @@ from pyjoinopt.joins.region import Conjunct, Region
 from pyjoinopt.plan.expressions import Expression, rewrite
 from pyjoinopt.plan.make import constant
 from pyjoinopt.plan.ranges import at_least
+from pyjoinopt.plan.ranks import LEAST
 from pyjoinopt.plan.safety import may_throw
 
 _LARGEST = 2**31 - 1
@@ -22,7 +23,7 @@ def with_ranks(region: Region, ranks: int) -> Region:
 
     Args:
         region: a join group; it is left as it is.
-        ranks: attributes that are never below one.
+        ranks: attributes that are never below `LEAST`, nor is what Spark may put in their place.
     """
     told = [_told(conjunct, ranks) for conjunct in region.conjuncts]
     return region if all(a is b for a, b in zip(told, region.conjuncts)) else replace(region, conjuncts=told)
@@ -34,7 +35,7 @@ def _told(conjunct: Conjunct, ranks: int) -> Conjunct:
         return conjunct
 
     def tell(e: Expression) -> Expression:
-        return at_least(e, 1) if e.kind == "AttributeReference" and e.references & ranks else e
+        return at_least(e, LEAST) if e.kind == "AttributeReference" and e.references & ranks else e
 
     known = rewrite(rewrite(predicate, tell), _turned)
     return conjunct if may_throw(known) else replace(conjunct, predicate=known)

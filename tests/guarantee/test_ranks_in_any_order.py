@@ -30,6 +30,12 @@ QUERIES = {
     " join numbered z on x.g = z.g and x.rn = z.rn - 1 join few on k = z.v",
     "compared with another column": "select x.v, y.v, w from numbered x join numbered y on x.g = y.g"
     " and x.rn = y.rn + 1 join few on k = x.rn and j = y.g",
+    "compared with another column by a cast": "select v, k from (select x.v, y.g, cast(x.rn as int) as rn"
+    " from numbered x join numbered y on x.g = y.g and x.rn = y.rn + 1) join few on k = rn and j = g",
+    "compared with another column in a view": "select v, k from pairs join few on k = rn and j = g",
+    "compared with another column in a subquery": "with w as (select x.v, x.rn, y.g, k from numbered x join numbered y"
+    " on x.g = y.g and x.rn = y.rn + 1 join few on j = y.g)"
+    " select t.v from t where exists (select 1 from w where w.rn = w.k and w.v = t.v)",
     "ranks in the result": f"select x.v, x.rn, z.v, z.rn from {JOINED}, few where {STEPS} and k = x.rn",
     "mixed with other columns": "select x.v, y.v, z.v from mixed y join few on k = y.v and w between 3 and 4"
     " join mixed x on x.g = y.g and x.rn = y.rn + 1 join mixed z on z.g = y.g and z.v = x.v",
@@ -47,6 +53,10 @@ def numbered(spark: SparkSession) -> Iterator[SparkSession]:
     session.sql(
         "select g, v, row_number() over (partition by g order by v) as rn from t"
     ).createOrReplaceTempView("numbered")  # fmt: skip
+    session.sql(
+        "create temp view pairs as"
+        " select x.v, y.g, x.rn from numbered x join numbered y on x.g = y.g and x.rn = y.rn + 1"
+    )
     session.sql("select g, v, rn from numbered union all select g, v, v from t").createOrReplaceTempView("mixed")
     yield session
 

@@ -21,6 +21,8 @@ KNOWN = [
     "select a from (select a, rn from {n} group by a, rn order by rn limit 5) left join values (1) as u(u) on a = u",
     "with w as (select * from {n}) select x.b from w x, w y where x.rn = y.rn - 1 and x.rn > y.b",
     "select b + b from (select distinct rn, b from {n})",
+    "select x.b from {n} x join {n} y on x.rn = y.rn - 7 where x.rn = 0 or x.rn in (-1, 4) or not x.rn = y.rn + 1000",
+    "select a from {n} where exists (select 1 from {n} y where y.b = a)",
 ]
 UNKNOWN = {
     "in the result": "select rn from {n}",
@@ -30,9 +32,20 @@ UNKNOWN = {
     "compared with a column of another type": "select a from {n} where rn = l",
     "compared with a column by another name": "select a from (select rn as place, * from {n}) where place <=> b",
     "compared with what may become a column": "select a from {n} where coalesce(rn, 0) = b",
-    "compared with what is no rank": "select a from {n} where rn = 0",
-    "among what is no rank": "select a from {n} where rn in (1, -1)",
+    "compared with what is no rank": "select a from {n} where rn = -2000000",
+    "among what is no rank": "select a from {n} where rn in (1, -2000000)",
     "among columns": "select a from {n} where rn in (1, b)",
+    "compared with too long a step": "select x.a from {n} x join {n} y on x.rn = y.rn - 2000000",
+    "compared by a cast of its type": "select a from (select cast(rn as int) as rn, a, b from {n}) where rn = b",
+    "in the result by a cast of its type": "select cast(rn as int) as rn from {n}",
+    "hidden in a function": "select a from (select coalesce(rn, 0) as rn, a, b from {n}) where rn = b",
+    "compared by functions": "select x.a from {n} x join {n} y on x.rn = if(y.rn = 1, -2147483648, y.rn)",
+    "counted": "select max(rn) from {n}",
+    "compared in a common table expression in a subquery":
+        "with w as (select * from {n}) select c from values (1) as u(c) where exists (select 1 from w where rn = b)",
+    "compared in a common table expression in a subquery of a subquery":
+        "with w as (select * from {n}) select c from values (1) as u(c) where c in"
+        " (select a from {n} where a > (select max(a) from w where rn = b))",
     "compared with subqueries": "select a from {n} where rn = (select max(b) from {n})",
     "looked for": "select a from {n} where rn in (select b from {n})",
     "read in a subquery": "select a from {n} x where exists (select 1 from {n} y where y.b = x.rn)",
@@ -72,3 +85,10 @@ def test_other_functions(spark: SparkSession, function: str) -> None:
 def test_both_names_of_a_rank(spark: SparkSession) -> None:
     text = f"select a from (select a, rn as place from {ROWS}) where place > 2"
     assert found(spark, text) == {"rn", "place"}
+
+
+def test_a_view_casts_its_columns_to_what_they_are(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.sql(f"create temp view numbered as select * from {ROWS}")
+    assert found(session, "select x.b from numbered x join numbered y on x.rn = y.rn + 1") == {"rn"}
+    assert not found(session, "select b from numbered where rn = b")
