@@ -35,7 +35,7 @@ QUERIES = {
     "compared with another column in a view": "select v, k from pairs join few on k = rn and j = g",
     "compared with another column in a subquery": "with w as (select x.v, x.rn, y.g, k from numbered x join numbered y"
     " on x.g = y.g and x.rn = y.rn + 1 join few on j = y.g)"
-    " select t.v from t where exists (select 1 from w where w.rn = w.k and w.v = t.v)",
+    " select v, (select count(*) from w where rn = k), (select max(w.v) from w where rn = k and k > 1) from t",
     "ranks in the result": f"select x.v, x.rn, z.v, z.rn from {JOINED}, few where {STEPS} and k = x.rn",
     "mixed with other columns": "select x.v, y.v, z.v from mixed y join few on k = y.v and w between 3 and 4"
     " join mixed x on x.g = y.g and x.rn = y.rn + 1 join mixed z on z.g = y.g and z.v = x.v",

@@ -41,11 +41,13 @@ UNKNOWN = {
     "hidden in a function": "select a from (select coalesce(rn, 0) as rn, a, b from {n}) where rn = b",
     "compared by functions": "select x.a from {n} x join {n} y on x.rn = if(y.rn = 1, -2147483648, y.rn)",
     "counted": "select max(rn) from {n}",
-    "compared in a common table expression in a subquery":
-        "with w as (select * from {n}) select c from values (1) as u(c) where exists (select 1 from w where rn = b)",
+    # Read twice, or Spark's analysed plan would hold it where it is read.
+    "compared in a common table expression in subqueries":
+        "with w as (select * from {n}) select c from values (1) as u(c)"
+        " where exists (select 1 from w where rn = b) and exists (select 1 from w where a = c)",
     "compared in a common table expression in a subquery of a subquery":
         "with w as (select * from {n}) select c from values (1) as u(c) where c in"
-        " (select a from {n} where a > (select max(a) from w where rn = b))",
+        " (select a from {n} where a > (select max(a) from w where rn = b)) or c > (select max(a) from w)",
     "compared with subqueries": "select a from {n} where rn = (select max(b) from {n})",
     "looked for": "select a from {n} where rn in (select b from {n})",
     "read in a subquery": "select a from {n} x where exists (select 1 from {n} y where y.b = x.rn)",
