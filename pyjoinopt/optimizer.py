@@ -17,12 +17,14 @@ from pyjoinopt.physical.foresee import foresee
 from pyjoinopt.physical.slack import Slack, slack_of
 from pyjoinopt.physical.spark_sizes import SizesOf, SparkSizes
 from pyjoinopt.physical.tables import TablesOf
+from pyjoinopt.plan.equality_substitution import sensitive_columns
 from pyjoinopt.plan.make import Fresh
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.tree import map_subqueries, post_order
 from pyjoinopt.reorder import Reorderer
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.rules.batches import normalise
+from pyjoinopt.rules.restore_subqueries import restore_subqueries
 from pyjoinopt.statistics.feedback import LEARNED, Memory, Watch
 from pyjoinopt.statistics.leaves import LeafStatistics
 from pyjoinopt.statistics.patience import Patience
@@ -96,6 +98,8 @@ class _Road:
         self.analysed = analysed
         self.watch_pairs = watch_pairs
         self.fresh = Fresh(len(export.attributes))
+        self.sensitive = sensitive_columns(export.nodes)
+        self.discerning = sensitive_columns(export.nodes, discerning_only=True) if self.sensitive else 0
         self.slack = slack_of(options.hint_slack, export.conf)
         self.sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
         leaves = [node for node in export.nodes if not node.children or node.cached]
@@ -123,7 +127,11 @@ class _Road:
         before = self._joins_gone()
         report = self.report
         fresh = self.fresh if self.options.strategy in ("auto", "none") else None  # Spark spares no such joins
-        plan = normalise(root, self.export.filters_null, report.eliminated_outer_joins, report.spared_joins, fresh)
+        plan = normalise(
+            root, self.export.filters_null, report.eliminated_outer_joins, report.spared_joins, fresh, self.sensitive
+        )
+        if self.analysed:
+            plan = restore_subqueries(plan, self.sensitive)
         nodes = list(post_order(plan))
         self.estimates.define(nodes)
         self.known.announce(nodes)
@@ -149,8 +157,9 @@ class _Road:
         budget, seconds = self.options.pair_budget, self.options.search_seconds
         tables = TablesOf(self.export.conf, self.sizes(plan), self.slack if self.options.hints else Slack(0, 0))
         reorderer = Reorderer(
-            self.estimates, cost, budget, self.report, self.memory, seconds, tables, self.watch_pairs, self.analysed
-        )
+            self.estimates, cost, budget, self.report, self.memory, seconds, tables, self.watch_pairs, self.analysed,
+            self.sensitive, self.discerning,
+        )  # fmt: skip
         match self.options.strategy:
             case "spark":
                 return spark_order(plan, self.gateway.statistics, self.export.conf, reorderer, self.export.version)

@@ -43,6 +43,13 @@ from pyjoinopt.statistics.relation import RelationStatistics
 TablesOf = Callable[[Sequence[LogicalPlan], GraphEstimates], Callable[[int, float], int]]
 
 
+_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
+_DISCERNED = (
+    "a predicate tells values of its join keys apart that are equal (0.0 and -0.0, or strings under a collation), and "
+    "which columns Spark copies it to depends on the join order"
+)
+
+
 @dataclass(frozen=True)
 class Reorderer:
     """Orders the groups of plans and writes what it did into a report.
@@ -57,6 +64,8 @@ class Reorderer:
         tables: says what joins may build of parts of the plan; None to go by expected sizes alone.
         watch_pairs: whether groups of two relations, in which nothing is to be ordered, are estimated and remembered.
         hold: whether Spark will still move semi and anti joins, so that some have to be held.
+        sensitive: columns over which Spark must see no new equality (`plan.equality_substitution`).
+        discerning: those of them that a predicate reads which tells equal values apart.
     """
 
     estimate: PlanEstimates
@@ -68,6 +77,8 @@ class Reorderer:
     tables: TablesOf | None = None
     watch_pairs: bool = False
     hold: bool = False
+    sensitive: int = 0
+    discerning: int = 0
 
     def apply(self, root: LogicalPlan) -> LogicalPlan:
         """The plan with its groups in the best order found; `root` itself if none changed."""
@@ -88,13 +99,16 @@ class Reorderer:
         done: dict[int, LogicalPlan] = {}
         for node in nodes:
             region = groups.get(id(node))
+            if region is not None and _equates(region, self.discerning):
+                self.report.refuse(relation_name(node), _DISCERNED)
+                region = None
             plan = None
             stays: list[tuple[LogicalPlan, float, float]] = []
             if region is not None and len(region.items) > 2:
                 restore = id(node) in ordered_for
                 if not restore and not region.hidden:
                     region = self._without_unread(region, read[id(node)], keys)
-                region = with_ranks(with_freed_semi_joins(region, keys), ranked)
+                region = with_ranks(with_freed_semi_joins(region, keys, self.sensitive), ranked)
                 smaller = len(region.items) < len(groups[id(node)].items)
                 above = None if id(node) in shared else conjuncts_above(node, parents)
                 plan, stays = self._order(region, done, needed[id(node)], restore, smaller, above)
@@ -138,7 +152,7 @@ class Reorderer:
     ) -> tuple[JoinGraph, JoinTree, list[RelationStatistics], GraphEstimates]:
         """The graph of a region, the order it was written in, and what is known of both."""
         plans = {id(item.plan): done[id(item.plan)] for item in region.items.values()}
-        graph, written = build_graph(region, plans)
+        graph, written = build_graph(region, plans, self.sensitive)
         statistics = [self.estimate(plan) for plan in graph.relations]
         counted = self.memory.recall(graph, above)
         statistics = with_true_rows(statistics, counted)
@@ -193,6 +207,13 @@ class Reorderer:
             columns = tuple(reference(a) for a in region.top.output)
             plan = Project(columns, plan, info={"hidden": sorted(set(region.hidden))})
         return plan, []
+
+
+def _equates(region: Region, columns: int) -> bool:
+    """True if Spark could copy predicates over some columns across an equality of the group."""
+    seen = (conjunct.predicate for conjunct in region.conjuncts if conjunct.subquery is None)
+    equalities = (e for predicate in seen for e in conjuncts(predicate) if e.kind in _EQUALITIES)
+    return bool(columns) and any(e.references & columns for e in equalities)
 
 
 def _rows_made(estimates: GraphEstimates, *orders: JoinTree) -> dict[int, float]:

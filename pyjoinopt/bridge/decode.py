@@ -163,6 +163,8 @@ class _Decoder:
     def _join(self, number: int, entry: dict[str, Any], children: tuple[n.LogicalPlan, ...]) -> n.LogicalPlan:
         condition = self.expressions[entry["cond"]] if entry.get("cond") is not None else None
         hint = entry.get("hint") or n.NO_HINT
+        if entry.get("early"):
+            entry["early"] = number
         exists = self.attributes[entry["exists"]] if "exists" in entry else None
         return n.Join(
             children[0], children[1], entry["t"], condition, (hint[0], hint[1]), number, number, entry, exists

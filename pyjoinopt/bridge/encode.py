@@ -71,6 +71,8 @@ class Edits:
             return _BUILT[node.kind](self, node, children)
         if isinstance(node, n.Join):
             condition = None if node.condition is None else self.expression(node.condition)
+            if node.subquery is not None:
+                return ["Subquery", children[0], node.subquery]
             held = [True] if node.held else []
             return ["Join", children[0], children[1], node.join_type, condition, list(node.hint), *held]
         if isinstance(node, n.Filter):

@@ -29,7 +29,7 @@ from pyjoinopt.joins.region import Conjunct, Item, Region, Written, bits
 from pyjoinopt.joins.tree import JoinTree, join, leaf
 from pyjoinopt.plan import safety
 from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, reference
-from pyjoinopt.plan.nodes import INNER, Filter, LogicalPlan, Project
+from pyjoinopt.plan.nodes import FULL, INNER, LEFT, Filter, LogicalPlan, Project
 from pyjoinopt.plan.nulls import rejects_nulls
 from pyjoinopt.plan.outer_reads import row_references
 
@@ -47,12 +47,15 @@ def written_positions(region: Region) -> list[int]:
     return order
 
 
-def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGraph, JoinTree]:
+def build_graph(
+    region: Region, plans: dict[int, LogicalPlan], sensitive: int = 0
+) -> tuple[JoinGraph, JoinTree]:
     """The graph of a region and the order it was written in.
 
     Args:
         region: a join group.
         plans: id of an item's plan -> the plan to use for it (groups inside items are ordered first).
+        sensitive: see `plan.equality_substitution.sensitive_columns`.
     """
     order = written_positions(region)
     vertex_of = {position: vertex for vertex, position in enumerate(order)}
@@ -62,10 +65,13 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
     written = _written_tree(region.written, vertex_of)
     spans = _Spans(order)
     equals = set_equal(region.conjuncts, owner)
-    places: list[Operator | Waiting] = []
-    for conjunct in region.conjuncts:
-        operator = conjunct.sides is not None
-        places.append((_operator if operator else _waiting)(conjunct, region, owner, spans))
+    at_risk = reduce(or_, (owner.get(bit, 0) for bit in bits(sensitive)), 0)
+    places: list[Operator | Waiting] = [
+        _waiting(conjunct, region, owner, spans)
+        if conjunct.sides is None
+        else _operator(conjunct, region, owner, spans, at_risk)
+        for conjunct in region.conjuncts
+    ]
     settle(
         [place for place in places if isinstance(place, Operator)],
         [place for place in places if isinstance(place, Waiting)],
@@ -83,7 +89,7 @@ def build_graph(region: Region, plans: dict[int, LogicalPlan]) -> tuple[JoinGrap
             edges.append(
                 Edge(
                     predicate, reads, required, join_type=place.join_type, right=right, sides=place.sides, room=room,
-                    apart=apart,
+                    apart=apart, subquery=conjunct.subquery,
                 )  # fmt: skip
             )
         elif required.bit_count() == 1 and not safety.throwable(predicate):
@@ -145,8 +151,11 @@ def _waiting(conjunct: Conjunct, region: Region, owner: dict[int, int], spans: _
     return Waiting(reads, below, below if whole else reads, fixed=not reads or safety.may_throw(predicate))
 
 
-def _operator(conjunct: Conjunct, region: Region, owner: dict[int, int], spans: _Spans) -> Operator:
-    """An outer, semi or anti join; the columns that the latter look into are hidden, so they may be known elsewhere."""
+def _operator(conjunct: Conjunct, region: Region, owner: dict[int, int], spans: _Spans, at_risk: int) -> Operator:
+    """An outer, semi or anti join; the columns that the latter look into are hidden, so they may be known elsewhere.
+
+    `at_risk` are the relations with sensitive columns.
+    """
     assert conjunct.sides is not None
     predicate = conjunct.predicate
     written = spans(*conjunct.sides[0]), spans(*conjunct.sides[1])
@@ -162,7 +171,9 @@ def _operator(conjunct: Conjunct, region: Region, owner: dict[int, int], spans: 
     def rejects(side: int) -> bool:
         return rejects_nulls(predicate, columns[side])
 
-    return Operator(conjunct.join_type, written, reads, rejects, safety.may_throw(predicate))
+    supplied = {LEFT: written[1], FULL: written[0] | written[1]}.get(conjunct.join_type, 0)
+    guarded = bool(supplied & at_risk)
+    return Operator(conjunct.join_type, written, reads, rejects, safety.may_throw(predicate), guarded)
 
 
 def _ties(edges: list[Edge]) -> list[Edge]:

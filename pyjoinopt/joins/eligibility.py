@@ -59,6 +59,8 @@ class Operator:
         rejects: tells for a side (0 left, 1 right) whether the condition is never true where all columns of that
             side are NULL.
         fixed: whether both sides must be as written (the condition may fail at run time).
+        guarded: whether Spark must not find it needless (`plan.equality_substitution.null_supplied_by_guarded`). What
+            stands above it and rejects NULLs in what associativity brought into its null-supplying side would do that.
         guests: operators that may slip into one of its sides: (that side, operator, the side that it brings along).
     """
 
@@ -67,6 +69,7 @@ class Operator:
     reads: int
     rejects: Callable[[int], bool]
     fixed: bool = False
+    guarded: bool = False
     sides: tuple[int, int] = (0, 0)
     room: list[int] = field(default_factory=list)
     guests: list[tuple[int, Operator, int]] = field(default_factory=list)
@@ -183,6 +186,8 @@ def _open(upper: Operator, reads: int, inside: list[Operator], slips: list[tuple
 
 def _may_slip(lower: Operator, place: int, upper: Operator, side: int) -> bool:
     """May `upper`, which reads on its `side` only what `lower` has in `place`, be applied below `lower`, in there?"""
+    if lower.fixed or lower.guarded:
+        return False
     if side == 0:
         law = (ASSOCIATIVE if place == 1 else LEFT_ASSCOM)[lower.join_type, upper.join_type]
         first, second = (lower, place), (upper, side)

@@ -99,7 +99,8 @@ def _operator(
     if not edge.fits(node.left.relations, node.right.relations):
         raise ValueError(f"the order {node} has a {edge.join_type} join where it would give other rows")
     condition = None if edge.predicate is TRUE else edge.predicate
-    joined = Join(left, right, edge.join_type, condition, info={"held": True} if held else None)
+    info = {"subquery": edge.subquery} if edge.subquery is not None else {"held": True} if held else None
+    joined = Join(left, right, edge.join_type, condition, info=info)
     others = [p for p in join_predicates(graph, node.left.relations, node.right.relations) if p is not edge.predicate]
     condition = conjunction(others)
     return joined if condition is None else Filter(condition, joined)

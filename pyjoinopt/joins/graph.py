@@ -26,6 +26,7 @@ from functools import cached_property
 from pyjoinopt.joins.tree import JoinTree
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, LogicalPlan
+from pyjoinopt.plan.safety import may_throw
 
 _SIGNS = {LEFT: "⟕", FULL: "⟗", SEMI: "⋉", ANTI: "▷"}
 
@@ -47,6 +48,7 @@ class Edge:
         room: what they may hold at most.
         together: vertices without which no join result may have all of `relations`; 0 if it does not matter.
         apart: more such pairs: (vertices that no join result may have all of, vertices without which it may not).
+        subquery: of a semi or anti join that has to be built as an IN or EXISTS, wherever it is in the order: which.
     """
 
     predicate: Expression
@@ -61,6 +63,7 @@ class Edge:
     apart: tuple[tuple[int, int], ...] = ()
     sides: tuple[int, int] = (0, 0)
     room: tuple[int, int] = (-1, -1)
+    subquery: int | None = None
 
     def fits(self, left: int, right: int) -> bool:
         """May an operator join these sets, in these places?"""
@@ -97,6 +100,11 @@ class JoinGraph:
     def names_of(self, relations: int) -> tuple[str, ...]:
         """The names of a set of vertices."""
         return tuple(self.names[v] for v in vertices(relations))
+
+    @cached_property
+    def is_fallible(self) -> bool:
+        """True if some join predicate may fail at run time."""
+        return any(may_throw(edge.predicate) for edge in self.edges)
 
     @cached_property
     def adjacency(self) -> tuple[int, ...]:

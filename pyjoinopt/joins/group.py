@@ -176,6 +176,8 @@ class GroupFinder:
         if tests_costly(left, node.condition) or tests_costly(right, node.condition):
             self.refuse(node, _COSTLY)
             left = right = None
+        if node.subquery is not None and left is not None and _reads_computed(left, node.condition):
+            left = None  # the predicate reads its columns by their identity
         for child, open_ in ((node.left, left), (node.right, right)):
             if open_ is None:
                 self._guard(child, node.condition)
@@ -271,9 +273,14 @@ def _may_be_asked_elsewhere(predicate: Expression, below: Region) -> bool:
     """
     if not safety.asking(predicate):
         return False
-    computed = sum(1 << bit for bit in below.late)
-    for node in below.pending:
-        computed |= sum(e.attribute.mask for e in node.expressions if e.kind == "Alias" and e.attribute is not None)
-    if predicate.contains & CORRELATED and predicate.references & computed:
+    if predicate.contains & CORRELATED and _reads_computed(below, predicate):
         return False
     return not any(e.plan is not None and e.plan.output_set & below.visible for e in walk(predicate))
+
+
+def _reads_computed(region: Region, predicate: Expression | None) -> bool:
+    """True if a predicate reads a column that is, or has to be, computed on top of the region's relations."""
+    computed = sum(1 << bit for bit in region.late)
+    for node in region.pending:
+        computed |= sum(e.attribute.mask for e in node.expressions if e.kind == "Alias" and e.attribute is not None)
+    return predicate is not None and bool(predicate.references & computed)

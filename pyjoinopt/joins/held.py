@@ -6,6 +6,9 @@ however many rows that has. No rule moves an existence join. It marks each row o
 partner, so with a filter on the mark it is the semi or anti join, and stays where it was put; Spark itself makes the
 like of an EXISTS under an OR.
 
+Where a predicate of the group may fail, none is held: as written, Spark tests an IN or EXISTS on the relation that it
+reads, and that may be what keeps `a.k = 0` from a join on `10 / a.k = b.k`.
+
 An existence join costs a little in return: a skewed one is not split at run time, and the keys of its right side prune
 no partitions of its left side. So only those are held which are asked at most half the rows that way, and the JVM makes
 none of a join by a column that tables are partitioned by.
@@ -36,7 +39,7 @@ def is_held(
         rows: of a set of vertices.
         held: the sets below which Spark can move nothing: results of other joins that are held.
     """
-    if edge.join_type not in (SEMI, ANTI) or not _has_key(edge):
+    if edge.join_type not in (SEMI, ANTI) or not _has_key(edge) or edge.subquery is not None or graph.is_fallible:
         return False
     return rows(left.relations) <= FEWER * rows(_pushed_to(graph, edge, left, held).relations)
 

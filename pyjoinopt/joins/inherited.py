@@ -17,9 +17,10 @@ from operator import or_
 
 from pyjoinopt.joins.graph import JoinGraph
 from pyjoinopt.plan import safety
+from pyjoinopt.plan.equality_substitution import null_supplied
 from pyjoinopt.plan.expressions import Expression, substitute
 from pyjoinopt.plan.meaning import Meanings
-from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.nodes import OUTER, Join, LogicalPlan
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.plan.within import tested
 
@@ -81,8 +82,14 @@ def _equals(graph: JoinGraph) -> dict[int, list[tuple[int, Expression]]]:
 
 
 def _read_as_they_are(plan: LogicalPlan) -> int:
-    """The columns of the leaves of a plan."""
-    return reduce(or_, (node.output_set for node in post_order(plan) if not node.children or node.cached), 0)
+    """The columns of the leaves of a plan that no outer join in it supplies NULLs for.
+
+    A filter on one of the others would make that join an inner one, and its condition would be tested on other rows.
+    """
+    nodes = list(post_order(plan))
+    leaves = reduce(or_, (node.output_set for node in nodes if not node.children or node.cached), 0)
+    outer = (node for node in nodes if isinstance(node, Join) and node.join_type in OUTER)
+    return leaves & ~reduce(or_, map(null_supplied, outer), 0)
 
 
 def _may_be_said_again(e: Expression) -> bool:

@@ -43,7 +43,7 @@ def looked_into(node: Join, left: Region, right: Region) -> Region:
     condition = _in_terms_of_items(left, node.condition)
     start, end = min(left.start, right.start), max(left.end, right.end)
     sides = (left.start, left.end), (right.start, right.end)
-    left.conjuncts.append(Conjunct(condition, start, end, node.join_type, position, sides))
+    left.conjuncts.append(Conjunct(condition, start, end, node.join_type, position, sides, node.subquery))
     return replace(
         left, top=node, written=(left.written, right.written), start=start, end=end,
         looked_into=left.looked_into | right.attributes,

@@ -23,7 +23,8 @@ class Conjunct:
     """A predicate of the group and the interval [start, end) of leaf positions that stood below it.
 
     The whole condition of a left, full, semi or anti join is one: `join_type` says which, and `sides` are the intervals
-    of its left and right side. Of a semi or anti join `right` is the position of the item that it looks into.
+    of its left and right side. Of a semi or anti join `right` is the position of the item that it looks into, and
+    `subquery` is that of the join.
     """
 
     predicate: Expression
@@ -32,6 +33,7 @@ class Conjunct:
     join_type: str = INNER
     right: int | None = None
     sides: tuple[tuple[int, int], tuple[int, int]] | None = None
+    subquery: int | None = None
 
 
 #: The order as written: a leaf position, or a pair of these.

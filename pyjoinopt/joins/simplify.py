@@ -110,8 +110,15 @@ def _pruned(written: Written, position: int) -> Written:
     return done[0]
 
 
-def with_freed_semi_joins(region: Region, keys: DistinctKeysOf) -> Region:
-    """The region with inner joins for semi joins that find one partner at most; the same one if there are none."""
+def with_freed_semi_joins(region: Region, keys: DistinctKeysOf, sensitive: int = 0) -> Region:
+    """The region with inner joins for semi joins that find one partner at most; the same one if there are none.
+
+    Of an inner join Spark infers more than of a semi join, so none is freed by `sensitive` columns
+    (`plan.equality_substitution`). And Spark tests a semi join on the relation that it reads, which may be what keeps a
+    predicate of the group from failing; so none is freed where one may fail.
+    """
+    if any(safety.may_throw(conjunct.predicate) for conjunct in region.conjuncts):
+        return region
     freed: dict[int, Conjunct] = {}
     hidden: dict[int, int] = {}  # position -> columns that are looked into
     for conjunct in region.conjuncts:
@@ -120,7 +127,9 @@ def with_freed_semi_joins(region: Region, keys: DistinctKeysOf) -> Region:
     attributes = region.attributes
     for conjunct in region.conjuncts:
         position = conjunct.right
-        if position is None or conjunct.join_type != SEMI or safety.may_throw(conjunct.predicate):
+        if position is None or conjunct.join_type != SEMI:
+            continue
+        if conjunct.subquery is not None or conjunct.predicate.references & sensitive:
             continue
         plan = region.items[position].plan
         elsewhere = attributes

@@ -16,7 +16,7 @@ from pyjoinopt.physical.hints import join_hint
 from pyjoinopt.physical.slack import UNKNOWN, Slack
 from pyjoinopt.physical.spark_sizes import SizesOf
 from pyjoinopt.plan.columns import needed_columns
-from pyjoinopt.plan.expressions import describe
+from pyjoinopt.plan.expressions import SUBQUERY, describe
 from pyjoinopt.plan.nodes import NO_HINT, Hint, Join, LogicalPlan
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.report.record import HintReport, JoinReport
@@ -71,6 +71,10 @@ class HintGiver:
         if not isinstance(node, Join) or node.cached or node.hint != NO_HINT:
             return NO_HINT
         if any(id(child) in self._hinted for child in node.children) or node.condition is None:
+            return NO_HINT
+        if node.subquery is not None:  # it will be a filter
+            return NO_HINT
+        if node.condition.contains & SUBQUERY:  # Spark takes it apart only where the join has no hint (ReorderJoin)
             return NO_HINT
         left, right = (self._pruned(child) for child in node.children)
         left_hint, right_hint, reason = join_hint(

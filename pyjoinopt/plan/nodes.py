@@ -99,7 +99,9 @@ def _uncached(info: dict[str, Any]) -> dict[str, Any]:
 class Join(LogicalPlan):
     """A join of any type. `hint` is Catalyst's JoinHint (none on analysed plans).
 
-    A semi or anti join is `held` if Spark's optimizer must not move it (`joins.held`).
+    A semi or anti join is `held` if Spark's optimizer should not move it (`joins.held`). Of one made of an IN or
+    EXISTS, `early` is the number of the JVM's join that knows the predicate. With a `subquery`, the same number, it
+    is built as the filter with that predicate (`rules.restore_subqueries`).
     """
 
     __slots__ = ("join_type", "condition", "hint")
@@ -147,6 +149,25 @@ class Join(LogicalPlan):
     @property
     def held(self) -> bool:
         return bool(self.info.get("held"))
+
+    @property
+    def early(self) -> int | None:
+        number: int | None = self.info.get("early")
+        return number
+
+    @property
+    def subquery(self) -> int | None:
+        number: int | None = self.info.get("subquery")
+        return number
+
+    def as_subquery(self) -> Join:
+        """The same semi or anti join, to be built as the predicate that it was in the query."""
+        return Join(self.left, self.right, self.join_type, self.condition, self.hint, info={"subquery": self.early})
+
+    def with_inputs(self, left: LogicalPlan, right: LogicalPlan, condition: Expression | None, hint: Hint) -> Join:
+        """A new join of the same type, and of the same predicate of the query if it was one."""
+        info = {"early": self.early} if self.early is not None else None
+        return Join(left, right, self.join_type, condition, hint, info=info)
 
     def with_hint(self, hint: Hint) -> Join:
         """The same join with a hint."""

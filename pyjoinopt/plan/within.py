@@ -2,8 +2,9 @@
 
 From (a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4) follows a.x = 1 OR a.x = 3, and of b likewise: where the whole is
 true, one of its alternatives is, and with it the part of that alternative that reads `a`. Where one alternative has no
-such part, nothing follows. This is Catalyst's `extractPredicatesWithinOutputSet`, without parts that may fail: those
-must not meet rows that the whole did not meet.
+such part, nothing follows. This is Catalyst's `extractPredicatesWithinOutputSet`, without sensitive parts: what may
+fail must not meet rows that the whole did not meet, and Spark would copy what tells equal values apart to equal columns
+(`equality_substitution`), which it does not where it extracts the part itself, after that rule.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyjoinopt.plan import safety
+from pyjoinopt.plan.equality_substitution import is_sensitive
 from pyjoinopt.plan.expressions import Expression, call, conjuncts
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
 
@@ -45,7 +47,7 @@ def said_within(predicate: Expression, columns: int) -> Expression | None:
         else:
             steps += [(e, True), (e.children[1], False), (e.children[0], False)]
     follows = said[0]
-    if follows is None or not safety.movable(follows) or safety.may_throw(follows):
+    if follows is None or not safety.movable(follows) or is_sensitive(follows):
         return None
     return follows
 

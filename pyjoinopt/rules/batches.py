@@ -112,6 +112,7 @@ def normalise(
     log: list[str] | None = None,
     spared: list[str] | None = None,
     fresh: Fresh | None = None,
+    sensitive: int | None = None,
 ) -> LogicalPlan:
     """The default road up to the join groups: predicates in place, needless outer joins gone.
 
@@ -121,13 +122,14 @@ def normalise(
         log: gets one sentence for every outer join that changed.
         spared: gets one sentence for every join that was found needless, or to be a simpler one.
         fresh: gives new columns, which finding such joins may need; None to look for none.
+        sensitive: see `plan.equality_substitution.sensitive_columns`, of the whole query; None for that of `plan`.
 
     Returns:
         The plan, the very same object if nothing changed.
     """
     eliminate = partial(eliminate_outer_join, filters_null=filters_null, log=log)
-    plan = extract_common_factors(set_operations_as_joins(existence_as_semi(plan)))
-    plan = run_batch(plan, (push_down_predicates, eliminate, partial(demote_outer_join, log=log)))
+    plan = extract_common_factors(set_operations_as_joins(existence_as_semi(plan, sensitive or 0)))
+    plan = run_batch(plan, (push_down_predicates, eliminate, partial(demote_outer_join, log=log, sensitive=sensitive)))
     if fresh is not None:
         once = pivot_self_joins(fuse_aggregates(plan, spared), fresh, spared)
         if once is not plan:

@@ -37,7 +37,7 @@ def _at(node: LogicalPlan) -> LogicalPlan:
     assert condition is not None  # there was one, and nothing is lost
     if isinstance(node, Filter):
         return Filter(condition, node.child)
-    return Join(node.left, node.right, node.join_type, condition, node.hint)
+    return node.with_inputs(node.left, node.right, condition, node.hint)
 
 
 def factors(predicate: Expression) -> list[Expression]:

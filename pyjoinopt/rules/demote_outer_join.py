@@ -25,6 +25,7 @@ Spark gets part of the way by inferring IS NOT NULL filters from join conditions
 
 from __future__ import annotations
 
+from pyjoinopt.plan.equality_substitution import null_supplied, null_supplied_by_guarded, sensitive_columns
 from pyjoinopt.plan.expressions import Expression, conjuncts, describe
 from pyjoinopt.plan.nodes import (
     ANTI,
@@ -55,12 +56,15 @@ _THROUGH = frozenset({"SubqueryAlias", "View", "Sort", "Repartition", "Repartiti
 _WORDS = {LEFT: "left", RIGHT: "right", FULL: "full", INNER: "inner"}
 
 
-def demote_outer_join(plan: LogicalPlan, *, log: list[str] | None = None) -> LogicalPlan:
+def demote_outer_join(
+    plan: LogicalPlan, *, log: list[str] | None = None, sensitive: int | None = None
+) -> LogicalPlan:
     """Give each outer join the narrowest type that what stands above it cannot tell from its own.
 
     Args:
         plan: any plan; cached sub-plans are left as they are.
         log: gets one sentence for every join that changed.
+        sensitive: see `sensitive_columns`, of a plan that this one is a part of; by default of this one.
 
     Returns:
         The plan, the very same object if no join changed.
@@ -68,13 +72,15 @@ def demote_outer_join(plan: LogicalPlan, *, log: list[str] | None = None) -> Log
     nodes = list(post_order(plan))
     if not any(isinstance(node, Join) and node.join_type in (LEFT, RIGHT, FULL) for node in nodes):
         return plan
-    risky = _read_by_what_may_fail(nodes)
+    if sensitive is None:
+        sensitive = sensitive_columns(nodes)
+    guarded = null_supplied_by_guarded(nodes, sensitive)
     strict: dict[int, Strict] = {id(plan): {}}
     types: dict[int, str] = {}
     for node in reversed(nodes):
         above = strict.get(id(node), {})
         if isinstance(node, Join):
-            stays = node.cached or node.join_type not in OUTER or _padded(node) & risky or _is_tested_by_match(node)
+            stays = node.cached or node.join_type not in OUTER or _is_guarded(node, sensitive, guarded)
             types[id(node)] = node.join_type if stays else _narrowest(node, above)
         for child, columns in zip(node.children, _below(node, above, types.get(id(node), "")), strict=not node.cached):
             kept = {bit: why for bit, why in columns.items() if child.output_set >> bit & 1}
@@ -93,43 +99,17 @@ def demote_outer_join(plan: LogicalPlan, *, log: list[str] | None = None) -> Log
     return _with_types(plan, nodes, changed) if changed else plan
 
 
-def _read_by_what_may_fail(nodes: list[LogicalPlan]) -> int:
-    """Columns of predicates that may fail at run time, also by way of a computed column.
+def _is_guarded(join: Join, sensitive: int, guarded: int) -> bool:
+    """True if an inner join in the place of an outer one could make a predicate fail, or keep other rows.
 
-    An outer join keeps a predicate over its padded side above it, where it meets matched rows only. Once the join is
-    inner the predicate sinks to the relation itself and meets all its rows, so such joins keep their type. A computed
-    column sinks only with a predicate that reads it.
+    * A sensitive predicate on the null-supplying side sinks to the relation once the join is inner, and the join's
+      equality copies it to the other side.
+    * A fallible conjunct of the join's own condition is tested pair by pair; of an inner join Spark pushes it down.
+    * An inner join's condition rejects NULLs: Spark would turn a guarded outer join below it into an inner one.
     """
-    risky = tested = 0
-    for node in reversed(nodes):  # parents first: what tests a computed column stands above it
-        if isinstance(node, (Join, Filter)):
-            for predicate in conjuncts(node.condition):
-                tested |= predicate.references
-                if may_throw(predicate):
-                    risky |= predicate.references
-        elif isinstance(node, Project):
-            for e in node.projections:
-                if e.kind == "Alias" and e.attribute is not None and tested >> e.attribute.bit & 1:
-                    tested |= e.references
-                    if may_throw(e):
-                        risky |= e.references
-    return risky
-
-
-def _is_tested_by_match(join: Join) -> bool:
-    """True if a conjunct of the join's own condition may fail, and so must see no more rows than it does.
-
-    An outer join tests what its condition says of the kept side pair by pair; of an inner join's condition Spark moves
-    that down to the relation.
-    """
-    return join.condition is not None and may_throw(join.condition)
-
-
-def _padded(join: Join) -> int:
-    """The columns of the sides that an outer join pads."""
-    left = join.left.output_set if join.join_type != LEFT else 0
-    right = join.right.output_set if join.join_type != RIGHT else 0
-    return left | right
+    if null_supplied(join) & sensitive:
+        return True
+    return join.condition is not None and (may_throw(join.condition) or bool(join.condition.references & guarded))
 
 
 def _with_types(plan: LogicalPlan, nodes: list[LogicalPlan], changed: dict[int, str]) -> LogicalPlan:

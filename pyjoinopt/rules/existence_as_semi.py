@@ -12,17 +12,20 @@ Catalyst has no such rule.
 
 from __future__ import annotations
 
+from pyjoinopt.plan.equality_substitution import null_supplied_by_guarded
 from pyjoinopt.plan.expressions import Expression, conjunction, conjuncts
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, NO_HINT, SEMI, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.safety import may_throw
 from pyjoinopt.plan.tree import parents_of, post_order
 
 
-def existence_as_semi(plan: LogicalPlan) -> LogicalPlan:
+def existence_as_semi(plan: LogicalPlan, sensitive: int = 0) -> LogicalPlan:
     """Turn existence joins whose mark is only filtered by into semi and anti joins.
 
     Args:
         plan: any plan; cached sub-plans are left as they are.
+        sensitive: columns over which Spark must see no new equality (`plan.equality_substitution`); of an existence
+            join it sees none.
 
     Returns:
         The plan, the very same object if no join changed.
@@ -31,23 +34,24 @@ def existence_as_semi(plan: LogicalPlan) -> LogicalPlan:
     if not any(isinstance(node, Join) and node.join_type == EXISTENCE for node in nodes):
         return plan
     parents = parents_of(nodes)
+    at_risk = sensitive | null_supplied_by_guarded(nodes, sensitive)
     done: dict[int, LogicalPlan] = {}
     for node in nodes:
         new = node if node.cached else node.with_children(tuple(done[id(child)] for child in node.children))
         if isinstance(new, Filter) and not new.cached:
-            new = _semi_join(new, parents.get(id(node), [])) or new
+            new = _semi_join(new, parents.get(id(node), []), at_risk) or new
         done[id(node)] = new
     return done[id(plan)]
 
 
-def _semi_join(node: Filter, above: list[LogicalPlan]) -> LogicalPlan | None:
+def _semi_join(node: Filter, above: list[LogicalPlan], at_risk: int) -> LogicalPlan | None:
     join = node.child
     if not isinstance(join, Join) or join.join_type != EXISTENCE or join.cached or join.hint != NO_HINT:
         return None
     mark = join.output[-1].mask
     if not above or not all(isinstance(n, (Project, Aggregate)) and not n.references & mark for n in above):
         return None
-    if join.condition is None or may_throw(join.condition):
+    if join.condition is None or may_throw(join.condition) or join.condition.references & at_risk:
         return None
     tests = [p for p in conjuncts(node.condition) if p.references & mark]
     join_type = _kept(tests[0]) if len(tests) == 1 else None

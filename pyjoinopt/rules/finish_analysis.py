@@ -43,7 +43,7 @@ def hinted(join: Join) -> Join:
     if all(strategy is None for _, strategy in sides):
         return join
     (left, of_left), (right, of_right) = sides
-    return Join(left, right, join.join_type, join.condition, (of_left, of_right))
+    return join.with_inputs(left, right, join.condition, (of_left, of_right))
 
 
 def _without_hints(side: LogicalPlan) -> tuple[LogicalPlan, str | None]:

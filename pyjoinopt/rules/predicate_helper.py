@@ -61,7 +61,7 @@ def rejoined(join: Join, left: LogicalPlan, right: LogicalPlan, predicates: Sequ
     """
     condition = conjunction(predicates)
     if join.join_type not in (EXISTENCE, SINGLE):
-        return Join(left, right, join.join_type, condition, join.hint)
+        return join.with_inputs(left, right, condition, join.hint)
     exists = join.output[-1] if join.join_type == EXISTENCE else None
     info = {k: v for k, v in join.info.items() if k != "cached"}
     return Join(left, right, join.join_type, condition, join.hint, None, join.origin, info, exists)

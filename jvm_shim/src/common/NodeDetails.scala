@@ -82,6 +82,7 @@ private[pyjoinopt] final class NodeDetails(
     val mark = if (hints.forall(_ == null)) keep(join) else None
     mark.fold(hints)(Seq(_, null)).foreach(out.writeString)
     out.writeEndArray()
+    if (PredicateSubqueries.predicateOf(join).isDefined) out.writeBooleanField("early", true)
     join.joinType match {
       case existence: ExistenceJoin => out.writeNumberField("exists", attributes.number(existence.exists))
       case _ =>

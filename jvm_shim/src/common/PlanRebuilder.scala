@@ -61,6 +61,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
           throw new PyJoinOptShimException("The plan is too deep for Spark's analyser: start Java with -Xss16m.", error)
       }
     checks.after(dataset.queryExecution.analyzed, mayWiden = edits.path("mayWiden").asBoolean(false))
+    TrialPlanning.ofAnalysed(handle.session, dataset.queryExecution.analyzed)
     dataset
   }
 
@@ -70,6 +71,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     val checks = new PlanChecks(handle, outputs, columns)
     checks.before(rebuilt)
     checks.afterOptimizing(rebuilt)
+    TrialPlanning.ofOptimizing(rebuilt)
     rebuilt
   }
 
@@ -90,6 +92,9 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         val condition = optional(4).map(expressionBuilder.current(_, Seq(node(1), node(2))))
         val join = Join(node(1), node(2), NodeDetails.joinType(entry.path(3).asText), condition, JoinHint(left, right))
         if (entry.path(6).asBoolean(false) && !prunesPartitions(join)) held(join) else join
+      case "Subquery" =>
+        val predicate = Some(node(2)).collect { case join: Join => join }.flatMap(PredicateSubqueries.predicateOf)
+        Filter(predicate.getOrElse(Support.fail(s"${node(2).nodeName} was no subquery")), node(1))
       case "JoinLike" =>
         node(1) match {
           case join: Join =>

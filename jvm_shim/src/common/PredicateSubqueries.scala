@@ -2,9 +2,10 @@ package org.apache.spark.sql.pyjoinopt
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.{PullupCorrelatedPredicates, RewritePredicateSubquery}
-import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
+import org.apache.spark.sql.catalyst.plans.{Cross, Inner, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreePattern.{EXISTS_SUBQUERY, IN_SUBQUERY, OUTER_REFERENCE}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.catalyst.trees.TreePattern.{EXISTS_SUBQUERY, IN_SUBQUERY, JOIN, OUTER_REFERENCE, PLAN_EXPRESSION}
 
 /**
  * IN and correlated EXISTS as semi and anti joins, so that they can be ordered and hinted like other joins.
@@ -20,6 +21,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{EXISTS_SUBQUERY, IN_SUBQ
  */
 private[pyjoinopt] object PredicateSubqueries {
 
+  private val Early = TreeNodeTag[Expression]("pyjoinopt.early")
   private val Strategy = "spark.pyjoinopt.strategy"
   /** The rules of these are Spark's, and are to see what Spark's see. */
   private val twins = Set("spark", "heuristic")
@@ -35,6 +37,9 @@ private[pyjoinopt] object PredicateSubqueries {
   /** Has this node a subquery that asks whether there are rows? */
   def standsIn(node: LogicalPlan): Boolean = node.containsPattern(EXISTS_SUBQUERY) || node.containsPattern(IN_SUBQUERY)
 
+  /** The predicate that this join was, of which Spark would make a join only after it has inferred filters. */
+  def predicateOf(join: Join): Option[Expression] = join.getTagValue(Early)
+
   /** How many subqueries of a filter become joins. */
   def count(filter: Filter): Int = if (standsIn(filter)) NullRejection.conjuncts(filter.condition).count(isPlain) else 0
 
@@ -43,13 +48,35 @@ private[pyjoinopt] object PredicateSubqueries {
     if (twins(strategy.getOrElse(session.sessionState.conf.getConfString(Strategy, "").trim))) plan
     else joined(plan, analysed)
 
-  private def joined(plan: LogicalPlan, analysed: Boolean): LogicalPlan =
-    if (!standsIn(plan)) plan
-    else Support.attempt(plan) {
-      plan.transformUpWithPruning(bits => bits.containsPattern(EXISTS_SUBQUERY) || bits.containsPattern(IN_SUBQUERY)) {
+  private def joined(plan: LogicalPlan, analysed: Boolean): LogicalPlan = {
+    val filtered = aboveJoins(plan)
+    if (!standsIn(filtered)) filtered
+    else Support.attempt(filtered) {
+      filtered.transformUpWithPruning(b => b.containsPattern(EXISTS_SUBQUERY) || b.containsPattern(IN_SUBQUERY)) {
         case filter: Filter => Support.attempt[LogicalPlan](filter)(asJoins(filter, analysed))
       }
     }
+  }
+
+  /**
+   * Subqueries in the condition of an inner join as a filter above that join, which is the same. Spark cannot plan a
+   * condition whose IN or EXISTS reads both sides; it moves such a conjunct into a filter itself (ReorderJoin), but only
+   * for three relations or more in a row of joins without hints. So neither a hint nor another order may meet one.
+   */
+  private def aboveJoins(plan: LogicalPlan): LogicalPlan =
+    if (!plan.containsAllPatterns(JOIN, PLAN_EXPRESSION)) plan
+    else Support.attempt(plan) {
+      plan.transformUpWithPruning(_.containsAllPatterns(JOIN, PLAN_EXPRESSION)) {
+        case join: Join if isInner(join) && join.condition.exists(c => c.deterministic && SubqueryExpression.hasSubquery(c)) =>
+          val (subqueries, plain) = NullRejection.conjuncts(join.condition.get).reverse.partition(SubqueryExpression.hasSubquery)
+          val joinType = if (plain.isEmpty) Cross else join.joinType
+          val below = join.copy(joinType = joinType, condition = plain.reduceLeftOption(And(_, _)))
+          below.copyTagsFrom(join)
+          filtered(subqueries, below)
+      }
+    }
+
+  private def isInner(join: Join): Boolean = join.joinType == Inner || join.joinType == Cross
 
   private def asJoins(filter: Filter, analysed: Boolean): LogicalPlan = filter.child match {
     // What a projection leaves out can be named above a filter all the same, but not above a join.
@@ -70,11 +97,19 @@ private[pyjoinopt] object PredicateSubqueries {
     // What is left and asks for rows, too, is best asked last.
     val (above, below) = rest.partition(SubqueryExpression.hasSubquery)
     val input = filtered(below, child)
+    val joins = plain.foldLeft(Option(input)) { (below, conjunct) => below.flatMap(asJoin(_, conjunct, analysed)) }
+    joins.map(filtered(above, _))
+  }
+
+  private def asJoin(input: LogicalPlan, conjunct: Expression, analysed: Boolean): Option[LogicalPlan] = {
     val standIn = LocalRelation(input.output: _*)
-    val asked = filtered(plain.map(_.transform { case s: SubqueryExpression => prepared(s, analysed) }), standIn)
-    val made = RewritePredicateSubquery(if (analysed) PullupCorrelatedPredicates(asked) else asked)
+    val filter = Filter(conjunct.transform { case s: SubqueryExpression => prepared(s, analysed) }, standIn)
+    val made = RewritePredicateSubquery(if (analysed) PullupCorrelatedPredicates(filter) else filter)
     if (!isJoins(made, standIn) || made.outputSet != input.outputSet) None
-    else Some(filtered(above, made.transformUp { case leaf if leaf eq standIn => input }))
+    else {
+      made.foreach(node => if (node.isInstanceOf[Join] && (node.output == input.output)) node.setTagValue(Early, conjunct))
+      Some(made.transformUp { case leaf if leaf eq standIn => input })
+    }
   }
 
   /** Spark takes references to the query around it out of a subquery when there are no aliases in their way any more. */
