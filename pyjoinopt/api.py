@@ -18,9 +18,10 @@ from pyjoinopt import observe, optimizer
 from pyjoinopt.bridge import connect
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.config import Options, check_keywords, resolve
+from pyjoinopt.config import Options, check_keywords, resolve, unknown_keys
 from pyjoinopt.cost import cost_model
 from pyjoinopt.errors import RefusedError, UnsupportedDataFrameError
+from pyjoinopt.report.notebook import in_notebook, show
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.statistics.feedback import Watch
 from pyjoinopt.statistics.store import open_store
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 #: How `explain_joins` can show a report.
 MODES = ("text", "tree", "html", "json", "mermaid", "dot")
+#: The attribute under which a DataFrame keeps the report of the call that returned it.
+REPORT = "_pyjoinopt_report"
 _log = logging.getLogger("pyjoinopt")
 _logged: set[str] = set()
 
@@ -48,7 +51,7 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
             session key `spark.pyjoinopt.*`; the keyword wins.
 
     Returns:
-        A DataFrame; its attribute `_pyjoinopt_report` is the `JoinReport` of this call (not on Spark Connect).
+        A DataFrame; `pyjoinopt.join_report` of it, or its method `join_report()`, is the `JoinReport` of this call.
 
     Raises:
         ValueError, TypeError: an unknown option, or a value that is not allowed.
@@ -60,34 +63,52 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
         >>> fast = slow.transform(pyjoinopt.optimize_joins)    # doctest: +SKIP
     """
     if connect.is_connect(df):
-        return connect.hinted(df, check_keywords(options))
+        return connect.optimised(df, check_keywords(options))
     result, report = _run(df, options)
-    result._pyjoinopt_report = report
+    setattr(result, REPORT, report)
     return result
 
 
 def join_report(df: DataFrame, **options: Any) -> JoinReport:
-    """What `optimize_joins(df, **options)` would do, and why not more; runs nothing.
+    """What was done to the joins of a DataFrame, or would be, and why not more; runs nothing.
+
+    Args:
+        df: a DataFrame. Of one that `optimize_joins` returned it is the report of that very call: nothing is planned
+            again. Of every other one it is what `optimize_joins(df, **options)` would do. Of one of Spark Connect it is
+            what the server does when it plans it.
+        **options: as of `optimize_joins`. With any, the DataFrame is planned with them.
+
+    Raises:
+        ValueError, TypeError: an unknown option, or a value that is not allowed.
+        PyJoinOptError: no JVM behind the DataFrame, a stopped session, a shim that cannot be loaded.
 
     Example:
-        >>> report = pyjoinopt.join_report(df)     # doctest: +SKIP
+        >>> report = df.optimize_joins().join_report()     # doctest: +SKIP
         >>> report.changed, report.groups[0].order_after, report.refusals    # doctest: +SKIP
     """
     if connect.is_connect(df):
-        told = connect.report_of(df, check_keywords(options))
-        return JoinReport() if told is None else JoinReport.from_dict(told)
-    return _run(df, options)[1]
+        answer = connect.report_of(df, check_keywords(options))
+        return _not_planned_there() if answer is None else JoinReport.from_dict(answer)
+    done = None if options else getattr(df, "__dict__", {}).get(REPORT)
+    return done if isinstance(done, JoinReport) else _run(df, options)[1]
+
+
+def _not_planned_there() -> JoinReport:
+    """The report of a query that a Spark Connect server did not hand to the optimizer."""
+    report = JoinReport()
+    report.refuse("the whole query", connect.NOT_PLANNED)
+    return report
 
 
 def explain_joins(
-    df: DataFrame, mode: str = "text", analyze: bool | str = False, ascii_only: bool | None = None, **options: Any
+    df: DataFrame, mode: str | None = None, analyze: bool | str = False, ascii_only: bool | None = None, **options: Any
 ) -> None:
-    """Print what `optimize_joins(df, **options)` would do, as `df.explain()` prints the plan.
+    """Show what `optimize_joins(df, **options)` would do: a picture in a notebook, elsewhere text as of `df.explain()`.
 
     Args:
         df: a DataFrame; for one of Spark Connect it is the server's report, and `analyze` cannot be had.
         mode: "text"; "tree" for the orders as trees side by side; "html" for pictures, shown at once in a notebook;
-            "json", "mermaid" or "dot" for other programs.
+            "json", "mermaid" or "dot" for other programs. By default "html" in a notebook and "text" elsewhere.
         analyze: True runs the query, as written and optimised, and puts the rows that every operator gave, and the time
             that Spark measured for it, beside what was expected; "before" or "after" runs only one of them. No row is
             kept. With `strategy="none"` it shows the query as it is.
@@ -101,6 +122,8 @@ def explain_joins(
         >>> df.explain_joins(mode="tree")                       # doctest: +SKIP
         >>> df.explain_joins(analyze=True)                      # doctest: +SKIP
     """
+    if mode is None:
+        mode = "html" if ascii_only is None and in_notebook() else "text"
     if mode not in MODES:
         close = get_close_matches(str(mode), MODES, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -115,7 +138,7 @@ def explain_joins(
         optimised, report = _run(df, options, watch_pairs=bool(analyze))
     if analyze:
         observe.analyze(report, df, optimised, analyze)
-    if mode == "html" and _show(report):
+    if mode == "html" and show(report):
         return
     if mode in ("text", "tree"):
         width = shutil.get_terminal_size((110, 24)).columns
@@ -126,18 +149,6 @@ def explain_joins(
         print(report.to_json(indent=2))
     else:
         print(getattr(report, f"to_{mode}")())
-
-
-def _show(report: JoinReport) -> bool:
-    """Show a report in the notebook that this runs in, if it does."""
-    try:
-        from IPython import display, get_ipython
-    except ImportError:
-        return False
-    if get_ipython() is None:
-        return False
-    display.display(report)
-    return True
 
 
 def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[Any, JoinReport]:
@@ -183,6 +194,8 @@ class _BadSetting(Exception):
 
 
 def _options(keywords: dict[str, Any], conf: dict[str, str]) -> Options:
+    for sentence in unknown_keys(conf):
+        _warn_once(sentence)
     try:
         options = resolve(keywords, conf)
         cost_model(options.cost, conf, options.cost_constants)  # a file that is none is the user's mistake, not ours
@@ -196,14 +209,18 @@ def _give_up(report: JoinReport, error: Exception) -> None:
     text = f"{type(error).__name__}: {error}"
     report.error = text
     report.changed = False
+    _warn_once(f"the original plan is used, the optimizer failed: {text}", error)
+
+
+def _warn_once(text: str, error: Exception | None = None) -> None:
     if text not in _logged:
         if len(_logged) < 1000:
             _logged.add(text)
-        _log.warning("the original plan is used, the optimizer failed: %s", text, exc_info=error)
+        _log.warning("%s", text, exc_info=error)
 
 
 def attach() -> None:
-    """Give `pyspark.sql.DataFrame` the methods `optimize_joins` and `explain_joins`, if pyspark is there.
+    """Give `pyspark.sql.DataFrame` the methods `optimize_joins`, `explain_joins`, `join_report`, if pyspark is there.
 
     With `PYJOINOPT_ATTACH=off` in the environment nothing is done, and pyspark is not imported.
     """
@@ -225,3 +242,4 @@ def attach() -> None:
     for cls in classes:
         cls.optimize_joins = optimize_joins
         cls.explain_joins = explain_joins
+        cls.join_report = join_report

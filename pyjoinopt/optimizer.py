@@ -12,6 +12,7 @@ from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.gateway import Gateway
 from pyjoinopt.config import Options
 from pyjoinopt.cost import cost_model
+from pyjoinopt.joins.unchanged import why_unchanged
 from pyjoinopt.physical.annotate import HintGiver
 from pyjoinopt.physical.foresee import foresee
 from pyjoinopt.physical.slack import Slack, slack_of
@@ -65,12 +66,22 @@ def optimize(
         report.refuse("the whole query", refusal)
         return export.root
     if not any(isinstance(node, Join) for node in export.nodes):
+        report.refuse("the whole query", why_unchanged(export.root, options.strategy))
         return export.root
     road = _Road(export, gateway, options, report, analysed, watch_pairs, watching=watches is not None)
     plan = road.travel(export.root)
     if watches is not None:
         watches += road.memory.watches
+    report.later(lambda: report.notes.extend(road.known.notes()))
+    if plan is export.root:
+        report.later(lambda: _give_reason(report, export.root))
     return export.root if options.strategy == "none" else plan
+
+
+def _give_reason(report: JoinReport, root: LogicalPlan) -> None:
+    """A plan that stays as it is gets a reason, whichever way it came through."""
+    if not report.groups and not report.refusals:
+        report.refuse("the whole query", why_unchanged(root, report.strategy))
 
 
 def why_not_at_all(export: Export) -> str | None:

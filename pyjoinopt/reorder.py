@@ -26,7 +26,7 @@ from pyjoinopt.joins.region import Region
 from pyjoinopt.joins.search import search
 from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
 from pyjoinopt.joins.tree import JoinTree
-from pyjoinopt.joins.walls import walls
+from pyjoinopt.joins.walls import apart, walls
 from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import Expression, conjuncts, reference
 from pyjoinopt.plan.keys import DistinctKeys
@@ -128,8 +128,7 @@ class Reorderer:
     def _tell_walls(self, root: LogicalPlan) -> None:
         between = walls(root)
         if between and not self.report.has_groups and not self.report.refusals:
-            apart = f"no three relations of it are joined without {', '.join(between)} between them"
-            self.report.refuse("the whole query", apart)
+            self.report.refuse("the whole query", apart(between))
             return
         for kind in between:
             self.report.refuse(kind, "no join is moved through it: those above it and those below are ordered apart")
@@ -185,6 +184,8 @@ class Reorderer:
         allowed = graph.allows_order(written) and graph.allows_order(found.tree)
         in_vain = perf_counter() > ends and found.cost > before  # only who was stopped looks at what was written
         moved = allowed and not in_vain
+        if why := _why_kept(allowed, in_vain):
+            self.report.refuse(f"the group of {', '.join(graph.names)}", why)
         moved &= found.tree.sets != written.sets or asks_what_follows(graph, written)
         tree, after = (found.tree, found.cost) if moved else (written, before)
         changed = moved or smaller
@@ -214,6 +215,13 @@ def _equates(region: Region, columns: int) -> bool:
     seen = (conjunct.predicate for conjunct in region.conjuncts if conjunct.subquery is None)
     equalities = (e for predicate in seen for e in conjuncts(predicate) if e.kind in _EQUALITIES)
     return bool(columns) and any(e.references & columns for e in equalities)
+
+
+def _why_kept(allowed: bool, in_vain: bool) -> str:
+    """Why the order that the search found for a group is not used; empty if it is."""
+    if not allowed:
+        return "it cannot be proved that another order of it gives the same rows"
+    return "the search for its order ran out of time before it found a better one" if in_vain else ""
 
 
 def _rows_made(estimates: GraphEstimates, *orders: JoinTree) -> dict[int, float]:

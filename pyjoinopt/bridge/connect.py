@@ -13,9 +13,34 @@ from weakref import WeakSet
 from pyjoinopt.bridge.extension import check_server, is_connect
 from pyjoinopt.errors import UnsupportedDataFrameError
 
-__all__ = ["hinted", "is_connect", "report_of"]
+__all__ = ["NOT_PLANNED", "hinted", "is_connect", "optimised", "report_of"]
 
+#: Why the server may have no report of a query.
+NOT_PLANNED = (
+    "the Spark Connect server did not hand it to the optimizer: it has fewer than three relations and no outer join, "
+    "or no worker answered in time, of which the server's log has a line"
+)
 _known: WeakSet[Any] = WeakSet()
+
+
+class _NoReport:
+    """Stands where a classic DataFrame keeps the report of its call; on Spark Connect no such report exists."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # pickle, copy and the like look for what is not there
+            raise AttributeError(name)
+        raise UnsupportedDataFrameError(
+            f"there is no {name!r} of this call: on Spark Connect the server orders the joins when it plans the query, "
+            "which optimize_joins() does not wait for. Take pyjoinopt.join_report(df), for which the server plans it, "
+            "or pyjoinopt.last_reports(spark) after it ran"
+        )
+
+
+def optimised(df: Any, options: dict[str, Any]) -> Any:
+    """The DataFrame with the hint on it; whoever reads a report of the call is referred to where there is one."""
+    result = hinted(df, options)
+    result._pyjoinopt_report = _NoReport()
+    return result
 
 
 def hinted(df: Any, options: dict[str, Any], mark: str | None = None) -> Any:
@@ -37,8 +62,8 @@ def hinted(df: Any, options: dict[str, Any], mark: str | None = None) -> Any:
     if session not in _known:
         check_server(session)
         _known.add(session)
-    told = [options.get("strategy"), mark and f"mark={mark}"]
-    return df.hint("OPTIMIZE_JOINS", *(word for word in told if word is not None))
+    arguments = [options.get("strategy"), mark and f"mark={mark}"]
+    return df.hint("OPTIMIZE_JOINS", *(word for word in arguments if word is not None))
 
 
 def report_of(df: Any, options: dict[str, Any]) -> dict[str, Any] | None:

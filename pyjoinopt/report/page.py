@@ -47,6 +47,7 @@ def render_html(report: JoinReport, images: bool = False) -> str:
     refusals = [(r.where, r.reason, r.advice) for r in report.refusals]
     if refusals:
         parts.append(_table(("where", "why", "what would change it"), refusals, "Left as written"))
+    parts.append(_list("Notes", report.notes))
     parts.append(_list("What would help", report.advice()))
     if report.error:
         parts.append(f"<p>The optimizer failed and the original plan is used: {escape(report.error)}</p>")

@@ -37,6 +37,7 @@ class JoinReport:
         spared_joins: one sentence for each join that what it joins made needless, or a simpler one.
         hints: hints that were given.
         refusals: what was left as written, with reasons.
+        notes: what of the given statistics could not be used, such as declared keys of columns that do not exist.
         strategy: the option as asked for.
         seconds: the whole planning time, with the way to the JVM and back.
         runs: what the query did when `explain_joins(analyze=True)` ran it.
@@ -53,6 +54,7 @@ class JoinReport:
     seconds: float = 0.0
     runs: list[RunReport] = field(default_factory=list)
     error: str | None = None
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         # No fields, because they are no data: how to read true rows, and of which join groups.
@@ -80,12 +82,13 @@ class JoinReport:
         Example:
             >>> fast = slow.optimize_joins()                      # doctest: +SKIP
             >>> rows = fast.collect()                             # doctest: +SKIP
-            >>> fast._pyjoinopt_report.observe()                  # doctest: +SKIP
+            >>> fast.join_report().observe()                      # doctest: +SKIP
         """
         if self._observer is None:
             raise NotRunError(
-                "this report is of no DataFrame that can run: take the one that optimize_joins() gives, "
-                "df.optimize_joins()._pyjoinopt_report"
+                "this report is of no DataFrame that can run here: keep the one that optimize_joins() returns, run it, "
+                "and take its report: fast = df.optimize_joins(); fast.collect(); fast.join_report().observe(). For "
+                "the queries of a session, and on Spark Connect, SET spark.pyjoinopt.feedback=true instead"
             )
         return self._observer()
 
@@ -146,6 +149,7 @@ class JoinReport:
         """The report that `to_dict` told of."""
         names = ("changed", "eliminated_outer_joins", "spared_joins", "strategy", "seconds", "error")
         report = cls(**{name: told[name] for name in names})
+        report.notes = list(told.get("notes", ()))
         report.hints = [made(HintReport, hint) for hint in told["hints"]]
         report.refusals = [made(RefusalReport, refusal) for refusal in told["refusals"]]
         for group in told["groups"]:

@@ -54,6 +54,7 @@ def sections(report: JoinReport, width: int) -> list[str]:
         ("Joins spared", report.spared_joins),
         ("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]),
         ("Left as written", refusals),
+        ("Notes", report.notes),
     )
     return [_section(title, rows, width) for title, rows in listed if rows]
 

@@ -11,13 +11,19 @@ that these allow, and never of a rewriting of the plan: a wrong declaration may 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 from pyjoinopt.plan.expressions import Attribute
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 
 _keys: dict[str, set[tuple[str, ...]]] = {}
+_log = logging.getLogger("pyjoinopt")
+#: Names that some query had, which a query without them is not to blame for; and notes that were logged.
+_found: set[str] = set()
+_logged: set[str] = set()
 
 
 def declare(
@@ -65,8 +71,54 @@ def forget_declared(table: str | None = None) -> None:
     """Take back what was declared of a relation, or of all."""
     if table is None:
         _keys.clear()
+        _found.clear()
+        _logged.clear()
     else:
         _keys.pop(_bare(table), None)
+
+
+def without_effect(relations: Mapping[str, Iterable[str]]) -> list[str]:
+    """What was declared and changes nothing for a query: a sentence for each.
+
+    A table that an earlier query of this process read is simply not part of this one, so it is left out. What is
+    probably a slip, since a similar name is there, is also logged once.
+
+    Args:
+        relations: the relations of the query, as reports name them, with the names of their columns.
+
+    >>> declare("nosuch", key="id"); declare("orders", key="idd")
+    >>> for note in without_effect({"spark_catalog.default.orders": ["id", "total"], "nosuch2": []}): print(note)
+    declared keys of 'nosuch' match nothing: no relation of this query has that name; did you mean 'nosuch2'? Its relations are nosuch2, orders
+    the declared key (idd) of 'orders' matches nothing: it has no column 'idd'; did you mean 'id'? Its columns are id, total
+    >>> forget_declared()
+    """
+    columns: dict[str, list[str]] = {}
+    for name, listed in relations.items():  # of the same name in several schemas, any may be meant
+        columns.setdefault(_bare(name), []).extend(column.lower() for column in listed)
+    _found.update(columns)
+    notes = []
+    for table, keys in sorted(_keys.items()):
+        if table not in columns:
+            close = get_close_matches(table, columns, 1)
+            start = f"declared keys of {table!r} match nothing: no relation of this query has that name"
+            if table not in _found or close:
+                notes.append(_note(start, close, "relations", columns))
+            continue
+        for key in sorted(keys):
+            for name in (name for name in key if name not in columns[table]):
+                start = f"the declared key ({', '.join(key)}) of {table!r} matches nothing: it has no column {name!r}"
+                close = get_close_matches(name, columns[table], 1)
+                notes.append(_note(start, close or [""], "columns", columns[table]))
+    return notes
+
+
+def _note(start: str, close: Sequence[str], kind: str, there: Iterable[str]) -> str:
+    hint = f"; did you mean {close[0]!r}?" if close and close[0] else "."
+    note = f"{start}{hint} Its {kind} are {', '.join(sorted(set(there))) or 'none'}"
+    if close and note not in _logged:
+        _logged.add(note)
+        _log.warning(note)
+    return note
 
 
 def with_keys(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics.analysis import recall
-from pyjoinopt.statistics.declared import declared_keys, with_keys
+from pyjoinopt.statistics.declared import declared_keys, with_keys, without_effect
 from pyjoinopt.statistics.needed import counted_columns, needed_columns
 from pyjoinopt.statistics.partitions import partition_columns, partition_filters
 from pyjoinopt.statistics.patience import Patience
@@ -115,6 +115,11 @@ class LeafStatistics:
     def relations(self) -> list[Relation]:
         """Every leaf as it is described to sources. No file is opened."""
         return list(self._look(self._leaves).relations.values())
+
+    def notes(self) -> list[str]:
+        """What was declared and matches none of the relations that were asked about; empty if none was."""
+        asked = {relation.name: relation.columns for relation in self._relations.values()}
+        return without_effect(asked) if asked else []
 
     def _learn(self, some: Sequence[LogicalPlan]) -> None:
         if not some:

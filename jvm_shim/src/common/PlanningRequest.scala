@@ -32,6 +32,7 @@ private[pyjoinopt] final class PlanningRequest(
     } else time.plans(planned())
 
   private def planned(): LogicalPlan = session.withActive {
+    UnknownKeys.of(session)
     if (learning) Feedback.ofSessions.listen(session) else Feedback.ofSessions.stop(session)
     Workers.hear(Feedback.ofSessions.take())
     val exporter = new PlanExporter(session, query, optimizing = true, keep = mark)

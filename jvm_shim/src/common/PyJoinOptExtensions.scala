@@ -25,6 +25,7 @@ private[pyjoinopt] object PyJoinOptExtensions {
     extensions.injectOptimizerRule(_ => TakeHintScopes)
     extensions.injectTableFunction(SessionReports.function)
     extensions.injectFunction(SessionReports.version)
+    UnknownKeys.ofApplication()
   }
 
   /**

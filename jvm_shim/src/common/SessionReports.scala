@@ -79,7 +79,7 @@ private[pyjoinopt] object SessionReports {
       if (one.isTextual) one.asText else parts.map(one.path(_).asText).mkString(": ")
     }
     val notes = texts("eliminated_outer_joins") ++ texts("hints", "strategy", "reason") ++
-      texts("refusals", "where", "reason") ++ Option(report.get("error")).filterNot(_.isNull).map(_.asText)
+      texts("refusals", "where", "reason") ++ texts("notes") ++ Option(report.get("error")).filterNot(_.isNull).map(_.asText)
     val (when, note) = (new java.sql.Timestamp(at), notes.mkString("; "))
     val (text, changed) = (report.toString, report.path("changed").asBoolean)
     val seconds = report.path("seconds").asDouble
