@@ -35,8 +35,12 @@ from pyjoinopt.statistics.samples import Samples
 from pyjoinopt.statistics.store import open_store
 from pyjoinopt.twins import heuristic_order, spark_order
 
+#: The export's key for the native engine that is loaded: Comet or Gluten, which may have no existence joins.
+NATIVE = "pyjoinopt.native"
 #: Settings of `statistics` that use more than one source.
 _SAMPLED = frozenset({"auto", "full"})
+#: Strategies that are Spark's own.
+TWINS = ("spark", "heuristic")
 
 
 def optimize(
@@ -153,7 +157,10 @@ class _Road:
         if self.keys is not None and several:
             self.keys.look(nodes)
         self.estimates.look(plan)
+        told = len(report.changes)
         ordered = self.order(plan)
+        if self.options.strategy in TWINS and len(report.changes) == told:
+            ordered = plan  # a twin of Spark's rule may build the same order anew, which nobody would hear of
         hinted = self.give_hints(ordered)
         self.report.later(lambda: foresee(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark))
         if hinted is plan and self._joins_gone() == before:
@@ -167,8 +174,9 @@ class _Road:
         cost = cost_model(self.options.cost, self.export.conf, self.options.cost_constants)
         budget, seconds = self.options.pair_budget, self.options.search_seconds
         tables = TablesOf(self.export.conf, self.sizes(plan), self.slack if self.options.hints else Slack(0, 0))
+        hold = self.analysed and NATIVE not in self.export.conf
         reorderer = Reorderer(
-            self.estimates, cost, budget, self.report, self.memory, seconds, tables, self.watch_pairs, self.analysed,
+            self.estimates, cost, budget, self.report, self.memory, seconds, tables, self.watch_pairs, hold,
             self.sensitive, self.discerning,
         )  # fmt: skip
         match self.options.strategy:

@@ -63,7 +63,8 @@ class Reorderer:
         seconds: how long the search for one group's order may take.
         tables: says what joins may build of parts of the plan; None to go by expected sizes alone.
         watch_pairs: whether groups of two relations, in which nothing is to be ordered, are estimated and remembered.
-        hold: whether Spark will still move semi and anti joins, so that some have to be held.
+        hold: whether Spark will still move semi and anti joins, so that some have to be held; never where a native
+            engine runs the query, which may have no existence joins.
         sensitive: columns over which Spark must see no new equality (`plan.equality_substitution`).
         discerning: those of them that a predicate reads which tells equal values apart.
     """

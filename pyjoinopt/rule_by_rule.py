@@ -6,6 +6,7 @@ or all of them in the batches in which Spark runs them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,17 @@ from pyjoinopt.plan.make import Fresh
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.tree import map_subqueries
 from pyjoinopt.report.trace import RuleStep, RuleTrace
-from pyjoinopt.rules.batches import SPARK_BATCHES
+from pyjoinopt.rules.batches import SPARK_BATCHES, Batch
 from pyjoinopt.rules.catalog import RULES, NamedRule
 from pyjoinopt.rules.context import RuleContext
 from pyjoinopt.rules.finish_analysis import finish_analysis
+from pyjoinopt.rules.pushable import PARTS
 from pyjoinopt.statistics.plan_estimation import SparkStatistics, told_by_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+Run = Callable[[LogicalPlan, RuleContext], LogicalPlan]
 
 
 def names() -> tuple[str, ...]:
@@ -105,9 +109,7 @@ def traced(root: LogicalPlan, context: RuleContext, chosen: frozenset[str] = fro
     for batch in SPARK_BATCHES:
         for _ in range(batch.rounds):
             before_round = plan
-            for name, run in batch.rules:
-                if chosen and name not in chosen:
-                    continue
+            for name, run in _chosen(batch, chosen):
                 started = perf_counter()
                 after = run(plan, context)
                 runs += 1
@@ -117,6 +119,17 @@ def traced(root: LogicalPlan, context: RuleContext, chosen: frozenset[str] = fro
             if plan is before_round:
                 break
     return RuleTrace(root, tuple(steps), runs)
+
+
+def _chosen(batch: Batch, chosen: frozenset[str]) -> list[tuple[str, Run]]:
+    """The rules of a batch that are to run. PushDownPredicates runs three others, which come in its place if chosen."""
+    rules: list[tuple[str, Run]] = []
+    for name, run in batch.rules:
+        if not chosen or name in chosen:
+            rules.append((name, run))
+        if name == "PushDownPredicates":
+            rules += [(part, RULES[part].run) for part in RULES if part in PARTS & chosen]
+    return rules
 
 
 def _everywhere(plan: LogicalPlan, rule: NamedRule, context: RuleContext) -> LogicalPlan:

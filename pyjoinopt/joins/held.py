@@ -11,7 +11,9 @@ reads, and that may be what keeps `a.k = 0` from a join on `10 / a.k = b.k`.
 
 An existence join costs a little in return: a skewed one is not split at run time, and the keys of its right side prune
 no partitions of its left side. So only those are held which are asked at most half the rows that way, and the JVM makes
-none of a join by a column that tables are partitioned by.
+none of a join by a column that tables are partitioned by. Where a native engine is loaded, none is held at all: Comet
+has no existence join, so everything above one would go back to Spark. The search is the same then, and Spark may move
+the join down.
 """
 
 from __future__ import annotations

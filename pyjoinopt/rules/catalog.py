@@ -18,6 +18,7 @@ from pyjoinopt.rules.infer_filters_from_constraints import infer_filters_from_co
 from pyjoinopt.rules.limit_push_down import limit_push_down
 from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.rules.push_projection_through_union import push_projection_through_union
+from pyjoinopt.rules.pushable import COMBINE, JOIN, NON_JOIN, PARTS
 from pyjoinopt.rules.remove_literal_from_group_expressions import remove_literal_from_group_expressions
 from pyjoinopt.rules.remove_repetition_from_group_expressions import remove_repetition_from_group_expressions
 from pyjoinopt.rules.reorder_join import reorder_join
@@ -53,6 +54,16 @@ class NamedRule:
     def rounds(self) -> int:
         """How often it may run."""
         return 1 if self.once else MOST_PASSES
+
+
+def _push_down(parts: frozenset[str]) -> Callable[[LogicalPlan, RuleContext], LogicalPlan]:
+    """PushDownPredicates, or some of the three rules that it runs."""
+
+    def run(plan: LogicalPlan, c: RuleContext) -> LogicalPlan:
+        once = c.spark >= (4, 2) and c.flag("optimizer.avoidDoubleFilterEval")
+        return push_down_predicates(plan, faithful=True, avoid_double_evaluation=once, parts=parts)
+
+    return run
 
 
 _ALL = (
@@ -111,13 +122,10 @@ _ALL = (
         ),  # fmt: skip
         "an outer join whose padded rows are filtered out, or never seen, becomes a simpler one",
     ),
-    NamedRule(
-        "PushDownPredicates",
-        lambda plan, c: push_down_predicates(
-            plan, faithful=True, avoid_double_evaluation=c.spark >= (4, 2) and c.flag("optimizer.avoidDoubleFilterEval")
-        ),
-        "every conjunct as far down as it may go",
-    ),
+    NamedRule("PushDownPredicates", _push_down(PARTS), "every conjunct as far down as it may go"),
+    NamedRule(COMBINE, _push_down(frozenset({COMBINE})), "a filter over a filter is one filter"),
+    NamedRule(NON_JOIN, _push_down(frozenset({NON_JOIN})), "a filter passes every operator that does not mind"),
+    NamedRule(JOIN, _push_down(frozenset({JOIN})), "each conjunct to the side of a join that it reads"),
     NamedRule(
         "ReorderJoin",
         lambda plan, c: reorder_join(plan, faithful=True, statistics=c.statistics, conf=c.conf),

@@ -26,12 +26,13 @@ from pyjoinopt.rules.combine_filters import Combined
 from pyjoinopt.rules.predicate_helper import filtered
 from pyjoinopt.rules.push_predicate_through_join import filter_over_join, join_condition
 from pyjoinopt.rules.push_predicate_through_non_join import pushed_into_branches, through
-from pyjoinopt.rules.pushable import Manner
+from pyjoinopt.rules.pushable import COMBINE, JOIN, NON_JOIN, PARTS, Manner
 
 
 def push_down_predicates(
-    plan: LogicalPlan, *, faithful: bool = False, avoid_double_evaluation: bool = True
-) -> LogicalPlan:
+    plan: LogicalPlan, *, faithful: bool = False, avoid_double_evaluation: bool = True,
+    parts: frozenset[str] = PARTS,
+) -> LogicalPlan:  # fmt: skip
     """Move filters and one-sided join conditions towards the leaves.
 
     Args:
@@ -40,17 +41,18 @@ def push_down_predicates(
             may fail is not evaluated on rows that it did not meet.
         avoid_double_evaluation: a conjunct over a computed column stays above the projection that computes it if that
             is costly (Spark 4.2's `spark.sql.optimizer.avoidDoubleFilterEval`).
+        parts: which of Catalyst's three rules run, by name.
 
     Returns:
         The plan, the very same object if nothing moved.
     """
-    manner = Manner(faithful, avoid_double_evaluation)
+    manner = Manner(faithful, avoid_double_evaluation, parts)
 
     def at(node: LogicalPlan) -> LogicalPlan:
         if node.cached:
             return node
         if isinstance(node, Join):
-            return join_condition(node, manner)
+            return join_condition(node, manner) if JOIN in parts else node
         return _descend(node, manner) if isinstance(node, Filter) else node
 
     return transform_down(plan, at)
@@ -68,6 +70,8 @@ def _descend(top: Filter, manner: Manner) -> LogicalPlan:
     lowest: Filter | None = top  # the filter that has exactly the conjuncts `pending`, over `below`
     below = top.child
     while not below.cached and below.kind != "Union":
+        if (COMBINE if isinstance(below, Filter) else NON_JOIN) not in manner.parts:
+            break
         if isinstance(below, Filter):
             passage = combined.with_lower(pending, below)
             if passage is None:
@@ -93,10 +97,10 @@ def _descend(top: Filter, manner: Manner) -> LogicalPlan:
 def _rest(pending: deque[Expression], lowest: Filter | None, below: LogicalPlan, manner: Manner) -> LogicalPlan:
     """What becomes of conjuncts that got as far as `below`."""
     if isinstance(below, Join) and not below.cached:
-        split = filter_over_join(list(pending), below, manner)
+        split = filter_over_join(list(pending), below, manner) if JOIN in manner.parts else None
         if split is not None:
             return split
-    elif below.kind == "Union" and not below.cached:
+    elif below.kind == "Union" and not below.cached and NON_JOIN in manner.parts:
         passage = through(pending, below, manner)
         if passage is not None and passage.below:
             return filtered(passage.above, pushed_into_branches(passage.below, below))

@@ -15,6 +15,10 @@ from pyjoinopt.plan import safety
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.outer_reads import row_references
 
+#: Catalyst's three rules that push-down is made of, by name.
+COMBINE, NON_JOIN, JOIN = "CombineFilters", "PushPredicateThroughNonJoin", "PushPredicateThroughJoin"
+PARTS = frozenset({COMBINE, NON_JOIN, JOIN})
+
 
 @dataclass(slots=True)
 class Passage:
@@ -32,10 +36,12 @@ class Manner:
     Attributes:
         faithful: move whatever Catalyst moves.
         avoid_double_evaluation: see `push_down_predicates`.
+        parts: which of the three rules run.
     """
 
     faithful: bool = False
     avoid_double_evaluation: bool = True
+    parts: frozenset[str] = PARTS
 
     def movable(self, predicate: Expression) -> bool:
         """Whether it may be moved at all, wherever to."""

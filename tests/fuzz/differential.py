@@ -90,7 +90,9 @@ def compare(
         third = rows
     assert_same_rows(third, rows, loose=True, label=("DuckDB", "plain Spark"))
 
-    report: pyjoinopt.JoinReport = fast._pyjoinopt_report
+    report: pyjoinopt.JoinReport = fast.join_report()
+    told = report.groups or report.eliminated_outer_joins or report.spared_joins or report.hints or report.refusals
+    assert told, f"the report is silent: {report.to_text()}"
     return Counter(
         queries=1,
         with_rows=bool(rows),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-#: For each rule a query that it changes.
+#: For each rule a query that it changes, and filters over it.
 WORK = {
     "ReplaceIntersectWithSemiJoin": "SELECT a, b FROM t INTERSECT SELECT b, c FROM u",
     "ReplaceExceptWithFilter": "SELECT * FROM t WHERE a > 1 EXCEPT SELECT * FROM t WHERE b = 2",
@@ -28,6 +28,9 @@ WORK = {
     "ReorderJoin": "SELECT t.a FROM t JOIN v JOIN u WHERE t.a = u.a AND u.b = v.b",
     "EliminateOuterJoin": "SELECT * FROM t LEFT JOIN u ON t.a = u.a WHERE u.b > 1",
     "PushDownPredicates": "SELECT * FROM (SELECT a, max(b) AS m FROM t GROUP BY a) WHERE a > 2",
+    "CombineFilters": "SELECT * FROM t; b < 9; a > 2",
+    "PushPredicateThroughNonJoin": "SELECT * FROM (SELECT a, max(b) AS m FROM t GROUP BY a) WHERE a > 2",
+    "PushPredicateThroughJoin": "SELECT t.a FROM t JOIN u ON t.a = u.a AND t.b > 1 WHERE u.b > 1",
     "LimitPushDown": "SELECT a, b, c FROM t UNION ALL SELECT a, b, c FROM u LIMIT 100",
     "ColumnPruning": "SELECT t.a, u.b FROM t JOIN u ON t.a = u.a",
     "InferFiltersFromConstraints": "SELECT * FROM t JOIN u ON t.a = u.a WHERE t.a > 1",
@@ -41,12 +44,28 @@ def test_every_rule_has_a_name_and_a_sentence() -> None:
 
 @pytest.mark.parametrize("name", WORK)
 def test_a_rule_changes_the_plan_and_no_row(tables: SparkSession, name: str) -> None:
-    df = tables.sql(WORK[name])
+    text, *filters = WORK[name].split("; ")
+    df = tables.sql(text)
+    for condition in filters:
+        df = df.filter(condition)
     once = pyjoinopt.rules.apply(df, name)
     assert once is not df and once.columns == df.columns
     assert_same_rows(df, once, label=("plain Spark", name))
     trace = pyjoinopt.rules.trace(df, name)
     assert [step.rule for step in trace.steps] == [name] * len(trace.steps) and trace.steps
+
+
+def test_each_part_of_push_down_does_its_own_work(tables: SparkSession) -> None:
+    df = tables.sql("SELECT * FROM (SELECT a, b + 1 AS s FROM (SELECT * FROM t WHERE c < 9)) WHERE s > 2")
+
+    def steps(*rules: str) -> list[str]:
+        return [step.rule for step in pyjoinopt.rules.trace(df, *rules).steps]
+
+    assert steps("CombineFilters") == steps("PushPredicateThroughJoin") == []
+    assert set(steps("PushPredicateThroughNonJoin", "CombineFilters")) == {
+        "PushPredicateThroughNonJoin", "CombineFilters",
+    }
+    assert not {"CombineFilters", "PushPredicateThroughNonJoin"} & {s.rule for s in pyjoinopt.rules.trace(df).steps}
 
 
 def test_what_a_rule_does_not_change_is_handed_back(tables: SparkSession) -> None:

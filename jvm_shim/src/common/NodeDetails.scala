@@ -31,7 +31,7 @@ private[pyjoinopt] final class NodeDetails(
     case view: View =>
       out.writeStringField("name", view.desc.identifier.unquotedString)
       out.writeBooleanField("temp", view.isTempView)
-    case hint: ResolvedHint => out.writeStringField("hint", NodeDetails.strategyName(Some(hint.hints)))
+    case hint: ResolvedHint => out.writeStringField("hint", HintInfos.name(Some(hint.hints)))
     case hint: UnresolvedHint => out.writeStringField("name", hint.name)
     case limit: GlobalLimit => writeLimit(limit.limitExpr)
     case limit: LocalLimit => writeLimit(limit.limitExpr)
@@ -78,7 +78,7 @@ private[pyjoinopt] final class NodeDetails(
     out.writeFieldName("cond")
     join.condition.fold(out.writeNull())(c => out.writeNumber(expressionNumber(c)))
     out.writeArrayFieldStart("hint")
-    val hints = Seq(join.hint.leftHint, join.hint.rightHint).map(NodeDetails.strategyName)
+    val hints = Seq(join.hint.leftHint, join.hint.rightHint).map(HintInfos.name)
     val mark = if (hints.forall(_ == null)) keep(join) else None
     mark.fold(hints)(Seq(_, null)).foreach(out.writeString)
     out.writeEndArray()
@@ -123,9 +123,6 @@ private[pyjoinopt] final class NodeDetails(
 
 private[pyjoinopt] object NodeDetails {
 
-  /** The name of a hint's strategy, or null. */
-  def strategyName(hint: Option[HintInfo]): String = hint.flatMap(_.strategy).map(Support.className).orNull
-
   private val strategies: Map[String, JoinStrategyHint] =
     (JoinStrategyHint.strategies + NO_BROADCAST_HASH).map(s => Support.className(s) -> s).toMap
 
@@ -133,10 +130,13 @@ private[pyjoinopt] object NodeDetails {
   val Keep = "KEEP_JOIN_ORDER"
   val NotAsked = "NOT_ASKED"
 
-  def strategy(name: String): HintInfo =
-    if (name == Keep || name == NotAsked) HintInfo()
-    else HintInfo(Some(strategies.getOrElse(name, Support.fail(
-      s"There is no join strategy $name; there are ${strategies.keys.toSeq.sorted.mkString(", ")}."))))
+  /** The hint of that name: a strategy, or what a node of the plan carries. */
+  def hint(name: String, nodes: Iterable[LogicalPlan]): HintInfo =
+    if (name == Keep || name == NotAsked) HintInfos.empty
+    else strategies.get(name).map(strategy => HintInfos.of(Some(strategy)))
+      .orElse(HintInfos.named(name, nodes))
+      .getOrElse(Support.fail(
+        s"There is no join strategy $name; there are ${strategies.keys.toSeq.sorted.mkString(", ")}."))
 
   def joinType(name: String): JoinType = {
     import org.apache.spark.sql.catalyst.plans._

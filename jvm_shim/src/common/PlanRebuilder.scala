@@ -203,7 +203,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
   private def absent(value: JsonNode): Boolean = value.isMissingNode || value.isNull
 
   private def hint(name: JsonNode): Option[HintInfo] =
-    if (absent(name)) None else Some(NodeDetails.strategy(name.asText))
+    if (absent(name)) None else Some(NodeDetails.hint(name.asText, handle.nodes))
 
   private def named(list: JsonNode, child: LogicalPlan): List[NamedExpression] = {
     val listed = current(list, child)

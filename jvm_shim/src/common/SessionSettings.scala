@@ -1,6 +1,7 @@
 package org.apache.spark.sql.pyjoinopt
 
 import java.lang.ref.WeakReference
+import java.util.Locale
 
 import com.fasterxml.jackson.core.JsonGenerator
 
@@ -53,7 +54,16 @@ private[pyjoinopt] object SessionSettings {
       case (key, value) => out.writeStringField(key, value)
     }
     writeMemory(session.sparkContext, out)
+    native(session).foreach(out.writeStringField("pyjoinopt.native", _))
     out.writeEndObject()
+  }
+
+  /** The native engine that is loaded, which runs operators in Spark's place, but not all that Spark has. */
+  private def native(session: Compat.Session): Option[String] = {
+    val loaded = Seq("spark.plugins", "spark.sql.extensions").flatMap { key =>
+      Option(session.sessionState.conf.getConfString(key, null)).orElse(session.sparkContext.conf.getOption(key))
+    }.mkString(",").toLowerCase(Locale.ROOT)
+    Seq("comet", "gluten").find(loaded.contains(_))
   }
 
   /** The driver's heap, how many executors there are now, and the bytes that all of them may use to work and to cache. */
