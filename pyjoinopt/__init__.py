@@ -6,7 +6,7 @@ Example:
     >>> slow.explain_joins()            # doctest: +SKIP
 """
 
-from pyjoinopt import rules, statistics
+from pyjoinopt import _needed, rules, statistics  # noqa: F401  _needed first: it names what is missing
 from pyjoinopt._version import __version__
 from pyjoinopt.api import attach, explain_joins, join_report, optimize_joins
 from pyjoinopt.comparison import Comparison, compare

@@ -18,10 +18,14 @@ from pyjoinopt.bridge.quiet import quiet_session
 from pyjoinopt.errors import PyJoinOptError
 
 _SESSION_SECONDS = 300
+_SERVER_SECONDS = 120
 
 
 def examine(out: TextIO) -> int:
-    """Run every check, write one line each, and return the exit code: 0 if all passed, else 1."""
+    """Run every check, write one line each, and return the exit code: 0 if all passed, else 1.
+
+    With pyspark-client and no pyspark there is no JVM to look at: the checks are those of a Spark Connect client.
+    """
     checks: tuple[tuple[str, Callable[[], str]], ...] = (
         ("Python", _check_python),
         ("Spark", _check_spark),
@@ -30,6 +34,8 @@ def examine(out: TextIO) -> int:
         ("Jar", _check_jar),
         ("Session", _check_session),
     )
+    if java.installed_spark_version() is None and java.installed_client_version() is not None:
+        checks = (("Python", _check_python), ("Spark", _check_client), ("Server", _check_server))
     for name, check in checks:
         try:
             finding = check()
@@ -38,7 +44,9 @@ def examine(out: TextIO) -> int:
         except Exception as error:
             return _failed(out, name, f"{type(error).__name__}: {_first_line(error)}")
         print(f"✓ {name:<8} {finding}", file=out, flush=True)
-    print("All is well: import pyjoinopt, then call df.optimize_joins().", file=out)
+    untried = checks[-1][1] is _check_server and not os.environ.get("SPARK_REMOTE")
+    well = "All is well on this side" if untried else "All is well"
+    print(f"{well}: import pyjoinopt, then call df.optimize_joins().", file=out)
     return 0
 
 
@@ -59,7 +67,7 @@ def _check_spark() -> str:
     installed = java.installed_spark_version()
     home = jars.spark_home()
     if installed is None or home is None:
-        raise PyJoinOptError("pyspark is not installed here. Install it: pip install 'pyjoinopt[spark]'.")
+        raise PyJoinOptError(java.why_no_spark())
     jars.check_spark_version(installed)
     if not (home / "jars").is_dir():
         raise PyJoinOptError(
@@ -67,6 +75,19 @@ def _check_spark() -> str:
             "unset, the one inside pyspark is used."
         )
     return f"{installed} ({home})"
+
+
+def _check_client() -> str:
+    version = java.installed_client_version()
+    return f"pyspark-client {version}: Spark Connect without a JVM; Java, Scala and the jar are the server's"
+
+
+def _check_server() -> str:
+    """The server that SPARK_REMOTE names; without it there is nothing to try."""
+    url = os.environ.get("SPARK_REMOTE")
+    if not url:
+        return "not tried, for none is named: set SPARK_REMOTE=sc://HOST:PORT and run this again"
+    return f"{url}: {_in_a_process('try_server', {}, _SERVER_SECONDS)}"
 
 
 def _check_java() -> str:
@@ -84,38 +105,59 @@ def _check_jar() -> str:
 
 
 def _check_session() -> str:
-    """Try it in a process of its own: what Spark logs stays out of sight, and a JVM that dies takes nothing along."""
     # Spark's Python workers must be of the same Python as this process.
-    environment = {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ, "PYSPARK_PYTHON": sys.executable}
-    command = [sys.executable, "-c", "from pyjoinopt.doctor import try_session; print(try_session())"]
+    return _in_a_process("try_session", {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ, "PYSPARK_PYTHON": sys.executable})
+
+
+def _in_a_process(function: str, environment: dict[str, str], seconds: int = _SESSION_SECONDS) -> str:
+    """Try it in a process of its own: what Spark logs stays out of sight, and a JVM that dies takes nothing along."""
+    command = [sys.executable, "-c", f"from pyjoinopt.doctor import {function}; print({function}())"]
     try:
         done = subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SESSION_SECONDS
-        )
+            command, env=environment or None, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=seconds,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise PyJoinOptError(f"A small query was not done after {_SESSION_SECONDS} seconds.") from None
+        raise PyJoinOptError(f"A small query was not done after {seconds} seconds.") from None
     if done.returncode != 0:
         raise PyJoinOptError(f"A small query failed. What Python and Spark said:\n{done.stderr.strip()}")
     return done.stdout.strip().splitlines()[-1]
 
 
-def try_session() -> str:
-    """Start a session and send one small query down the whole road, there and back; returns what became of it."""
-    import pyjoinopt
+def try_server() -> str:
+    """Send one small query to the server that SPARK_REMOTE names; returns what became of it.
 
-    spark = quiet_session()
+    Raises:
+        UnsupportedDataFrameError: the server runs without the extension.
+    """
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate()
     try:
-        query = _small_query(spark)
-        # By rows alone: so small a query is not worth another order by what it costs.
-        report = pyjoinopt.join_report(query, strict=True, cost="c_out")
-        optimised = pyjoinopt.optimize_joins(query, strict=True, cost="c_out")
-        before, after = sorted(map(tuple, query.collect())), sorted(map(tuple, optimised.collect()))
-        if before != after:
-            raise PyJoinOptError("The optimised query returned other rows. Please report this as a bug of pyjoinopt.")
-        verdict = "its joins reordered" if report.changed else "its joins left as they were"
-        return f"a query over three tables went through, {verdict}, {len(after)} rows the same"
+        return _tried(_small_query(spark))
     finally:
         spark.stop()
+
+
+def try_session() -> str:
+    """Start a session and send one small query down the whole road, there and back; returns what became of it."""
+    spark = quiet_session()
+    try:
+        return _tried(_small_query(spark), strict=True, cost="c_out")  # by rows alone: so small a query costs nothing
+    finally:
+        spark.stop()
+
+
+def _tried(query: Any, **options: Any) -> str:
+    import pyjoinopt
+
+    report = pyjoinopt.join_report(query, **options)
+    optimised = pyjoinopt.optimize_joins(query, **options)
+    before, after = sorted(map(tuple, query.collect())), sorted(map(tuple, optimised.collect()))
+    if before != after:
+        raise PyJoinOptError("The optimised query returned other rows. Please report this as a bug of pyjoinopt.")
+    verdict = "its joins reordered" if report.changed else "its joins left as they were"
+    return f"a query over three tables went through, {verdict}, {len(after)} rows the same"
 
 
 def _small_query(spark: Any) -> Any:
@@ -133,5 +175,5 @@ def _small_query(spark: Any) -> Any:
 def _spark_jars() -> Any:
     home = jars.spark_home()
     if home is None:
-        raise PyJoinOptError("pyspark is not installed here. Install it: pip install 'pyjoinopt[spark]'.")
+        raise PyJoinOptError(java.why_no_spark())
     return home / "jars"

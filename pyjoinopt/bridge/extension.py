@@ -10,7 +10,7 @@ from typing import Any
 
 from pyjoinopt.bridge.jars import jar_for_version
 from pyjoinopt.bridge.shim import add_jar, bridge_of
-from pyjoinopt.bridge.submitted import EXTENSIONS, JARS, append, start_jvm, told_elsewhere
+from pyjoinopt.bridge.submitted import EXTENSIONS, JARS, append, serves_elsewhere, start_jvm, told_elsewhere, withdraw
 from pyjoinopt.errors import SessionError, UnsupportedDataFrameError
 
 EXTENSION = "org.apache.spark.sql.pyjoinopt.PyJoinOptExtensions"
@@ -20,19 +20,28 @@ _log = logging.getLogger("pyjoinopt")
 
 def configure(builder: Any, keys: dict[str, str]) -> None:
     """Add the extension and these keys to a builder, and a check to its `getOrCreate`."""
-    jar = jar_for_version()
-    ours = {JARS: str(jar), EXTENSIONS: EXTENSION}
-    append(builder, ours)
-    for key, value in {**_python(), **keys}.items():
-        if key in keys or key not in builder._options:
-            builder.config(key, value)
     create = builder.getOrCreate
+    set_by_us: dict[str, str] = {}
+    ours: dict[str, str] = {}
+    for key, value in keys.items():
+        builder.config(key, value)
+    if not serves_elsewhere(builder._options):
+        ours = {JARS: str(jar_for_version()), EXTENSIONS: EXTENSION}
+        append(builder, ours)
+        set_by_us = {key: value for key, value in _python().items() if key not in builder._options}
+        for key, value in set_by_us.items():
+            builder.config(key, value)
 
     def get_or_create() -> Any:
-        jvm = start_jvm(builder, ours)
-        append(builder, ours, told_elsewhere(jvm))  # keys may have been set after us, too
-        if jvm is not None:  # it may have been started by others, and takes a jar at any time
-            add_jar(jvm, jar)
+        if serves_elsewhere(builder._options):  # perhaps only since we were called
+            withdraw(builder, ours)
+            for key in set_by_us:
+                builder._options.pop(key, None)
+        else:
+            jvm = start_jvm(builder, ours)
+            append(builder, ours, told_elsewhere(jvm))  # keys may have been set after us, too
+            if jvm is not None:  # it may have been started by others, and takes a jar at any time
+                add_jar(jvm, Path(ours[JARS]))
         session = create()
         _check(session)
         return session
@@ -95,7 +104,8 @@ def check_server(session: Any) -> None:
     """Raise UnsupportedDataFrameError unless the server of a Connect session has the extension."""
     if not is_there(session):
         raise UnsupportedDataFrameError(
-            "the Spark Connect server runs without pyjoinopt. Whoever starts it adds the jar and the extension: "
+            "the Spark Connect server runs without pyjoinopt, and no client can add it. Whoever starts it adds the jar "
+            "and the extension: "
             f'--jars "$(python -m pyjoinopt jar)" --conf spark.sql.extensions={EXTENSION} '
             "--conf spark.pyjoinopt.python=PYTHON, a Python there that has pyjoinopt"
         )

@@ -21,7 +21,7 @@ from pathlib import Path
 import filelock
 
 from pyjoinopt.bridge.cache import cache_folder
-from pyjoinopt.bridge.java import ensure_java, installed_spark_version
+from pyjoinopt.bridge.java import ensure_java, installed_spark_version, why_no_spark
 from pyjoinopt.bridge.scala import COMPILE_SECONDS, SOURCE_HASH_ENTRY, compile_shim
 from pyjoinopt.errors import JavaNotFoundError, ShimError, UnsupportedSparkError
 
@@ -52,6 +52,13 @@ def find_jar(
     packaged = PACKAGED_JARS / jar_name(binary)
     if not sources and packaged.is_file():
         return packaged
+    if not sources and (archive := archive_of(_PACKAGE)):
+        raise ShimError(
+            f"pyjoinopt was imported from the archive {archive}, as --py-files and spark.submit.pyFiles do it, and "
+            "Spark's JVM can load no jar out of an archive. Install pyjoinopt where the driver runs (pip install "
+            f"pyjoinopt), or start Spark with --jars JAR; `python -m pyjoinopt jar --spark-version {spark_version}` prints its path "
+            "wherever pyjoinopt is installed."
+        )
     if not sources:
         raise ShimError(
             f"This installation of pyjoinopt has neither the jar {packaged.name} nor the Scala source to make it from. "
@@ -73,13 +80,18 @@ def jar_for_version(spark_version: str | None = None) -> Path:
     installed = installed_spark_version()
     version = spark_version or installed
     if version is None:
-        raise ShimError("pyspark is not installed here: pip install 'pyjoinopt[spark]', or name a --spark-version.")
+        raise ShimError(f"{why_no_spark()} For the jar of a Spark elsewhere name its --spark-version.")
     check_spark_version(version)
     scala = "2.12" if version.startswith("3.") else "2.13"
     jars_dir = home / "jars" if home else None
     # A jar may be compiled against the installed Spark for another one, but only within the same Scala.
     fits = jars_dir is not None and jars_dir.is_dir() and scala_version_of(jars_dir).startswith(scala)
     return find_jar(version, scala, jars_dir if fits else None)
+
+
+def archive_of(folder: Path) -> Path | None:
+    """The file that a folder is inside of, if it is none of the file system; the package may be imported from a zip."""
+    return next((parent for parent in folder.parents if parent.is_file()), None)
 
 
 def spark_home() -> Path | None:

@@ -123,6 +123,25 @@ def installed_spark_version() -> str | None:
         return None
 
 
+def installed_client_version() -> str | None:
+    """The version of pyspark-client, the Spark without a JVM that speaks Spark Connect; None if it is not installed."""
+    try:
+        return importlib.metadata.version("pyspark-client")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def why_no_spark() -> str:
+    """What to say where pyspark is needed and not installed."""
+    client = installed_client_version()
+    if client is None:
+        return "pyspark is not installed here. Install it: pip install 'pyjoinopt[spark]'."
+    return (
+        f"Only pyspark-client {client} is installed here, which has no JVM: it speaks to a Spark Connect server, and "
+        "the jar and the extension belong there. See docs/doors/connect.md."
+    )
+
+
 def _executable_name() -> str:
     return "java.exe" if os.name == "nt" else "java"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock, local
 from typing import Any
 
-from pyjoinopt.bridge.jars import find_jar
+from pyjoinopt.bridge.jars import check_spark_version, find_jar
 from pyjoinopt.errors import SessionError, ShimError, UnsupportedDataFrameError
 
 _BRIDGE = "org.apache.spark.sql.pyjoinopt.PyJoinOptBridge"
@@ -105,31 +105,40 @@ def _check_classic(of: Any) -> None:
             "use a classic session (SparkSession.builder.master(...) without .remote(...))"
         )
     if not hasattr(of, "_jdf") and not hasattr(of, "_jsparkSession"):
-        kind = f"{type(of).__module__}.{type(of).__qualname__}"
-        raise TypeError(f"expected a pyspark.sql.DataFrame or SparkSession, got {kind}")
+        raise TypeError(f"expected a pyspark.sql.DataFrame or SparkSession, got {_kind(of)}")
 
 
 def _session_of(df: Any) -> Any:
     _check_classic(df)
     if not hasattr(df, "_jdf") or not hasattr(df, "sparkSession"):
-        raise TypeError(f"expected a pyspark.sql.DataFrame, got {type(df).__module__}.{type(df).__qualname__}")
+        raise TypeError(f"expected a pyspark.sql.DataFrame, got {_kind(df)}")
     return df.sparkSession
+
+
+def _kind(of: Any) -> str:
+    """The type of a wrong argument, and what to do if there is a right one behind it."""
+    kind = f"{type(of).__module__}.{type(of).__qualname__}"
+    if kind.startswith("pyspark.pandas."):
+        return f"{kind}, which is pandas on Spark: pass its Spark DataFrame, .to_spark() (a Series: .to_frame() first)"
+    if kind.startswith("pandas."):
+        return f"{kind}: make a Spark DataFrame of it, spark.createDataFrame(...)"
+    return kind
 
 
 def _load(session: Any, jvm: Any) -> Any:
     version = session.version
     scala = str(jvm.scala.util.Properties.versionNumberString())
-    jar = find_jar(version, scala, _spark_jars(jvm), _java(jvm))
+    check_spark_version(version)
+    jar = None if _has_shim(jvm) else find_jar(version, scala, _spark_jars(jvm), _java(jvm))
     try:
-        if not _has_shim(jvm):
+        if jar is not None:
             add_jar(jvm, jar)
         shim = getattr(jvm, _BRIDGE)
         told = json.loads(shim.version())
     except Exception as error:
-        raise ShimError(
-            f"{jar} could not be loaded into this JVM ({error}). "
-            f"Start Spark with it instead: --jars {jar}, or spark.jars={jar}"
-        ) from error
+        what = "the shim that Spark was started with" if jar is None else str(jar)
+        todo = "" if jar is None else f" Start Spark with it instead: --jars {jar}, or spark.jars={jar}"
+        raise ShimError(f"{what} could not be loaded into this JVM ({error}).{todo}") from error
     if told["scala"] != ".".join(scala.split(".")[:2]):
         raise ShimError(f"the JVM runs Scala {scala} but holds a shim for Scala {told['scala']}; restart it without it")
     return _Methods(shim)

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pyjoinopt.bridge.jars import spark_home
+from pyjoinopt.bridge.java import installed_client_version, installed_spark_version
 
 JARS = "spark.jars"
 EXTENSIONS = "spark.sql.extensions"
@@ -55,6 +56,16 @@ def append(builder: Any, ours: dict[str, str], told: dict[str, str] | None = Non
         builder.config(key, ",".join([*listed, value]))
 
 
+def withdraw(builder: Any, ours: dict[str, str]) -> None:
+    """Take ours out of the builder's lists again: they are nothing to a server that runs already."""
+    for key, value in ours.items():
+        kept = ",".join(_without(_listed(builder._options.get(key)), value))
+        if kept:
+            builder.config(key, kept)
+        else:
+            builder._options.pop(key, None)
+
+
 def told_elsewhere(jvm: Any) -> dict[str, str]:
     """What the JVM was started with; without one what the submit arguments and Spark's defaults would tell it."""
     if jvm is None:
@@ -80,6 +91,17 @@ def _plain(part: str) -> str:
     """
     split = urlsplit(part)
     return os.path.abspath(split.path) if split.scheme in ("", "file") else part
+
+
+def serves_elsewhere(options: dict[str, Any]) -> bool:
+    """Is the session of these options one of a Spark Connect server that runs already?
+
+    With a `remote` such as local[2] PySpark starts the server itself, and what the builder holds reaches it.
+    """
+    if installed_spark_version() is None and installed_client_version() is not None:
+        return True
+    url = options.get("spark.remote") or os.environ.get("SPARK_REMOTE") or ""
+    return str(url).startswith("sc://")
 
 
 def _speaks_connect(options: dict[str, Any]) -> bool:
