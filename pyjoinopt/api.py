@@ -130,6 +130,8 @@ def explain_joins(
         raise ValueError(f"mode is {mode!r}, but must be one of {', '.join(map(repr, MODES))}{hint}")
     if analyze not in (True, False, "before", "after"):
         raise ValueError(f"analyze is {analyze!r}, but must be True, False, 'before' or 'after'")
+    if ascii_only not in (None, True, False):
+        raise TypeError(f"ascii_only is {ascii_only!r}, but must be True, False, or None to go by the encoding")
     if connect.is_connect(df):
         if analyze:
             raise UnsupportedDataFrameError("on Spark Connect a query is not run to be explained: analyze is not there")

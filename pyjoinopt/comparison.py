@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.api import optimize_joins
-from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.bridge.shim import bridge_for, check_progress
 from pyjoinopt.report.record import JoinReport
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def compare(
             raise TypeError(f"{name} is {value!r} ({type(value).__name__}), but must be a whole number")
         if value < least:
             raise ValueError(f"{name} is {value!r}, but must be at least {least}")
+    check_progress(progress)
     shim = bridge_for(df)
     fast = optimize_joins(df, **options)
     before: list[float] = []

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.bridge.gateway import Py4jGateway
-from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.bridge.shim import bridge_for, check_progress, check_session, kind_of
 from pyjoinopt.config import resolve
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.plan.nodes import LogicalPlan
@@ -113,9 +113,11 @@ def analyze(
     Example:
         >>> pyjoinopt.analyze(spark, ["orders", "customers"])    # doctest: +SKIP
     """
+    check_session(spark)
     frames = _frames(spark, what)
     if columns is not None and (isinstance(columns, str) or not all(isinstance(name, str) for name in columns)):
         raise TypeError(f"columns is a list of names, not {columns!r}")
+    check_progress(progress)
     if type(sample_rows) is not int:
         raise TypeError(f"sample_rows is an int, not {type(sample_rows).__name__}")
     if not 1 <= sample_rows <= _MOST_SAMPLE_ROWS:
@@ -143,14 +145,12 @@ def _frames(spark: Any, what: Any) -> list[tuple[Any, bool]]:
     frames = []
     for one in several:
         if isinstance(one, str):
-            if not hasattr(spark, "table"):
-                raise TypeError(f"expected a SparkSession, got {type(spark).__qualname__}")
             frames.append((spark.table(one), True))
         elif hasattr(one, "schema") and hasattr(one, "select"):
             frames.append((one, False))
         else:
             raise TypeError(
-                f"analyze takes names of tables, DataFrames, or a list of these, not {type(one).__qualname__}"
+                f"analyze takes names of tables, DataFrames, or a list of these, not {kind_of(one)}"
             )
     return frames
 

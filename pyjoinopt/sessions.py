@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyjoinopt.bridge import extension
+from pyjoinopt.bridge.shim import check_session, kind_of
 from pyjoinopt.config import OPTIONS, PREFIX, check_keywords
 from pyjoinopt.report.record import JoinReport
 
@@ -27,6 +28,8 @@ def configure(builder: Builder, **options: Any) -> Builder:
 
     Adds the jar to `spark.jars` and the extension to `spark.sql.extensions`, beside what the builder, the submit
     arguments or `spark-defaults.conf` have there. The session's key `spark.pyjoinopt.enabled` switches it off and on.
+    With `.remote("sc://...")` the server has the extension, or has not: only the options are set, and `getOrCreate`
+    raises `UnsupportedDataFrameError`, with what to add to the server, if it has not.
 
     Args:
         builder: a `SparkSession.builder`, with as many settings of its own as you like, before or after.
@@ -43,7 +46,11 @@ def configure(builder: Builder, **options: Any) -> Builder:
     Example:
         >>> spark = pyjoinopt.configure(SparkSession.builder.appName("mine")).getOrCreate()    # doctest: +SKIP
     """
-    extension.configure(builder, _keys(options))
+    keys = _keys(options)
+    if not callable(getattr(builder, "getOrCreate", None)) or not hasattr(builder, "_options"):
+        running = "; for a session that runs already call pyjoinopt.enable(spark)" if hasattr(builder, "sql") else ""
+        raise TypeError(f"expected a SparkSession.builder, got {kind_of(builder)}{running}")
+    extension.configure(builder, keys)
     return builder
 
 
@@ -68,6 +75,7 @@ def enable(spark: SparkSession, **options: Any) -> None:
         >>> pyjoinopt.enable(spark, hints=False)    # doctest: +SKIP
     """
     keys = _keys(options)
+    check_session(spark)
     extension.enable(spark)
     for key, value in {**keys, PREFIX + "enabled": "true"}.items():
         spark.conf.set(key, value)
@@ -78,11 +86,13 @@ def disable(spark: SparkSession) -> None:
 
     Queries that ask for it by the hint OPTIMIZE_JOINS are still optimised.
     """
+    check_session(spark)
     spark.conf.set(PREFIX + "enabled", "false")
 
 
 def is_enabled(spark: SparkSession) -> bool:
     """Whether the queries of this session are optimised."""
+    check_session(spark)
     return extension.is_enabled(spark)
 
 
@@ -91,6 +101,7 @@ def last_reports(spark: SparkSession) -> list[JoinReport]:
 
     In SQL: `SELECT * FROM joinopt_report()`.
     """
+    check_session(spark)
     return [JoinReport.from_dict(told) for told in extension.reports(spark)]
 
 

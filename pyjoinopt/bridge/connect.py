@@ -58,7 +58,7 @@ def hinted(df: Any, options: dict[str, Any], mark: str | None = None) -> Any:
         )
     session = getattr(df, "sparkSession", None)
     if session is None:
-        raise UnsupportedDataFrameError("this Spark Connect DataFrame has no session")
+        raise TypeError(f"expected a pyspark.sql.DataFrame, got {type(df).__module__}.{type(df).__qualname__}")
     if session not in _known:
         check_server(session)
         _known.add(session)

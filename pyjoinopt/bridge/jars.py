@@ -56,8 +56,8 @@ def find_jar(
         raise ShimError(
             f"pyjoinopt was imported from the archive {archive}, as --py-files and spark.submit.pyFiles do it, and "
             "Spark's JVM can load no jar out of an archive. Install pyjoinopt where the driver runs (pip install "
-            f"pyjoinopt), or start Spark with --jars JAR; `python -m pyjoinopt jar --spark-version {spark_version}` prints its path "
-            "wherever pyjoinopt is installed."
+            f"pyjoinopt), or start Spark with --jars JAR; `python -m pyjoinopt jar --spark-version {spark_version}` "
+            "prints its path wherever pyjoinopt is installed."
         )
     if not sources:
         raise ShimError(

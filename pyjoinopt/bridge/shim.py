@@ -105,21 +105,37 @@ def _check_classic(of: Any) -> None:
             "use a classic session (SparkSession.builder.master(...) without .remote(...))"
         )
     if not hasattr(of, "_jdf") and not hasattr(of, "_jsparkSession"):
-        raise TypeError(f"expected a pyspark.sql.DataFrame or SparkSession, got {_kind(of)}")
+        raise TypeError(f"expected a pyspark.sql.DataFrame or SparkSession, got {kind_of(of)}")
 
 
 def _session_of(df: Any) -> Any:
     _check_classic(df)
     if not hasattr(df, "_jdf") or not hasattr(df, "sparkSession"):
-        raise TypeError(f"expected a pyspark.sql.DataFrame, got {_kind(df)}")
+        raise TypeError(f"expected a pyspark.sql.DataFrame, got {kind_of(df)}")
     return df.sparkSession
 
 
-def _kind(of: Any) -> str:
+def check_session(session: Any) -> None:
+    """Raise TypeError unless this is a session, classic or of Spark Connect."""
+    if type(session).__name__ != "SparkSession" and not hasattr(session, "_jsparkSession"):
+        raise TypeError(f"expected a pyspark.sql.SparkSession, got {kind_of(session)}")
+
+
+def check_progress(progress: Any) -> None:
+    """Raise TypeError unless this says whether to draw a progress bar."""
+    if progress not in (None, True, False):
+        raise TypeError(f"progress is {progress!r}, but must be True, False, or None to draw it in a terminal")
+
+
+def kind_of(of: Any) -> str:
     """The type of a wrong argument, and what to do if there is a right one behind it."""
     kind = f"{type(of).__module__}.{type(of).__qualname__}"
     if kind.startswith("pyspark.pandas."):
         return f"{kind}, which is pandas on Spark: pass its Spark DataFrame, .to_spark() (a Series: .to_frame() first)"
+    if kind.startswith("pyspark.") and kind.endswith("Builder"):
+        return f"{kind}: take its session, .getOrCreate()"
+    if kind.endswith(".DataFrame") and kind.startswith("pyspark."):
+        return f"{kind}: take its .sparkSession"
     if kind.startswith("pandas."):
         return f"{kind}: make a Spark DataFrame of it, spark.createDataFrame(...)"
     return kind

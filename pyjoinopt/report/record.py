@@ -205,6 +205,8 @@ class JoinReport:
         return group_svg(self._group(group), group)
 
     def _group(self, number: int) -> GroupReport:
+        if type(number) is not int:
+            raise TypeError(f"group is {number!r}, but must be a whole number, counted from 1")
         if not 1 <= number <= len(self.groups):
             raise ValueError(f"there is no group {number}: this report has {len(self.groups)}, counted from 1")
         return self.groups[number - 1]

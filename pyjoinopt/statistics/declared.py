@@ -46,11 +46,15 @@ def declare(
     [('id',)]
     >>> forget_declared()
     """
+    if not isinstance(key, (str, Sequence, type(None))):
+        raise TypeError(f"key is {key!r}, but must be the name of a column, or a list of names")
+    if not isinstance(foreign_keys, (Mapping, type(None))):
+        raise TypeError(f"foreign_keys is {foreign_keys!r}, but must be a mapping such as {{'column': 'table.column'}}")
     listed = [key] if isinstance(key, str) else list(key or ())
     references = dict(foreign_keys or {})
-    names = [table, *listed, *references, *references.values()]
-    if not all(isinstance(name, str) and name for name in names):
-        raise TypeError("tables and columns are named by strings")
+    for name in (table, *listed, *references, *references.values()):
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"tables and columns are named by strings that are not empty, not by {name!r}")
     if not listed and not references:
         raise ValueError("nothing is declared: name a key, or foreign_keys")
     for column, target in references.items():
@@ -69,6 +73,8 @@ def declared_keys(name: str) -> list[tuple[str, ...]]:
 
 def forget_declared(table: str | None = None) -> None:
     """Take back what was declared of a relation, or of all."""
+    if not isinstance(table, (str, type(None))):
+        raise TypeError(f"a table is named by a string, not by {table!r}; without one, all declarations are taken back")
     if table is None:
         _keys.clear()
         _found.clear()

@@ -160,7 +160,13 @@ def register(source: StatisticsSource) -> None:
 
 
 def unregister(source: StatisticsSource | str) -> bool:
-    """Ask a source, or that of this name, no longer. True if there was one."""
+    """Ask a source, or that of this name, no longer. True if there was one.
+
+    Raises:
+        TypeError: it is neither a source nor a name.
+    """
+    if not isinstance(source, str) and not hasattr(source, "name"):
+        raise TypeError(f"a source, or its name (str), is expected, not {source!r}; registered() lists them")
     before = len(_registered)
     _registered[:] = [known for known in _registered if known is not source and known.name != source]
     return len(_registered) < before
