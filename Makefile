@@ -28,7 +28,7 @@ define install
 	@touch $(1)/.ready
 endef
 
-.PHONY: help demo docs notebooks test test-slow lint check fuzz bench test-versions dist shim clean setup
+.PHONY: help demo docs notebooks test test-slow test-comet lint check fuzz bench test-versions dist shim clean setup
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,16 @@ test-spark%: .venv-spark%/.ready
 	@.venv-spark$*/bin/python jvm_shim/build.py --if-stale
 	@echo "== Spark $$(.venv-spark$*/bin/python -c 'import importlib.metadata as m; print(m.version("pyspark"))')"
 	@$(call with_spark,.venv-spark$*) .venv-spark$*/bin/python -m pytest $(ON_EVERY_SPARK) -m 'slow or not slow'
+
+COMET := $(CURDIR)/.venv-spark35/comet
+
+test-comet: .venv-spark35/.ready $(COMET)/.ready  ## TPC-H on Spark 3.5 with Comet, which Maven brings
+	@.venv-spark35/bin/python jvm_shim/build.py --if-stale
+	@$(call with_spark,.venv-spark35) PYJOINOPT_TEST_COMET=$(COMET) .venv-spark35/bin/python -m pytest tests/formats/test_comet.py -m slow -s
+
+$(COMET)/.ready: tests/formats/comet.xml .venv-spark35/.ready
+	@mvn -q -B -f tests/formats/comet.xml dependency:copy-dependencies -DincludeGroupIds=org.apache.datafusion -DoutputDirectory=$(COMET)
+	@touch $@
 
 .venv-spark40/.ready: $(METADATA)
 	$(call install,.venv-spark40,spark$(comma)dev,'pyspark==4.0.*')

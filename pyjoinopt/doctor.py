@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from pyjoinopt.bridge import jars, java
-from pyjoinopt.bridge.quiet import quiet_session
+from pyjoinopt.bridge.quiet import quiet_session, remote_session
 from pyjoinopt.errors import PyJoinOptError
 
 _SESSION_SECONDS = 300
@@ -130,9 +130,7 @@ def try_server() -> str:
     Raises:
         UnsupportedDataFrameError: the server runs without the extension.
     """
-    from pyspark.sql import SparkSession
-
-    spark = SparkSession.builder.getOrCreate()
+    spark = remote_session()
     try:
         return _tried(_small_query(spark))
     finally:

@@ -20,3 +20,10 @@ def quiet_session() -> Any:
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def remote_session() -> Any:
+    """A session of the Spark Connect server that SPARK_REMOTE names."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate()

@@ -50,6 +50,27 @@ def test_late_in_the_order_is_late_in_the_plan(db: SparkSession, predicate: str)
     assert "Inner" in joins[late + 1]
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.plugins", "org.apache.spark.CometPlugin"),
+        ("spark.plugins", "a.b.OtherPlugin,org.apache.gluten.GlutenPlugin"),
+        ("spark.sql.extensions", "org.apache.comet.CometSparkSessionExtensions"),
+    ],
+)
+def test_none_is_held_where_a_native_engine_is_loaded(db: SparkSession, key: str, value: str) -> None:
+    """Static keys, so the session is made to believe it; `tests/formats/test_comet.py` has the engine itself."""
+    df = db.sql(f"SELECT o_id, c_name FROM {MANY} WHERE {ASKED['in']}")
+    assert "ExistenceJoin" in str(lines_of(df.optimize_joins(strict=True)))
+    conf = db._jsparkSession.sessionState().conf()
+    conf.setConfString(key, value)
+    try:
+        fast = unharmed(df)
+        assert "ExistenceJoin" not in str(lines_of(fast)) and fast.join_report().groups
+    finally:
+        conf.unsetConf(key)
+
+
 def test_unheld_spark_undoes_it(db: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the others rest on: without being held, the join ends up below."""
     monkeypatch.setattr(held, "FEWER", -1.0)

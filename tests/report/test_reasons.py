@@ -134,3 +134,31 @@ def test_the_jvm_knows_the_same_settings(spark: SparkSession) -> None:
     known = spark._jvm.org.apache.spark.sql.pyjoinopt.UnknownKeys.Known()  # type: ignore[union-attr]
     names = {f"spark.pyjoinopt.{known.apply(i)}" for i in range(known.size())}
     assert names == {*(option.key for option in OPTIONS), *(key for key, _, _ in SESSION_KEYS)}
+
+
+class _Shell:
+    """An IPython shell; that of a notebook has a kernel."""
+
+    def __init__(self, kernel: object) -> None:
+        self.kernel = kernel
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "picture"),
+    [(1, {}, True), (1, {"mode": "text"}, False), (1, {"ascii_only": True}, False), (None, {}, False)],
+)
+def test_in_a_notebook_it_is_a_picture(
+    spark: SparkSession, monkeypatch: Any, capsys: Any, kernel: object, options: dict[str, Any], picture: bool
+) -> None:
+    """What a notebook's kernel is given; `notebooks/` has real ones."""
+    import IPython
+    from IPython import display
+
+    shown: list[Any] = []
+    monkeypatch.setattr(IPython, "get_ipython", lambda: _Shell(kernel))
+    monkeypatch.setattr(display, "display", shown.append)
+    df = spark.sql(f"SELECT * FROM {A} JOIN {B} ON a.k = b.k JOIN {C} ON b.id = c.k")
+    df.explain_joins(**options)
+    assert ("Group 1" in capsys.readouterr().out) is not picture
+    assert [type(one) for one in shown] == [pyjoinopt.JoinReport] * picture
+    assert all("<img" in one._repr_mimebundle_()["text/html"] for one in shown)

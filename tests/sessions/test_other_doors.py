@@ -86,6 +86,45 @@ except ValueError as error:
 
 @pytest.mark.slow
 @needs_connect
+def test_a_client_hears_what_applies_to_it(server: int, tmp_path: Path) -> None:
+    told = doors.client(
+        server,
+        f"SQL = {SQL!r}"
+        """
+import io
+from pyjoinopt.doctor import examine
+fast = spark.sql(SQL).optimize_joins()
+assert fast.join_report().changed and pyjoinopt.join_report(fast).groups
+two = spark.range(3).optimize_joins().join_report()
+assert not two.changed and 'did not hand it to the optimizer' in two.refusals[0].reason
+reads = [lambda: fast._pyjoinopt_report.changed, fast.join_report().observe, lambda: fast.explain_joins(analyze=True)]
+for read in reads:
+    try:
+        read()
+    except pyjoinopt.PyJoinOptError as error:
+        print(type(error).__name__, error)
+spark.stop()
+configured = pyjoinopt.configure(SparkSession.builder.remote(REMOTE), pair_budget=7)
+again = configured.getOrCreate()
+print('configured', again.conf.get('spark.pyjoinopt.pairBudget'), pyjoinopt.is_enabled(again))
+late = pyjoinopt.configure(SparkSession.builder).remote(REMOTE)
+print('late', sorted(key for key in late._options if 'jar' in key or 'pyjoinopt' in key))
+again.stop()
+import os
+os.environ['SPARK_REMOTE'] = REMOTE
+out = io.StringIO()
+print('doctor', examine(out), out.getvalue())
+""".replace("REMOTE", repr(f"sc://127.0.0.1:{server}")),
+        tmp_path,
+    )
+    assert "UnsupportedDataFrameError there is no 'changed' of this call: on Spark Connect" in told
+    assert "NotRunError" in told and "a query is not run to be explained" in told
+    assert "configured 7 True" in told and "late []" in told
+    assert "doctor 0" in told and "its joins" in told and "rows the same" in told
+
+
+@pytest.mark.slow
+@needs_connect
 def test_a_report_is_of_this_query_while_others_are_planned(server: int, tmp_path: Path) -> None:
     """Eight threads of one session ask for reports, and others run queries: each gets the report of its own."""
     told = doors.client(
