@@ -157,9 +157,9 @@ class _Road:
         if self.keys is not None and several:
             self.keys.look(nodes)
         self.estimates.look(plan)
-        told = len(report.changes)
+        orders = len(report.changes)
         ordered = self.order(plan)
-        if self.options.strategy in TWINS and len(report.changes) == told:
+        if self.options.strategy in TWINS and len(report.changes) == orders:
             ordered = plan  # a twin of Spark's rule may build the same order anew, which nobody would hear of
         hinted = self.give_hints(ordered)
         self.report.later(lambda: foresee(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark))

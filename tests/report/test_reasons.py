@@ -40,7 +40,10 @@ def reasons(report: pyjoinopt.JoinReport) -> str:
 
 def speaks(report: pyjoinopt.JoinReport) -> bool:
     """Whether a report says what was done, or why nothing was: a group that is kept says that itself."""
-    return bool(report.changed or report.groups or report.refusals or report.error)
+    done = report.eliminated_outer_joins or report.spared_joins or report.hints
+    if report.changed:
+        return bool(done or any(group.changed for group in report.groups))
+    return bool(report.groups or report.refusals or report.error)
 
 
 @pytest.mark.parametrize("text", UNCHANGED)
