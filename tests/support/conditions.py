@@ -18,6 +18,9 @@ KEYS = ("id", "k", "j")
 class Conditions:
     """Draws expressions from one source of randomness."""
 
+    #: Last parts of the names of key columns.
+    keys: tuple[str, ...] = KEYS
+
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
@@ -44,8 +47,8 @@ class Conditions:
 
     def equality(self, left: Sequence[Column], right: Sequence[Column]) -> Expression:
         """left.x = right.y, mostly over keys; sometimes `<=>`, sometimes over an expression, sometimes int = double."""
-        keys_left = [c for c in left if c.name.rpartition("_")[2] in KEYS]
-        keys_right = [c for c in right if c.name.rpartition("_")[2] in KEYS]
+        keys_left = [c for c in left if c.name.rpartition("_")[2] in self.keys]
+        keys_right = [c for c in right if c.name.rpartition("_")[2] in self.keys]
         op = "<=>" if self.chance(0.12) else "="
         if keys_left and keys_right and self.chance(0.8):
             a, b = self.rng.choice(keys_left), self.rng.choice(keys_right)
@@ -108,7 +111,21 @@ class Conditions:
             return Call("not in" if self.chance(0.25) else "in", (column, *values), "bool")
         if kind == "str" and roll < 0.7:
             return Call("like", (column, Constant(rng.choice(("a%", "%b", "%a%", "_b", "%")), "str")), "bool")
-        return Call(rng.choice(("=", "<=>", *COMPARISONS)), (self.value(columns, column), self.constant(kind)), "bool")
+        other = self.foldable(kind) if self.chance(0.1) else self.constant(kind)
+        return Call(rng.choice(("=", "<=>", *COMPARISONS)), (self.value(columns, column), other), "bool")
+
+    def foldable(self, kind: Type) -> Expression:
+        """A value that Spark has to compute, and knows when it plans; a constant where no such thing is known."""
+        day, later = self.constant("date", nulls=0), self.rng.choice(("days after", "days added", "same"))
+        if kind == "date":
+            text = Constant(str(day.value), "str")
+            cast = Call("to date", (text,), "date") if self.chance(0.5) else day
+            if self.chance(0.2):
+                cast = Call("today", (), "date")
+            return cast if later == "same" else Call(later, (cast,), "date")
+        if kind == "int":
+            return Call("to int", (Constant(str(self.constant("int", nulls=0).value), "str"),), "int")
+        return self.constant(kind)
 
     def value(self, columns: Sequence[Column], column: Column, depth: int = 0) -> Expression:
         """An expression of the column's type that uses it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal
 
@@ -18,6 +18,7 @@ from tests.support.conditions import FALSE, Conditions
 from tests.support.querytree import (
     Aggregate,
     Call,
+    Chain,
     Column,
     Expression,
     Filter,
@@ -44,14 +45,38 @@ FLAVOURS: tuple[dict[Kind, int], ...] = (
     {"inner": 46, "left": 18, "right": 7, "full": 6, "semi": 8, "anti": 6, "cross": 3},
     {"inner": 80, "left": 8, "right": 2, "full": 2, "semi": 4, "anti": 2, "cross": 2},
 )
-HINTS = ("broadcast", "merge", "shuffle_hash")
+HINTS = ("broadcast", "merge", "shuffle_hash", "shuffle_replicate_nl")
+
+
+@dataclass(frozen=True)
+class World:
+    """What queries are about.
+
+    Attributes:
+        tables: those of FROM.
+        weights: how likely each of them is.
+        inside: the names of those that subqueries read.
+        conditions: makes what draws predicates.
+    """
+
+    tables: tuple[Table, ...]
+    weights: tuple[float, ...]
+    inside: frozenset[str]
+    conditions: Callable[[random.Random], Conditions] = Conditions
+
+
+SAMPLES = World(
+    tuple(Table(name, "", COLUMNS) for name in ROW_COUNTS),
+    tuple(1.0 if number else 0.15 for number in ROW_COUNTS.values()),
+    frozenset(name for name, number in ROW_COUNTS.items() if number),
+)
 
 
 def row_counter(connection: duckdb.DuckDBPyConnection) -> Callable[[Node], int]:
     """A function that counts the rows of a node (at most a little above `MOST_ROWS`)."""
 
     def rows(node: Node) -> int:
-        text = f"SELECT count(*) FROM (SELECT 1 FROM ({node_sql(node)}) LIMIT {MOST_ROWS + 1})"
+        text = f"SELECT count(*) FROM (SELECT 1 FROM ({node_sql(node, 'duckdb')}) LIMIT {MOST_ROWS + 1})"
         found = connection.execute(text).fetchone()
         assert found is not None
         return int(found[0])
@@ -67,20 +92,21 @@ class Generator:
 
     def query(self, number: int) -> Query:
         """The query with this number."""
-        return _Draw(random.Random(f"query {self.seed} {number}"), self.rows).query()
+        return Draw(random.Random(f"query {self.seed} {number}"), self.rows).query()
 
 
-class _Draw:
-    def __init__(self, rng: random.Random, rows: Callable[[Node], int]) -> None:
-        self.rng, self.rows = rng, rows
-        self.conditions = Conditions(rng)
+class Draw:
+    """One query, drawn from one source of randomness."""
+
+    def __init__(self, rng: random.Random, rows: Callable[[Node], int], world: World = SAMPLES) -> None:
+        self.rng, self.rows, self.world = rng, rows, world
+        self.conditions = world.conditions(rng)
         self.chance = self.conditions.chance
         self.numbers = count(1)
         self.kinds = rng.choice(FLAVOURS)
         self.asks = rng.choice((0.1, 0.2, 0.6))
         self.wall_free = 0.5 if self.kinds is FLAVOURS[1] else 0.0
-        self.tables = [Table(name, "", COLUMNS) for name in ROW_COUNTS]
-        self.weights = [1.0 if number else 0.15 for number in ROW_COUNTS.values()]
+        self.tables, self.weights = list(world.tables), list(world.weights)
 
     def query(self) -> Query:
         relations = self.rng.choices(range(2, 9), weights=(10, 22, 24, 18, 12, 8, 6))[0]
@@ -105,6 +131,8 @@ class _Draw:
     def tree(self, relations: int) -> Node:
         if relations == 1:
             return self.leaf()
+        if relations < 4 and self.rows is not _no_count and self.chance(0.05):
+            return self.chain(relations)
         left = relations - 1 if self.chance(0.6) else self.rng.randrange(1, relations)
         return self.dressed(self.join(self.tree(left), self.tree(relations - left)))
 
@@ -176,7 +204,7 @@ class _Draw:
 
     def subquery(self, columns: Sequence[Column]) -> Expression:
         """EXISTS, IN or a scalar comparison; the relation inside is sometimes a join of two."""
-        stored = [table for table in self.tables if table.name in ROW_COUNTS and ROW_COUNTS[table.name]]
+        stored = [table for table in self.world.tables if table.name in self.world.inside]
         source: Node = replace(self.rng.choice(stored), alias=f"q{next(self.numbers)}")
         if self.chance(0.4):
             other = replace(self.rng.choice(stored), alias=f"q{next(self.numbers)}")
@@ -248,6 +276,32 @@ class _Draw:
             Project(side, f"p{next(self.numbers)}", tuple(items)) for side, items in ((node, left), (table, right))
         ]
         return Union_(sides[0], sides[1], f"u{next(self.numbers)}", distinct=self.chance(0.4))
+
+
+    def chain(self, relations: int) -> Chain:
+        """Aggregates, limits and windows joined by USING or NATURAL."""
+        kinds: tuple[Kind, ...] = ("inner", "inner", "inner", "left", "right", "full")
+        parts = tuple(self.part(number) for number in range(relations))
+        drawn = tuple(self.rng.choice(kinds) for _ in parts[1:])
+        return Chain(parts, drawn, self.chance(0.4), f"n{next(self.numbers)}")
+
+    def part(self, number: int) -> Node:
+        """A relation with a column `k` and one or two of its own."""
+        leaf = replace(self.rng.choices(self.tables, weights=self.weights)[0], alias=f"r{next(self.numbers)}")
+        columns = output(leaf)
+        key = self.conditions.column([c for c in columns if c.name in self.conditions.keys], "int")
+        assert key is not None
+        other = self.conditions.column(columns, "int", "str", "date") or key
+        form, alias = self.rng.choice(("aggregate", "limit", "window", "plain")), f"p{next(self.numbers)}"
+        if form == "aggregate":
+            value = Call(self.rng.choice(("min", "max", "count")), (other,), other.type)
+            value = Call("count", (other,), "int") if value.op == "count" else value
+            return Aggregate(leaf, alias, (("k", key),), ((f"v{number}", value),))
+        item: Expression = other
+        if form == "window":
+            item = Call(self.rng.choice(("count over", "rank over")), (other, key), "int")
+        project = Project(leaf, alias, (("k", key), (f"v{number}", item)))
+        return Top(project, self.rng.randrange(2, 9)) if form == "limit" else project
 
 
 def _name(position: int, column: Column) -> str:

@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeAlias
 
-Type = Literal["int", "str", "dbl", "date", "bool"]
+#: The types of the sample tables, then those of `hazards.py`: bigint, float, decimals of two scales, timestamp, two
+#: widths of CHAR, a collated string, arrays of integers and of doubles, and a struct of a double.
+Type = Literal[
+    "int", "str", "dbl", "date", "bool",
+    "big", "flt", "dec", "amt", "ts", "chr", "chw", "lcs", "arr", "adbl", "rec",
+]  # fmt: skip
 Kind = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 
 
@@ -114,7 +119,21 @@ class Top:
     count: int
 
 
-Node: TypeAlias = Table | Join | Filter | Project | Aggregate | Union_ | Top
+@dataclass(frozen=True)
+class Chain:
+    """Relations joined by USING or NATURAL on a column `k` that each has first; the other names are all different.
+
+    A part is a Project, an Aggregate, or a Top of a Project: what SQL can only say with a subselect. `kinds` has the
+    type of each join, one fewer than parts. The output is what `SELECT *` gives: `k`, then the columns of each part.
+    """
+
+    parts: tuple[Node, ...]
+    kinds: tuple[Kind, ...]
+    natural: bool
+    alias: str
+
+
+Node: TypeAlias = Table | Join | Filter | Project | Aggregate | Union_ | Top | Chain
 
 
 @dataclass(frozen=True)
@@ -138,6 +157,10 @@ def output(node: Node) -> tuple[Column, ...]:
         return tuple(Column(node.alias, name, item.type) for name, item in node.keys + node.values)
     if isinstance(node, Union_):
         return tuple(Column(node.alias, name, item.type) for name, item in node.left.items)
+    if isinstance(node, Chain):
+        names = [output(part) for part in node.parts]
+        columns = [names[0][0], *(column for part in names for column in part[1:])]
+        return tuple(Column(node.alias, column.name, column.type) for column in columns)
     return output(node.child)
 
 
@@ -145,6 +168,8 @@ def children(node: Node) -> tuple[Node, ...]:
     """The relations directly below a node."""
     if isinstance(node, (Join, Union_)):
         return (node.left, node.right)
+    if isinstance(node, Chain):
+        return node.parts
     return () if isinstance(node, Table) else (node.child,)
 
 
@@ -152,6 +177,8 @@ def with_children(node: Node, new: tuple[Node, ...]) -> Node:
     """The same node over other relations."""
     if isinstance(node, (Join, Union_)):
         return replace(node, left=new[0], right=new[1])  # type: ignore[arg-type]
+    if isinstance(node, Chain):
+        return replace(node, parts=new)
     return node if isinstance(node, Table) else replace(node, child=new[0])
 
 
@@ -185,6 +212,19 @@ def expressions(node: Node) -> Iterator[Expression]:
             yield from value
         elif field.name in ("items", "keys", "values"):
             yield from (item for _, item in value)
+
+
+def all_expressions(query: Query) -> Iterator[Expression]:
+    """Every expression of a query with all its parts, those inside subqueries among them."""
+    for node in all_nodes(query):
+        waiting = list(expressions(node))
+        while waiting:
+            part = waiting.pop()
+            yield part
+            if isinstance(part, Call):
+                waiting += part.args
+            elif isinstance(part, Subquery):
+                waiting += [*part.condition, *(e for e in (part.operand, part.value) if e is not None)]
 
 
 def columns_of(expression: Expression) -> frozenset[Column]:

@@ -8,6 +8,7 @@ from tests.support.operators import pyspark_call, pyspark_constant
 from tests.support.querytree import (
     Aggregate,
     Call,
+    Chain,
     Column,
     Constant,
     Expression,
@@ -70,6 +71,10 @@ class _Writer:
         if isinstance(node, Union_):
             union = f"{self.frame(node.left)}.unionAll({self.frame(node.right)})"
             return f"{union}{'.distinct()' if node.distinct else ''}.alias({node.alias!r})"
+        if isinstance(node, Chain):
+            first, *rest = (self.frame(part) for part in node.parts)
+            joins = (f".join({part}, ['k'], {KINDS[kind]!r})" for part, kind in zip(rest, node.kinds))
+            return f"{first}{''.join(joins)}.alias({node.alias!r})"
         child = self.frame(node.child)
         if isinstance(node, Filter):
             return child + "".join(f".filter({self.expression(part)})" for part in node.conjuncts)

@@ -1,4 +1,4 @@
-"""A query tree as one SQL text for Spark and DuckDB alike.
+"""A query tree as one SQL text, for Spark and DuckDB alike but for what is an operator of Spark's alone.
 
 A join tree stays a join tree in FROM. What SQL can only say with a SELECT of its own (a filter below a join, an
 aggregate, a limit) becomes a subselect; its columns get new names there, so each block carries a map from the columns
@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import count
 
-from tests.support.operators import sql_call, sql_constant
+from tests.support.operators import Dialect, sql_call, sql_constant
 from tests.support.querytree import (
     Aggregate,
     Call,
+    Chain,
     Column,
     Constant,
     Expression,
@@ -44,16 +45,16 @@ class Block:
     hints: list[str] = field(default_factory=list)
 
 
-def to_sql(query: Query) -> str:
+def to_sql(query: Query, dialect: Dialect = "spark") -> str:
     """The whole query."""
-    writer = _Writer()
+    writer = _Writer(dialect)
     definitions = [f"{name} AS ({writer.select(node)})" for name, node in query.definitions]
     return (f"WITH {', '.join(definitions)} " if definitions else "") + writer.select(query.root)
 
 
-def node_sql(node: Node) -> str:
+def node_sql(node: Node, dialect: Dialect = "spark") -> str:
     """A part of a query, as a SELECT."""
-    return _Writer().select(node)
+    return _Writer(dialect).select(node)
 
 
 def expression_sql(expression: Expression) -> str:
@@ -62,7 +63,8 @@ def expression_sql(expression: Expression) -> str:
 
 
 class _Writer:
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect = "spark") -> None:
+        self.dialect: Dialect = dialect
         self.fresh = (f"w{number}" for number in count(1))
 
     def select(self, node: Node) -> str:
@@ -105,8 +107,26 @@ class _Writer:
             return self.join(node)
         if isinstance(node, Top):
             return self.wrapped(node)
+        if isinstance(node, Chain):
+            return self.chain(node)
         names = {(node.alias, column.name): f"{node.alias}.{column.name}" for column in output(node)}
         return Block([f"({self.select(node)}) AS {node.alias}"], names)
+
+    def chain(self, node: Chain) -> Block:
+        """Joins by USING or NATURAL, as a subselect of everything they give."""
+        text = f"({self.part(node.parts[0])}) AS {next(self.fresh)}"
+        for part, kind in zip(node.parts[1:], node.kinds):
+            natural, using = ("NATURAL ", "") if node.natural else ("", " USING (k)")
+            text += f" {natural}{JOINS[kind]} ({self.part(part)}) AS {next(self.fresh)}{using}"
+        names = {(node.alias, column.name): f"{node.alias}.{column.name}" for column in output(node)}
+        return Block([f"(SELECT * FROM {text}) AS {node.alias}"], names)
+
+    def part(self, node: Node) -> str:
+        """A SELECT whose columns have their plain names, also below a LIMIT."""
+        if not isinstance(node, Top):
+            return self.select(node)
+        order = ", ".join(f"{column.name} ASC NULLS FIRST" for column in output(node))
+        return f"{self.select(node.child)} ORDER BY {order} LIMIT {node.count}"
 
     def wrapped(self, node: Node) -> Block:
         """A node as a subselect under a fresh alias."""
@@ -143,9 +163,9 @@ class _Writer:
             plain = f"{expression.qualifier}.{expression.name}"
             return names.get((expression.qualifier, expression.name), plain)
         if isinstance(expression, Constant):
-            return sql_constant(expression.value, expression.type)
+            return sql_constant(expression.value, expression.type, self.dialect)
         if isinstance(expression, Call):
-            return sql_call(expression.op, [self.expression(arg, names) for arg in expression.args])
+            return sql_call(expression.op, [self.expression(arg, names) for arg in expression.args], self.dialect)
         return self.subquery(expression, names)
 
     def subquery(self, expression: Subquery, names: Names) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from tests.support.querytree import (
     Aggregate,
     Call,
+    Chain,
     Column,
     Constant,
     Expression,
@@ -74,6 +75,8 @@ def cuts(node: Node) -> Iterator[Node]:
         for cut in cuts(child):
             if isinstance(node, Union_) and not isinstance(cut, Project):
                 continue
+            if isinstance(node, Chain) and not _is_part(cut):
+                continue
             yield with_children(node, (*below[:position], cut, *below[position + 1 :]))
 
 
@@ -85,6 +88,13 @@ def _own_cuts(node: Node) -> Iterator[Node]:
             yield replace(node, hint=None)
         if node.style != "join":
             yield replace(node, style="join")
+    elif isinstance(node, Chain):
+        for position in range(len(node.kinds)):
+            if len(node.kinds) > 1:
+                parts = (*node.parts[: position + 1], *node.parts[position + 2 :])
+                yield replace(node, parts=parts, kinds=node.kinds[:position] + node.kinds[position + 1 :])
+            if node.kinds[position] != "inner":
+                yield replace(node, kinds=(*node.kinds[:position], "inner", *node.kinds[position + 1 :]))
     elif isinstance(node, Filter):
         for conjuncts in _lists(node.conjuncts):
             yield replace(node, conjuncts=conjuncts)
@@ -102,6 +112,13 @@ def _own_cuts(node: Node) -> Iterator[Node]:
         for position in range(len(node.left.items)):
             left, right = (side.items[:position] + side.items[position + 1 :] for side in (node.left, node.right))
             yield replace(node, left=replace(node.left, items=left), right=replace(node.right, items=right))
+
+
+def _is_part(node: Node) -> bool:
+    """May it be joined by USING?"""
+    if isinstance(node, Top):
+        return isinstance(node.child, Project) and _is_part(node.child)
+    return isinstance(node, (Project, Aggregate)) and output(node)[0].name == "k"
 
 
 def _lists(parts: tuple[Expression, ...]) -> Iterator[tuple[Expression, ...]]:
@@ -162,6 +179,8 @@ def _repair(node: Node, known: Columns) -> Node:
     node = with_children(node, tuple(_repair(child, known) for child in children(node)))
     if isinstance(node, Union_):
         return _repair_union(node)
+    if isinstance(node, Chain):
+        return node if all(_is_part(part) for part in node.parts) else node.parts[0]
     available = frozenset(column for child in children(node) for column in output(child))
 
     def fits(expression: Expression) -> bool:
