@@ -1,26 +1,27 @@
-"""One random query, three answers: plain Spark, Spark with optimised joins, and DuckDB."""
+"""One random query, four answers: plain Spark, `optimize_joins`, a session that is enabled, and DuckDB."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 import pyjoinopt
+from tests.fuzz.extension import Options, frame, through_extension
 from tests.support.compare import assert_same_rows, assert_same_schema
-from tests.support.querytree import Query, Table, all_nodes
-from tests.support.render_dataframe import run_pyspark, to_pyspark
+from tests.support.operators import SPARK_ONLY
+from tests.support.querytree import Call, Query, Table, all_expressions, all_nodes
+from tests.support.render_dataframe import to_pyspark
 from tests.support.render_sql import to_sql
 from tests.support.run import collect_both
 from tests.support.sampledata import sample_tables
 from tests.support.shrink import shrunk
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-Options = dict[str, str]
+    from pyspark.sql import Row, SparkSession
 
 
 @dataclass
@@ -56,19 +57,26 @@ class Tally:
     failures: list[Failure] = field(default_factory=list)
 
 
-def frame(spark: SparkSession, query: Query, form: str) -> DataFrame:
-    """The query in Spark, as SQL or as DataFrame code."""
-    return spark.sql(to_sql(query)) if form == "sql" else run_pyspark(spark, to_pyspark(query))
+@dataclass(frozen=True)
+class Places:
+    """Where a query runs: two sessions over the same tables, and the same tables in DuckDB.
+
+    Attributes:
+        spark: a plain session.
+        enabled: one that optimises every query; None leaves it out.
+        database: DuckDB.
+    """
+
+    spark: SparkSession
+    enabled: SparkSession | None
+    database: duckdb.DuckDBPyConnection
 
 
-def compare(
-    spark: SparkSession, database: duckdb.DuckDBPyConnection, query: Query, form: str, options: Options
-) -> Counter[str]:
-    """Run one query three ways.
+def compare(places: Places, query: Query, form: str, options: Options) -> Counter[str]:
+    """Run one query in all ways.
 
     Args:
-        spark: the session to run in.
-        database: the same tables in DuckDB.
+        places: where to run it.
         query: what to ask.
         form: "sql" or "dataframe".
         options: for `optimize_joins`.
@@ -79,16 +87,17 @@ def compare(
     Raises:
         AssertionError: the answers differ.
     """
-    plain = frame(spark, query, form)
+    plain = frame(places.spark, query, form)
     fast = plain.optimize_joins(strict=True, **options)
     assert_same_schema(plain, fast)
     rows, fast_rows = collect_both(plain, fast)
     assert_same_rows(rows, fast_rows, label=("plain Spark", "optimised"))
-    try:
-        third = database.cursor().execute(to_sql(query)).fetchall()
-    except duckdb.InternalException:  # a fault of DuckDB 1.5.5 that now and then meets an OR of equalities in a join
-        third = rows
-    assert_same_rows(third, rows, loose=True, label=("DuckDB", "plain Spark"))
+    if duckdb_means_the_same(query):
+        assert_same_rows(_third(places, query, rows), rows, loose=True, label=("DuckDB", "plain Spark"))
+    extension: Counter[str] = Counter()
+    if places.enabled is not None:
+        found, extension = through_extension(places.enabled, plain, query, form, options)
+        assert_same_rows(rows, found, label=("plain Spark", "extension"))
 
     report: pyjoinopt.JoinReport = fast.join_report()
     done = report.eliminated_outer_joins or report.spared_joins or report.hints or any(g.changed for g in report.groups)
@@ -100,35 +109,40 @@ def compare(
         changed=any(group.changed for group in report.groups),
         outer_joins_eliminated=bool(report.eliminated_outer_joins),
         refused=bool(report.refusals),
+        **extension,
     )
 
 
-def complaint(
-    spark: SparkSession, database: duckdb.DuckDBPyConnection, query: Query, form: str, options: Options
-) -> str | None:
+def duckdb_means_the_same(query: Query) -> bool:
+    """Does the query keep to what both databases compute alike?"""
+    return not any(isinstance(part, Call) and part.op in SPARK_ONLY for part in all_expressions(query))
+
+
+def _third(places: Places, query: Query, rows: list[Row]) -> Sequence[Sequence[Any]]:
+    try:
+        return places.database.cursor().execute(to_sql(query, "duckdb")).fetchall()
+    except duckdb.InternalException:  # a fault of DuckDB 1.5.5 that now and then meets an OR of equalities in a join
+        return rows
+
+
+def complaint(places: Places, query: Query, form: str, options: Options) -> str | None:
     """What is wrong with the answers, or None."""
     try:
-        compare(spark, database, query, form, options)
+        compare(places, query, form, options)
     except Exception as problem:  # any failure of any kind is what this is looking for
         return f"{type(problem).__name__}: {str(problem)[:1500]}"
     return None
 
 
 def smallest(
-    spark: SparkSession,
-    database: duckdb.DuckDBPyConnection,
-    number: int,
-    query: Query,
-    form: str,
-    options: Options,
-    budget: int = 120,
+    places: Places, number: int, query: Query, form: str, options: Options, budget: int = 120
 ) -> Failure:
     """The failure of one query, after shrinking it. A cut that fails in another way is not taken."""
-    first = complaint(spark, database, query, form, options) or "it failed once and not again"
+    first = complaint(places, query, form, options) or "it failed once and not again"
     kind = first.split(":")[0]
 
     def fails(candidate: Query) -> bool:
-        return (complaint(spark, database, candidate, form, options) or "").split(":")[0] == kind
+        return (complaint(places, candidate, form, options) or "").split(":")[0] == kind
 
     small = shrunk(query, fails, budget)
-    return Failure(number, small, form, options, complaint(spark, database, small, form, options) or first)
+    return Failure(number, small, form, options, complaint(places, small, form, options) or first)

@@ -18,8 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyjoinopt
-from tests.fuzz.differential import Options, frame
+from tests.fuzz.extension import Options, frame, through_extension
 from tests.support.compare import assert_same_rows, assert_same_schema
 from tests.support.querytree import Query
 
@@ -96,23 +95,9 @@ def _one_entrance(
             assert_same_rows(expected, signed(fast.collect()), label=("plain Spark", "call"))
         report = fast._pyjoinopt_report
         return Counter(changed=any(g.changed for g in report.groups), with_groups=bool(report.groups))
-    enabled = sessions.enabled
-    enabled.conf.set("spark.pyjoinopt.cost", options.get("cost", "spark"))
-    enabled.conf.set("spark.pyjoinopt.strategy", options.get("strategy", "auto"))
-    before = last_number(enabled)
-    df = frame(enabled, query, form)
-    assert df.schema == plain.schema, "schema differs"
-    assert_same_rows(expected, signed(df.collect()), label=("plain Spark", "extension"))
-    reports = [r for r in pyjoinopt.last_reports(enabled)[-4:]] if last_number(enabled) != before else []
-    failed = [report.error for report in reports if report.error]
-    if failed:
-        raise RuntimeError(f"the optimizer failed: {failed[-1]}")
-    return Counter(extension_changed=any(g.changed for r in reports[-1:] for g in r.groups))
-
-
-def last_number(session: SparkSession) -> int:
-    """A number that grows with every report of the session."""
-    return int(session.sql("SELECT coalesce(max(number), -1) FROM joinopt_report()").collect()[0][0])
+    rows, counts = through_extension(sessions.enabled, plain, query, form, options)
+    assert_same_rows(expected, signed(rows), label=("plain Spark", "extension"))
+    return counts
 
 
 def _luck(plain: SparkSession, query: Query, form: str, expected: list[Any], *, rows: bool) -> str | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyjoinopt
-from tests.fuzz.differential import Options, Tally
 from tests.fuzz.entrances import Sessions, compare_entrances
+from tests.fuzz.extension import Options, enabled_session
 from tests.support.generator import row_counter
 from tests.support.hazard_queries import HazardGenerator
 from tests.support.hazards import DATABASE, HazardTable, create_hazards, duckdb_hazards, hazard_tables
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 OPTIONS: tuple[Options, ...] = ({"cost": "c_out"}, {"cost": "c_out"}, {}, {"cost": "c_out"}, {"strategy": "heuristic"})
 SETTINGS: tuple[dict[str, str], ...] = ({}, {"spark.sql.autoBroadcastJoinThreshold": "-1"})
 SHRINKS = 80
+
+
+@dataclass
+class HazardTally:
+    """What happened over a run."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[HazardFailure] = field(default_factory=list)
 
 
 @dataclass
@@ -55,19 +63,17 @@ def sessions_for(spark: SparkSession, settings: dict[str, str]) -> Sessions:
         for key, value in settings.items():
             session.conf.set(key, value)
         session.sql(f"USE {DATABASE}")
-    pyjoinopt.enable(both[1])
-    both[1].conf.set("spark.pyjoinopt.timeout", "60s")
-    return Sessions(*both)
+    return Sessions(both[0], enabled_session(both[1]))
 
 
 def run(
     spark: SparkSession, folder: Path, seed: int, numbers: range | list[int], most_failures: int = 3, log: int = 0
-) -> Tally:
+) -> HazardTally:
     """The queries with these numbers, half of them in each of two pairs of sessions."""
     tables: tuple[HazardTable, ...] = hazard_tables(seed)
     create_hazards(session_for_tiny_tables(spark), tables, str(folder))
     database = duckdb_hazards(tables)
-    tally, started = Tally(), time.monotonic()
+    tally, started = HazardTally(), time.monotonic()
 
     def share(settings_number: int) -> None:
         settings = SETTINGS[settings_number]
@@ -83,7 +89,7 @@ def run(
             except Exception as error:
                 small, reason = smallest(sessions, query, form, options, f"{type(error).__name__}: {error}")
                 failure = HazardFailure(number, small, form, options, settings, reason)
-                tally.failures.append(failure)  # type: ignore[arg-type]
+                tally.failures.append(failure)
                 if log:
                     print(failure.text(seed), flush=True)
             if log and tally.counts["queries"] % log == 0:

@@ -1,4 +1,4 @@
-"""Random queries: plain Spark, Spark with optimised joins and DuckDB have to agree on every one of them.
+"""Random queries: plain Spark, `optimize_joins` and DuckDB agree on all of them, and on some an enabled session, too.
 
 60 by default, the 300 after them among the slow tests; `pytest tests/fuzz --fuzz-n 10000` for more. A failure is cut
 down to a small query and printed with the command that repeats it.
@@ -12,12 +12,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-import duckdb
 import pytest
 
-from tests.fuzz.differential import Tally, compare, smallest
+from tests.fuzz.differential import Places, Tally, compare, smallest
+from tests.fuzz.extension import enabled_session
 from tests.support import sampledata
 from tests.support.generator import Generator, row_counter
+from tests.support.querytree import Query
 from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ pytestmark = pytest.mark.fuzz
 ENOUGH_FAILURES = 3
 #: Of the slow tests.
 FURTHER = 300
+#: Of so many queries one runs in an enabled session, too.
+ENABLED = 3
 #: Tables this small are worth no broadcast to the default cost model, so most queries ask for another one.
 OPTIONS: tuple[dict[str, str], ...] = (
     {"cost": "c_out"}, {"cost": "c_out"}, {}, {"cost": "c_out"},
@@ -52,14 +55,16 @@ def tally(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory:
     started = time.monotonic()
 
     def share(settings_number: int) -> None:
-        session = session_for_tiny_tables(spark)
-        for key, value in SETTINGS[settings_number].items():
-            session.conf.set(key, value)
-        sampledata.register(session, tables, folder)
+        session, enabled = session_for_tiny_tables(spark), session_for_tiny_tables(spark)
+        for one in (session, enabled):
+            for key, value in SETTINGS[settings_number].items():
+                one.conf.set(key, value)
+            sampledata.register(one, tables, folder)
+        places = [Places(session, None, database), Places(session, enabled_session(enabled), database)]
         generator = Generator(seed, row_counter(database.cursor()))
         for number in numbers:
             if number % len(SETTINGS) == settings_number and len(tally.failures) < ENOUGH_FAILURES:
-                _one(session, database, generator, number, tally)
+                _one(places[number // 2 % ENABLED == 0], generator.query(number), number, tally)
                 if total > 1000 and tally.counts["queries"] % 500 == 0:
                     print(f"{tally.counts['queries']} queries, {time.monotonic() - started:.0f} s", flush=True)
 
@@ -70,16 +75,13 @@ def tally(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory:
     return tally
 
 
-def _one(
-    spark: SparkSession, database: duckdb.DuckDBPyConnection, generator: Generator, number: int, tally: Tally
-) -> None:
-    query = generator.query(number)
+def _one(places: Places, query: Query, number: int, tally: Tally) -> None:
     form = "sql" if number // 2 % 2 else "dataframe"
     options = OPTIONS[number % len(OPTIONS)]
     try:
-        tally.counts.update(compare(spark, database, query, form, options))
+        tally.counts.update(compare(places, query, form, options))
     except Exception:
-        tally.failures.append(smallest(spark, database, number, query, form, options))
+        tally.failures.append(smallest(places, number, query, form, options))
 
 
 @pytest.mark.timeout(0)
@@ -92,7 +94,8 @@ def test_all_answers_agree(tally: Tally, pytestconfig: pytest.Config) -> None:
 
 @pytest.mark.parametrize(
     ("what", "least"),
-    [("with_rows", 0.7), ("with_groups", 0.3), ("changed", 0.12), ("outer_joins_eliminated", 0.1)],
+    [("with_rows", 0.7), ("with_groups", 0.3), ("changed", 0.12), ("outer_joins_eliminated", 0.1),
+     ("extension_changed", 0.03)],
 )
 def test_doing_nothing_would_fail(what: str, least: float, tally: Tally, pytestconfig: pytest.Config) -> None:
     """Shares of the queries that have rows, joins to order, another order afterwards, a needless outer join."""

@@ -45,7 +45,7 @@ FAMILIES: tuple[frozenset[Type], ...] = (
 #: Of equal values of these, which one a MIN, a GROUP BY or the end of a LIMIT gives is luck.
 LUCKY = frozenset({"dbl", "flt", "lcs", "adbl", "rec"})
 _BASIC = frozenset({"int", "str", "dbl", "date", "bool"})
-_MAY_FAIL: dict[Type, tuple[str, ...]] = {
+MAY_FAIL: dict[Type, tuple[str, ...]] = {
     "int": ("100 /", "12 div", "10 %", "large product", "pick"),
     "big": ("100 /", "10 %", "large sum"),
     "str": ("to int", "text >"),
@@ -55,7 +55,7 @@ _MAY_FAIL: dict[Type, tuple[str, ...]] = {
     "amt": ("100 /",),
     "arr": ("fourth", "element"),
 }
-_TELLS: dict[Type, tuple[tuple[str, tuple[object, ...]], ...]] = {
+TELLS: dict[Type, tuple[tuple[str, tuple[object, ...]], ...]] = {
     "dbl": (("as text", ("-0.0", "0.0", "NaN", "1.0")), ("angle", (2.0, -2.0))),
     "flt": (("as text", ("-0.0", "0.0", "1.0")), ("angle", (2.0, -2.0))),
     "int": (("as text", ("1", "2", "1.0")), ("hash", (0,))),
@@ -128,7 +128,7 @@ class HazardConditions(Conditions):
 
     def may_fail(self, columns: Sequence[Column]) -> Expression | None:
         """A comparison of what may fail; mostly over columns on which it does not."""
-        fitting = [c for c in columns if c.type in _MAY_FAIL]
+        fitting = [c for c in columns if c.type in MAY_FAIL]
         clean = [c for c in fitting if is_clean(c.name)]
         if not fitting or not clean and self.chance(0.7):
             return None
@@ -141,7 +141,7 @@ class HazardConditions(Conditions):
 
     def failing(self, column: Column) -> Expression:
         """What may fail of this column."""
-        op = self.rng.choice(_MAY_FAIL[column.type])
+        op = self.rng.choice(MAY_FAIL[column.type])
         if op == "text >":
             return Call(op, (column, Constant(self.rng.randrange(1, 5), "int")), "bool")
         bound = {"100 /": 30, "large product": 200000000, "large sum": 2, "12 div": 3}.get(op, 2)
@@ -150,11 +150,11 @@ class HazardConditions(Conditions):
 
     def tells(self, columns: Sequence[Column]) -> Expression | None:
         """A condition that is true of one of two equal values, and not of the other."""
-        fitting = [c for c in columns if c.type in _TELLS]
+        fitting = [c for c in columns if c.type in TELLS]
         if not fitting:
             return None
         column = self.rng.choice(fitting)
-        op, values = self.rng.choice(_TELLS[column.type])
+        op, values = self.rng.choice(TELLS[column.type])
         args = (column, Constant("!", "str")) if op == "concat" else (column,)
         kind = _RESULTS[op]
         test = self.rng.choice(("=", "=", "<>") if kind == "str" else COMPARISONS)
@@ -233,7 +233,7 @@ class HazardDraw(Draw):
     def key_subquery(self, node: Node) -> list[Expression]:
         """IN or EXISTS over a pair of keys, and a test of one of them inside or beside it."""
         rng, conditions = self.rng, self.conditions
-        outside = rng.choice([c for c in output(node) if c.type in _TELLS or c.type in _MAY_FAIL])
+        outside = rng.choice([c for c in output(node) if c.type in TELLS or c.type in MAY_FAIL])
         family = next(f for f in FAMILIES if outside.type in f)
         want_clean = not is_clean(outside.name) or self.chance(0.3)
         tables = [t for t in self.world.tables if t.name in self.world.inside and (t.name in CLEAN) is want_clean]
@@ -253,7 +253,7 @@ class HazardDraw(Draw):
 
     def test_of(self, column: Column) -> Expression | None:
         """Something that fails on other rows than those of this column, or tells its equals apart."""
-        if is_clean(column.name) and column.type in _MAY_FAIL and self.chance(0.6):
+        if is_clean(column.name) and column.type in MAY_FAIL and self.chance(0.6):
             return self.conditions.failing(column)
         return self.conditions.tells([column])
 
@@ -280,7 +280,7 @@ class HazardDraw(Draw):
         found = inside[0]
         read: list[Expression] = [found.operand] if found.operand is not None else []
         read += [arg for part in found.condition if isinstance(part, Call) for arg in part.args]
-        here = [c for c in output(node.child) if c in read and c.type in _MAY_FAIL and is_clean(c.name)]
+        here = [c for c in output(node.child) if c in read and c.type in MAY_FAIL and is_clean(c.name)]
         return Filter(node.child, (*node.conjuncts, self.conditions.failing(self.rng.choice(here)))) if here else node
 
     def subquery(self, columns: Sequence[Column]) -> Expression:
@@ -297,7 +297,7 @@ class HazardDraw(Draw):
         if not clean or not isinstance(value, Column) or found.form != "in":
             return found
         column = value if value in clean and self.chance(0.6) else self.rng.choice(clean)
-        op = self.rng.choice([name for name in _MAY_FAIL[column.type] if name != "text >"])
+        op = self.rng.choice([name for name in MAY_FAIL[column.type] if name != "text >"])
         computed = Call(op, (column,), "dbl" if op == "100 /" else "int")
         inner = Project(found.source, f"p{next(self.numbers)}", (("k", value), ("v", computed)))
         test = Call(">", (Column(inner.alias, "v", computed.type), Constant(2, "int")), "bool")

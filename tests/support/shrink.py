@@ -23,6 +23,7 @@ from tests.support.querytree import (
     Query,
     Subquery,
     Table,
+    Top,
     Type,
     Union_,
     children,
@@ -118,7 +119,7 @@ def _is_part(node: Node) -> bool:
     """May it be joined by USING?"""
     if isinstance(node, Top):
         return isinstance(node.child, Project) and _is_part(node.child)
-    return isinstance(node, (Project, Aggregate)) and output(node)[0].name == "k"
+    return isinstance(node, (Project, Aggregate)) and [column.name for column in output(node)][:1] == ["k"]
 
 
 def _lists(parts: tuple[Expression, ...]) -> Iterator[tuple[Expression, ...]]:

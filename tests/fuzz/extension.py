@@ -1,0 +1,56 @@
+"""A query in a session that optimises every query, and what the optimizer reported of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyjoinopt
+from tests.support.querytree import Query
+from tests.support.render_dataframe import run_pyspark, to_pyspark
+from tests.support.render_sql import to_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Options = dict[str, str]
+
+
+def frame(spark: SparkSession, query: Query, form: str) -> DataFrame:
+    """The query in Spark, as SQL or as DataFrame code."""
+    return spark.sql(to_sql(query)) if form == "sql" else run_pyspark(spark, to_pyspark(query))
+
+
+def enabled_session(spark: SparkSession) -> SparkSession:
+    """The session, optimising every query from now on, however long that takes on a busy machine."""
+    pyjoinopt.enable(spark)
+    spark.conf.set("spark.pyjoinopt.timeout", "60s")
+    return spark
+
+
+def through_extension(
+    enabled: SparkSession, plain: DataFrame, query: Query, form: str, options: Options
+) -> tuple[list[Any], Counter[str]]:
+    """The rows of the query, and what the optimizer did.
+
+    Raises:
+        AssertionError: the schema is not that of the plain frame.
+        RuntimeError: the optimizer failed and left the query as written.
+    """
+    enabled.conf.set("spark.pyjoinopt.cost", options.get("cost", "spark"))
+    enabled.conf.set("spark.pyjoinopt.strategy", options.get("strategy", "auto"))
+    before = _last_number(enabled)
+    df = frame(enabled, query, form)
+    assert df.schema == plain.schema, "schema differs"
+    rows = df.collect()
+    if _last_number(enabled) == before:
+        return rows, Counter()
+    reports = pyjoinopt.last_reports(enabled)[-2:]
+    if failed := [report.error for report in reports if report.error]:
+        raise RuntimeError(f"the optimizer failed: {failed[-1]}")
+    return rows, Counter(extension_changed=any(group.changed for group in reports[-1].groups))
+
+
+def _last_number(session: SparkSession) -> int:
+    """A number that grows with every report of the session."""
+    return int(session.sql("SELECT coalesce(max(number), -1) FROM joinopt_report()").collect()[0][0])
