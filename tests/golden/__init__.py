@@ -1,0 +1,1 @@
+"""Folders of SQL files, run as written, through `optimize_joins`, and in a session that optimises every query."""
