@@ -15,6 +15,7 @@ from tests.support.generator import row_counter
 from tests.support.hazard_queries import HazardGenerator
 from tests.support.hazards import DATABASE, HazardTable, create_hazards, duckdb_hazards, hazard_tables
 from tests.support.querytree import Query, Table, all_nodes
+from tests.support.random_cost import RandomCost
 from tests.support.render_dataframe import to_pyspark
 from tests.support.render_sql import to_sql
 from tests.support.run import session_for_tiny_tables
@@ -23,7 +24,11 @@ from tests.support.shrink import shrunk
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OPTIONS: tuple[Options, ...] = ({"cost": "c_out"}, {"cost": "c_out"}, {}, {"cost": "c_out"}, {"strategy": "heuristic"})
+#: Every second query may get any legal order.
+OPTIONS: tuple[Options, ...] = (
+    {"cost": "c_out"}, {"cost": RandomCost(1)}, {}, {"cost": RandomCost(2)}, {"strategy": "heuristic"},
+    {"cost": RandomCost(3)}, {"cost": "c_out"},
+)  # fmt: skip
 SETTINGS: tuple[dict[str, str], ...] = ({}, {"spark.sql.autoBroadcastJoinThreshold": "-1"})
 SHRINKS = 80
 

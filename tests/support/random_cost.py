@@ -1,0 +1,33 @@
+"""A cost model without any sense: what a join costs is a hash of the pair that it joins.
+
+So any legal order may win, not only those that a sensible model looks for; which one does depends on the number that
+the model is made with. It states no law of `CostModel` but symmetry: the search may then miss the cheapest order, and
+what it finds has to be legal all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from pyjoinopt.statistics.relation import Size
+
+
+@dataclass(frozen=True)
+class RandomCost:
+    """Costs between 0 and 1, the same for the same pair."""
+
+    number: int
+    name: str = "random"
+
+    def join(self, left: Size, right: Size, output: Size, join_type: str = "Inner") -> float:
+        """A hash of what is joined; sets of relations are known by their sizes.
+
+        >>> a, b, c = Size(1, 8), Size(2, 16), Size(3, 24)
+        >>> cost = RandomCost(1)
+        >>> cost.join(a, b, c) == cost.join(b, a, c) != cost.join(a, c, b)
+        True
+        """
+        pair = sorted([(left.rows, left.bytes), (right.rows, right.bytes)])
+        digest = blake2b(repr((self.number, pair, output.rows, output.bytes)).encode(), digest_size=8).digest()
+        return float(int.from_bytes(digest, "big") / 2**64)
