@@ -25,8 +25,11 @@ private[pyjoinopt] object FileListing {
 
   /** Why a relation's files cannot be asked for while a query is planned. */
   def refusal(files: HadoopFsRelation): Option[String] =
-    if (listed(files.location.getClass.getName) || DeltaStatistics.applies(files)) None
+    if (isListed(files.location) || DeltaStatistics.applies(files)) None
     else Some(s"its files are not listed: nobody knows what ${Support.className(files.location)} does for that")
+
+  /** Whether an index is Spark's own and knows the size of its files without any I/O. */
+  def isListed(index: FileIndex): Boolean = listed(index.getClass.getName)
 
   def isRefused(files: HadoopFsRelation): Boolean = refusal(files).isDefined
 

@@ -18,13 +18,13 @@ private[pyjoinopt] final class PlanningRequest(
 
   private val started = System.nanoTime
   private val time = QueryTime.ofThisQuery()
-  private val settings = WorkerSettings.of(session)
+  private val settings = WorkerSettings.of(session, time.reading(InputSize.of(original)))
   private val asked = JoinOrderHints.strategy(taken)
   private lazy val query = PredicateSubqueries.ofOptimizing(session, original, asked)
   private lazy val hints = new JoinOrderHints(query, taken)
 
   def run(): LogicalPlan =
-    if (time.isGivenUp) original
+    if (time.isGivenUp(settings.timeout)) original
     else if (time.leftToWait(settings.timeout) < 0) {
       Workers.warnOnce(
         s"its subqueries took most of ${settings.timeout} ms. If that comes again, raise spark.pyjoinopt.timeout.")

@@ -131,6 +131,7 @@ object PyJoinOptBridge {
   def enable(session: Compat.Session, python: String, path: String): Unit = {
     WorkerSettings.ofThisDriver = Some(WorkerCommand(python, Option(path)))
     PyJoinOptExtensions.into(session)
+    Prestart.of(session)
   }
 
   /** Is the rule in this session? */
@@ -141,6 +142,10 @@ object PyJoinOptBridge {
 
   /** What was done to the last plans of a session, as a JSON array. */
   def reports(session: Compat.Session): String = SessionReports.json(session)
+
+  /** How long the query of a DataFrame waits for its order in its session (milliseconds). */
+  def timeout(dataset: Compat.AnyDataset): Long =
+    WorkerSettings.of(dataset.sparkSession, InputSize.of(dataset.queryExecution.optimizedPlan)).timeout
 
   /** How many worker processes there are. */
   def workers(): Int = Workers.count

@@ -13,7 +13,10 @@ import org.apache.spark.sql.SparkSessionExtensions
  * Law: with `spark.pyjoinopt.enabled` set to false it is as if it were not there, hints aside.
  */
 class PyJoinOptExtensions extends (SparkSessionExtensions => Unit) {
-  override def apply(extensions: SparkSessionExtensions): Unit = PyJoinOptExtensions.inject(extensions, enabled = true)
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    PyJoinOptExtensions.inject(extensions, enabled = true)
+    Prestart.ofApplication()
+  }
 }
 
 private[pyjoinopt] object PyJoinOptExtensions {

@@ -8,12 +8,20 @@ import org.apache.spark.sql.catalyst.QueryPlanningTracker
 /**
  * How long a query has been held up: Spark plans its subqueries apart, but the time is for all of it.
  *
- * Waiting for a worker counts, be it busy or starting. A query that got no worker, or saw one fail, asks no other: its
- * later plans stay as written, and nothing more is said.
+ * Waiting for a worker counts, be it busy or starting. A query that saw a worker fail asks no other: its later plans stay
+ * as written, and nothing more is said. The same holds if it got no worker, unless a later plan may wait longer: Spark
+ * plans the small subquery of a large query first.
  */
 private[pyjoinopt] final class QueryTime {
   private val planning = new Stopwatch
-  @volatile private var over = false
+  private var bytes = 0.0
+  private var gaveUpAfter = 0L
+
+  /** The most bytes that any plan of this query is known to read, this one included. */
+  def reading(more: Double): Double = synchronized {
+    bytes = math.max(bytes, more)
+    bytes
+  }
 
   /** What is left of so many milliseconds for planning. */
   def left(milliseconds: Long): Long = milliseconds - planning.milliseconds
@@ -23,9 +31,13 @@ private[pyjoinopt] final class QueryTime {
 
   def plans[T](body: => T): T = planning.during(body)
 
-  def giveUp(): Unit = over = true
+  /** No worker came within this time; without one, none is of use any more. */
+  def giveUp(milliseconds: Long = Long.MaxValue): Unit = synchronized {
+    gaveUpAfter = math.max(gaveUpAfter, milliseconds)
+  }
 
-  def isGivenUp: Boolean = over
+  /** Whether a plan that may wait so long need not wait at all. */
+  def isGivenUp(milliseconds: Long): Boolean = synchronized(gaveUpAfter >= milliseconds)
 }
 
 private[pyjoinopt] object QueryTime {

@@ -22,7 +22,7 @@ private[pyjoinopt] final class WorkerFailure(message: String, cause: Throwable =
  * ends every read and write. A worker that was ever late, silent or unclear is never asked again. It ends when its
  * standard input does, so none outlives the driver.
  */
-private[pyjoinopt] final class Worker(command: WorkerCommand) {
+private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean = false) {
   private val process = start()
   private val in = new DataInputStream(new BufferedInputStream(process.getInputStream, 1 << 16))
   private val out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream, 1 << 16))
@@ -30,13 +30,15 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
   @volatile private var late = false
   @volatile private var greeted = false
   @volatile private var talking = false
-  private var last = 0L
+  @volatile private var last = 0L
   private val heard = new java.util.ArrayDeque[String]
   private val owing = new Object
   private var owed: Option[OwedReport] = None
 
   private def start(): Process = {
-    val builder = new ProcessBuilder(command.python, "-m", "pyjoinopt.worker")
+    val builder =
+      if (inAdvance) new ProcessBuilder(command.python, "-c", Worker.Quietly, "pyjoinopt.worker")
+      else new ProcessBuilder(command.python, "-m", "pyjoinopt.worker")
     val environment = builder.environment()
     environment.put("PYJOINOPT_ATTACH", "off")
     environment.put("PYTHONUNBUFFERED", "1")
@@ -133,6 +135,9 @@ private[pyjoinopt] final class Worker(command: WorkerCommand) {
   /** Whether it was ended because a deadline had passed. */
   def wasLate: Boolean = late
 
+  /** Whether it has planned anything. */
+  def wasAsked: Boolean = last > 0
+
   /** Alive, and not in the middle of an answer that nobody waits for any more. */
   def isReady: Boolean = !late && !talking && process.isAlive
 
@@ -221,6 +226,32 @@ private[pyjoinopt] object Worker {
   val Protocol = 2
   private val Mark = 0x504a4f31 // PJO1
   private val Longest = 256 << 20
+
+  /**
+   * The same program as `-m pyjoinopt.worker`, loaded at low priority: its start takes nothing from Spark's own. On Linux
+   * a priority is one thread's. A process could not raise its own again, and queries wait for the worker later.
+   */
+  private val Quietly =
+    """import os, sys, threading
+      |def load():
+      |    try:
+      |        if sys.platform == "linux":
+      |            me = threading.get_native_id()
+      |            os.setpriority(os.PRIO_PROCESS, me, os.getpriority(os.PRIO_PROCESS, me) + 10)
+      |    except OSError:
+      |        pass
+      |    import pyjoinopt.worker
+      |loading = threading.Thread(target=load)
+      |loading.start()
+      |loading.join()
+      |from pyjoinopt.worker import main
+      |sys.exit(main())""".stripMargin
+
+  /** Do something later, briefly. */
+  def after(milliseconds: Long)(body: => Unit): Unit = watchdog.schedule(
+    new Runnable {
+      override def run(): Unit = Support.attempt(())(body)
+    }, milliseconds, TimeUnit.MILLISECONDS)
 
   /** How often the watchdog looks (milliseconds). */
   private val Look = 50L

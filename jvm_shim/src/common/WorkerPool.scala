@@ -30,15 +30,16 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
     val patience = Deadline.in(Patience)
     var mayAsk = true
     var found = next()
+    if (found.isEmpty) starting.foreach(_.isAwaited())
     while (found.isEmpty && !until.isOver && (hasHope(settings) || mayAsk && mayStart(settings))) {
       if (mayAsk && mayStart(settings) && (patience.isOver || !hasHope(settings))) {
         mayAsk = false
-        start(settings)
+        start(new WorkerStart(settings, this))
       } else wait(math.max(1, math.min(Patience, until.milliseconds)))
       found = next()
     }
     if (found.isEmpty && !closed) {
-      if (size == 0) starting.foreach(_.missedBy(settings))
+      if (size == 0) missed(settings)
       else if (until.isOver) {
         Workers.warnOnce(s"all workers ($size) were busy for most of ${settings.timeout} ms. If that comes again, " +
           "raise spark.pyjoinopt.workers or spark.pyjoinopt.timeout.")
@@ -65,13 +66,31 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
     found
   }
 
-  private def start(settings: WorkerSettings): Unit = {
-    val start = new WorkerStart(settings, this)
+  private def start(start: WorkerStart): Unit = {
     starting += start
     start.go()
   }
 
-  /** What a start came to: a worker, or nothing. */
+  /** A query waited in vain for these: said once, however many they are. */
+  private def missed(settings: WorkerSettings): Unit = {
+    val isNews = !starting.exists(_.isKnownLate)
+    starting.zipWithIndex.foreach { case (start, i) => start.missedBy(settings, warn = isNews && i == 0) }
+  }
+
+  /** Start a worker that no plan waits for, unless there is one, or one failed; it ends if none needs it for long. */
+  def prestart(settings: WorkerSettings, unused: Long): Unit = synchronized {
+    if (!closed && size == 0 && starting.isEmpty && failures == 0) {
+      start(new WorkerStart(settings, this, inAdvance = true) {
+        override def arrived(worker: Worker): Unit = Worker.after(unused)(endUnused(worker))
+      })
+    }
+  }
+
+  private def endUnused(worker: Worker): Unit = synchronized {
+    if (!worker.wasAsked && idle.remove(worker)) forget(worker)
+  }
+
+  /** What a start came to: a worker, or nothing. Where a plan has got one meanwhile, none is needed in advance. */
   def started(start: WorkerStart, made: Option[Worker]): Unit = synchronized {
     starting -= start
     made match {
@@ -79,7 +98,9 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
       case Some(worker) =>
         all += worker
         idle.push(worker)
-      case None => later()
+        start.arrived(worker)
+        starting.foreach(_.endIfInAdvance())
+      case None => if (!start.inAdvance || start.isKnownLate) later()
     }
     notifyAll()
   }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.pyjoinopt
 import java.io.File
 import java.util.concurrent.TimeUnit
 
+import org.apache.spark.SparkConf
 import org.apache.spark.network.util.JavaUtils
 
 /** The moment by which something has to be done. */
@@ -19,26 +20,46 @@ private[pyjoinopt] object Deadline {
 /** How a worker is started: workers started alike serve all sessions that want it so. */
 private[pyjoinopt] final case class WorkerCommand(python: String, path: Option[String])
 
-/** What a session says about workers. */
+/**
+ * What a session says about workers.
+ *
+ * @param timeout how long a query waits (milliseconds)
+ * @param startTimeout how long a worker may take to start (milliseconds)
+ * @param workers how many there may be
+ * @param prestart how long a worker that was started in advance is kept unused (milliseconds); None starts none
+ */
 private[pyjoinopt] final case class WorkerSettings(
     command: WorkerCommand,
     timeout: Long,
     startTimeout: Long,
-    workers: Int)
+    workers: Int,
+    prestart: Option[Long])
 
 private[pyjoinopt] object WorkerSettings {
   private val Ours = "spark.pyjoinopt."
 
+  /** Keys of times that may be a word, too. */
+  private val words = Map("timeout" -> "auto", "prestart" -> "off")
+
   /** What a Python driver told of itself. */
   @volatile var ofThisDriver: Option[WorkerCommand] = None
 
-  def of(session: Compat.Session): WorkerSettings = {
+  /** For a plan of a session that reads so many bytes. */
+  def of(session: Compat.Session, bytes: => Double = 0): WorkerSettings = {
     val conf = session.sessionState.conf
-    def text(key: String): Option[String] = Option(conf.getConfString(key, null)).map(_.trim).filter(_.nonEmpty)
+    read(key => Option(conf.getConfString(key, null)), bytes)
+  }
+
+  /** Before there is a session. */
+  def ofApplication(conf: SparkConf): WorkerSettings = read(conf.getOption, 0)
+
+  private def read(setting: String => Option[String], bytes: => Double): WorkerSettings = {
+    def text(key: String): Option[String] = setting(key).map(_.trim).filter(_.nonEmpty)
     def milliseconds(key: String, default: Long): Long =
       text(Ours + key).fold(default) { value =>
         val read = Support.attempt(-1L)(JavaUtils.timeStringAs(value, TimeUnit.MILLISECONDS))
-        if (read > 0) read else Support.fail(s"$Ours$key is $value, but must be a time such as 2s or 500ms.")
+        if (read > 0) read else Support.fail(
+          s"$Ours$key is $value, but must be ${words.get(key).fold("")(word => s"$word or ")}a time such as 2s or 500ms.")
       }
     val environment = System.getenv()
     val python = Seq(
@@ -54,9 +75,11 @@ private[pyjoinopt] object WorkerSettings {
     }
     WorkerSettings(
       WorkerCommand(python, text(Ours + "pythonpath").orElse(ofThisDriver.flatMap(_.path)).orElse(besideJar)),
-      milliseconds("timeout", 2000),
-      milliseconds("startTimeout", 20000),
-      workers)
+      if (text(Ours + "timeout").forall(_.equalsIgnoreCase("auto"))) InputSize.milliseconds(bytes)
+      else milliseconds("timeout", 0),
+      milliseconds("startTimeout", 60000),
+      workers,
+      if (text(Ours + "prestart").exists(_.equalsIgnoreCase("off"))) None else Some(milliseconds("prestart", 600000)))
   }
 
   /** The driver's Python may be set to jupyter or ipython, which run no modules. */

@@ -8,8 +8,8 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 
 /**
- * The workers of this driver: started when a plan first needs one, kept, and ended with the application, or when every
- * session that they planned for has named another Python.
+ * The workers of this driver: the first is started when the extension is loaded, or when a plan first needs one. They
+ * are kept, and ended with the application, or when every session that they planned for has named another Python.
  *
  * Laws: a plan has a worker to itself while it is planned. A second worker is started only when the first is busy.
  * After a failure the next start waits, longer each time; meanwhile queries keep their plans at once and in silence.
@@ -45,14 +45,27 @@ private[pyjoinopt] object Workers {
           None
       }
 
-  /** None once the application has ended: nobody would end the workers that it started. */
-  private def enter(session: Compat.Session, settings: WorkerSettings): Option[WorkerPool] = {
-    val context = session.sparkContext
+  /** Start a worker before any plan needs one; it ends if none does for so many milliseconds. */
+  def prestart(context: SparkContext, settings: WorkerSettings, unused: Long): Unit = {
+    watch(context)
+    val pool = synchronized {
+      if (context.isStopped) None
+      else Some(pools.getOrElseUpdate(settings.command, new WorkerPool(settings.command)))
+    }
+    pool.foreach(_.prestart(settings, unused))
+  }
+
+  private def watch(context: SparkContext): Unit =
     if (watched.add(context)) {
       context.addSparkListener(new SparkListener {
         override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = closeAll()
       })
     }
+
+  /** None once the application has ended: nobody would end the workers that it started. */
+  private def enter(session: Compat.Session, settings: WorkerSettings): Option[WorkerPool] = {
+    val context = session.sparkContext
+    watch(context)
     synchronized {
       if (context.isStopped) None
       else {
@@ -87,7 +100,7 @@ private[pyjoinopt] object Workers {
   private def using[T](pool: WorkerPool, settings: WorkerSettings, time: QueryTime)(
       body: (Worker, Deadline) => T): Option[T] = {
     val taken = pool.take(settings, time)
-    if (taken.isEmpty) time.giveUp()
+    if (taken.isEmpty) time.giveUp(settings.timeout)
     taken.map { worker =>
       try {
         val made = body(worker, Deadline.in(time.left(settings.timeout)))
