@@ -161,10 +161,19 @@ SESSION_KEYS: tuple[tuple[str, str, str], ...] = (
     (PREFIX + "enabled", "true", "Whether the queries of the session are optimised. Without the extension: false."),
     (PREFIX + "python", "PySpark's", "The Python that runs the workers; it needs to have this package's dependencies."),
     (PREFIX + "pythonpath", "the jar's", "Where the workers find this package, if that Python does not have it."),
-    (PREFIX + "timeout", "2s", "How long a query waits for its order before it is planned as written."),
-    (PREFIX + "startTimeout", "20s", "How long a worker may take to start, behind the queries, before it is ended."),
+    (
+        PREFIX + "timeout", "auto",
+        "How long a query waits for its order before it is planned as written; 'auto': two seconds, and one more for "
+        "every GiB that it reads, at most a minute.",
+    ),
+    (PREFIX + "startTimeout", "60s", "How long a worker may take to start, behind the queries, before it is ended."),
+    (
+        PREFIX + "prestart", "10min",
+        "The first worker starts together with the session; how long it is kept if no query needs it. 'off': it starts "
+        "with the first query. Read from the application's configuration when the extension is loaded.",
+    ),
     (PREFIX + "workers", "2", "How many worker processes there may be. The second starts when the first is busy."),
-)
+)  # fmt: skip
 
 _BY_NAME = {option.name: option for option in OPTIONS}
 _BY_KEY = {option.key: option for option in OPTIONS}

@@ -47,6 +47,11 @@ def fake(folder: Path, program: str) -> str:
     return str(python)
 
 
+def counting(starts: Path, program: str) -> str:
+    """A program that leaves an x for each of its starts."""
+    return f"open({str(starts)!r}, 'a').write('x')\n{program}"
+
+
 def running() -> dict[int, tuple[int, list[str]]]:
     """The processes of this machine: number -> (parent, command line)."""
     found = {}

@@ -249,6 +249,10 @@ def test_every_key_of_sessions_is_read_by_the_jvm_and_documented() -> None:
         assert f'"{key.removeprefix("spark.pyjoinopt.")}"' in read or f'"{key}"' in read
         assert f"| `{key}` | `{default}`" in page or default in page
     coded = dict(re.findall(r'milliseconds\("(\w+)", (\d+)\)', read))
+    assert 'text(Ours + "timeout").forall(_.equalsIgnoreCase("auto"))' in read
+    assert coded.pop("timeout") == "0"  # no default: without the key it is auto
     coded["workers"] = re.findall(r'text\(Ours \+ "workers"\)\.fold\((\d+)\)', read)[0]
     told = {key.removeprefix("spark.pyjoinopt."): default for key, default, _ in SESSION_KEYS}
-    assert coded == {name: told[name].replace("s", "000") for name in ("timeout", "startTimeout", "workers")}
+    told["prestart"] = told["prestart"].replace("10min", "600s")
+    assert coded == {name: told[name].replace("s", "000") for name in ("prestart", "startTimeout", "workers")}
+    assert told["timeout"] == "auto"

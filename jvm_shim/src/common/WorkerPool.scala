@@ -27,7 +27,8 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
    */
   def take(settings: WorkerSettings, time: QueryTime): Option[Worker] = synchronized {
     val until = Deadline.in(time.leftToWait(settings.timeout))
-    val patience = Deadline.in(Patience)
+    val isStartingInAdvance = starting.exists(_.inAdvance)
+    val patience = Deadline.in(if (isStartingInAdvance) math.min(LongPatience, until.milliseconds / 3) else Patience)
     var mayAsk = true
     var found = next()
     if (found.isEmpty) starting.foreach(_.isAwaited())
@@ -150,6 +151,9 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
 private[pyjoinopt] object WorkerPool {
   /** How long a query waits for another's worker before it has one started; then, how often it looks (milliseconds). */
   private val Patience = 50L
+
+  /** The same where one starts at low priority: it may be nearly there, or be held up by a busy machine (milliseconds). */
+  private val LongPatience = 500L
 
   /** Between two starts (seconds). */
   private val LongestPause = 300L
