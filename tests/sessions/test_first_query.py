@@ -56,7 +56,7 @@ def swollen(session: SparkSession, folder: Path, size: int) -> None:
 
 @pytest.fixture
 def prestart(session: SparkSession, tmp_path: Path) -> Callable[..., Path]:
-    """Starts a program in the place of the worker as if the extension were being loaded; a file has an x for each start."""
+    """Starts a program in the place of the worker as if the extension were being loaded; the file has an x a start."""
 
     def start(program: str, **settings: str) -> Path:
         starts = tmp_path / "starts"
@@ -116,10 +116,13 @@ def test_files_count_with_their_size_and_cached_data_with_its_own(session: Spark
     session.read.parquet(str(tmp_path / "fact")).createOrReplaceTempView("fact")
     assert "BatchScan" in session.table("fact")._jdf.queryExecution().executedPlan().toString()
     assert timeout(session, SQL) == 7_000
-    cached = session.table("fact").cache()
+    cached = session.sql("SELECT f.* FROM fact f JOIN mid m ON f.fact_f = m.mid_k").cache()
+    cached.createOrReplaceTempView("joined")
+    text = "SELECT * FROM joined JOIN dim ON fact_f = dim_k LEFT JOIN note ON dim_f = note_k"
     try:
+        assert timeout(session, text) == 7_000  # this query is to read the files
         cached.count()
-        assert timeout(session, SQL) == 2_000
+        assert timeout(session, text) == 2_000
     finally:
         cached.unpersist()
 
@@ -302,7 +305,8 @@ def test_it_loads_at_low_priority_and_serves_at_the_normal_one(session: SparkSes
         "sys.meta_path.insert(0, Look())\n"
     )
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nexport PYTHONPATH="{tmp_path}:$PYTHONPATH"\nexec "{sys.executable}" "$@" OF-THE-TEST\n')
+    path = f'PYTHONPATH="{tmp_path}:$PYTHONPATH"'
+    python.write_text(f'#!/bin/sh\nexport {path}\nexec "{sys.executable}" "$@" OF-THE-TEST\n')
     python.chmod(0o755)
     session.conf.set("spark.pyjoinopt.python", str(python))
     bridge_of(session).enable(session._jsparkSession, *pythons())
@@ -313,6 +317,9 @@ def test_it_loads_at_low_priority_and_serves_at_the_normal_one(session: SparkSes
     assert int(loaded[0]) == min(19, driver + 10)
     for worker in children("OF-THE-TEST"):
         assert {nice_of(task) for task in Path(f"/proc/{worker}/task").iterdir()} == {driver}
+    session.conf.unset("spark.pyjoinopt.python")
+    rows(session.sql(SQL))
+    assert gone("OF-THE-TEST")
 
 
 def test_the_extension_is_applied_where_there_is_no_context() -> None:

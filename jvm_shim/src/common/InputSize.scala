@@ -3,6 +3,7 @@ package org.apache.spark.sql.pyjoinopt
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Range}
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation, FileScan}
@@ -41,9 +42,21 @@ private[pyjoinopt] object InputSize {
     bytes
   }
 
-  private def below(node: LogicalPlan): Seq[LogicalPlan] =
-    if (!node.containsPattern(PLAN_EXPRESSION)) node.children
-    else node.children ++ Support.attempt(Seq.empty[LogicalPlan])(node.subqueries)
+  private def below(node: LogicalPlan): Seq[LogicalPlan] = node match {
+    case memory: InMemoryRelation if isLoaded(memory) => Nil
+    case memory: InMemoryRelation => Support.attempt(Seq.empty[LogicalPlan])(toBeCached(memory))
+    case _ if node.containsPattern(PLAN_EXPRESSION) =>
+      node.children ++ Support.attempt(Seq.empty[LogicalPlan])(node.subqueries)
+    case _ => node.children
+  }
+
+  private def isLoaded(memory: InMemoryRelation): Boolean = LeafDetails.materializedRows(memory).isDefined
+
+  /** What this query still has to read to fill the cache. */
+  private def toBeCached(memory: InMemoryRelation): Seq[LogicalPlan] = (memory.cacheBuilder.cachedPlan match {
+    case adaptive: AdaptiveSparkPlanExec => adaptive.inputPlan.logicalLink
+    case plan => plan.logicalLink
+  }).toSeq
 
   private def own(node: LogicalPlan): Double = node match {
     case relation: LogicalRelation =>
@@ -60,7 +73,7 @@ private[pyjoinopt] object InputSize {
         case _ => Unknown
       }
     case _: DataSourceV2Relation => Unknown
-    case memory: InMemoryRelation => known(memory.computeStats().sizeInBytes).getOrElse(0)
+    case memory: InMemoryRelation if isLoaded(memory) => known(memory.computeStats().sizeInBytes).getOrElse(0)
     case range: Range => range.computeStats().sizeInBytes.toDouble
     case local: LocalRelation => local.computeStats().sizeInBytes.toDouble
     case _ => 0

@@ -23,7 +23,7 @@ private[pyjoinopt] final class WorkerFailure(message: String, cause: Throwable =
  * standard input does, so none outlives the driver.
  */
 private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean = false) {
-  private val process = start()
+  private val process = WorkerProcess.start(command, inAdvance)
   private val in = new DataInputStream(new BufferedInputStream(process.getInputStream, 1 << 16))
   private val out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream, 1 << 16))
   private val complaints = new Complaints(process.getErrorStream)
@@ -34,26 +34,6 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
   private val heard = new java.util.ArrayDeque[String]
   private val owing = new Object
   private var owed: Option[OwedReport] = None
-
-  private def start(): Process = {
-    val builder =
-      if (inAdvance) new ProcessBuilder(command.python, "-c", Worker.Quietly, "pyjoinopt.worker")
-      else new ProcessBuilder(command.python, "-m", "pyjoinopt.worker")
-    val environment = builder.environment()
-    environment.put("PYJOINOPT_ATTACH", "off")
-    environment.put("PYTHONUNBUFFERED", "1")
-    environment.put("PYTHONSAFEPATH", "1") // whoever works in a folder with a json.py means no module by it
-    command.path.foreach { path =>
-      val known = Option(environment.get("PYTHONPATH")).filter(_.nonEmpty)
-      environment.put("PYTHONPATH", (path +: known.toSeq).mkString(File.pathSeparator))
-    }
-    try builder.start()
-    catch {
-      case error: IOException =>
-        throw new WorkerFailure(s"${command.python} cannot be started (${error.getMessage}). Set " +
-          "spark.pyjoinopt.python to a Python 3.10 or later that has pyjoinopt", error)
-    }
-  }
 
   /** Wait for the greeting. */
   def greet(deadline: Deadline): Unit = {
@@ -226,26 +206,6 @@ private[pyjoinopt] object Worker {
   val Protocol = 2
   private val Mark = 0x504a4f31 // PJO1
   private val Longest = 256 << 20
-
-  /**
-   * The same program as `-m pyjoinopt.worker`, loaded at low priority: its start takes nothing from Spark's own. On Linux
-   * a priority is one thread's. A process could not raise its own again, and queries wait for the worker later.
-   */
-  private val Quietly =
-    """import os, sys, threading
-      |def load():
-      |    try:
-      |        if sys.platform == "linux":
-      |            me = threading.get_native_id()
-      |            os.setpriority(os.PRIO_PROCESS, me, os.getpriority(os.PRIO_PROCESS, me) + 10)
-      |    except OSError:
-      |        pass
-      |    import pyjoinopt.worker
-      |loading = threading.Thread(target=load)
-      |loading.start()
-      |loading.join()
-      |from pyjoinopt.worker import main
-      |sys.exit(main())""".stripMargin
 
   /** Do something later, briefly. */
   def after(milliseconds: Long)(body: => Unit): Unit = watchdog.schedule(

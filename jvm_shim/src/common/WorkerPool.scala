@@ -31,7 +31,7 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
     val patience = Deadline.in(if (isStartingInAdvance) math.min(LongPatience, until.milliseconds / 3) else Patience)
     var mayAsk = true
     var found = next()
-    if (found.isEmpty) starting.foreach(_.isAwaited())
+    if (found.isEmpty) starting.foreach(_.noteWaiting())
     while (found.isEmpty && !until.isOver && (hasHope(settings) || mayAsk && mayStart(settings))) {
       if (mayAsk && mayStart(settings) && (patience.isOver || !hasHope(settings))) {
         mayAsk = false

@@ -15,7 +15,7 @@ private[pyjoinopt] class WorkerStart(settings: WorkerSettings, pool: WorkerPool,
   private var isTold, isEnded = false
 
   /** A query waits for it from now on, if none did before. */
-  def isAwaited(): Unit = synchronized { if (awaited.isEmpty) awaited = Some(System.nanoTime) }
+  def noteWaiting(): Unit = synchronized { if (awaited.isEmpty) awaited = Some(System.nanoTime) }
 
   /** Whether a query has waited for it as long as a query may: none waits again. */
   def isOverdue(asking: WorkerSettings): Boolean = synchronized {
