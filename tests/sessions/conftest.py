@@ -93,6 +93,24 @@ def pythons() -> tuple[str, str]:
     return sys.executable, str(Path(pyjoinopt.__file__).parent.parent)
 
 
+def swell(folder: Path, size: int) -> None:
+    """Make a Parquet file so much larger by a hole between its rows and its footer: readers never look there."""
+    (file,) = folder.glob("*.parquet")
+    whole = file.read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    with file.open("r+b") as out:
+        out.seek(footer + size)
+        out.write(whole[footer:])
+    (folder / f".{file.name}.crc").unlink()
+
+
+def swollen(session: SparkSession, folder: Path, size: int) -> None:
+    """The table fact, with more bytes and the same rows."""
+    session.table("fact").coalesce(1).write.parquet(str(folder / "fact"))
+    swell(folder / "fact", size)
+    session.read.parquet(str(folder / "fact")).createOrReplaceTempView("fact")
+
+
 def planned(session: SparkSession, run: Callable[[], Any]) -> tuple[Any, list[pyjoinopt.JoinReport]]:
     """What `run` gives, and the reports of the plans that it made."""
     numbered = "SELECT DISTINCT number, report FROM joinopt_report() WHERE number > {} ORDER BY number"
