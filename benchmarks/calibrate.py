@@ -185,7 +185,7 @@ def main() -> None:
         name, sizes = experiment.operator or "only read", f"{experiment.rows!s:<22}{experiment.columns!s:<9}"
         print(f"  {name:<13}{sizes}{time:>8.3f} s{ratio:>7.2f}")
     chosen.out.write_text(json.dumps(asdict(found), indent=1) + "\n")
-    print(f"\nwritten; to use them: spark.conf.set('spark.pyjoinopt.costConstants', '{chosen.out.resolve()}')")
+    print(f"\nwritten; to use them: --conf spark.pyjoinopt.costConstants={chosen.out.resolve()}")
     spark.stop()
 
 

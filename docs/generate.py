@@ -24,7 +24,7 @@ PACKAGE = DOCS.parent / "pyjoinopt"
 RESULTS = DOCS.parent / "benchmarks" / "results"
 sys.path.insert(0, str(DOCS.parent))
 
-from pyjoinopt.config import OPTIONS, SESSION_KEYS  # noqa: E402
+from pyjoinopt.config import OPTIONS, SESSION_KEYS, STATIC_KEYS  # noqa: E402
 from pyjoinopt.report.drawing import document, look, text  # noqa: E402
 
 _MADE = "<!-- Written by docs/generate.py from {}. Do not edit. -->\n\n"
@@ -42,6 +42,10 @@ def configuration() -> str:
         'df.optimize_joins(cost="c_out")                          # for this call\n',
         'spark.conf.set("spark.pyjoinopt.cost", "c_out")          # for the session\n',
         "```\n\n",
+        "Some keys belong to the application: " + ", ".join(f"`{key}`" for key in STATIC_KEYS) + ". A session "
+        "that sets them is warned and ignored, see [security](security.md); `enable` and `configure` take them as "
+        "keywords, `startTimeout` as `start_timeout`. Calls on a DataFrame in the "
+        "driver's own Python follow the session's keys all the same.\n\n",
         "| keyword | key | default | allowed | what it does |\n|---|---|---|---|---|\n",
     ]
     for option in OPTIONS:

@@ -18,7 +18,7 @@ from pyjoinopt import observe, optimizer
 from pyjoinopt.bridge import connect
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.config import Options, check_keywords, resolve, unknown_keys
+from pyjoinopt.config import Options, check_keywords, resolve_call, unknown_keys
 from pyjoinopt.cost import cost_model
 from pyjoinopt.errors import RefusedError, UnsupportedDataFrameError
 from pyjoinopt.report.notebook import in_notebook, show
@@ -173,7 +173,7 @@ def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[
             report.complete()
             if plan is gateway.export.root and strict and (reason := optimizer.why_not_at_all(gateway.export)):
                 raise RefusedError(f"the query cannot be optimised: {reason}")
-            store = open_store(options.store)
+            store = open_store(options.store, options.store_folder)
             observe.let_observe(report, result, shim, watches, store)
             if options.feedback:
                 observe.listen(result, shim, watches, store)
@@ -199,7 +199,7 @@ def _options(keywords: dict[str, Any], conf: dict[str, str]) -> Options:
     for sentence in unknown_keys(conf):
         _warn_once(sentence)
     try:
-        options = resolve(keywords, conf)
+        options = resolve_call(keywords, conf)
         cost_model(options.cost, conf, options.cost_constants)  # a file that is none is the user's mistake, not ours
         return options
     except (ValueError, TypeError) as error:

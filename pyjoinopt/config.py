@@ -1,12 +1,17 @@
 """Options: one table for keywords, `spark.pyjoinopt.*` keys, defaults, allowed values and help.
 
 A keyword wins over the session's key, the key over the default. What is not allowed raises at once and says what is.
+
+Some keys belong to the application (`STATIC_KEYS`): which program the driver starts and which files it opens. Any
+client of a server can set a key of its session, so what the extension does rests on the application's value of these. A
+call in the driver's own Python is different: whoever runs the driver may do all of that anyway.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -109,7 +114,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "cost_constants", PREFIX + "costConstants", "", None,
-        "A file that `python -m benchmarks.calibrate` wrote: the constants of the cost model 'spark' for your cluster.",
+        "A file that `python -m benchmarks.calibrate` wrote: the constants of the cost model 'spark' for your cluster. "
+        "The key belongs to the application.",
     ),
     Option(
         "statistics", PREFIX + "statistics", "auto", ("auto", "catalog", "footers", "full", "none"),
@@ -134,7 +140,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "store", PREFIX + "store", "auto", None,
         "The file in which statistics are remembered; 'auto' is one in the user's cache folder (or where "
-        "PYJOINOPT_STORE says), 'off' remembers nothing. It holds samples, thus values of the tables' rows.",
+        "PYJOINOPT_STORE says), 'off' remembers nothing. It holds samples, thus values of the tables' rows. The key "
+        "belongs to the application; a session may set it to 'off'.",
     ),
     Option(
         "feedback", PREFIX + "feedback", False, None,
@@ -175,6 +182,19 @@ SESSION_KEYS: tuple[tuple[str, str, str], ...] = (
     (PREFIX + "workers", "2", "How many worker processes there may be. The second starts when the first is busy."),
 )  # fmt: skip
 
+#: Keys that the application sets and no session: `ApplicationSettings.scala` has the same list.
+STATIC_KEYS: tuple[str, ...] = tuple(
+    PREFIX + name for name in ("python", "pythonpath", "workers", "startTimeout", "store", "costConstants")
+)
+#: Of these, the keywords of `enable` and `configure` that are no options of a call.
+_OF_WORKERS = {
+    "python": PREFIX + "python", "pythonpath": PREFIX + "pythonpath", "workers": PREFIX + "workers",
+    "start_timeout": PREFIX + "startTimeout",
+}  # fmt: skip
+#: Before a key that a session has set and that does not count for it, as the JVM exports it.
+OF_SESSION = "pyjoinopt.session."
+
+_TIME = re.compile(r"0*[1-9]\d*\s*(us|ms|s|m|min|h|d)?", re.IGNORECASE)
 _BY_NAME = {option.name: option for option in OPTIONS}
 _BY_KEY = {option.key: option for option in OPTIONS}
 
@@ -196,6 +216,8 @@ class Options:
     strict: bool = False
     pair_budget: int = 25_000
     search_seconds: int = 10
+    #: Whether the store's folder may be created: not for the sake of a path that a session has set.
+    store_folder: bool = field(default=True, repr=False)
 
     @property
     def without(self) -> frozenset[str]:
@@ -244,6 +266,31 @@ def unknown_keys(conf: Mapping[str, str]) -> list[str]:
     return sentences
 
 
+def worker_settings(keywords: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
+    """What the keywords say of workers, as keys, and the other keywords.
+
+    Raises:
+        ValueError, TypeError: a value that is not allowed.
+
+    >>> worker_settings({"start_timeout": "30s", "workers": 1, "hints": False})
+    ({'spark.pyjoinopt.startTimeout': '30s', 'spark.pyjoinopt.workers': '1'}, {'hints': False})
+    """
+    keys = {}
+    for name, value in keywords.items():
+        if name not in _OF_WORKERS:
+            continue
+        expected: Any = int if name == "workers" else str
+        if type(value) is not expected:
+            allowed = "a whole number from 1" if expected is int else "of type str"
+            raise TypeError(f"{name} is {value!r} ({type(value).__name__}), but must be {allowed}")
+        if name == "workers":
+            _from_one(value, value, name)
+        if name == "start_timeout" and not _TIME.fullmatch(value.strip()):
+            raise ValueError(f"{name} is {value!r}, but must be a time such as '20s' or '500ms'")
+        keys[_OF_WORKERS[name]] = str(value)
+    return keys, {name: value for name, value in keywords.items() if name not in _OF_WORKERS}
+
+
 def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
     """Keywords over session keys over defaults.
 
@@ -257,3 +304,24 @@ search_seconds=10)
         if key in _BY_KEY:
             chosen[_BY_KEY[key].name] = _BY_KEY[key].parse(text, key)
     return Options(**{**chosen, **check_keywords(keywords)})
+
+
+def resolve_call(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
+    """The same for a call in the driver's own Python, for which the keys of its session count, whatever they are.
+
+    >>> conf = {"spark.pyjoinopt.store": "/a", "pyjoinopt.session.spark.pyjoinopt.store": "/b"}
+    >>> resolve({}, conf).store, resolve_call({}, conf).store, resolve_call({"store": "/c"}, conf).store
+    ('/a', '/b', '/c')
+    """
+    set_here = {key.removeprefix(OF_SESSION): text for key, text in conf.items() if key.startswith(OF_SESSION)}
+    options = resolve(keywords, {**conf, **set_here})
+    return replace(options, store_folder="store" in keywords or PREFIX + "store" not in set_here)
+
+
+def refused_keys(conf: Mapping[str, str]) -> list[str]:
+    """The keys of the application that a session has set, and that are not used.
+
+    >>> refused_keys({"pyjoinopt.session.spark.pyjoinopt.python": "/x", "spark.pyjoinopt.cost": "c_out"})
+    ['spark.pyjoinopt.python']
+    """
+    return [key for key in STATIC_KEYS if OF_SESSION + key in conf]

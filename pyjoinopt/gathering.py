@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for, check_progress, check_session, kind_of
-from pyjoinopt.config import resolve
+from pyjoinopt.config import resolve_call
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics import analysis, samples
@@ -125,8 +125,8 @@ def analyze(
     with ExitStack() as stack:
         gateways = [stack.enter_context(Py4jGateway(bridge_for(df), df._jdf)) for df, _ in frames]
         conf = gateways[0].export.conf
-        setting = resolve({} if store is None else {"store": store}, conf).store
-        kept = open_store(setting)
+        options = resolve_call({} if store is None else {"store": store}, conf)
+        kept = open_store(options.store, options.store_folder)
         works, done = _plan(gateways, [named for _, named in frames], columns, kept)
         with _Bar(len(works), progress) as bar:
             for work in works:

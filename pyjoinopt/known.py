@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyjoinopt import optimizer
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for, forget_samples, session_setting
-from pyjoinopt.config import PREFIX, Options, resolve
+from pyjoinopt.config import PREFIX, Options, resolve, resolve_call
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.statistics import analysis
 from pyjoinopt.statistics.declared import declared_keys
@@ -38,7 +38,7 @@ def show(df: DataFrame, **options: Any) -> pandas.DataFrame:
 
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         leaves, chosen = _leaves(gateway, options)
-        store = open_store(chosen.store)
+        store = open_store(chosen.store, chosen.store_folder)
         known = [(r, one) for r, one in leaves.known() if r.kind != "CTERelationRef"]
         samples = _samples(gateway, [relation for relation, _ in known], store)
         joins = _counted(gateway, chosen, store)
@@ -114,14 +114,14 @@ def forget(df: DataFrame | None = None, **options: Any) -> None:
     """Clear the store, or what it knows of one query's files; see `pyjoinopt.statistics.forget`."""
     if df is None:
         store = open_store(resolve(options, session_setting(PREFIX + "store")).store)
-        if store is not None:
+        if store is not None and store.path.exists():
             store.forget()
         analysis.forget()
         forget_samples()
         return
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         known, chosen = _leaves(gateway, options)
-        store = open_store(chosen.store)
+        store = open_store(chosen.store, chosen.store_folder)
         files = [relation.files for relation in known.relations() if relation.files is not None]
         gateway.forget_samples()
     analysis.forget(files)
@@ -130,10 +130,10 @@ def forget(df: DataFrame | None = None, **options: Any) -> None:
 
 
 def _leaves(gateway: Py4jGateway, keywords: dict[str, Any]) -> tuple[LeafStatistics, Options]:
-    options = resolve(keywords, gateway.export.conf)
+    options = resolve_call(keywords, gateway.export.conf)
     nodes = gateway.export.nodes
     leaves = [node for node in nodes if not node.children or node.cached]
-    store = open_store(options.store)
+    store = open_store(options.store, options.store_folder)
     known = LeafStatistics(gateway.statistics, leaves, options.statistics, nodes, store, without=options.without)
     known.announce(nodes)
     return known, options

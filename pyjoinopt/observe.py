@@ -25,7 +25,7 @@ from pyjoinopt.statistics.store import Store
 
 _log = logging.getLogger("pyjoinopt")
 _expected: deque[tuple[Watch, Store]] = deque(maxlen=256)
-_listening: list[Any] = []  # the shim that listens
+_listening: list[tuple[Any, int]] = []  # the shim that listens, and the number by which it is asked
 
 
 def let_observe(report: JoinReport, df: Any, shim: Any, watches: Sequence[Watch], store: Store | None) -> None:
@@ -71,18 +71,21 @@ def listen(df: Any, shim: Any, watches: Sequence[Watch], store: Store | None) ->
     """Expect these groups to run, in whatever query they will be part of."""
     if store is None:
         return
-    shim.listen(df._jdf, True)
+    number = int(shim.listen(df._jdf, True))
     _expected.extend((watch, store) for watch in watches if watch.fingerprint is not None)
     if not _listening:
         atexit.register(_last_words)
-    _listening[:] = [shim]
+    _listening[:] = [(shim, number)]
 
 
 def learn(shim: Any) -> None:
     """Remember what the listener has heard since the last time."""
     if not _listening:
         return
-    for plan in json.loads(shim.heard()):
+    listening, number = _listening[0]
+    if listening is not shim:  # of a JVM that has gone
+        return
+    for plan in json.loads(shim.heard(number)):
         for watch, store in tuple(_expected):
             _learn(watch, plan, store)
 
@@ -96,4 +99,4 @@ def _learn(watch: Watch, plan: Sequence[Any], store: Store | None) -> list[Obser
 
 def _last_words() -> None:
     with contextlib.suppress(Exception):  # the JVM may have gone first
-        learn(_listening[0])
+        learn(_listening[0][0])

@@ -118,7 +118,7 @@ class _Road:
         self.slack = slack_of(options.hint_slack, export.conf)
         self.sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
         leaves = [node for node in export.nodes if not node.children or node.cached]
-        store = open_store(options.store) if options.statistics != "none" else None
+        store = open_store(options.store, options.store_folder) if options.statistics != "none" else None
         full = options.statistics == "full"
         patience = Patience(options.statistics_ms, full)
         without = options.without

@@ -3,6 +3,9 @@
 A session is served by Spark's own means: an extension puts a rule into the optimizer, and the rule asks a worker
 process (`pyjoinopt/worker.py`). So queries that never were a DataFrame in this process are optimised too: those of
 spark-sql, of Scala programs, of Connect clients.
+
+What belongs to the application (`config.STATIC_KEYS`) does not reach a live session through its configuration, which
+clients can change, but through a call to the JVM, which only the driver's own Python can make.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyjoinopt.bridge import extension
 from pyjoinopt.bridge.shim import check_session, kind_of
-from pyjoinopt.config import OPTIONS, PREFIX, check_keywords
+from pyjoinopt.config import OPTIONS, PREFIX, STATIC_KEYS, check_keywords, worker_settings
 from pyjoinopt.report.record import JoinReport
 
 if TYPE_CHECKING:
@@ -33,14 +36,16 @@ def configure(builder: Builder, **options: Any) -> Builder:
 
     Args:
         builder: a `SparkSession.builder`, with as many settings of its own as you like, before or after.
-        **options: as of `optimize_joins`, but for `strict`; they become keys `spark.pyjoinopt.*`.
+        **options: as of `optimize_joins`, but for `strict`; they become keys `spark.pyjoinopt.*`. Besides `python`,
+            `pythonpath`, `workers` and `start_timeout`, see the keys of whole sessions in docs/configuration.md.
 
     Returns:
         The same builder. Its `getOrCreate` raises `SessionError` if the session came up without the extension, which
         Spark itself only warns about; most often because another session was running already.
 
     Raises:
-        ValueError, TypeError: an unknown option, or a value that is not allowed.
+        ValueError, TypeError: an unknown option, or a value that is not allowed. When the session is made: an option
+            that belongs to the application, for a builder of a Spark Connect client.
         ShimError: there is no jar for the installed Spark and none can be made.
 
     Example:
@@ -50,7 +55,7 @@ def configure(builder: Builder, **options: Any) -> Builder:
     if not callable(getattr(builder, "getOrCreate", None)) or not hasattr(builder, "_options"):
         running = "; for a session that runs already call pyjoinopt.enable(spark)" if hasattr(builder, "sql") else ""
         raise TypeError(f"expected a SparkSession.builder, got {kind_of(builder)}{running}")
-    extension.configure(builder, keys)
+    extension.configure(builder, keys, _of_application(keys))
     return builder
 
 
@@ -63,10 +68,12 @@ def enable(spark: SparkSession, **options: Any) -> None:
     Args:
         spark: a session. The server of a Spark Connect session must have been started with the extension.
         **options: as of `optimize_joins`, but for `strict`; they become keys `spark.pyjoinopt.*` of this
-            session.
+            session. Besides `python`, `pythonpath`, `workers` and `start_timeout`, see the keys of whole sessions in
+            docs/configuration.md; an empty `python` is the application's again.
 
     Raises:
-        ValueError, TypeError: an unknown option, or a value that is not allowed.
+        ValueError, TypeError: an unknown option, or a value that is not allowed; an option that belongs to the
+            application, for a Spark Connect session.
         SessionError: the session was stopped.
         UnsupportedDataFrameError: a Spark Connect session whose server has no extension.
         ShimError: the jar cannot be loaded.
@@ -76,7 +83,7 @@ def enable(spark: SparkSession, **options: Any) -> None:
     """
     keys = _keys(options)
     check_session(spark)
-    extension.enable(spark)
+    extension.enable(spark, _of_application(keys))
     for key, value in {**keys, PREFIX + "enabled": "true"}.items():
         spark.conf.set(key, value)
 
@@ -110,10 +117,17 @@ def _keys(options: dict[str, Any]) -> dict[str, str]:
 
     >>> _keys({"hints": False, "cost": "c_out"})
     {'spark.pyjoinopt.hints': 'false', 'spark.pyjoinopt.cost': 'c_out'}
+    >>> _keys({"python": "/usr/bin/python3", "workers": 1})
+    {'spark.pyjoinopt.python': '/usr/bin/python3', 'spark.pyjoinopt.workers': '1'}
     """
-    checked = check_keywords(options)
+    of_workers, others = worker_settings(options)
+    checked = check_keywords(others)
     for name in _NOT_OF_SESSIONS:
         if name in checked:
             raise ValueError(f"option {name!r} is one of optimize_joins(), not of a session")
     names = {option.name: option.key for option in OPTIONS}
-    return {names[n]: str(v).lower() if isinstance(v, bool) else str(v) for n, v in checked.items()}
+    return {**of_workers, **{names[n]: str(v).lower() if isinstance(v, bool) else str(v) for n, v in checked.items()}}
+
+
+def _of_application(keys: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in keys.items() if key in STATIC_KEYS}

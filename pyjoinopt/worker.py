@@ -37,7 +37,7 @@ from pyjoinopt._version import __version__
 from pyjoinopt.bridge.decode import Export, decoded
 from pyjoinopt.bridge.gateway import AskingGateway
 from pyjoinopt.bridge.parent import end_with_parent
-from pyjoinopt.config import resolve
+from pyjoinopt.config import refused_keys, resolve
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.recurring import Ask, Questions, Recurring, key_of
 from pyjoinopt.report.record import JoinReport
@@ -199,7 +199,9 @@ class Planning:
         request, report = self._request, self._report
         export = decoded(request["export"])
         options = resolve(request["options"], export.conf)
-        self.store = open_store(options.store)
+        for key in refused_keys(export.conf):
+            report.refuse(key, "it belongs to the application, so the value that this session has set is not used")
+        self.store = open_store(options.store, options.store_folder)
         self.before = self.store.state() if self.store is not None else None
         gateway = PipeGateway(export, self.ask)
         watches: list[Watch] | None = [] if "query" in request and options.feedback else None

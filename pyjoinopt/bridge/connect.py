@@ -54,7 +54,8 @@ def hinted(df: Any, options: dict[str, Any], mark: str | None = None) -> Any:
     if beyond:
         raise ValueError(
             f"on Spark Connect only the strategy can be told with a call; for {', '.join(beyond)} set "
-            f"spark.conf.set('spark.pyjoinopt.{beyond[0]}', ...)"
+            "the session's key with spark.conf.set, or have it set by whoever starts the server if it belongs to the "
+            "application: docs/configuration.md lists the keys of both kinds"
         )
     session = getattr(df, "sparkSession", None)
     if session is None:

@@ -18,8 +18,14 @@ _PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
 _log = logging.getLogger("pyjoinopt")
 
 
-def configure(builder: Any, keys: dict[str, str]) -> None:
-    """Add the extension and these keys to a builder, and a check to its `getOrCreate`."""
+def configure(builder: Any, keys: dict[str, str], application: dict[str, str]) -> None:
+    """Add the extension and these keys to a builder, and a check to its `getOrCreate`.
+
+    Args:
+        builder: a `SparkSession.builder`.
+        keys: all settings.
+        application: those of them that belong to the application. A session that runs already gets them by `_give`.
+    """
     create = builder.getOrCreate
     set_by_us: dict[str, str] = {}
     ours: dict[str, str] = {}
@@ -34,6 +40,7 @@ def configure(builder: Any, keys: dict[str, str]) -> None:
 
     def get_or_create() -> Any:
         if serves_elsewhere(builder._options):  # perhaps only since we were called
+            _check_remote(application)
             withdraw(builder, ours)
             for key in set_by_us:
                 builder._options.pop(key, None)
@@ -44,20 +51,43 @@ def configure(builder: Any, keys: dict[str, str]) -> None:
                 add_jar(jvm, Path(ours[JARS]))
         session = create()
         _check(session)
+        _give(session, application)
         return session
 
     builder.getOrCreate = get_or_create
 
 
-def enable(session: Any) -> None:
+def enable(session: Any, application: dict[str, str]) -> None:
     """Put the rule into a live session, and tell the JVM which Python to use where no key says.
 
     The server of a Connect session has it, or has not.
+
+    Args:
+        session: of any kind.
+        application: settings that belong to the application.
     """
     if is_connect(session):
+        _check_remote(application)
         check_server(session)
         return
     bridge_of(session).enable(session._jsparkSession, sys.executable, _PACKAGES)
+    _give(session, application)
+
+
+def _give(session: Any, application: dict[str, str]) -> None:
+    """Hand settings of the application to the JVM of a classic session."""
+    if application and not is_connect(session):
+        bridge_of(session).give(session._jsparkSession, json.dumps(application))
+
+
+def _check_remote(application: dict[str, str]) -> None:
+    """Raise ValueError where a client of a server sets what is not its own."""
+    refused = [key for key, value in application.items() if (key, value) != ("spark.pyjoinopt.store", "off")]
+    if refused:
+        raise ValueError(
+            f"on Spark Connect {', '.join(refused)} cannot be set by a client: whoever starts the server sets it, with "
+            f"--conf {refused[0]}=... (a client may switch the store off: store='off')"
+        )
 
 
 def is_enabled(session: Any) -> bool:

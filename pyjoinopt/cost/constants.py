@@ -44,17 +44,37 @@ def read_constants(path: str) -> Constants:
     """The constants in a JSON file, as `benchmarks/calibrate.py` writes it.
 
     Raises:
-        ValueError: it cannot be read, or is not of that form.
+        ValueError: it cannot be read, or is not of that form. Nothing of its content is in the message, nor in a chain
+            of causes: it may be another file than was meant.
     """
     names = [field.name for field in fields(Constants)]
-    try:
-        read = json.loads(Path(path).read_text())
-        found = Constants(**{name: float(read[name]) for name in names})
-    except (OSError, ValueError, TypeError, KeyError) as problem:
+    found, problem = _read(path, names)
+    if found is None:
         raise ValueError(
-            f"cost_constants={path!r} is not a file with the constants of the cost model ({problem!r}); "
+            f"cost_constants={path!r} is not a file with the constants of the cost model ({problem}); "
             f"`python -m benchmarks.calibrate` writes one, with {', '.join(names)}"
-        ) from problem
+        )
     if min(asdict(found).values()) < 0:
         raise ValueError(f"cost_constants={path!r} has a constant below 0; costs must not fall as rows come in")
     return found
+
+
+def _read(path: str, names: list[str]) -> tuple[Constants | None, str]:
+    """The constants, or what is wrong."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        return None, error.strerror or type(error).__name__
+    except ValueError:
+        return None, "it is no text"
+    try:
+        read = json.loads(text)
+    except ValueError:
+        read = None
+    if not isinstance(read, dict):
+        return None, "it is no JSON object"
+    missing = [name for name in names if name not in read]
+    wrong = [name for name in names if isinstance(read.get(name), bool) or not isinstance(read.get(name), (int, float))]
+    if wrong:
+        return None, f"it has no {missing[0]}" if missing else f"its {wrong[0]} is no number"
+    return Constants(**{name: float(read[name]) for name in names}), ""

@@ -55,8 +55,9 @@ class Store:
     """One store; opened when it is first needed, one connection a process.
 
     Args:
-        path: the file. Its folder is made.
+        path: the file. Only its owner can read it.
         max_bytes: see `MAX_BYTES`.
+        folder: whether its folder is made.
 
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()) / "statistics.sqlite")
@@ -66,8 +67,9 @@ class Store:
     3.0
     """
 
-    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES, folder: bool = True) -> None:
         self.path = path
+        self.folder = folder
         self.max_bytes = max_bytes
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -249,7 +251,7 @@ class Store:
             if self._opened[0] == here[0]:
                 self.close()  # the file was moved or deleted
             # A connection must not be used, nor closed, on the other side of a fork.
-            self._connection, writable = open_file(self.path)
+            self._connection, writable = open_file(self.path, self.folder)
             self._opened = self._here()
             self._writable = self._writable and writable
         return self._connection
@@ -265,7 +267,7 @@ class Store:
             return False
         self.close()
         try:
-            with FileLock(f"{self.path}.lock", timeout=5):
+            with FileLock(f"{self.path}.lock", timeout=5, mode=0o600):
                 return set_aside(self.path, error)
         except (OSError, TimeoutError):
             return False
@@ -288,13 +290,20 @@ def _columns(text: str) -> Mapping[str, Column]:
 _stores: dict[Path, Store] = {}
 
 
-def open_store(setting: str = "auto") -> Store | None:
+def open_store(setting: str = "auto", folder: bool = True) -> Store | None:
     """The store of a setting (`spark.pyjoinopt.store`): a path, "off", or "auto" for the user's own. One a process.
+
+    Args:
+        setting: see above.
+        folder: whether the folder of a path may be created; the user's own always may.
 
     >>> open_store("off") is None
     True
     """
     if setting == "off":
         return None
-    path = Path(setting).expanduser() if setting not in ("", "auto") else default_path()
-    return _stores.setdefault(path, Store(path))
+    is_default = setting in ("", "auto")
+    path = default_path() if is_default else Path(setting).expanduser()
+    store = _stores.setdefault(path, Store(path, folder=False))
+    store.folder |= folder or is_default
+    return store

@@ -1,4 +1,8 @@
-"""The store's file: where it lies, how it is opened, and what happens to one that is broken."""
+"""The store's file: where it lies, who can read it, how it is opened, and what happens to one that is broken.
+
+It holds values of the tables' rows, so nobody but its owner may read it: neither the file nor those that SQLite keeps
+beside it, which get the mode of the file when they are made.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ from filelock import FileLock
 VERSION = 1
 #: Marks the file as ours: "pyjo".
 APPLICATION = 0x70796A6F
+#: Its owner reads and writes it, and nobody else.
+_MODE = 0o600
 #: Seconds to wait for another process that is writing.
 PATIENCE = 1.0
 
@@ -50,15 +56,22 @@ def default_path() -> Path:
     return Path(folder) / "statistics.sqlite"
 
 
-def open_file(path: Path) -> tuple[sqlite3.Connection, bool]:
+def open_file(path: Path, folder: bool = True) -> tuple[sqlite3.Connection, bool]:
     """A connection, and whether it may write.
+
+    Args:
+        path: the file.
+        folder: whether its folder is made where there is none.
 
     Raises:
         sqlite3.Error, OSError: the file cannot be opened, or is broken.
         NotOurs: somebody else's database.
     """
+    if not folder and not path.parent.is_dir():
+        raise OSError(f"there is no folder {path.parent}, and no session may create one; the application may")
     with contextlib.suppress(OSError):  # if the folder is missing then, opening the file will say so
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _MODE))
     try:
         return _open(path), True
     except sqlite3.OperationalError as error:
@@ -75,14 +88,24 @@ def _open(path: Path) -> sqlite3.Connection:
     connection = _connect(f"{path.absolute().as_uri()}?mode=rwc")
     try:
         if not _check(connection):
-            with FileLock(f"{path}.lock", timeout=5):
+            with FileLock(f"{path}.lock", timeout=5, mode=_MODE):
                 _create(connection)
+        _keep_private(path)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {16 << 20}")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _keep_private(path: Path) -> None:
+    """Take from others what they may do with a store that is ours, and was made by an earlier version perhaps."""
+    for suffix in ("", "-wal", "-shm"):
+        with contextlib.suppress(OSError, AttributeError):  # Windows has no such owners
+            found = os.stat(f"{path}{suffix}")
+            if found.st_uid == os.geteuid() and found.st_mode & 0o077:
+                os.chmod(f"{path}{suffix}", _MODE)
 
 
 def _connect(uri: str) -> sqlite3.Connection:
@@ -173,6 +196,7 @@ def set_aside(path: Path, error: Exception) -> bool:
     if not _is_sound(path):
         aside = path.with_name(f"{path.name}.broken")
         os.replace(path, aside)
+        _keep_private(aside)
         for suffix in ("-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 os.remove(f"{path}{suffix}")

@@ -88,6 +88,10 @@ def test_options_become_keys_of_the_session(session: SparkSession) -> None:
         ({"stratgy": "auto"}, ValueError, "did you mean 'strategy'"),
         ({"hints": "no"}, TypeError, "must be true or false"),
         ({"strict": True}, ValueError, "not of a session"),
+        ({"workers": 0}, ValueError, "workers is 0, but must be at least 1"),
+        ({"workers": "2"}, TypeError, "must be a whole number from 1"),
+        ({"python": 3}, TypeError, "must be of type str"),
+        ({"start_timeout": "soon"}, ValueError, "must be a time such as '20s'"),
     ],
 )
 def test_wrong_options_raise_and_change_nothing(
@@ -105,11 +109,12 @@ def test_a_wrong_key_costs_the_order_not_the_query(session: SparkSession) -> Non
     found, reports = planned(session, lambda: rows(session.sql(SQL)))
     assert found == expected
     assert reports[0].error is not None and "must be one of 'auto'" in reports[0].error
-    for key in ("timeout", "workers"):
-        session.conf.unset("spark.pyjoinopt.strategy")
-        session.conf.set(f"spark.pyjoinopt.{key}", "soon")
-        assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
-        session.conf.unset(f"spark.pyjoinopt.{key}")
+    session.conf.unset("spark.pyjoinopt.strategy")
+    session.conf.set("spark.pyjoinopt.timeout", "soon")
+    assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
+    session.conf.unset("spark.pyjoinopt.timeout")
+    bridge_of(session).give(session._jsparkSession, '{"spark.pyjoinopt.workers": "soon"}')
+    assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
 
 
 def test_not_a_session() -> None:
@@ -173,7 +178,7 @@ def test_only_the_last_hundred_reports_are_kept(session: SparkSession) -> None:
     ],
 )
 def test_a_query_with_little_to_order_does_not_reach_the_worker(session: SparkSession, text: str) -> None:
-    session.conf.set("spark.pyjoinopt.python", "/there/is/no/python")  # whoever asks a worker would be told
+    pyjoinopt.enable(session, python="/there/is/no/python")  # whoever asks a worker would be told
     assert planned(session, lambda: session.sql(text).count())[1] == []
     rule = bridge_of(session).ruleNanos(session._jsparkSession, session.sql(text)._jdf, 2000)
     assert rule < 200_000, f"{rule / 1000} µs"

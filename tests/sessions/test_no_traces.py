@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import pyjoinopt
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
 from tests.sessions.fakes import fake, workers
 
@@ -46,7 +47,7 @@ QUERIES = {
 def test_planning_starts_no_job(tables: SparkSession, tmp_path: Path, text: str) -> None:
     """Of all jobs of the application, in whatever thread: as many as in a session that is off."""
     scheduler = tables.sparkContext._jsc.sc().dagScheduler()
-    tables.conf.set("spark.pyjoinopt.store", str(tmp_path / "store.sqlite"))
+    pyjoinopt.enable(tables, store=str(tmp_path / "store.sqlite"))
 
     def jobs(enabled: str) -> int:
         tables.conf.set("spark.pyjoinopt.enabled", enabled)
@@ -80,7 +81,7 @@ def test_no_socket_is_opened(session: SparkSession, tmp_path: Path) -> None:
     jvm = int(session._jvm.java.lang.ProcessHandle.current().pid())
     query = session.sql(SQL)._jdf.queryExecution()
     python = fake(tmp_path, "import sys\nfrom pyjoinopt.worker import main\nsys.exit(main())")
-    session.conf.set("spark.pyjoinopt.python", python)
+    pyjoinopt.enable(session, python=python)
     known, seen, done = sockets(jvm), set(), threading.Event()
 
     def watch() -> None:
@@ -107,7 +108,7 @@ def test_a_worker_needs_no_socket(session: SparkSession, tmp_path: Path) -> None
         "        raise RuntimeError(f'{event} by a worker')\n"
         "sys.addaudithook(refuse)\n"
     )
-    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, refuse + "from pyjoinopt.worker import main\nmain()"))
+    pyjoinopt.enable(session, python=fake(tmp_path, refuse + "from pyjoinopt.worker import main\nmain()"))
     assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
     program = f"{refuse}import socket\nsocket.socket().bind(('127.0.0.1', 0))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

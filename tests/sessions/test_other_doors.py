@@ -171,18 +171,25 @@ with ThreadPoolExecutor(8) as pool:
 
 @pytest.mark.slow
 @needs_connect
-def test_a_client_interrupts_a_query_that_is_being_planned(server: int, tmp_path: Path) -> None:
-    """The worker sleeps for a minute; the client does not."""
+def test_a_client_interrupts_a_query_that_is_being_planned(tmp_path: Path) -> None:
+    """The first worker sleeps for a minute; the client does not."""
     asked = tmp_path / "asked"
-    python = fake(tmp_path, f"{GREETS}\nopen({str(asked)!r}, 'w').close()\ntime.sleep(60)")
+    works = "from pyjoinopt.worker import main\n    raise SystemExit(main())"
+    sleeps = f"{GREETS}\nopen({str(asked)!r}, 'w').close()\ntime.sleep(60)"
+    python = fake(tmp_path, f"import os\nif os.path.exists({str(asked)!r}):\n    {works}\n{sleeps}")
+    with doors.connect_server(tmp_path, [*doors.extended()[:-1], f"spark.pyjoinopt.python={python}"]) as port:
+        _interrupted(port, asked, tmp_path)
+    assert gone(str(tmp_path / "worker.py"))
+
+
+def _interrupted(port: int, asked: Path, folder: Path) -> None:
     told = doors.client(
-        server,
-        f"SQL, PYTHON, ASKED = {SQL!r}, {python!r}, {str(asked)!r}"
+        port,
+        f"SQL, ASKED = {SQL!r}, {str(asked)!r}"
         """
 import os, time
 from concurrent.futures import ThreadPoolExecutor
 spark.conf.set('spark.pyjoinopt.timeout', '60s')
-spark.conf.set('spark.pyjoinopt.python', PYTHON)
 
 def run():
     try:
@@ -201,13 +208,11 @@ with ThreadPoolExecutor(1) as pool:
     error = running.result(timeout=20)
     assert time.monotonic() - started < 20
 print('OPERATION_CANCELED' in str(error))
-spark.conf.unset('spark.pyjoinopt.python')
 print(spark.sql(SQL).collect()[0][0], pyjoinopt.last_reports(spark)[-1].changed)
 """,
-        tmp_path,
+        folder,
     )
     assert told.splitlines() == ["True", "1000 True"]
-    assert gone(str(tmp_path))
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyjoinopt
 from tests.sessions.conftest import BAD_ORDER, orders, planned, rows
 from tests.sessions.fakes import GREETS, fake
 
@@ -25,7 +26,7 @@ def test_edits_that_cannot_be_made_change_nothing(
         f"write({{'id': request['id'], '{name}': {told}}})\n" for name, told in (("answer", answer), ("report", report))
     )
     expected = rows(session.sql(SQL))
-    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, program + "time.sleep(60)"))
+    pyjoinopt.enable(session, python=fake(tmp_path, program + "time.sleep(60)"))
     warnings()
     found = rows(session.sql(SQL))
     (row,) = session.sql(

@@ -22,17 +22,21 @@ def python(folder: Path, name: str, executable: str = "python") -> str:
 
 
 def signed(folder: Path, settings: list[str], **variables: str) -> list[str]:
-    """Which Pythons plan a query each, before the first of these settings and after every one."""
-    steps = [QUERY.format(7)]
-    for number, setting in enumerate(settings):
-        steps += [f"SET {setting}", QUERY.format(6 - number)]
+    """Which Pythons plan a query, of an application without these settings and with one more of them each."""
+    found = []
+    for count in range(len(settings) + 1):
+        conf = [word for setting in settings[:count] for word in ("--conf", setting)]
+        found += planned_by(folder, conf, [QUERY.format(7)], **variables)
+    return found
+
+
+def planned_by(folder: Path, conf: list[str], steps: list[str], **variables: str) -> list[str]:
+    """Which Pythons plan the queries of one application."""
     (folder / "steps.sql").write_text(";\n".join(steps))
     (folder / "signed").unlink(missing_ok=True)
-    # without this, a session may not SET what Spark's core reads
-    core = ["--conf", "spark.sql.legacy.setCommandRejectsSparkCoreConfs=false"]
     unnamed = doors.extended()[:-2]
     assert not any("python=" in argument for argument in unnamed)
-    doors.run(["spark-sql", *unnamed, *core, "-f", "steps.sql"], folder, **variables)
+    doors.run(["spark-sql", *unnamed, *conf, "-f", "steps.sql"], folder, **variables)
     return (folder / "signed").read_text().split()
 
 
@@ -48,6 +52,16 @@ def test_the_later_one_is_taken_where_the_earlier_is_not_there(tmp_path: Path) -
     ]
     variables = {"PYSPARK_PYTHON": made["variable"], "PYSPARK_DRIVER_PYTHON": notebook}
     assert signed(tmp_path, settings, **variables) == ["variable", "executors", "driver", "ours"]
+
+
+@pytest.mark.slow
+def test_a_session_names_none(tmp_path: Path) -> None:
+    """Spark itself lets a session set what its core reads, once the session has switched that check off."""
+    variable, evil = python(tmp_path, "variable"), python(tmp_path, "evil")
+    steps = ["SET spark.sql.legacy.setCommandRejectsSparkCoreConfs=false"]
+    for number, key in enumerate(("spark.pyspark.python", "spark.pyspark.driver.python", "spark.pyjoinopt.python")):
+        steps += [f"SET {key}={evil}", QUERY.format(6 - number)]
+    assert planned_by(tmp_path, [], steps, PYSPARK_PYTHON=variable) == ["variable"]
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -328,6 +329,51 @@ def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     users = open_store()
     assert users is not None and users.path == tmp_path / "cache" / "statistics.sqlite"
     assert not users.path.parent.exists(), "nothing is made before it is needed"
+
+
+def modes(path: Path) -> set[int]:
+    return {stat.S_IMODE(file.stat().st_mode) for file in path.parent.glob(f"{path.name}*")}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system knows no such modes")
+def test_nobody_else_reads_it(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = Store(path)
+        store.put({files("a"): Known(1.0, source="x")}, {})
+        assert Path(f"{path}-wal").exists() and modes(path) == {0o600}
+        store.close()
+        path.chmod(0o664)
+        Store(path).put({files("b"): Known(1.0, source="x")}, {})
+        assert modes(path) == {0o600}
+    finally:
+        os.umask(before)
+
+
+def test_the_file_of_another_program_keeps_its_mode(path: Path) -> None:
+    path.parent.mkdir()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+    path.chmod(0o644)
+    with pytest.warns(RuntimeWarning, match="of another program"):
+        assert Store(path).get([files("a")]) == {}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_a_folder_is_made_only_where_it_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_stores", {})
+    path = tmp_path / "new" / "store.sqlite"
+    store = open_store(str(path), folder=False)
+    assert store is not None
+    with pytest.warns(RuntimeWarning, match="no session may create one"):
+        store.put({files("a"): Known(1.0, source="x")}, {})
+    assert not path.parent.exists()
+    monkeypatch.setattr(store_module, "_stores", {})
+    given = open_store(str(path))
+    assert given is not None
+    given.put({files("a"): Known(1.0, source="x")}, {})
+    assert path.exists()
 
 
 def test_many_tables_are_found_at_once(path: Path) -> None:

@@ -125,7 +125,7 @@ def test_what_went_wrong_costs_the_order_only(session: SparkSession) -> None:
     for worker in workers():
         os.kill(worker, signal.SIGKILL)
     assert rows(session.sql(SQL)) == expected
-    session.conf.set("spark.pyjoinopt.python", "/there/is/no/python3")
+    pyjoinopt.enable(session, python="/there/is/no/python3")
     assert rows(session.sql(SQL)) == expected
 
 

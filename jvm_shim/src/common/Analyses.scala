@@ -1,6 +1,5 @@
 package org.apache.spark.sql.pyjoinopt
 
-import java.util.concurrent.ConcurrentSkipListMap
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.util.control.NonFatal
@@ -18,7 +17,7 @@ import org.apache.spark.SparkContext
  */
 private[pyjoinopt] object Analyses {
   private val Limit = 64
-  private val open = new ConcurrentSkipListMap[java.lang.Long, Running]
+  private val open = new OpenNumbers[Running](Limit)
   private val last = new AtomicLong
 
   private final class Running(context: SparkContext, number: Long, description: String, work: => String) {
@@ -61,16 +60,13 @@ private[pyjoinopt] object Analyses {
     val description = request.path("description").asText("pyjoinopt.analyze")
     val analysis = new RelationAnalysis(handle, request)
     def work = handle.session.withActive(analysis.run())
-    open.put(number, new Running(handle.session.sparkContext, number, description, work))
-    while (open.size > Limit) open.pollFirstEntry()
-    number
+    open.put(new Running(handle.session.sparkContext, number, description, work))
   }
 
-  def cancel(number: Long): Unit = Option(open.get(number)).foreach(_.cancel())
+  def cancel(number: Long): Unit = open.get(number).foreach(_.cancel())
 
   def status(number: Long): String = {
-    val running = open.get(number)
-    if (running == null) Support.fail(s"Analysis $number is not under way.")
+    val running = open.get(number).getOrElse(Support.fail(s"Analysis $number is not under way."))
     Support.json { out =>
       out.writeStartObject()
       val (done, tasks) = Support.attempt((0, 0))(running.progress)

@@ -1,8 +1,5 @@
 package org.apache.spark.sql.pyjoinopt
 
-import java.util.concurrent.ConcurrentSkipListMap
-import java.util.concurrent.atomic.AtomicLong
-
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
@@ -22,20 +19,12 @@ private[pyjoinopt] final case class Handle(
  */
 private[pyjoinopt] object Handles {
   private val Limit = 256
-  private val open = new ConcurrentSkipListMap[java.lang.Long, Handle]
-  private val last = new AtomicLong
+  private val open = new OpenNumbers[Handle](Limit)
 
-  def register(handle: Handle): Long = {
-    val number = last.incrementAndGet()
-    open.put(number, handle)
-    while (open.size > Limit) open.pollFirstEntry()
-    number
-  }
+  def register(handle: Handle): Long = open.put(handle)
 
-  def apply(number: Long): Handle = {
-    val handle = open.get(number)
-    if (handle == null) Support.fail(s"Export $number is no longer open: released, or $Limit others came after it.")
-    handle
+  def apply(number: Long): Handle = open.get(number).getOrElse {
+    Support.fail(s"Export $number is no longer open: released, or $Limit others came after it.")
   }
 
   def release(number: Long): Unit = open.remove(number)

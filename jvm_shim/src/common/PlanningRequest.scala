@@ -23,13 +23,15 @@ private[pyjoinopt] final class PlanningRequest(
   private lazy val query = PredicateSubqueries.ofOptimizing(session, original, asked)
   private lazy val hints = new JoinOrderHints(query, taken)
 
-  def run(): LogicalPlan =
+  def run(): LogicalPlan = {
+    ApplicationSettings.warn(session)
     if (time.isGivenUp(settings.timeout)) original
     else if (time.leftToWait(settings.timeout) < 0) {
       Workers.warnOnce(
         s"its subqueries took most of ${settings.timeout} ms. If that comes again, raise spark.pyjoinopt.timeout.")
       original
     } else time.plans(planned())
+  }
 
   private def planned(): LogicalPlan = session.withActive {
     UnknownKeys.of(session)

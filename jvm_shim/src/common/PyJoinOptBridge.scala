@@ -117,12 +117,30 @@ object PyJoinOptBridge {
     session.withActive(ExecutedPlan.run(session, dataset.queryExecution.analyzed))
   }
 
-  /** Listen to the queries of a DataFrame's session, or listen no longer. */
-  def listen(dataset: Compat.AnyDataset, on: Boolean): Unit =
+  /** Listen to the queries of a DataFrame's session, or listen no longer; the number by which to ask `heard`. */
+  def listen(dataset: Compat.AnyDataset, on: Boolean): Long = {
     if (on) Feedback.ofCalls.listen(dataset.sparkSession) else Feedback.ofCalls.stop(dataset.sparkSession)
+    listener
+  }
 
   /** What the queries that were listened to did since the last question: a JSON array of arrays as of `executed`. */
-  def heard(): String = Feedback.ofCalls.take().mkString("[", ",", "]")
+  def heard(number: Long): String =
+    if (number == listener) Feedback.ofCalls.take().mkString("[", ",", "]")
+    else Support.fail(s"Nobody listens under the number $number.")
+
+  private lazy val listener = OpenNumbers.next()
+
+  /** Settings of the application that the driver's Python has for one session: a JSON object of keys and texts. */
+  def give(session: Compat.Session, settings: String): Unit = {
+    val given = Support.parse(settings)
+    val keys = given.fieldNames
+    var values = Map.empty[String, String]
+    while (keys.hasNext) {
+      val key = keys.next()
+      values += key -> given.get(key).asText
+    }
+    ApplicationSettings.give(session, values)
+  }
 
   /**
    * Put the rule into a live session; it does nothing until the session's key says so. Where no key names another, the

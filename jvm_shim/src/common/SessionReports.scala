@@ -1,7 +1,6 @@
 package org.apache.spark.sql.pyjoinopt
 
 import java.util.{ArrayDeque, WeakHashMap}
-import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
 
@@ -18,23 +17,28 @@ import org.apache.spark.unsafe.types.UTF8String
  * What was done to the last plans of each session, and the SQL functions that tell it:
  * `SELECT * FROM joinopt_report()` and `SELECT joinopt_version()`.
  *
- * Law: only the last few are kept, and they go with the session.
+ * Laws: only the last few are kept, and they go with the session. A session finds its own and no others; their numbers
+ * count them alone, so that they do not give away how many queries others run.
  */
 private[pyjoinopt] object SessionReports {
   private val Kept = 100
-  private val sessions = new WeakHashMap[Compat.Session, ArrayDeque[Planned]]
+  private val sessions = new WeakHashMap[Compat.Session, Plans]
 
   private final case class Planned(number: Long, at: Long, report: OwedReport, marks: List[String])
   private final case class Report(number: Long, at: Long, report: JsonNode, marks: List[String])
 
-  private val last = new AtomicLong
+  private final class Plans {
+    val kept = new ArrayDeque[Planned]
+    var last = 0L
+  }
 
   /** One more; by its marks it is found however many others come after it. */
   def add(session: Compat.Session, report: OwedReport, marks: List[String]): Unit = sessions.synchronized {
-    val reports = sessions.computeIfAbsent(session, _ => new ArrayDeque[Planned])
-    reports.addLast(Planned(last.incrementAndGet(), System.currentTimeMillis, report, marks))
-    trim(reports, _.marks.isEmpty)
-    trim(reports, _.marks.nonEmpty)
+    val plans = sessions.computeIfAbsent(session, _ => new Plans)
+    plans.last += 1
+    plans.kept.addLast(Planned(plans.last, System.currentTimeMillis, report, marks))
+    trim(plans.kept, _.marks.isEmpty)
+    trim(plans.kept, _.marks.nonEmpty)
   }
 
   private def trim(reports: ArrayDeque[Planned], kind: Planned => Boolean): Unit = {
@@ -53,7 +57,7 @@ private[pyjoinopt] object SessionReports {
   private def of(session: Compat.Session): Seq[Report] = {
     val planned = sessions.synchronized {
       val found = new mutable.ArrayBuffer[Planned]
-      Option(sessions.get(session)).foreach(_.forEach(found += _))
+      Option(sessions.get(session)).foreach(_.kept.forEach(found += _))
       found.toList
     }
     for (Planned(number, at, owed, marks) <- planned; report <- owed.get) yield Report(number, at, report, marks)

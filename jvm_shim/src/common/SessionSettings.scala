@@ -13,7 +13,7 @@ import org.apache.spark.sql.internal.SQLConf
  * The settings of a session that decide what Spark will do with a plan, and the executors that will do it.
  *
  * Law: values are told as Spark understands them ("10MB" is told as 10485760), keys that this Spark does not know are
- * left out.
+ * left out. Of ours those that count in the session; see `ApplicationSettings`.
  */
 private[pyjoinopt] object SessionSettings {
   private val keys = Seq(
@@ -43,16 +43,16 @@ private[pyjoinopt] object SessionSettings {
     "spark.sql.optimizer.avoidDoubleFilterEval",
     "spark.sql.optimizer.replaceExceptWithFilter",
     "spark.sql.defaultSizeInBytes")
-  private val ours = "spark.pyjoinopt."
+
+  /** Before the keys that a session has set and that do not count for it. */
+  private val OfSession = "pyjoinopt.session."
 
   def write(session: Compat.Session, out: JsonGenerator): Unit = {
     val conf = session.sessionState.conf
     out.writeStartObject()
     for (key <- keys; value <- typed(conf, key)) out.writeStringField(key, value)
-    val atStart = session.sparkContext.conf.getAllWithPrefix(ours).map { case (key, value) => (ours + key, value) }
-    (atStart.toMap ++ conf.getAllConfs.filter(_._1.startsWith(ours))).foreach {
-      case (key, value) => out.writeStringField(key, value)
-    }
+    for ((key, value) <- ApplicationSettings.effective(session)) out.writeStringField(key, value)
+    for ((key, value) <- ApplicationSettings.overruled(session)) out.writeStringField(OfSession + key, value)
     writeMemory(session.sparkContext, out)
     native(session).foreach(out.writeStringField("pyjoinopt.native", _))
     out.writeEndObject()

@@ -21,7 +21,7 @@ private[pyjoinopt] object Deadline {
 private[pyjoinopt] final case class WorkerCommand(python: String, path: Option[String])
 
 /**
- * What a session says about workers.
+ * The workers of a session: all but `timeout` belongs to the application, see `ApplicationSettings`.
  *
  * @param timeout how long a query waits (milliseconds)
  * @param startTimeout how long a worker may take to start (milliseconds)
@@ -45,15 +45,19 @@ private[pyjoinopt] object WorkerSettings {
   @volatile var ofThisDriver: Option[WorkerCommand] = None
 
   /** For a plan of a session that reads so many bytes. */
-  def of(session: Compat.Session, bytes: => Double = 0): WorkerSettings = {
-    val conf = session.sessionState.conf
-    read(key => Option(conf.getConfString(key, null)), bytes)
-  }
+  def of(session: Compat.Session, bytes: => Double = 0): WorkerSettings =
+    read(
+      session.sparkContext.conf,
+      key =>
+        if (ApplicationSettings.Static.contains(key)) ApplicationSettings.text(session, key)
+        else Option(session.sessionState.conf.getConfString(key, null)),
+      bytes)
 
   /** Before there is a session. */
-  def ofApplication(conf: SparkConf): WorkerSettings = read(conf.getOption, 0)
+  def ofApplication(conf: SparkConf): WorkerSettings = read(conf, conf.getOption, 0)
 
-  private def read(setting: String => Option[String], bytes: => Double): WorkerSettings = {
+  private def read(
+      application: SparkConf, setting: String => Option[String], bytes: => Double): WorkerSettings = {
     def text(key: String): Option[String] = setting(key).map(_.trim).filter(_.nonEmpty)
     def milliseconds(key: String, default: Long): Long =
       text(Ours + key).fold(default) { value =>
@@ -65,9 +69,9 @@ private[pyjoinopt] object WorkerSettings {
     val python = Seq(
       text(Ours + "python"),
       ofThisDriver.map(_.python),
-      text("spark.pyspark.driver.python").filter(isPython),
+      application.getOption("spark.pyspark.driver.python").filter(isPython),
       Option(environment.get("PYSPARK_DRIVER_PYTHON")).filter(isPython),
-      text("spark.pyspark.python"),
+      application.getOption("spark.pyspark.python"),
       Option(environment.get("PYSPARK_PYTHON"))).flatten.headOption.getOrElse("python3")
     val workers = text(Ours + "workers").fold(2) { value =>
       val read = Support.attempt(0)(value.toInt)

@@ -1,0 +1,104 @@
+package org.apache.spark.sql.pyjoinopt
+
+import java.util.WeakHashMap
+
+import scala.collection.mutable
+
+/**
+ * The settings that belong to the application: which program the driver starts, how often, and which files it opens.
+ *
+ * Their values come from the configuration of the application, and for one session from the driver's own Python
+ * (`enable`, `configure`), which reaches this JVM as a caller and not through the session's configuration. Any client of
+ * a Connect or Thrift server can SET the latter.
+ *
+ * Laws: no value that a session has set is used, but for a store that is switched off. A session that sets such a key
+ * is warned once. What the application leaves out of the statistics a session cannot bring back.
+ */
+private[pyjoinopt] object ApplicationSettings {
+  val Ours = "spark.pyjoinopt."
+
+  /** `pyjoinopt.config.STATIC_KEYS` is the same list. */
+  val Static: Seq[String] =
+    Seq("python", "pythonpath", "workers", "startTimeout", "store", "costConstants").map(Ours + _)
+
+  private val Store = Ours + "store"
+  private val Off = "off"
+  private val Without = Ours + "statisticsWithout"
+  private val Bound = Static :+ Without
+
+  /**
+   * In the configuration of a session, the number of what the driver's Python gave to it. Spark plans cached data in a
+   * clone of the session, which has its configuration. No other session can guess the number.
+   */
+  private val Number = "pyjoinopt.given"
+
+  private final case class Given(number: String, values: Map[String, String])
+
+  private val ofDriver = new WeakHashMap[Compat.Session, Given]
+  private val warned = new WeakHashMap[Compat.Session, mutable.Set[String]]
+
+  /** Values that the driver's Python has for one session; an empty one gives way to the application's again. */
+  def give(session: Compat.Session, values: Map[String, String]): Unit = ofDriver.synchronized {
+    values.keys.find(!Static.contains(_)).foreach(key => Support.fail(s"$key is no setting of the application."))
+    val before = Option(ofDriver.get(session)).getOrElse(Given(OpenNumbers.next().toString, Map.empty))
+    ofDriver.put(session, before.copy(values = before.values ++ values))
+    session.sessionState.conf.setConfString(Number, before.number)
+  }
+
+  private def given(session: Compat.Session): Map[String, String] = ofDriver.synchronized {
+    val own = Option(ofDriver.get(session))
+    val found = if (own.isDefined) own else ofSession(session, Number).flatMap { number =>
+      val all = ofDriver.values.iterator
+      var one = Option.empty[Given]
+      while (one.isEmpty && all.hasNext) one = Some(all.next()).filter(_.number == number)
+      one
+    }
+    found.fold(Map.empty[String, String])(_.values)
+  }
+
+  /** The value of a static key that no client can have set. */
+  def text(session: Compat.Session, key: String): Option[String] =
+    given(session).get(key).flatMap(filled)
+      .orElse(session.sparkContext.conf.getOption(key).flatMap(filled))
+
+  /** All settings of ours that count in a session. */
+  def effective(session: Compat.Session): Map[String, String] = {
+    val application = session.sparkContext.conf.getAllWithPrefix(Ours).map { case (key, value) => (Ours + key, value) }
+    val ofSession = session.sessionState.conf.getAllConfs.filter(_._1.startsWith(Ours))
+    val bound = for (key <- Bound; value <- counting(session, key)) yield key -> value
+    application.toMap ++ ofSession -- Bound ++ bound
+  }
+
+  /** What a session has set and does not count, with its values. They are for calls of the driver's own Python. */
+  def overruled(session: Compat.Session): Map[String, String] = Bound.flatMap { key =>
+    ofSession(session, key)
+      .filter(value => value.trim != counting(session, key).getOrElse("") && (value.trim.nonEmpty || key == Without))
+      .map(key -> _)
+  }.toMap
+
+  private def counting(session: Compat.Session, key: String): Option[String] = key match {
+    case Store if ofSession(session, Store).exists(_.trim == Off) => Some(Off)
+    case Without =>
+      val both = Seq(session.sparkContext.conf.getOption(Without), ofSession(session, Without)).flatten.flatMap(filled)
+      if (both.isEmpty) None else Some(both.distinct.mkString(","))
+    case _ => text(session, key)
+  }
+
+  private def ofSession(session: Compat.Session, key: String): Option[String] =
+    Option(session.sessionState.conf.getConfString(key, null))
+
+  /** One warning for each session and key. */
+  def warn(session: Compat.Session): Unit =
+    for (key <- overruled(session).keys if Static.contains(key) && isNew(session, key)) {
+      val store = if (key == Store) " A session may only set it to off." else ""
+      OptimizeJoins.log.warn(
+        s"A session has set $key. It is ignored, since it belongs to the application: set it with --conf, in " +
+          s"spark-defaults.conf, or in the driver's Python by a keyword of pyjoinopt.enable.$store")
+    }
+
+  private def isNew(session: Compat.Session, key: String): Boolean = warned.synchronized {
+    warned.computeIfAbsent(session, _ => mutable.Set.empty[String]).add(key)
+  }
+
+  private def filled(value: String): Option[String] = Option(value).map(_.trim).filter(_.nonEmpty)
+}
