@@ -15,7 +15,7 @@ from typing import Any
 
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.plan import nodes as n
-from pyjoinopt.plan.expressions import Attribute, Expression
+from pyjoinopt.plan.expressions import CONSTANT, Attribute, Expression
 
 PROTOCOL = 1
 _EPOCH = date(1970, 1, 1)
@@ -131,7 +131,8 @@ class _Decoder:
         type_name = self.types[type_index] if type_index >= 0 else ""
         below = tuple([self.expressions[c] for c in children])
         if extra is None:
-            return Expression(kind, below, type_name, flags, number=number, origin=number, sem=sem)
+            unread = UNREAD if flags & CONSTANT else None
+            return Expression(kind, below, type_name, flags, value=unread, number=number, origin=number, sem=sem)
         attribute = self.attributes[extra["a"]] if "a" in extra else None
         plan = self.nodes[extra["plan"]] if "plan" in extra else None
         if "outer" in extra:
@@ -140,7 +141,7 @@ class _Decoder:
                 mask |= self.expressions[outer].references
             extra["outer_references"] = mask
         value, text = None, ""
-        if kind == "Literal":
+        if kind == "Literal" or flags & CONSTANT:
             value, text = _value(extra), str(extra.get("s", ""))
         return Expression(
             kind, below, type_name, flags, attribute, value, text, plan, extra, number, number, sem

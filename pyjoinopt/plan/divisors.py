@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
+from pyjoinopt.plan.constant_values import is_fixed
 from pyjoinopt.plan.expressions import MIRRORED, NEGATED, Expression
 from pyjoinopt.plan.ranges import FLOATING, STANDS_FOR_CHILD, range_of, scale_of
 
@@ -40,7 +41,7 @@ def not_zero(e: Expression, known: Known, deep: int = _DEEPEST) -> bool:
         return True
     if e.kind == "TypedNullLiteral":
         return True
-    if e.kind == "Literal":
+    if is_fixed(e):
         return e.value is None or (isinstance(e.value, (int, float, Decimal)) and e.value != 0)
     values = range_of(e)
     if values is not None and not values.low <= 0 <= values.high:
@@ -127,9 +128,9 @@ def _keeps_zero_apart(cast: Expression) -> bool:
 def _sign(e: Expression) -> int | None:
     """Whether a constant is below zero (-1), zero (0) or above (1); None if it is no number or not known."""
     constant = e
-    while constant.kind == "Cast":
+    while constant.kind == "Cast" and not is_fixed(constant):
         constant = constant.children[0]
-    if constant.kind != "Literal" or not isinstance(constant.value, (int, float, Decimal)):
+    if not is_fixed(constant) or not isinstance(constant.value, (int, float, Decimal)):
         return None
     values = range_of(e)
     if values is None and e.type in FLOATING:  # to which a cast keeps the sign

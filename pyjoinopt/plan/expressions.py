@@ -12,8 +12,7 @@ constructors below, and is built by name. That is why a type or function never s
 Attribute sets are plain ints: bit *b* stands for attribute number *b* of the plan. Union is `|`, subset is
 `a & ~b == 0`; on a plan with a thousand columns that is still one machine-speed operation.
 
-Nodes are never changed after they are made (slots, no setters in use); frozen dataclasses would say so too, at
-three times the price for plans with many thousand expressions.
+Nodes are never changed after they are made; frozen dataclasses would say so too, at three times the price.
 """
 
 from __future__ import annotations
@@ -39,6 +38,9 @@ ANSI = 512
 NULLABLE = 1024
 CORRELATED = 2048
 TRYING = 4096
+CONSTANT = 8192  # evaluated, see `constant_values`
+CURRENT = 16384
+REPLACED = 32768  # a function that stands for its only child
 
 #: Kinds whose meaning this package knows; they compare by structure wherever they came from.
 STRUCTURAL = frozenset(
@@ -167,7 +169,7 @@ class Expression:
         """The same expression over other children (Catalyst's `withNewChildren`)."""
         if all(a is b for a, b in zip(self.children, children, strict=True)):
             return self
-        flags = self.flags
+        flags = self.flags & ~(CONSTANT | CURRENT)
         if not all(c.deterministic for c in children):
             flags &= ~DETERMINISTIC
         return Expression(

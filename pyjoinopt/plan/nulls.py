@@ -11,7 +11,8 @@ towards "cannot tell".
 from __future__ import annotations
 
 from pyjoinopt.plan.common import written_out
-from pyjoinopt.plan.expressions import NULL_INTOLERANT, UNEVALUABLE, Expression, walk
+from pyjoinopt.plan.constant_values import is_fixed
+from pyjoinopt.plan.expressions import NULL_INTOLERANT, REPLACED, UNEVALUABLE, Expression, walk
 
 # Possible outcomes as a bit set. VALUE stands for any non-null value that is not a boolean.
 TRUE, FALSE, NULL, VALUE = 1, 2, 4, 8
@@ -49,15 +50,13 @@ def rejects_nulls(predicate: Expression, columns: int) -> bool:
 
 
 def _outcome(e: Expression, args: list[int], null_columns: int) -> int:
+    if is_fixed(e):
+        return _of_value(e.value)
+    if e.kind == "Alias" or (e.flags & REPLACED and len(args) == 1):
+        return args[0]
     match e.kind:
         case "AttributeReference":
             return NULL if e.references & null_columns else ANYTHING
-        case "Literal":
-            if isinstance(e.value, bool):
-                return TRUE if e.value else FALSE
-            return NULL if e.value is None else VALUE
-        case "Alias":
-            return args[0]
         case "Not":
             swapped = (TRUE if args[0] & FALSE else 0) | (FALSE if args[0] & TRUE else 0)
             return swapped | (args[0] & NULL) | (ANYTHING if args[0] & VALUE else 0)
@@ -88,6 +87,12 @@ def _outcome(e: Expression, args: list[int], null_columns: int) -> int:
     if e.flags & NULL_INTOLERANT and not e.flags & UNEVALUABLE and NULL in args:
         return NULL
     return ANYTHING
+
+
+def _of_value(value: object) -> int:
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    return NULL if value is None else VALUE
 
 
 def _logical(a: int, b: int, dominant: int, neutral: int) -> int:

@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from pyjoinopt.plan.constant_values import is_fixed
 from pyjoinopt.plan.expressions import Expression
 
 _BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
@@ -55,7 +56,7 @@ def range_of(e: Expression, deep: int = _DEEPEST) -> Range | None:
     typed = _by_type(e.type)
     if typed is None:
         return None
-    if e.kind == "Literal":
+    if is_fixed(e):
         return _constant(e.value) or typed
     if _LEAST in e.info:
         return Range(max(typed.low, Fraction(e.info[_LEAST])), typed.high)

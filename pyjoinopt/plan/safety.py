@@ -10,14 +10,15 @@ query was written. *Throwable* is Catalyst's own, stronger mark (`raise_error`, 
 from __future__ import annotations
 
 from pyjoinopt.plan.common import written_out
+from pyjoinopt.plan.constant_values import evaluates, is_fixed
 from pyjoinopt.plan.divisors import NOTHING, Known, evaluated, not_zero
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
     ANSI,
     CORRELATED,
-    FOLDABLE,
     OUTER_REFERENCE,
     PYTHON_UDF,
+    REPLACED,
     SUBQUERY,
     THROWABLE,
     Expression,
@@ -77,12 +78,12 @@ def may_throw(expression: Expression) -> bool:
     """True unless every part is known to answer on every row; what a subquery does with a column of the row is one.
 
     What is constant does not count where it is always evaluated: Spark computes it before it reads any row. In a branch
-    it may be one that fails, and Spark leaves that for the rows which take the branch.
+    it may be one that fails, and Spark leaves that for the rows which take the branch; see `evaluates`.
     """
     stack = [(written_out(expression), NOTHING, True)]
     while stack:
         e, known, always = stack.pop()
-        if always and e.flags & FOLDABLE and e.children and not e.contains & THROWABLE:
+        if evaluates(e, always):
             continue
         if not _total(e, known) or _fails_within(e):
             return True
@@ -102,10 +103,10 @@ def _fails_within(subquery: Expression) -> bool:
 def _total(e: Expression, known: Known) -> bool:
     """Does this node answer for all that its operands give? `known`: what is not zero where it is evaluated."""
     if e.kind in _PATTERNS:  # a pattern may be malformed; a constant one was checked already
-        return e.children[-1].kind == "Literal"
+        return is_fixed(e.children[-1])
     if e.kind == "ScalarSubquery" and e.flags & CORRELATED and _may_give_several(e):
         return False
-    if e.kind in _TOTAL:
+    if e.kind in _TOTAL or e.flags & REPLACED:
         return not e.flags & THROWABLE
     if e.kind == "Cast":
         return (not e.flags & ANSI or cannot_overflow(e)) and not any("variant" in c.type for c in e.children)

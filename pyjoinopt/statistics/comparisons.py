@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyjoinopt.plan.expressions import MIRRORED, Attribute, Expression
 from pyjoinopt.statistics.constants import column_of, is_constant
+from pyjoinopt.statistics.monotone import unwrapped
 
 EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 LISTS = frozenset({"In", "InSet"})
@@ -30,15 +31,23 @@ def wraps_and(e: Expression) -> bool:
 
 
 def comparison(e: Expression) -> tuple[Attribute, str, Expression] | None:
-    """(column, kind, constant) of a comparison of a column with a constant, the column on the left."""
+    """(column, kind, constant) of a comparison of a column with a constant, the column on the left.
+
+    If the column is cast to another type, the constant is one of the column's own type.
+    """
+    found = comparisons(e)
+    return found[0] if len(found) == 1 else None
+
+
+def comparisons(e: Expression) -> list[tuple[Attribute, str, Expression]]:
+    """The same; two of them, which both hold, if an equality is with a whole range of the column's values."""
     if e.kind not in MIRRORED and e.kind not in EQUALITIES:
-        return None
-    left, right = e.children
-    if is_constant(right) and (attribute := column_of(left)) is not None:
-        return attribute, e.kind, right
-    if is_constant(left) and (attribute := column_of(right)) is not None:
-        return attribute, MIRRORED.get(e.kind, e.kind), left
-    return None
+        return []
+    for side, constant, kind in zip(e.children, reversed(e.children), (e.kind, MIRRORED.get(e.kind, e.kind))):
+        if is_constant(constant) and side.references:
+            attribute = column_of(side)
+            return unwrapped(side, kind, constant) if attribute is None else [(attribute, kind, constant)]
+    return []
 
 
 def names(e: Expression) -> bool:

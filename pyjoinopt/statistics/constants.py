@@ -1,4 +1,7 @@
-"""Reading the two sides of a comparison: a column, and a constant as a number in the unit of column statistics."""
+"""Reading the two sides of a comparison: a column, and a constant as a number in the unit of column statistics.
+
+Constant expressions of an exported plan were evaluated by Catalyst. Arithmetic here is for those of plans made by hand.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import datetime
 import math
 from decimal import Decimal
 
-from pyjoinopt.plan.expressions import CORRELATED, Attribute, Expression
+from pyjoinopt.plan.constant_values import has_value
+from pyjoinopt.plan.expressions import CORRELATED, REPLACED, Attribute, Expression
 
 _NUMERIC = ("tinyint", "smallint", "int", "integer", "bigint", "float", "double", "decimal")
 #: Operators that add: the sign of their right side.
@@ -23,6 +27,8 @@ def constant_value(e: Expression) -> float | None:
     >>> constant_value(call("Add", literal(19, "int"), literal(1, "int")))
     20.0
     """
+    if has_value(e):
+        return _literal_value(e)
     sign, e = _bare(e)
     if e.kind not in _SUMS or len(e.children) != 2:
         value = _number(e)
@@ -37,8 +43,8 @@ def constant_value(e: Expression) -> float | None:
 def _bare(e: Expression) -> tuple[float, Expression]:
     """The sign, and what is left without casts and names that do not change the value."""
     sign = 1.0
-    while e.children and (
-        e.kind in ("UnaryMinus", "UpCast", "Alias") or e.kind == "Cast" and _same_unit(e.type, e.children[0].type)
+    while not has_value(e) and e.children and (
+        e.kind in ("UnaryMinus", "UpCast", "Alias") or e.kind == "Cast" and same_unit(e.type, e.children[0].type)
     ):
         sign = -sign if e.kind == "UnaryMinus" else sign
         e = e.children[0]
@@ -46,20 +52,20 @@ def _bare(e: Expression) -> tuple[float, Expression]:
 
 
 def _number(e: Expression) -> float | None:
-    return _parsed_date(e) if e.kind == "Cast" else _literal_value(e)
+    return _parsed_date(e) if e.kind == "Cast" and not has_value(e) else _literal_value(e)
 
 
 def column_of(e: Expression) -> Attribute | None:
     """The column whose values `e` has, looking through casts between numbers."""
-    while e.kind in ("Cast", "UpCast", "Alias", "KnownNotNull") and len(e.children) == 1:
-        if e.kind in ("Cast", "UpCast") and not _same_unit(e.type, e.children[0].type):
+    while len(e.children) == 1 and (e.kind in ("Cast", "UpCast", "Alias", "KnownNotNull") or e.flags & REPLACED):
+        if e.kind in ("Cast", "UpCast") and not same_unit(e.type, e.children[0].type):
             return None
         e = e.children[0]
     return e.attribute if e.kind == "AttributeReference" else None
 
 
 def _literal_value(e: Expression) -> float | None:
-    value = e.value if e.kind == "Literal" else None
+    value = e.value if has_value(e) else None
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return float((value - _EPOCH).days)
     if isinstance(value, (bool, int, float, Decimal)):
@@ -81,7 +87,8 @@ def _parsed_date(cast: Expression) -> float | None:
         return None
 
 
-def _same_unit(one: str, other: str) -> bool:
+def same_unit(one: str, other: str) -> bool:
+    """True if statistics count values of both types in the same unit."""
     return one == other or (one.startswith(_NUMERIC) and other.startswith(_NUMERIC))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from pyjoinopt.plan.expressions import SUBQUERY, Expression, conjuncts, walk
+from pyjoinopt.plan.expressions import CURRENT, SUBQUERY, Expression, conjuncts, walk
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 from pyjoinopt.plan.tree import post_order
 from pyjoinopt.statistics.join_graph import Graph
@@ -163,6 +163,8 @@ class Names:
                 own = [e.kind, e.type, self.plan(e.plan) if id(e.plan) not in self._done else self._done[id(e.plan)]]
             else:
                 own = [e.kind, e.type, e.text, str(e.info.get("name", "")), str(e.info.get("values", ""))]
+                if e.flags & CURRENT:  # what was counted for one day does not hold for the next
+                    own.append(str(e.value))
             done.append(_hash(*own, *below))
         return done[0]
 

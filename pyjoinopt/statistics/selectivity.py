@@ -19,7 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pyjoinopt.plan.common import written_out
-from pyjoinopt.plan.expressions import CORRELATED, SUBQUERY, Attribute, Expression, operands
+from pyjoinopt.plan.constant_values import has_value
+from pyjoinopt.plan.expressions import CORRELATED, SUBQUERY, Attribute, Expression, call, operands
 from pyjoinopt.statistics.comparisons import (
     EQUALITIES,
     LISTS,
@@ -27,6 +28,7 @@ from pyjoinopt.statistics.comparisons import (
     TEXT,
     and_operands,
     comparison,
+    comparisons,
     names,
     wraps_and,
 )
@@ -77,6 +79,8 @@ def selectivity(predicate: Expression, relation: RelationStatistics) -> float:
             parts = done[len(done) - count :]
             del done[len(done) - count :]
             done.append(_combine(step, e, parts, factor, relation))
+        elif has_value(e):
+            done.append(_of_constant(e))
         elif e.kind == "And" or wraps_and(e):
             others, factor = _ranges(and_operands(e), relation)
             stack.append(("And", e, len(others), factor))
@@ -99,9 +103,7 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
     named = relation.named
     for e in and_operands(condition):
         named = named or names(e)
-        simple = comparison(e)
-        if simple is not None:
-            attribute, kind, constant = simple
+        for attribute, kind, constant in comparisons(e):
             value = constant_value(constant)
             known = columns.get(attribute.bit, ColumnStatistics())
             if kind in EQUALITIES:
@@ -110,7 +112,7 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
             elif value is not None:
                 interval, step = intervals.get(attribute.bit, (EVERYTHING, step_of(attribute)))
                 intervals[attribute.bit] = narrow(interval, kind, value, step), step
-        elif e.kind in LISTS and (listed := column_of(e.children[0])) is not None:
+        if e.kind in LISTS and (listed := column_of(e.children[0])) is not None:
             known = columns.get(listed.bit, ColumnStatistics())
             count = float(_list_length(e))
             ndv = count if known.ndv is None else min(known.ndv, count)
@@ -131,18 +133,20 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
 # -- predicates --------------------------------------------------------------------------------------------------
 
 
+def _of_constant(e: Expression) -> float:
+    return 1.0 if e.value is True else 0.0 if e.value is None or e.value is False else OTHER
+
+
 def _leaf(e: Expression, relation: RelationStatistics) -> float:
     """A predicate that is no AND, OR or NOT."""
-    if e.kind == "Literal":
-        return 1.0 if e.value is True else 0.0 if e.value is None or e.value is False else OTHER
     if e.kind == "AttributeReference":
         return BOOLEAN
     if e.kind in ("IsNull", "IsNotNull"):
         nulls = _null_fraction(e.children[0], relation)
         return nulls if e.kind == "IsNull" else 1.0 - nulls
-    simple = comparison(e)
-    if simple is not None:
-        return _against_constant(*simple, relation)
+    simple = comparisons(e)
+    if simple:
+        return _against_constant(*simple[0], relation) if len(simple) == 1 else _ranges([e], relation)[1]
     if e.contains & CORRELATED and (e.kind in EQUALITIES or e.kind in MIRRORED):
         return RANGE  # even an equality: it often asks for the first or the last of each
     if e.kind in EQUALITIES or e.kind in MIRRORED:
@@ -158,7 +162,7 @@ def _leaf(e: Expression, relation: RelationStatistics) -> float:
 def _against_constant(attribute: Attribute, kind: str, constant: Expression, relation: RelationStatistics) -> float:
     known = relation.column(attribute.bit)
     filled = 1.0 - (known.nulls or 0.0)
-    if constant.kind == "Literal" and constant.value is None:
+    if has_value(constant) and constant.value is None:
         return 0.0 if kind != "EqualNullSafe" else _null_fraction_of(attribute, relation)
     value = constant_value(constant)
     if kind in EQUALITIES:
@@ -189,7 +193,7 @@ def _listed(attribute: Attribute, values: Sequence[float | None], relation: Rela
 def _between_literals(e: Expression) -> float | None:
     """1 or 0 for an equality of two constants: what is left of a test on a column that names a branch of a union."""
     one, other = e.children
-    if e.kind not in EQUALITIES or one.kind != "Literal" or other.kind != "Literal" or one.type != other.type:
+    if e.kind not in EQUALITIES or not (has_value(one) and has_value(other)) or one.type != other.type:
         return None
     if one.value is None or other.value is None:
         return float(e.kind == "EqualNullSafe" and one.value is other.value)
@@ -216,6 +220,9 @@ def _in_list(e: Expression, relation: RelationStatistics) -> float:
     count = _list_length(e)
     attribute = column_of(e.children[0])
     if attribute is None:
+        single = [call("EqualTo", e.children[0], value) for value in e.children[1:]]
+        if single and all(map(comparisons, single)):
+            return min(1.0, sum(_leaf(equal, relation) for equal in single))
         return min(BOOLEAN, count * _equal(relation))
     known = relation.column(attribute.bit)
     values = [constant_value(v) for v in e.children[1:]] if e.kind == "In" else [None] * count
@@ -257,16 +264,16 @@ def _ranges(parts: Iterable[Expression], relation: RelationStatistics) -> tuple[
     intervals: dict[int, list[tuple[str, float, float]]] = {}
     vague: dict[int, set[bool]] = {}  # ends of ranges on columns without minimum and maximum
     for e in parts:
-        simple = comparison(e)
-        if simple is None or simple[1] in EQUALITIES:
+        simple = comparisons(e)
+        if not simple or any(kind in EQUALITIES for _, kind, _ in simple):
             others.append(e)
             continue
-        attribute, kind, constant = simple
-        value, known = constant_value(constant), relation.column(attribute.bit)
-        if value is not None and is_ranged(known):
-            intervals.setdefault(attribute.bit, []).append((kind, value, step_of(attribute)))
-        else:
-            vague.setdefault(attribute.bit, set()).add(kind.startswith("Less"))
+        for attribute, kind, constant in simple:
+            value, known = constant_value(constant), relation.column(attribute.bit)
+            if value is not None and is_ranged(known):
+                intervals.setdefault(attribute.bit, []).append((kind, value, step_of(attribute)))
+            else:
+                vague.setdefault(attribute.bit, set()).add(kind.startswith("Less"))
     factor = 1.0
     for bit, ends in intervals.items():
         interval, known = EVERYTHING, relation.column(bit)

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.pyjoinopt
 
+import java.time.Instant
 import java.util.IdentityHashMap
 
 import com.fasterxml.jackson.core.JsonGenerator
@@ -21,11 +22,25 @@ private[pyjoinopt] final class ExpressionDetails(
     attributes: AttributeTable,
     number: Expression => Int,
     subqueryPlans: IdentityHashMap[Expression, Integer],
+    constants: IdentityHashMap[Expression, ConstantValue],
     out: JsonGenerator) {
 
   import ExpressionDetails._
 
-  def write(expression: Expression, typeNumber: Int): Unit = expression match {
+  /** The field with the value of the constant that is being written. */
+  private var valueField: () => Unit = () => ()
+
+  def write(expression: Expression, typeNumber: Int): Unit = {
+    val found = Option(constants.get(expression))
+    val plain = found.map(_.value).filter(isPlain(_, expression.dataType))
+    valueField = () => plain.foreach { value =>
+      out.writeFieldName("v")
+      writeValue(value, expression.dataType)
+    }
+    writeKind(expression, typeNumber, isConstant = plain.isDefined)
+  }
+
+  private def writeKind(expression: Expression, typeNumber: Int, isConstant: Boolean): Unit = expression match {
     case attribute: Attribute => record(writeAttribute(attribute))
     case alias: Alias =>
       record {
@@ -48,8 +63,10 @@ private[pyjoinopt] final class ExpressionDetails(
     case cast: Cast =>
       record {
         out.writeNumberField("to", typeNumber)
-        if (Support.attempt(true)(Cast.needsTimeZone(cast.child.dataType, cast.dataType)))
+        if (Support.attempt(true)(Cast.needsTimeZone(cast.child.dataType, cast.dataType))) {
           out.writeStringField("tz", cast.timeZoneId.getOrElse(""))
+          Support.attempt(Option.empty[Int])(standardOffset(cast)).foreach(out.writeNumberField("offset", _))
+        }
       }
     case field: GetStructField => record(out.writeNumberField("ordinal", field.ordinal))
     case field: GetArrayStructFields => record(out.writeNumberField("ordinal", field.ordinal))
@@ -65,6 +82,7 @@ private[pyjoinopt] final class ExpressionDetails(
     case other =>
       Compat.commonId(other) match {
         case Some(id) => record(out.writeNumberField("id", id))
+        case None if isConstant => record(())
         case None => out.writeNull()
       }
   }
@@ -78,6 +96,7 @@ private[pyjoinopt] final class ExpressionDetails(
   private def record(fields: => Unit): Unit = {
     out.writeStartObject()
     fields
+    valueField()
     out.writeEndObject()
   }
 
@@ -138,6 +157,10 @@ private[pyjoinopt] object ExpressionDetails {
     case (text: UTF8String, _: StringType) => text.numBytes <= 4 * LongestText && text.numChars <= LongestText
     case _ => false
   }
+
+  /** Seconds by which local time is ahead of UTC, summer time left out. */
+  private def standardOffset(cast: Cast): Option[Int] =
+    cast.timeZoneId.map(_ => cast.zoneId.getRules.getStandardOffset(Instant.EPOCH).getTotalSeconds)
 
   /** What a function was made with beside its arguments, its error mode for one. */
   private def parameters(function: Expression): String =

@@ -21,6 +21,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
  * a thousand conjuncts would cost a million steps.
  */
 private[pyjoinopt] final class ExpressionExporter(
+    session: Compat.Session,
     types: TypeTable,
     attributes: AttributeTable,
     planNumber: LogicalPlan => Int) {
@@ -28,8 +29,10 @@ private[pyjoinopt] final class ExpressionExporter(
   val numbering = new Numbering[Expression]
   private val subqueryPlans = new IdentityHashMap[Expression, Integer]
   private val innerLinks = new IdentityHashMap[Expression, Expression]
+  private val tops = new mutable.ArrayBuffer[Expression]
 
   def number(root: Expression): Int = {
+    if (!root.isInstanceOf[Attribute]) tops += root
     Support.postOrder(root)(_.children, numbering.contains)(add)
     numbering(root)
   }
@@ -57,11 +60,13 @@ private[pyjoinopt] final class ExpressionExporter(
       def next = { fresh += 1; fresh - 1 }
       canonical.fold(next)(c => Support.attempt(next)(meanings.getOrElseUpdate(c, next)))
     }
-    val details = new ExpressionDetails(types, attributes, number, subqueryPlans, out)
+    val constants = new ConstantValues(session).of(numbering.items, tops)
+    val details = new ExpressionDetails(types, attributes, number, subqueryPlans, constants, out)
     out.writeStartArray()
     numbering.items.foreach { expression =>
       val typeNumber = types.number(expression.dataType)
-      val flags = ExpressionExporter.flags(expression)
+      val flags = ExpressionExporter.flags(expression) |
+        ExpressionExporter.constantFlags(Option(constants.get(expression)))
       out.writeStartArray()
       out.writeString(Support.className(expression))
       out.writeNumber(typeNumber)
@@ -91,6 +96,9 @@ private[pyjoinopt] object ExpressionExporter {
   private val Nullable = 1024
   private val Correlated = 2048
   private val Trying = 4096
+  private val Constant = 8192
+  private val Current = 16384
+  private val Replaced = 32768
 
   /** A column of an enclosing query. By name, because the kind that skips a level exists in new versions only. */
   def isOuter(expression: Expression): Boolean = {
@@ -120,7 +128,15 @@ private[pyjoinopt] object ExpressionExporter {
         case subquery: SubqueryExpression => subquery.isCorrelated
         case _ => false
       }) |
-      flag(Trying, hasMode(e, EvalMode.TRY))
+      flag(Trying, hasMode(e, EvalMode.TRY)) |
+      flag(Replaced, e match {
+        case named: InheritAnalysisRules with RuntimeReplaceable => named.child eq named.replacement
+        case _ => false
+      })
+
+  /** Was it evaluated, and may it have another value when the query runs? */
+  def constantFlags(found: Option[ConstantValue]): Int =
+    found.fold(0)(constant => if (constant.current) Constant | Current else Constant)
 
   private def flag(bit: Int, holds: => Boolean): Int = if (Support.attempt(false)(holds)) bit else 0
 

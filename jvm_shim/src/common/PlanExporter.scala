@@ -30,7 +30,7 @@ private[pyjoinopt] final class PlanExporter(
   private val attributes = new AttributeTable(types)
   private val nodes = new Numbering[LogicalPlan]
   private val outputs = new mutable.ArrayBuffer[Array[Int]]
-  private val expressions = new ExpressionExporter(types, attributes, number)
+  private val expressions = new ExpressionExporter(session, types, attributes, number)
   private val nodeExpressions = new IdentityHashMap[LogicalPlan, Seq[Expression]]
   private val listings = new IdentityHashMap[AnyRef, Integer]
   private val alike = new mutable.HashMap[(LogicalPlan, Int), Int]

@@ -36,10 +36,12 @@ private[pyjoinopt] object SamplePredicates {
     if (late) None else Some(bits)
   }
 
-  /** An expression as it may be evaluated here; None if it may not. */
+  /** An expression as it may be evaluated here, as of this moment; None if it may not. */
   def safe(e: Expression): Option[Expression] = {
     val plain = e.transform { case e: RuntimeReplaceable => e.replacement }
-    if (!plain.deterministic || plain.exists(refused)) None else Some(plain)
+    // What is found is remembered under the predicate, so the predicate must name the day.
+    val now = if (ConstantValues.isCurrent(plain)) ConstantValues.asOfNow(Seq(plain)).head else plain
+    if (!now.deterministic || now.exists(refused)) None else Some(now)
   }
 
   private def bound(predicate: Expression, columns: StructType, ordinals: ExprId => Option[Int]): Option[Expression] =
