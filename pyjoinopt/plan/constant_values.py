@@ -32,6 +32,11 @@ def is_fixed(e: Expression) -> bool:
     return e.kind == "Literal" or e.flags & (CONSTANT | CURRENT) == CONSTANT
 
 
+def is_cast(e: Expression) -> bool:
+    """True if it is a cast of its only operand, by whatever name: TO_DATE of a timestamp is one."""
+    return e.kind in ("Cast", "UpCast") or bool(e.info.get("cast"))
+
+
 def evaluates(e: Expression, always: bool) -> bool:
     """True if a constant cannot fail on any row.
 

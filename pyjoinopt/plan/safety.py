@@ -10,7 +10,7 @@ query was written. *Throwable* is Catalyst's own, stronger mark (`raise_error`, 
 from __future__ import annotations
 
 from pyjoinopt.plan.common import written_out
-from pyjoinopt.plan.constant_values import evaluates, is_fixed
+from pyjoinopt.plan.constant_values import evaluates, is_cast, is_fixed
 from pyjoinopt.plan.divisors import NOTHING, Known, evaluated, not_zero
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
@@ -108,7 +108,7 @@ def _total(e: Expression, known: Known) -> bool:
         return False
     if e.kind in _TOTAL or e.flags & REPLACED:
         return not e.flags & THROWABLE
-    if e.kind == "Cast":
+    if is_cast(e):
         return (not e.flags & ANSI or cannot_overflow(e)) and not any("variant" in c.type for c in e.children)
     if e.kind in _ARITHMETIC and not any(part.type.startswith("interval") for part in (e, *e.children)):
         if not e.flags & ANSI and not (e.kind in _FAIL_OF_DECIMALS and is_of_decimals(e)):

@@ -9,7 +9,7 @@ import datetime
 import math
 from decimal import Decimal
 
-from pyjoinopt.plan.constant_values import has_value
+from pyjoinopt.plan.constant_values import has_value, is_cast
 from pyjoinopt.plan.expressions import CORRELATED, REPLACED, Attribute, Expression
 
 _NUMERIC = ("tinyint", "smallint", "int", "integer", "bigint", "float", "double", "decimal")
@@ -57,8 +57,8 @@ def _number(e: Expression) -> float | None:
 
 def column_of(e: Expression) -> Attribute | None:
     """The column whose values `e` has, looking through casts between numbers."""
-    while len(e.children) == 1 and (e.kind in ("Cast", "UpCast", "Alias", "KnownNotNull") or e.flags & REPLACED):
-        if e.kind in ("Cast", "UpCast") and not same_unit(e.type, e.children[0].type):
+    while len(e.children) == 1 and (is_cast(e) or e.kind in ("Alias", "KnownNotNull") or e.flags & REPLACED):
+        if is_cast(e) and not same_unit(e.type, e.children[0].type):
             return None
         e = e.children[0]
     return e.attribute if e.kind == "AttributeReference" else None

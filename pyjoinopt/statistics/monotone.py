@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pyjoinopt.plan.constant_values import is_cast
 from pyjoinopt.plan.expressions import REPLACED, Attribute, Expression, literal
 from pyjoinopt.statistics.constants import constant_value, same_unit
 
@@ -45,7 +46,7 @@ def unwrapped(side: Expression, kind: str, constant: Expression) -> list[tuple[A
     steps: list[_Step] = []
     while len(side.children) == 1:
         below = side.children[0]
-        if side.kind in ("Cast", "UpCast"):
+        if is_cast(side):
             step = _step(side, below)
             if step is None:
                 return []

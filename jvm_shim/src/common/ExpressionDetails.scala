@@ -60,14 +60,7 @@ private[pyjoinopt] final class ExpressionDetails(
           out.writeEndArray()
         }
       }
-    case cast: Cast =>
-      record {
-        out.writeNumberField("to", typeNumber)
-        if (Support.attempt(true)(Cast.needsTimeZone(cast.child.dataType, cast.dataType))) {
-          out.writeStringField("tz", cast.timeZoneId.getOrElse(""))
-          Support.attempt(Option.empty[Int])(standardOffset(cast)).foreach(out.writeNumberField("offset", _))
-        }
-      }
+    case cast: Cast => record(writeCast(cast, typeNumber))
     case field: GetStructField => record(out.writeNumberField("ordinal", field.ordinal))
     case field: GetArrayStructFields => record(out.writeNumberField("ordinal", field.ordinal))
     case aggregate: AggregateExpression =>
@@ -80,11 +73,23 @@ private[pyjoinopt] final class ExpressionDetails(
     case udf: UserDefinedExpression =>
       record(out.writeStringField("name", Support.cut(Support.attempt("?")(String.valueOf(udf.name)))))
     case other =>
-      Compat.commonId(other) match {
-        case Some(id) => record(out.writeNumberField("id", id))
-        case None if isConstant => record(())
-        case None => out.writeNull()
+      (Compat.commonId(other), ExpressionExporter.castOf(other)) match {
+        case (Some(id), _) => record(out.writeNumberField("id", id))
+        case (None, Some(cast)) =>
+          record {
+            out.writeBooleanField("cast", true)
+            writeCast(cast, typeNumber)
+          }
+        case _ => if (isConstant) record(()) else out.writeNull()
       }
+  }
+
+  private def writeCast(cast: Cast, typeNumber: Int): Unit = {
+    out.writeNumberField("to", typeNumber)
+    if (Support.attempt(true)(Cast.needsTimeZone(cast.child.dataType, cast.dataType))) {
+      out.writeStringField("tz", cast.timeZoneId.getOrElse(""))
+      Support.attempt(Option.empty[Int])(standardOffset(cast)).foreach(out.writeNumberField("offset", _))
+    }
   }
 
   /** Nothing for an attribute that was never resolved: it has no id. */

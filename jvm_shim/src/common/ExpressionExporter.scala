@@ -10,6 +10,7 @@ import com.fasterxml.jackson.core.JsonGenerator
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.types.{DataType, DateType, TimestampNTZType, TimestampType}
 
 /**
  * Numbers expressions and tells about each what an optimizer has to know: is it deterministic, can it fail, does it
@@ -153,8 +154,23 @@ private[pyjoinopt] object ExpressionExporter {
 
   /** Does this node raise an error where it would otherwise give null? A cast that always fits never does. */
   private def failsOnError(e: Expression): Boolean = e match {
-    case cast: Cast => cast.ansiEnabled && !Cast.canUpCast(cast.child.dataType, cast.dataType)
-    case _ => hasMode(e, EvalMode.ANSI)
+    case cast: Cast => cast.ansiEnabled && !fits(cast.child.dataType, cast.dataType)
+    case other => castOf(other).fold(hasMode(other, EvalMode.ANSI))(failsOnError)
+  }
+
+  private def fits(from: DataType, to: DataType): Boolean = Cast.canUpCast(from, to) || (from match {
+    case TimestampType | TimestampNTZType => to == DateType
+    case _ => false
+  })
+
+  /** The cast that a function by another name is of its only operand, such as TO_DATE of a timestamp. */
+  def castOf(e: Expression): Option[Cast] = e match {
+    case named: RuntimeReplaceable if named.children.length == 1 =>
+      Support.attempt(Option.empty[Cast])(named.replacement match {
+        case cast: Cast if cast.child eq named.children.head => Some(cast)
+        case _ => None
+      })
+    case _ => None
   }
 
   /** Of three modes one fails, one gives null and one whatever is left of a number; the first is also told as true. */
