@@ -1,0 +1,17 @@
+package org.apache.spark.sql.delta.standin
+
+import java.util.concurrent.atomic.AtomicInteger
+
+import org.apache.spark.sql.api.java.UDF1
+
+/** A user's function that counts how often it was called. */
+class Touching extends UDF1[Integer, Integer] {
+  override def call(value: Integer): Integer = {
+    Touching.calls.incrementAndGet()
+    if (value == null) null else value + 1
+  }
+}
+
+object Touching {
+  val calls = new AtomicInteger
+}
