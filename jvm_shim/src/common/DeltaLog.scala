@@ -2,17 +2,13 @@ package org.apache.spark.sql.pyjoinopt
 
 import java.nio.charset.StandardCharsets.UTF_8
 
-import scala.collection.mutable
 import scala.io.Source
 
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileStatus, Path}
-import org.apache.parquet.example.data.Group
-import org.apache.parquet.hadoop.ParquetReader
-import org.apache.parquet.hadoop.example.GroupReadSupport
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
-/** A data file of a Delta table; `rows` without those that deletion vectors hide. */
+/** A data file of a Delta table; `rows` without those that its deletion vector hides. */
 private[pyjoinopt] final case class DeltaFile(
     path: String,
     bytes: Long,
@@ -20,120 +16,138 @@ private[pyjoinopt] final case class DeltaFile(
     partition: Map[String, String],
     statistics: Option[JsonNode])
 
-/** The files of one version. */
-private[pyjoinopt] final case class DeltaSnapshot(version: Long, files: Seq[DeltaFile], newest: Long, read: Long)
+/**
+ * The files of one version. `physical` gives the name by which the log knows a column of the table; None if that is not
+ * known of any. `doubts` are the reasons why the files may be others than a reader of the table would see.
+ */
+private[pyjoinopt] final case class DeltaSnapshot(
+    version: Long,
+    files: Seq[DeltaFile],
+    physical: Option[Map[String, String]],
+    newest: Long,
+    read: Long,
+    doubts: Seq[String])
 
 /**
  * The log of a Delta table, read as the protocol describes it: the newest checkpoint that is whole, and the commits
- * after it. A commit adds files, with their rows and bounds, and removes others.
+ * after it. Checkpoints are of one file, of numbered parts, or a manifest with sidecar files (version 2, which may also
+ * have the name of the first kind).
  *
- * Laws: no Spark job, which Delta's own listing would start; a log that is longer than `MostBytes`, of which a part is
- * missing, or whose checkpoints are of another kind tells nothing.
+ * Laws: no Spark job, which Delta's own listing would start. A log that is longer than `MostBytes`, or of which a part
+ * is missing, gives nothing. Whatever is not known here (a feature of the protocol, an action, a field of an added file,
+ * a file in the log's folder) is a doubt; only a snapshot without doubts can be counted exactly.
  */
 private[pyjoinopt] object DeltaLog {
   private val MostBytes = 256L << 20
   private val Commit = """(\d{20})\.json""".r
-  private val Checkpoint = """(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet""".r
+  private val OneFile = """(\d{20})\.checkpoint\.parquet""".r
+  private val Part = """(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet""".r
+  private val Manifest = """(\d{20})\.checkpoint\.([0-9a-fA-F-]{36})\.(?:json|parquet)""".r
+  /** Summaries of what commits and checkpoints hold, and what file systems leave behind. */
+  private val Harmless = """\d{20}\.crc|\d{20}\.\d{20}\.compacted\.json|_last_checkpoint|_sidecars|\..*|.*\.tmp""".r
+  /** Here a coordinator keeps commits until they are copied to their place. */
+  private val Staging = Set("_staged_commits", "_commits")
+  private val Staged = """(\d{20})\..*json""".r
 
-  /** What is there at a version, or now. */
-  def read(table: Path, at: Option[Long], conf: Configuration): Option[DeltaSnapshot] = {
+  private final case class Base(version: Long, parts: List[FileStatus])
+
+  /**
+   * What is there at a version, or now.
+   *
+   * @param at the version; None for the newest.
+   * @param least the newest version is at least this one.
+   */
+  def read(table: Path, at: Option[Long], least: Long, conf: Configuration): Option[DeltaSnapshot] = {
     val folder = new Path(table, "_delta_log")
-    val listed = folder.getFileSystem(conf).listStatus(folder).toList
-    val commits = listed.flatMap { file =>
+    val fileSystem = folder.getFileSystem(conf)
+    val listed = fileSystem.listStatus(folder).toList
+    val base = checkpoint(listed, at)
+    val after = listed.flatMap { file =>
       file.getPath.getName match {
-        case Commit(version) if at.forall(version.toLong <= _) => Some(version.toLong -> file)
+        case Commit(version) if version.toLong > base.version && at.forall(version.toLong <= _) =>
+          Some(version.toLong -> file)
         case _ => None
       }
     }.sortBy(_._1)
-    val (base, parts) = checkpoint(listed, at)
-    val after = commits.filter(_._1 > base)
-    val version = after.lastOption.fold(base)(_._1)
-    val bytes = (parts ++ after.map(_._2)).map(_.getLen).sum
-    val whole = after.map(_._1) == (base + 1 to version).toList
-    if (version < 0 || !whole || at.exists(_ != version) || bytes > MostBytes) None
+    val version = after.lastOption.fold(base.version)(_._1)
+    val whole = after.map(_._1) == (base.version + 1 to version).toList
+    if (version < 0 || !whole || at.exists(_ != version) || version < least) None
     else {
-      val files = new mutable.LinkedHashMap[String, DeltaFile]
-      parts.foreach(part => checkpointed(part, conf).foreach(file => files.put(file.path, file)))
-      after.foreach { case (_, commit) => replay(commit, conf, files) }
-      val newest = (parts ++ after.map(_._2)).map(_.getModificationTime).max
-      Some(DeltaSnapshot(version, files.values.toList, newest, bytes))
+      val state = new DeltaState
+      strangers(fileSystem, listed, version).foreach(state.doubt)
+      replayed(fileSystem, folder, base.parts ++ after.map(_._2), conf, state).map { read =>
+        state.snapshot(version, read.map(_.getModificationTime).max, read.map(_.getLen).sum)
+      }
     }
   }
 
-  /** Version and parts of the newest checkpoint that is whole; -1 if there is none. */
-  private def checkpoint(listed: Seq[FileStatus], at: Option[Long]): (Long, List[FileStatus]) = {
+  /** The newest checkpoint that is whole. */
+  private def checkpoint(listed: Seq[FileStatus], at: Option[Long]): Base = {
+    // Of each file: the checkpoint that it belongs to, which part of it, and how many it has.
     val parts = listed.flatMap { file =>
       file.getPath.getName match {
-        case Checkpoint(version, _, count) if at.forall(version.toLong <= _) =>
-          Some((version.toLong, if (count == null) 1 else count.toInt, file))
+        case OneFile(version) => Some((version.toLong, "", 1, 1, file))
+        case Part(version, number, count) => Some((version.toLong, count, number.toInt, count.toInt, file))
+        case Manifest(version, id) => Some((version.toLong, id, 1, 1, file))
         case _ => None
       }
-    }
-    val whole = parts.groupBy(p => (p._1, p._2)).filter { case ((_, count), found) => found.length == count }
-    if (whole.isEmpty) (-1L, Nil)
+    }.filter { case (version, _, _, _, _) => at.forall(version <= _) }
+    val whole = parts.groupBy(p => (p._1, p._2)).values.filter(found => found.map(_._3).toSet == (1 to found.head._4).toSet)
+    if (whole.isEmpty) Base(-1, Nil)
     else {
-      val ((version, _), found) = whole.maxBy(_._1._1)
-      (version, found.map(_._3).toList)
+      val newest = whole.maxBy(found => (found.head._1, found.head._2))
+      Base(newest.head._1, newest.map(_._5).toList)
     }
   }
 
-  private def replay(commit: FileStatus, conf: Configuration, files: mutable.Map[String, DeltaFile]): Unit = {
-    val in = commit.getPath.getFileSystem(conf).open(commit.getPath)
-    try Source.fromInputStream(in, UTF_8.name).getLines().filter(_.trim.nonEmpty).foreach { line =>
-      val action = Support.mapper.readTree(line)
-      if (action.has("remove")) files.remove(action.path("remove").path("path").asText)
-      else if (action.has("add")) {
-        val file = added(action.get("add"))
-        files.put(file.path, file)
+  /** What lies in the log's folder and is not known. */
+  private def strangers(fileSystem: FileSystem, listed: Seq[FileStatus], version: Long): Seq[String] =
+    listed.flatMap { file =>
+      file.getPath.getName match {
+        case Commit(_) | OneFile(_) | Part(_, _, _) | Manifest(_, _) | Harmless() => None
+        case name if Staging(name) =>
+          val later = fileSystem.listStatus(file.getPath).toList.map(_.getPath.getName).filter {
+            case Staged(staged) => staged.toLong > version
+            case other => !other.startsWith(".")
+          }
+          later.headOption.map(commit => s"its log keeps the commit $commit apart")
+        case name => Some(s"its log holds $name, a kind of file that is not known")
       }
     }
-    finally in.close()
-  }
 
-  private def added(add: JsonNode): DeltaFile = {
-    val values = add.path("partitionValues").fields()
-    val partition = mutable.Map.empty[String, String]
-    while (values.hasNext) {
-      val value = values.next()
-      partition.put(value.getKey, if (value.getValue.isNull) null else value.getValue.asText)
-    }
-    file(add.path("path").asText, add.path("size").asLong, add.path("stats").asText(""), partition.toMap,
-      add.path("deletionVector").path("cardinality").asLong(0))
-  }
-
-  private def file(
-      path: String,
-      bytes: Long,
-      statistics: String,
-      partition: Map[String, String],
-      hidden: Long): DeltaFile = {
-    val told = Support.attempt(Option.empty[JsonNode])(Some(Support.mapper.readTree(statistics)).filter(_.isObject))
-    val rows = told.map(_.path("numRecords")).filter(_.isNumber).map(n => math.max(0.0, n.asDouble - hidden))
-    DeltaFile(path, bytes, rows, partition, told)
-  }
-
-  private def checkpointed(part: FileStatus, conf: Configuration): Seq[DeltaFile] = {
-    val reader = ParquetReader.builder[Group](new GroupReadSupport, part.getPath).withConf(conf).build()
-    try Iterator.continually(reader.read()).takeWhile(_ != null).flatMap(inner(_, "add")).map { add =>
-      val values = inner(add, "partitionValues").toList.flatMap { map =>
-        val entries = map.getType.getFieldName(0)
-        (0 until map.getFieldRepetitionCount(entries)).map { i =>
-          val entry = map.getGroup(entries, i)
-          text(entry, "key").getOrElse("") -> text(entry, "value").orNull
-        }
+  /** The files that were read, sidecars too; None if that would be too much. */
+  private def replayed(
+      fileSystem: FileSystem,
+      folder: Path,
+      log: List[FileStatus],
+      conf: Configuration,
+      state: DeltaState): Option[List[FileStatus]] =
+    if (log.map(_.getLen).sum > MostBytes) None
+    else {
+      // Sidecars are of the checkpoint, so they come before any commit; a manifest itself adds no files.
+      val (commits, parts) = log.partition(file => Commit.pattern.matcher(file.getPath.getName).matches)
+      parts.foreach(replay(fileSystem, _, conf, state))
+      val sidecars = state.sidecars.toList.map { case (path, bytes) =>
+        val file = fileSystem.getFileStatus(new Path(new Path(folder, "_sidecars"), path))
+        if (file.getLen != bytes) Support.fail(s"$path has ${file.getLen} bytes instead of $bytes")
+        file
       }
-      val hidden = inner(add, "deletionVector").fold(0L)(_.getLong("cardinality", 0))
-      file(text(add, "path").getOrElse(""), add.getLong("size", 0), text(add, "stats").getOrElse(""), values.toMap, hidden)
-    }.toList
-    finally reader.close()
-  }
+      val read = log ++ sidecars
+      if (read.map(_.getLen).sum > MostBytes) None
+      else {
+        (sidecars ++ commits).foreach(replay(fileSystem, _, conf, state))
+        Some(read)
+      }
+    }
 
-  private def has(group: Group, field: String): Boolean =
-    group.getType.containsField(field) && group.getFieldRepetitionCount(field) > 0
-
-  private def inner(group: Group, field: String): Option[Group] =
-    if (has(group, field)) Some(group.getGroup(field, 0)) else None
-
-  private def text(group: Group, field: String): Option[String] =
-    if (has(group, field)) Some(group.getString(field, 0)) else None
+  private def replay(fileSystem: FileSystem, file: FileStatus, conf: Configuration, state: DeltaState): Unit =
+    if (file.getPath.getName.endsWith(".parquet")) DeltaCheckpoint.foreach(file, conf)(state.replay(_, inCheckpoint = true))
+    else {
+      val commit = Commit.pattern.matcher(file.getPath.getName).matches
+      val in = fileSystem.open(file.getPath)
+      try Source.fromInputStream(in, UTF_8.name).getLines().filter(_.trim.nonEmpty).foreach { line =>
+        state.replay(Support.mapper.readTree(line), inCheckpoint = !commit)
+      }
+      finally in.close()
+    }
 }

@@ -11,66 +11,97 @@ import org.apache.spark.unsafe.types.UTF8String
 /**
  * The statistics of a Delta table, from its log: rows, bounds and NULLs that whoever wrote a file left there.
  *
- * Law: they are of the version that the relation reads, and known again by that version.
+ * Laws: they are of the version that the relation reads, and known again by that version. Only a relation that reads a
+ * whole table, at a version or as it is when the query runs, has any: Delta has other indices, over some files of a
+ * table or over changes. A count is exact only of a log without doubts.
  */
 private[pyjoinopt] object DeltaStatistics {
+  private val WholeTable = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
 
-  def applies(files: HadoopFsRelation): Boolean = files.location.getClass.getName.startsWith("org.apache.spark.sql.delta.")
+  /** The table's folder, the version that is read if the query fixes it, and the newest that Delta has seen. */
+  private final case class Source(table: Path, at: Option[Long], least: Long)
+
+  def applies(files: HadoopFsRelation): Boolean = files.location.getClass.getName == WholeTable && source(files).isDefined
 
   def read(session: Compat.Session, relation: LogicalRelation, wanted: Attribute => Boolean): Option[NodeFacts] =
-    relation.relation match {
-      case files: HadoopFsRelation if applies(files) =>
-        for (table <- table(files); log <- DeltaLog.read(table, version(files), conf(session, files)))
-          yield facts(relation, files, log, wanted).copy(files = Some(identity(relation, files, table, log)))
-      case _ => None
+    found(session, relation).map { case (files, source, log) =>
+      val doubts = log.doubts ++ stale(session, source)
+      facts(relation, files, log, doubts, wanted).copy(files = Some(identity(relation, files, source, log)))
     }
 
   def identify(session: Compat.Session, relation: LogicalRelation, files: HadoopFsRelation): Option[FileIdentity] =
-    for (table <- table(files); log <- DeltaLog.read(table, version(files), conf(session, files)))
-      yield identity(relation, files, table, log)
+    found(session, relation).map { case (_, source, log) => identity(relation, files, source, log) }
 
-  private def table(files: HadoopFsRelation): Option[Path] = files.location.rootPaths.headOption
+  private def found(session: Compat.Session, relation: LogicalRelation): Option[(HadoopFsRelation, Source, DeltaSnapshot)] =
+    relation.relation match {
+      case files: HadoopFsRelation if files.location.getClass.getName == WholeTable =>
+        for (from <- source(files); log <- DeltaLog.read(from.table, from.at, from.least, conf(session, files)))
+          yield (files, from, log)
+      case _ => None
+    }
+
+  /** A query that names no version reads the newest one there is when it runs. */
+  private def source(files: HadoopFsRelation): Option[Source] = Support.attempt(Option.empty[Source]) {
+    val index = files.location
+    def ask(method: String): AnyRef = index.getClass.getMethod(method).invoke(index)
+    val version = ask("tableVersion").asInstanceOf[java.lang.Long].longValue
+    val fixed = ask("isTimeTravelQuery").asInstanceOf[java.lang.Boolean].booleanValue
+    val whole = ask("partitionFilters").asInstanceOf[scala.collection.Seq[_]].isEmpty
+    if (whole) index.rootPaths.headOption.map(Source(_, if (fixed) Some(version) else None, version)) else None
+  }
+
+  private val Staleness = "spark.databricks.delta.stalenessLimit"
+
+  private def stale(session: Compat.Session, source: Source): Option[String] =
+    if (source.at.isDefined || session.conf.get(Staleness, "0").trim.startsWith("0")) None
+    else Some(s"by $Staleness an older version may be read")
 
   private def conf(session: Compat.Session, files: HadoopFsRelation) =
     session.sessionState.newHadoopConfWithOptions(files.options)
 
-  /** The version that the relation is bound to, if it says so. */
-  private def version(files: HadoopFsRelation): Option[Long] = Support.attempt(Option.empty[Long]) {
-    Some(files.location.getClass.getMethod("tableVersion").invoke(files.location)).collect {
-      case version: java.lang.Long => version.longValue
-    }
+  /** A table that was made anew in the same place has the same versions, but other commits. */
+  private def identity(relation: LogicalRelation, files: HadoopFsRelation, source: Source, log: DeltaSnapshot) = {
+    val bytes = log.files.map(_.bytes).sum
+    val name = s"${source.table}@${log.version} ${log.newest} $bytes ${log.files.length}"
+    FileIdentity.named(relation, files, name, log.files.length, bytes, log.newest)
   }
-
-  private def identity(relation: LogicalRelation, files: HadoopFsRelation, table: Path, log: DeltaSnapshot) =
-    FileIdentity.named(
-      relation, files, s"$table@${log.version}", log.files.length, log.files.map(_.bytes).sum, log.newest)
 
   private def facts(
       relation: LogicalRelation,
       files: HadoopFsRelation,
       log: DeltaSnapshot,
+      doubts: Seq[String],
       wanted: Attribute => Boolean): NodeFacts = {
-    val (bytes, told) = (log.files.map(_.bytes.toDouble).sum, log.files.filter(_.rows.isDefined))
-    val unknown = NodeFacts(None, Some(bytes), "size", read = log.read)
-    if (told.isEmpty && log.files.nonEmpty) unknown.copy(note = Some("its log holds no statistics"))
-    else {
-      val complete = told.length == log.files.length
-      val scale = if (complete) 1.0 else bytes / math.max(1.0, told.map(_.bytes.toDouble).sum)
+    val (bytes, counted) = (log.files.map(_.bytes.toDouble).sum, log.files.filter(_.rows.isDefined))
+    val note = doubts.headOption
+    if (counted.isEmpty && (log.files.nonEmpty || note.isDefined)) {
+      val reason = note.orElse(Some("its log holds no statistics"))
+      NodeFacts(None, if (log.files.isEmpty) None else Some(bytes), "size", read = log.read, note = reason)
+    } else {
+      val complete = counted.length == log.files.length
+      val scale = if (complete) 1.0 else bytes / math.max(1.0, counted.map(_.bytes.toDouble).sum)
       val partitioned = files.partitionSchema.fieldNames.toSet
-      val columns = relation.output.filter(wanted).map { attribute =>
-        attribute -> (if (partitioned(attribute.name)) partition(attribute, log.files) else column(attribute, told, scale))
+      val columns = relation.output.filter(wanted).flatMap { attribute =>
+        log.physical.flatMap(_.get(attribute.name)).map { name =>
+          attribute ->
+            (if (partitioned(attribute.name)) partition(attribute, name, log.files)
+            else column(attribute, name, counted, scale))
+        }
       }
-      val rows = told.flatMap(_.rows).sum * scale
-      NodeFacts(Some(rows), Some(bytes), "delta log", complete, columns, read = log.read)
+      val rows = counted.flatMap(_.rows).sum * scale
+      NodeFacts(Some(rows), Some(bytes), "delta log", complete && note.isEmpty, columns, note = note, read = log.read)
     }
   }
 
-  private def column(attribute: Attribute, told: Seq[DeltaFile], scale: Double): ColumnFacts = {
-    val parts = told.filter(_.rows.exists(_ > 0)).flatMap(_.statistics).map { statistics =>
-      val nulls = statistics.path("nullCount").path(attribute.name)
-      val allNull = nulls.isNumber && nulls.asLong >= statistics.path("numRecords").asLong
-      def end(field: String) = bound(statistics.path(field).path(attribute.name), attribute.dataType, field == "maxValues")
-      val known = if (nulls.isNumber) Some(nulls.asDouble) else None
+  /** With a deletion vector, bounds may be wide, and the count of NULLs is of some earlier version. */
+  private def column(attribute: Attribute, name: String, counted: Seq[DeltaFile], scale: Double): ColumnFacts = {
+    val parts = counted.filter(_.rows.exists(_ > 0)).flatMap(_.statistics).map { statistics =>
+      val nulls = statistics.path("nullCount").path(name)
+      val all = statistics.path("numRecords").asLong
+      val allNull = nulls.isNumber && nulls.asLong >= all
+      def end(field: String) = bound(statistics.path(field).path(name), attribute.dataType, field == "maxValues")
+      val sure = statistics.path("tightBounds").asBoolean(true) || nulls.asLong == 0 || allNull
+      val known = if (nulls.isNumber && sure) Some(nulls.asDouble) else None
       FooterColumn(end("minValues"), end("maxValues"), known, allNull)
     }
     if (parts.isEmpty) ColumnFacts()
@@ -90,10 +121,11 @@ private[pyjoinopt] object DeltaStatistics {
     case _ => None
   }
 
-  private def partition(attribute: Attribute, files: Seq[DeltaFile]): ColumnFacts = {
-    val values = files.map(_.partition.getOrElse(attribute.name, null))
+  private def partition(attribute: Attribute, name: String, files: Seq[DeltaFile]): ColumnFacts = {
+    val values = files.map(_.partition.getOrElse(name, null)).map(text => if (text == "") null else text)
     val different = values.filter(_ != null).distinct
-    val bounds = different.map(cast(_, attribute.dataType))
+    // Timestamps are written in the time zone of some session.
+    val bounds = if (attribute.dataType == TimestampType) Nil else different.map(cast(_, attribute.dataType))
     def extreme(upper: Boolean) = if (bounds.isEmpty) None else bounds.reduce(NodeFacts.extreme(_, _, upper))
     val nulls = if (values.contains(null)) None else Some(0.0)
     ColumnFacts(Some(different.length.toDouble), extreme(upper = false), extreme(upper = true), nulls)

@@ -5,27 +5,17 @@ import java.util.{Collections, HashMap, OptionalLong, Set => JavaSet}
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.{classic, Row}
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.catalog.constraints.Constraint
 import org.apache.spark.sql.connector.expressions.{FieldReference, NamedReference, Transform}
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics
+import org.apache.spark.sql.delta.files.{TahoeBatchFileIndex, TahoeLogFileIndex}
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
-
-/** What stands where Delta Lake's own listing would: its name, its version, and a listing that would cost a job. */
-class LogIndex(root: Path, val tableVersion: Long, partitions: StructType) extends FileIndex {
-  override def rootPaths: Seq[Path] = Seq(root)
-  override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
-    throw new IllegalStateException("a job")
-  override def inputFiles: Array[String] = Array.empty
-  override def refresh(): Unit = ()
-  override def sizeInBytes: Long = 1L
-  override def partitionSchema: StructType = partitions
-}
 
 /** A source of the second kind that says how many rows it has, what one column holds, and that this is its key. */
 class Reporting extends TableProvider {
@@ -57,9 +47,19 @@ class ReportingTable extends Table with SupportsRead {
 }
 
 object StandIns {
-  def delta(session: classic.SparkSession, path: String, version: Long, schema: String, partitions: String): classic.Dataset[Row] = {
+  /** `reads`: "latest", "version" (time travel), "partition" (of a table), "changes". */
+  def delta(
+      session: classic.SparkSession,
+      path: String,
+      version: Long,
+      reads: String,
+      schema: String,
+      partitions: String): classic.Dataset[Row] = {
     val (all, parts) = (StructType.fromDDL(schema), StructType.fromDDL(partitions))
-    val index = new LogIndex(new Path(path), version, parts)
+    val filters = if (reads == "partition") Seq(Literal(true)) else Nil
+    val index =
+      if (reads == "changes") new TahoeBatchFileIndex(new Path(path), version, parts)
+      else new TahoeLogFileIndex(new Path(path), version, reads != "latest", filters, parts)
     val files = HadoopFsRelation(index, parts, all, None, new ParquetFileFormat, Map.empty)(session)
     classic.Dataset.ofRows(session, LogicalRelation(files))
   }
