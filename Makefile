@@ -28,7 +28,8 @@ define install
 	@touch $(1)/.ready
 endef
 
-.PHONY: help demo docs notebooks test test-slow test-comet lint check fuzz bench test-versions dist shim clean setup
+.PHONY: help demo docs notebooks test test-slow lint check fuzz bench test-versions test-formats test-comet dist shim clean \
+  setup
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +86,16 @@ test-spark%: .venv-spark%/.ready
 	@.venv-spark$*/bin/python jvm_shim/build.py --if-stale
 	@echo "== Spark $$(.venv-spark$*/bin/python -c 'import importlib.metadata as m; print(m.version("pyspark"))')"
 	@$(call with_spark,.venv-spark$*) .venv-spark$*/bin/python -m pytest $(ON_EVERY_SPARK) -m 'slow or not slow'
+
+test-formats: test-formats40 test-formats35  ## real Delta, Iceberg and PostgreSQL tables; needs Maven, and installs what is missing
+
+# The jars are of one Spark each; tests/formats/pom.xml has the versions.
+test-formats%: .venv-spark%/.ready
+	@.venv-spark$*/bin/python jvm_shim/build.py --if-stale
+	@tests/formats/prepare.sh spark$* $(CURDIR)/.venv-spark$*/formats
+	@echo "== table formats on Spark $$(.venv-spark$*/bin/python -c 'import importlib.metadata as m; print(m.version("pyspark"))')"
+	@$(call with_spark,.venv-spark$*) PYJOINOPT_TEST_FORMATS="$(CURDIR)/.venv-spark$*/formats" \
+	  .venv-spark$*/bin/python -m pytest tests/formats -m formats
 
 COMET := $(CURDIR)/.venv-spark35/comet
 

@@ -89,8 +89,12 @@ def title_of(number: int, group: GroupReport) -> str:
 
 
 def _gain(group: GroupReport) -> str:
-    """How the costs compare. There is one order however a query is written, be it as good, or dearer."""
-    if not group.cost_after > 0 or group.order_before == group.order_after:
+    """How the costs compare. There is one order however a query is written, be it as good, or dearer.
+
+    Where nothing is known of any relation, all costs are of the same assumption, and there is nothing to compare.
+    """
+    guessed = all(relation.source == "default" for relation in group.relations)
+    if guessed or not group.cost_after > 0 or group.order_before == group.order_after:
         return ""
     factor = group.cost_before / group.cost_after
     if factor >= 1.001:

@@ -19,6 +19,8 @@ from difflib import get_close_matches
 from pyjoinopt.plan.expressions import Attribute
 from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 
+#: Between a table's name and the database that it is in.
+AT = " at "
 _keys: dict[str, set[tuple[str, ...]]] = {}
 _log = logging.getLogger("pyjoinopt")
 #: Names that some query had, which a query without them is not to blame for; and notes that were logged.
@@ -33,7 +35,8 @@ def declare(
 
     Args:
         table: its name as reports show it: of a table, or the last part of a path. A table's name goes with or
-            without the names of its catalog and schema.
+            without the names of its catalog and schema, that of a table over JDBC with or without its database
+            (`"orders at postgresql://db1/shop"`, `"public.orders"`, `"orders"`).
         key: a column, or several, in which no two rows agree.
         foreign_keys: column -> "table.column" that it refers to; the latter is a key.
 
@@ -67,8 +70,14 @@ def declare(
 
 
 def declared_keys(name: str) -> list[tuple[str, ...]]:
-    """The keys that were declared of a relation."""
-    return sorted(_keys.get(_bare(name), ()))
+    """The keys that were declared of a relation.
+
+    >>> declare("lines at postgresql://db1/shop", key="id")
+    >>> [declared_keys(f"public.lines at postgresql://{server}/shop") for server in ("db1", "db2")]
+    [[('id',)], []]
+    >>> forget_declared()
+    """
+    return sorted(set().union(*(_keys.get(one, set()) for one in {_bare(name), _bare(_parts(name)[0])})))
 
 
 def forget_declared(table: str | None = None) -> None:
@@ -152,4 +161,18 @@ def with_keys(
 
 
 def _bare(name: str) -> str:
-    return name.replace("`", "").rpartition(".")[2].lower()
+    """Without catalog and schema, but with the database if there is one."""
+    table, database = _parts(name)
+    if not table.startswith("("):  # a query is no name
+        table = table.replace("`", "").rpartition(".")[2]
+    return table.lower() + database
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """Table and database; the address of a database has a colon and no blanks.
+
+    >>> _parts("(select 1 at t) at postgresql://db1/shop"), _parts("noon at night")
+    (('(select 1 at t)', ' at postgresql://db1/shop'), ('noon at night', ''))
+    """
+    table, at, database = name.rpartition(AT)
+    return (table, at + database) if ":" in database and " " not in database else (name, "")

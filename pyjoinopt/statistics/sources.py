@@ -178,7 +178,7 @@ def ladder(
     footers = FromFiles("footers", leaves, "footers", _FOOTERS, store)
     text = FromFiles("size / row width", leaves, "text", _TEXT, store)
     memory = Told("memory", leaves)
-    reported = Told("reported", leaves, "catalyst", "size")
+    reported = Told("reported", leaves, "catalyst", "size", "iceberg snapshot")
     rungs: dict[str, StatisticsSource]
     match option:
         case "none":

@@ -23,6 +23,18 @@ private[pyjoinopt] object DeltaStatistics {
 
   def applies(files: HadoopFsRelation): Boolean = files.location.getClass.getName == WholeTable && source(files).isDefined
 
+  /** The bytes of the table, if a writer left them beside the log: for Delta, to count them is a job. */
+  def size(files: HadoopFsRelation): Option[Double] = Support.attempt(Option.empty[Double]) {
+    source(files).flatMap { from =>
+      val snapshot =
+        if (from.at.isDefined) call(files.location, "snapshotAtAnalysis")
+        else call(call(files.location, "deltaLog"), "unsafeVolatileSnapshot")
+      call(snapshot, "checksumOpt").asInstanceOf[Option[AnyRef]].map(call(_, "tableSizeBytes").asInstanceOf[Long].toDouble)
+    }
+  }
+
+  private def call(target: AnyRef, method: String): AnyRef = target.getClass.getMethod(method).invoke(target)
+
   def read(session: Compat.Session, relation: LogicalRelation, wanted: Attribute => Boolean): Option[NodeFacts] =
     found(session, relation).map { case (files, source, log) =>
       val doubts = log.doubts ++ stale(session, source)
@@ -43,10 +55,9 @@ private[pyjoinopt] object DeltaStatistics {
   /** A query that names no version reads the newest one there is when it runs. */
   private def source(files: HadoopFsRelation): Option[Source] = Support.attempt(Option.empty[Source]) {
     val index = files.location
-    def ask(method: String): AnyRef = index.getClass.getMethod(method).invoke(index)
-    val version = ask("tableVersion").asInstanceOf[java.lang.Long].longValue
-    val fixed = ask("isTimeTravelQuery").asInstanceOf[java.lang.Boolean].booleanValue
-    val whole = ask("partitionFilters").asInstanceOf[scala.collection.Seq[_]].isEmpty
+    val version = call(index, "version").asInstanceOf[java.lang.Long].longValue
+    val fixed = call(index, "isTimeTravelQuery").asInstanceOf[java.lang.Boolean].booleanValue
+    val whole = call(index, "partitionFilters").asInstanceOf[scala.collection.Seq[_]].isEmpty
     if (whole) index.rootPaths.headOption.map(Source(_, if (fixed) Some(version) else None, version)) else None
   }
 

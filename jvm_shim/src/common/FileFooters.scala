@@ -47,7 +47,7 @@ private[pyjoinopt] final case class DictionaryPlace(offset: Long, filled: Double
  * `allNull` columns have no bounds and need none; other columns without bounds are unknown. `places` is where to look
  * for dictionaries: None if what they hold is not all. `bytes` is what the column takes up, 0 if that is not told; `text`
  * what its values of text or bytes take up before compression, if they are such. A dictionary makes that less than their
- * lengths.
+ * lengths. `unit` is what bounds that are whole numbers count: "days", "micros", or nothing but themselves.
  */
 private[pyjoinopt] final case class FooterColumn(
     min: Option[Any],
@@ -57,7 +57,14 @@ private[pyjoinopt] final case class FooterColumn(
     distinct: DistinctCount = DistinctCount.nothing,
     places: Option[List[DictionaryPlace]] = None,
     bytes: Long = 0,
-    text: Option[Double] = None)
+    text: Option[Double] = None,
+    unit: String = "")
+
+private[pyjoinopt] object FooterColumn {
+  val days = "days"
+  val micros = "micros"
+  val mixed = "mixed"
+}
 
 private[pyjoinopt] object FileFooter {
 
@@ -67,6 +74,7 @@ private[pyjoinopt] object FileFooter {
     val places = for (x <- a.places; y <- b.places) yield x ++ y
     val bytes = a.bytes + b.bytes
     val text = for (x <- a.text; y <- b.text) yield x + y
+    val unit = if (a.unit == b.unit || b.allNull) a.unit else if (a.allNull) b.unit else FooterColumn.mixed
     if (a.allNull) b.copy(nulls = nulls, distinct = distinct, places = places, bytes = bytes, text = text)
     else if (b.allNull) a.copy(nulls = nulls, distinct = distinct, places = places, bytes = bytes, text = text)
     else
@@ -78,7 +86,8 @@ private[pyjoinopt] object FileFooter {
         distinct,
         places,
         bytes,
-        text)
+        text,
+        unit)
   }
 
   private def below(a: Option[Any], b: Option[Any]): Boolean = (a, b) match {

@@ -33,6 +33,12 @@ private[pyjoinopt] object FileListing {
 
   def isRefused(files: HadoopFsRelation): Boolean = refusal(files).isDefined
 
+  /** The bytes of a relation's files, if to ask for them costs nothing. */
+  def size(files: HadoopFsRelation): Option[Double] =
+    if (isRefused(files)) None
+    else if (DeltaStatistics.applies(files)) DeltaStatistics.size(files)
+    else Support.attempt(Option.empty[Double])(Some(files.sizeInBytes.toDouble))
+
   /** Whether a table of the catalog is listed without a job; asks the catalog, and looks into folders. */
   def needsNoJob(session: Compat.Session, index: CatalogFileIndex, partitions: Seq[Expression]): Boolean =
     Support.attempt(false) {

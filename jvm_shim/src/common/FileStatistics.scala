@@ -5,12 +5,13 @@ import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
+import org.apache.orc.OrcConf
 
 import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.{ParquetFileFormat, ParquetUtils}
 import org.apache.spark.util.ThreadUtils
 
 /**
@@ -72,11 +73,12 @@ private[pyjoinopt] object FileStatistics {
           val all = filled(directories)
           val conf = session.sessionState.newHadoopConfWithOptions(files.options)
           val sensitive = session.sessionState.conf.caseSensitiveAnalysis
+          val named = isNamed(session, files, conf)
           def identified(known: NodeFacts) = known.copy(
             files = Some(FileIdentity.of(relation, files, all)), pruned = wanted.partitions.nonEmpty)
           footer match {
             case Some(read) =>
-              val names = relation.output.filter(wanted.distinct).map(_.name)
+              val names = if (named) relation.output.filter(wanted.distinct).map(_.name) else Nil
               val looked = math.max(1, all.length / MostDictionaries)
               val most = math.max(1, MostDictionaries / math.max(1, math.min(all.length, limits.maxFiles)))
               val reading = start(all, limits) { (file, at) =>
@@ -88,7 +90,7 @@ private[pyjoinopt] object FileStatistics {
                 found
               }
               val partitions = partitionColumns(files, directories)
-              val columns = relation.output.filter(wanted.columns)
+              val columns = relation.output.filter(wanted.columns).filter(a => named || partitions.contains(a.name))
               () => identified(facts(columns, all, reading, limits.until, partitions, sensitive))
             case None =>
               // The largest: Spark leaves empty files behind, too, and lists them in no certain order.
@@ -126,6 +128,15 @@ private[pyjoinopt] object FileStatistics {
     case c if c == classOf[OrcFileFormat] => Some(OrcFooter.read)
     case _ => None
   }
+
+  /** Whether the reader finds columns by their names, not by numbers in the schema or by their places in the file. */
+  private def isNamed(session: Compat.Session, files: HadoopFsRelation, conf: Configuration): Boolean =
+    files.fileFormat.getClass match {
+      case c if c == classOf[ParquetFileFormat] =>
+        !session.sessionState.conf.parquetFieldIdReadEnabled || !ParquetUtils.hasFieldIds(files.dataSchema)
+      case c if c == classOf[OrcFileFormat] => !OrcConf.FORCE_POSITIONAL_EVOLUTION.getBoolean(conf)
+      case _ => true
+    }
 
   private def dictionaries(format: FileFormat) =
     if (format.getClass == classOf[OrcFileFormat]) OrcDictionaries.count _ else ParquetDictionaries.count _
@@ -274,7 +285,7 @@ private[pyjoinopt] object FileStatistics {
     val found = footers.filter(_.rows > 0).map(_.column(attribute.name, caseSensitive))
     if (found.isEmpty || found.exists(_.isEmpty)) None
     else Some(found.flatten.reduce(FileFooter.merge)).map { merged =>
-      val (min, max) = (merged.min.flatMap(fit(attribute, _)), merged.max.flatMap(fit(attribute, _)))
+      val (min, max) = (merged.min.flatMap(fit(attribute, merged.unit, _)), merged.max.flatMap(fit(attribute, merged.unit, _)))
       val rows = footers.map(_.rows.toDouble).sum
       val filled = rows - merged.nulls.getOrElse(0.0)
       // Never less than Spark assumes: of repeated values a file may hold each but once.
@@ -283,14 +294,16 @@ private[pyjoinopt] object FileStatistics {
     }
   }
 
-  /** A bound in the form that the column's type has, whatever the file's own type. */
-  private def fit(attribute: Attribute, bound: Any): Option[Any] = {
+  /** A bound in the form that the column's type has. Readers convert some types of files; bounds they do not. */
+  private def fit(attribute: Attribute, unit: String, bound: Any): Option[Any] = {
     import org.apache.spark.sql.types._
-    (attribute.dataType, bound) match {
-      case (_: IntegralType | DateType | TimestampType | TimestampNTZType, n: Long) => Some(n)
-      case (_: FractionalType, n: Long) => Some(n.toDouble)
-      case (_: FractionalType, n: Double) => Some(n)
-      case (BooleanType, flag: Boolean) => Some(flag)
+    (attribute.dataType, bound, unit) match {
+      case (_: IntegralType, n: Long, "") => Some(n)
+      case (DateType, n: Long, FooterColumn.days) => Some(n)
+      case (TimestampType | TimestampNTZType, n: Long, FooterColumn.micros) => Some(n)
+      case (_: FractionalType, n: Long, "") => Some(n.toDouble)
+      case (_: FractionalType, n: Double, _) => Some(n)
+      case (BooleanType, flag: Boolean, _) => Some(flag)
       case _ => None
     }
   }

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.LogicalRDD
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.jdbc.JDBCRelation
 import org.apache.spark.sql.sources.DataSourceRegister
 
 /**
@@ -27,6 +28,9 @@ private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: Json
     case relation: LogicalRelation =>
       relation.relation match {
         case files: HadoopFsRelation => writeFiles(relation, files)
+        case jdbc: JDBCRelation =>
+          val name = Support.attempt(Support.className(jdbc))(JdbcName.of(jdbc))
+          writeKind("jdbc", tableName(relation).getOrElse(name))
         case other =>
           val source = Support.className(other)
           writeKind(if (source.toUpperCase.contains("JDBC")) "jdbc" else "other", tableName(relation).getOrElse(source))
@@ -57,7 +61,7 @@ private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: Json
     out.writeStringField("kind", "file")
     out.writeStringField("format", LeafDetails.format(files.fileFormat))
     out.writeStringField("name", LeafDetails.fileName(relation, files))
-    if (!FileListing.isRefused(files)) Support.attempt(())(out.writeNumberField("bytes", files.sizeInBytes.toDouble))
+    FileListing.size(files).foreach(out.writeNumberField("bytes", _: Double))
     out.writeBooleanField("catalog", relation.catalogTable.exists(_.stats.isDefined))
     out.writeArrayFieldStart("partitionCols")
     partitionColumns.foreach(a => out.writeNumber(attributes.number(a)))

@@ -171,7 +171,9 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   }
 
   private def size(node: LogicalPlan): NodeFacts = node match {
-    case relation: LogicalRelation => refused(relation).getOrElse(NodeFacts.of(relation.computeStats(), "size"))
+    case relation: LogicalRelation => refused(relation).orElse(delta(relation)).getOrElse(
+        NodeFacts.of(relation.computeStats(), "size"))
+    case v2: DataSourceV2Relation if IcebergStatistics.applies(v2) => IcebergStatistics.read(handle.session, v2, _ => true)
     case v2: DataSourceV2Relation => counted(v2).copy(keys = DeclaredKeys.of(v2.table))
     case leaf: LeafNode => counted(leaf)
     case other => catalyst(other)
@@ -188,6 +190,13 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
           FileListing.refusal(files).map(reason => NodeFacts(None, None, "size", note = Some(reason)))
         case _ => None
       }
+    case _ => None
+  }
+
+  /** Spark asks Delta for its size, which may be a job. */
+  private def delta(relation: LogicalRelation): Option[NodeFacts] = relation.relation match {
+    case files: HadoopFsRelation if DeltaStatistics.applies(files) =>
+      Some(NodeFacts(None, DeltaStatistics.size(files), "size"))
     case _ => None
   }
 

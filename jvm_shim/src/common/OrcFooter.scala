@@ -34,7 +34,8 @@ private[pyjoinopt] object OrcFooter {
       case s: BinaryColumnStatistics => Some(s.getSum.toDouble)
       case _ => None
     }
-    FooterColumn(min, max, Some((rows - values).toDouble), allNull = values == 0, text = text)
+    val unit = if (statistics.isInstanceOf[DateColumnStatistics]) FooterColumn.days else ""
+    FooterColumn(min, max, Some((rows - values).toDouble), allNull = values == 0, text = text, unit = unit)
   }
 
   private def bounds(statistics: ColumnStatistics): (Option[Any], Option[Any]) = statistics match {

@@ -55,7 +55,12 @@ private[pyjoinopt] object ParquetFooter {
         bounded(statistics.genericGetMin),
         bounded(statistics.genericGetMax),
         nulls.map(_.toDouble),
-        allNull = nulls.contains(chunk.getValueCount))
+        allNull = nulls.contains(chunk.getValueCount),
+        unit = annotation match {
+          case _: DateLogicalTypeAnnotation => FooterColumn.days
+          case _: TimestampLogicalTypeAnnotation => FooterColumn.micros
+          case _ => ""
+        })
     }
   }
 

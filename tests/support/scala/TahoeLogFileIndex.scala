@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.StructType
 /** What has the name of Delta Lake's own listing, a version, and a listing that would cost a job. */
 class TahoeLogFileIndex(
     root: Path,
-    val tableVersion: Long,
+    val version: Long,
     val isTimeTravelQuery: Boolean,
     val partitionFilters: Seq[Expression],
     partitions: StructType) extends FileIndex {
