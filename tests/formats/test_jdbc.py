@@ -88,7 +88,7 @@ def test_nothing_is_cheaper_where_nothing_is_known(read: Any, db: Postgres, same
     assert {r.source for r in report.groups[0].relations} == {"default"}
     text = str(report)
     assert "cheaper" not in text and "orders at postgresql://" in text
-    assert db.password not in text and db.password not in report._repr_html_()
+    assert db.password not in text and db.password not in report.to_html()
 
 
 def test_queries_and_declared_keys(read: Any, db: Postgres) -> None:

@@ -61,12 +61,14 @@ private[pyjoinopt] object IcebergStatistics {
     }
   }
 
+  private def number(relation: DataSourceV2Relation): Option[AnyRef] =
+    Option(call(relation.table, "snapshotId"))
+      .orElse(Option(relation.options.get(Snapshot)).map(text => java.lang.Long.valueOf(text)))
+
   /** The snapshot that is read; None if the table has none yet, null inside if it is not there. */
   private def snapshot(relation: DataSourceV2Relation, table: AnyRef): Option[AnyRef] = {
-    val number = Option(call(relation.table, "snapshotId"))
-      .orElse(Option(relation.options.get(Snapshot)).map(text => java.lang.Long.valueOf(text)))
     val branch = call(relation.table, "branch")
-    number match {
+    number(relation) match {
       case Some(id) => Some(call(table, "snapshot", classOf[Long] -> id))
       case None if branch != null => Some(call(table, "snapshot", classOf[String] -> branch))
       case None => Option(call(table, "currentSnapshot"))
@@ -81,7 +83,7 @@ private[pyjoinopt] object IcebergStatistics {
     rows match {
       case None => unknown("its snapshot does not tell how many rows it has").copy(bytes = total("files-size"))
       case Some(n) =>
-        val different = distinct(table, snapshot)
+        val different = distinct(table, snapshot, number(relation).isDefined)
         val columns = relation.output.filter(wanted).flatMap { attribute =>
           different.get(attribute.name).map(ndv => attribute -> ColumnFacts(Some(math.min(ndv, n))))
         }
@@ -96,12 +98,13 @@ private[pyjoinopt] object IcebergStatistics {
     val format = Support.attempt(Int.MaxValue) {
       call(call(call(table, "operations"), "current"), "formatVersion").asInstanceOf[Integer].intValue
     }
-    val deleted = Seq("position-deletes", "equality-deletes", "delete-files").flatMap(total).sum
+    val empty = listed.exists(_._1 == 0)
+    val deleted = Seq("position-deletes", "equality-deletes", "delete-files").flatMap(total(_).toList).sum
     val doubts = Seq(
       (format > NewestFormat) -> s"its format has version $format, which is not known",
       listed.isEmpty -> "its list of manifests cannot be read",
       (listed.isDefined && !listed.map(_._1).exists(summed.contains)) -> "its summary and its manifests do not agree",
-      (deleted > 0 || listed.exists(_._2 > 0)) -> "rows are deleted in files beside the data")
+      (!empty && (deleted > 0 || listed.exists(_._2 > 0))) -> "rows are deleted in files beside the data")
     val all = listed.map(_._1).orElse(summed)
     (all.map(n => math.max(0.0, n - total("position-deletes").getOrElse(0.0))), doubts.collect { case (true, why) => why })
   }
@@ -119,7 +122,7 @@ private[pyjoinopt] object IcebergStatistics {
   }
 
   /** Column -> different values, by the statistics of this snapshot, or else of the nearest one before it. */
-  private def distinct(table: AnyRef, snapshot: AnyRef): Map[String, Double] = Support.attempt(Map.empty[String, Double]) {
+  private def distinct(table: AnyRef, snapshot: AnyRef, pinned: Boolean): Map[String, Double] = Support.attempt(Map.empty[String, Double]) {
     val files = elements(call(table, "statisticsFiles")).map(file => call(file, "snapshotId") -> file).toMap
     val line = new mutable.ListBuffer[AnyRef]
     var at = snapshot
@@ -128,8 +131,8 @@ private[pyjoinopt] object IcebergStatistics {
       val parent = call(at, "parentId")
       at = if (parent == null) null else call(table, "snapshot", classOf[Long] -> parent)
     }
-    val schema = call(table, "schema")
-    line.flatMap(files.get).headOption.toList.flatMap(file => elements(call(file, "blobMetadata"))).flatMap { blob =>
+    val schema = if (pinned) schemaOf(table, snapshot) else call(table, "schema")
+    line.flatMap(files.get(_).toList).headOption.toList.flatMap(file => elements(call(file, "blobMetadata"))).flatMap { blob =>
       val fields = elements(call(blob, "fields"))
       val counted = Option(call(blob, "properties").asInstanceOf[java.util.Map[String, String]].get("ndv"))
       if (call(blob, "type") != Sketch || fields.length != 1) None
@@ -139,6 +142,11 @@ private[pyjoinopt] object IcebergStatistics {
   }
 
   private val MostAncestors = 100
+
+  /** A query that names a snapshot sees the columns as they were called then. */
+  private def schemaOf(table: AnyRef, snapshot: AnyRef): AnyRef =
+    Option(call(snapshot, "schemaId")).map(call(table, "schemas").asInstanceOf[java.util.Map[AnyRef, AnyRef]].get(_))
+      .filter(_ != null).getOrElse(call(table, "schema"))
 
   private def elements(list: AnyRef): List[AnyRef] = {
     val found = new mutable.ListBuffer[AnyRef]
