@@ -103,8 +103,8 @@ test-comet: .venv-spark35/.ready $(COMET)/.ready  ## TPC-H on Spark 3.5 with Com
 	@.venv-spark35/bin/python jvm_shim/build.py --if-stale
 	@$(call with_spark,.venv-spark35) PYJOINOPT_TEST_COMET=$(COMET) .venv-spark35/bin/python -m pytest tests/formats/test_comet.py -m slow -s
 
-$(COMET)/.ready: tests/formats/comet.xml .venv-spark35/.ready
-	@mvn -q -B -f tests/formats/comet.xml dependency:copy-dependencies -DincludeGroupIds=org.apache.datafusion -DoutputDirectory=$(COMET)
+$(COMET)/.ready: tests/formats/pom.xml .venv-spark35/.ready
+	@mvn -q -B -f tests/formats/pom.xml -P comet dependency:copy-dependencies -DincludeGroupIds=org.apache.datafusion -DoutputDirectory=$(COMET)
 	@touch $@
 
 .venv-spark40/.ready: $(METADATA)
