@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import NamedTuple
 
 from pyjoinopt.cost import CostModel
 from pyjoinopt.group_report import tell_group
@@ -30,6 +31,7 @@ from pyjoinopt.joins.walls import apart, walls
 from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import Expression, conjuncts, reference
 from pyjoinopt.plan.keys import DistinctKeys
+from pyjoinopt.plan.never_null import never_null_above
 from pyjoinopt.plan.nodes import Aggregate, Filter, LogicalPlan, Project
 from pyjoinopt.plan.ranks import ranks
 from pyjoinopt.plan.tree import parents_of, post_order
@@ -48,6 +50,20 @@ _DISCERNED = (
     "a predicate tells values of its join keys apart that are equal (0.0 and -0.0, or strings under a collation), and "
     "which columns Spark copies it to depends on the join order"
 )
+
+
+class Reads(NamedTuple):
+    """What stands above a group.
+
+    Attributes:
+        needed: columns that are read there.
+        never_null: columns that are not NULL in any row that is kept there.
+        above: conjuncts right above it; None if several readers have their own.
+    """
+
+    needed: int
+    never_null: int
+    above: list[Expression] | None
 
 
 @dataclass(frozen=True)
@@ -89,7 +105,7 @@ class Reorderer:
             self.report.refuse(refusal.where, refusal.reason)
         nodes = list(post_order(root))
         ordered_for = _parents_that_read_positions(nodes, root)
-        needed = needed_columns(root)
+        needed, never_null = needed_columns(root), never_null_above(root)
         read: dict[int, int] = {}
         for node in nodes:
             for child in node.children:
@@ -112,10 +128,13 @@ class Reorderer:
                 region = with_ranks(with_freed_semi_joins(region, keys, self.sensitive), ranked)
                 smaller = len(region.items) < len(groups[id(node)].items)
                 above = None if id(node) in shared else conjuncts_above(node, parents)
-                plan, stays = self._order(region, done, needed[id(node)], restore, smaller, above)
+                reads = Reads(needed[id(node)], never_null[id(node)], above)
+                plan, stays = self._order(region, done, reads, restore, smaller)
             elif region is not None and self.watch_pairs and len(region.items) == 2:
                 above = None if id(node) in shared else conjuncts_above(node, parents)
-                graph, written, _, estimates = self._estimated(region, done, needed[id(node)], above)
+                graph, written, _, estimates = self._estimated(
+                    region, done, Reads(needed[id(node)], never_null[id(node)], above)
+                )
                 self.memory.watch(graph, graph.names, _rows_made(estimates, written), above)
             if plan is None:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
@@ -147,18 +166,18 @@ class Reorderer:
         self,
         region: Region,
         done: dict[int, LogicalPlan],
-        needed: int,
-        above: list[Expression] | None,
+        reads: Reads,
     ) -> tuple[JoinGraph, JoinTree, list[RelationStatistics], GraphEstimates]:
         """The graph of a region, the order it was written in, and what is known of both."""
         plans = {id(item.plan): done[id(item.plan)] for item in region.items.values()}
         graph, written = build_graph(region, plans, self.sensitive)
         statistics = [self.estimate(plan) for plan in graph.relations]
-        counted = self.memory.recall(graph, above)
+        counted = self.memory.recall(graph, reads.above)
         statistics = with_true_rows(statistics, counted)
+        needed = reads.needed
         for alias in region.late.values():
             needed |= alias.references
-        estimates = GraphEstimates(graph, statistics, needed)
+        estimates = GraphEstimates(graph, statistics, needed, reads.never_null)
         estimates.correct(counted)
         if self.tables is not None:
             estimates.judge(self.tables(graph.relations, estimates))
@@ -168,17 +187,16 @@ class Reorderer:
         self,
         region: Region,
         done: dict[int, LogicalPlan],
-        needed: int,
+        reads: Reads,
         restore: bool,
         smaller: bool,
-        above: list[Expression] | None,
     ) -> tuple[LogicalPlan | None, list[tuple[LogicalPlan, float, float]]]:
         """The group in the order found, or as written if it is `smaller`.
 
         If it stays as it is, None, and operators of the group with their rows and upper bounds.
         """
         started = perf_counter()
-        graph, written, statistics, estimates = self._estimated(region, done, needed, above)
+        graph, written, statistics, estimates = self._estimated(region, done, reads)
         before = cost_of(written, estimates, self.cost, graph)
         ends = perf_counter() + self.seconds
         found = search(graph, estimates, self.cost, self.budget, written, stop=lambda: perf_counter() > ends)
@@ -191,7 +209,7 @@ class Reorderer:
         tree, after = (found.tree, found.cost) if moved else (written, before)
         changed = moved or smaller
         seconds = perf_counter() - started
-        self.memory.watch(graph, graph.names, _rows_made(estimates, written, tree), above)
+        self.memory.watch(graph, graph.names, _rows_made(estimates, written, tree), reads.above)
         tell_group(
             self.report, graph, statistics, estimates, written, tree, before, after, found.strategy, found.pairs,
             seconds, changed, self.cost,

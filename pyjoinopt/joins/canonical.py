@@ -1,10 +1,14 @@
 """An order of the vertices that does not depend on how the query was written.
 
 Orders of equal cost are common, and a search keeps the one it meets first. If vertices were numbered as written, two
-spellings of a query would get two plans. So they are numbered by what they *are*: name, size, neighbours. Relations
-that look alike so far (the copies of a self-join) are told apart by what is done to them, then, round by round, by the
-predicates that tie them to others and by which those are. If that does not tell them apart either, it makes no
-difference which is which.
+spellings of a query would get two plans. So they are numbered by what they *are*: the tables that they read, their
+size, their neighbours, the columns that are read of them. Relations that are alike so far (the copies of a self-join)
+are distinguished by their filters and, round by round, by the predicates that connect them with others and by which
+those are, then by the plan of the relation. If that does not distinguish them either, it makes no difference which is
+which.
+
+Aliases come last: a plan that Spark has begun to optimise has none, and gets the same order as the analysed plan. For
+the same reason the plan of a relation comes after all that both plans have in common.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections import Counter
 from typing import Any
 
 from pyjoinopt.joins.graph import JoinGraph, vertices
-from pyjoinopt.joins.names import plain_name
+from pyjoinopt.joins.names import source_names
 from pyjoinopt.joins.region import bits
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
@@ -33,8 +37,9 @@ def canonical_order(graph: JoinGraph, estimates: GraphEstimates) -> list[int]:
     keys = []
     for v in range(len(graph)):
         size = estimates.size(1 << v)
-        name = plain_name(graph.names[v])
-        keys.append((tuple(sorted(roles[v])), name, size.rows, size.bytes, graph.adjacency[v].bit_count()))
+        read = tuple(sorted(a.name for a in graph.relations[v].output if estimates.reads(a.bit)))
+        degree = graph.adjacency[v].bit_count()
+        keys.append((tuple(sorted(roles[v])), source_names(graph.relations[v]), size.rows, size.bytes, degree, read))
     colours = _ranks(keys)
     if len(set(colours)) < len(colours):
         colours = _told_apart(graph, colours)
@@ -46,9 +51,17 @@ def _told_apart(graph: JoinGraph, colours: list[int]) -> list[int]:
     several = {colour for colour, count in Counter(colours).items() if count > 1}
     alike = [v for v, colour in enumerate(colours) if colour in several]
     names = Names(_columns, None)
-    done = {v: names.plan(graph.relations[v]) for v in alike}
     ties = {v: _ties(graph, v, names) for v in alike}
-    colours = _ranks([(colour, done.get(v, "")) for v, colour in enumerate(colours)])
+    filters = {v: _filters(graph, v, names) for v in alike}
+    colours = _by_neighbours(_ranks([(colour, filters.get(v, ())) for v, colour in enumerate(colours)]), ties)
+    if len(set(colours)) == len(colours):
+        return colours
+    plans = {v: names.plan(graph.relations[v]) for v in alike}
+    return _by_neighbours(_ranks([(colour, plans.get(v, "")) for v, colour in enumerate(colours)]), ties)
+
+
+def _by_neighbours(colours: list[int], ties: dict[int, list[_Tie]]) -> list[int]:
+    """Colours, made finer for as long as what vertices are connected with distinguishes them."""
     while (seen := len(set(colours))) < len(colours):
         near = [
             sorted((text, sorted(colours[w] for w in vertices(others))) for text, others in ties.get(v, ()))
@@ -58,6 +71,12 @@ def _told_apart(graph: JoinGraph, colours: list[int]) -> list[int]:
         if len(set(colours)) == seen:
             break
     return colours
+
+
+def _filters(graph: JoinGraph, vertex: int, names: Names) -> tuple[str, ...]:
+    """The filters of a relation, without those that Spark infers from joins."""
+    own = dict.fromkeys(bits(graph.relations[vertex].output_set), "own")
+    return tuple(sorted(names.expression(e, own) for e in graph.filters[vertex] if e.kind != "IsNotNull"))
 
 
 def _columns(leaf: LogicalPlan) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from pyjoinopt.plan.nodes import Join, LogicalPlan
+from pyjoinopt.plan.tree import post_order
 
 _COPY = re.compile(r"_\d+$")
 #: Operators whose rows are others than those of what they stand on.
@@ -36,6 +37,17 @@ def _names(plan: LogicalPlan) -> Iterator[str]:
             waiting += reversed(node.children)
         else:
             yield node.kind.lower()
+
+
+def source_names(plan: LogicalPlan) -> tuple[str, ...]:
+    """What a relation reads, by the names of tables and files, which do not depend on what a query calls it.
+
+    >>> from pyjoinopt.plan.nodes import SubqueryAlias, relation
+    >>> source_names(SubqueryAlias("x", relation("orders", [])))
+    ('orders',)
+    """
+    leaves = (node for node in post_order(plan) if not node.children or node.cached)
+    return tuple(sorted(str((leaf.info.get("rel") or {}).get("name") or leaf.kind) for leaf in leaves))
 
 
 def plain_name(name: str) -> str:

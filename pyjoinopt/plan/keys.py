@@ -22,7 +22,7 @@ ROW_SUBSETS = frozenset(
     Repartition RepartitionByExpression RebalancePartitions
     """.split()
 )
-_KEEP_KEYS = (ROW_SUBSETS - {"Distinct", "Deduplicate"}) | {"Window"}
+_KEEP_KEYS = (ROW_SUBSETS - {"Distinct", "Deduplicate"}) | {"Window", "WindowGroupLimit"}
 
 Keys = frozenset[Any]
 

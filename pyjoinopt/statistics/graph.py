@@ -26,6 +26,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import INNER
@@ -36,6 +38,7 @@ from pyjoinopt.statistics.constants import column_of
 from pyjoinopt.statistics.domains import Member, met_domains, shared_domains
 from pyjoinopt.statistics.join_graph import Graph, GraphEdge
 from pyjoinopt.statistics.joins import member, residual_selectivity, share_kept, share_left, side_by_side
+from pyjoinopt.statistics.null_keys import without_null_keys
 from pyjoinopt.statistics.padding import Padding, waits_above
 from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, RelationStatistics, Size
 from pyjoinopt.statistics.sums import Sums
@@ -69,9 +72,17 @@ class GraphEstimates:
         graph: the join graph.
         statistics: of each vertex, its filters included.
         needed: attributes that the query still reads above the group; None for all. Only for widths.
+        never_null: attributes that are not NULL in any row that the query keeps above the group.
     """
 
-    def __init__(self, graph: Graph, statistics: Sequence[RelationStatistics], needed: int | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        statistics: Sequence[RelationStatistics],
+        needed: int | None = None,
+        never_null: int = 0,
+    ) -> None:
+        proved, statistics = statistics, without_null_keys(graph, statistics, never_null)
         self.relations = tuple(statistics)
         self._outputs = [plan.output_set for plan in graph.relations]
         self._sizes: dict[int, Size] = {}
@@ -88,8 +99,8 @@ class GraphEstimates:
             for vertex, value in term.values.items():
                 self._terms_of[vertex][t] = value
         self._signs = [term.sign for term in self._terms]
-        predicates = [e.predicate for e in graph.edges]
-        self._sums = Sums(base, self._terms, widths(graph.relations, predicates, statistics, needed))
+        self._read = needed if needed is None else reduce(or_, (e.predicate.references for e in graph.edges), needed)
+        self._sums = Sums(base, self._terms, widths(graph.relations, statistics, self._read))
         for required, factor in factors:
             self._sums.factor(required, factor)
         self._padding = Padding(graph.edges)
@@ -110,7 +121,7 @@ class GraphEstimates:
                 self._sizes[edge.right] = Size(rows, bytes, self._table(edge.right, bytes))
                 self._sums.without_columns(vertex)
                 looked_into |= edge.right
-        self._bounds = Bounds(graph.edges, statistics, self._padding, looked_into)
+        self._bounds = Bounds(graph.edges, proved, self._padding, looked_into)
 
     def correct(self, rows: Mapping[int, float]) -> None:
         """Take true row counts of sets of two relations and more; to be called before anything is asked.
@@ -128,6 +139,10 @@ class GraphEstimates:
         self._sizes = {s: Size(size.rows, size.bytes, table(s, size.bytes)) for s, size in self._sizes.items()}
 
     # -- questions ---------------------------------------------------------------------------------------------
+
+    def reads(self, bit: int) -> bool:
+        """Is a column read by the joins, or above them?"""
+        return self._read is None or bool(self._read >> bit & 1)
 
     def rows(self, relations: int) -> float:
         """Estimated rows of the join of a set, at least 1 and at most what is proved; costs go by `size`."""
@@ -212,7 +227,6 @@ class GraphEstimates:
     def _collect(self, graph: Graph, base: list[float], factors: list[tuple[int, float]]) -> None:
         """Sort the edges into classes, bundles and factors."""
         columns: dict[object, tuple[int, Expression]] = {}
-        never_null: set[object] = set()
         linked = DisjointSets()
         for edge in graph.edges:
             if edge.join_type == INNER and edge.keys is not None and _ties_two(edge):
@@ -223,8 +237,6 @@ class GraphEstimates:
                 if two not in columns:
                     columns[two] = right.bit_length() - 1, b
                 linked.union(one, two)
-                if edge.predicate.kind == "EqualTo":
-                    never_null.update((one, two))
                 continue
             if edge.right:
                 factors.append((edge.required, self._looking(graph, edge) - base[edge.right.bit_length() - 1]))
@@ -233,8 +245,6 @@ class GraphEstimates:
                 continue
             if not edge.implied and edge.required:
                 factors.append((edge.required, math.log(self._other(graph, edge))))
-        for key in never_null:
-            self._drop_nulls(columns[key], base)
         groups = [[columns[key] for key in keys] for keys in linked.groups()]
         classes = [self._class(group, met_domains) for group in groups]
         full = [self._class(group, shared_domains) for group in groups]
@@ -259,15 +269,6 @@ class GraphEstimates:
     def _parts(self, relations: int) -> list[tuple[int, RelationStatistics]]:
         """The attributes of each relation of a set, and what is known of it."""
         return [part for v, part in enumerate(zip(self._outputs, self.relations)) if relations >> v & 1]
-
-    def _drop_nulls(self, column: tuple[int, Expression], base: list[float]) -> None:
-        """Spark filters NULLs out below an inner equi-join."""
-        vertex, e = column
-        attribute = column_of(e)
-        known = self.relations[vertex]
-        nulls = known.column(attribute.bit).nulls if attribute is not None else None
-        if nulls:
-            base[vertex] = min(base[vertex], math.log(max(1.0, known.rows * (1.0 - nulls))))
 
     def _class(self, columns: list[tuple[int, Expression]], count: Counting) -> dict[int, float]:
         domains = count([member(e, self.relations[vertex]) for vertex, e in columns])

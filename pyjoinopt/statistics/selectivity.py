@@ -21,6 +21,7 @@ from dataclasses import replace
 from pyjoinopt.plan.common import written_out
 from pyjoinopt.plan.constant_values import has_value
 from pyjoinopt.plan.expressions import CORRELATED, SUBQUERY, Attribute, Expression, call, operands
+from pyjoinopt.plan.inference import null_intolerant_columns
 from pyjoinopt.statistics.comparisons import (
     EQUALITIES,
     LISTS,
@@ -82,7 +83,7 @@ def selectivity(predicate: Expression, relation: RelationStatistics) -> float:
         elif has_value(e):
             done.append(_of_constant(e))
         elif e.kind == "And" or wraps_and(e):
-            others, factor = _ranges(and_operands(e), relation)
+            others, factor = _ranges(_without_needless(and_operands(e)), relation)
             stack.append(("And", e, len(others), factor))
             stack.extend(("", other, 0, 1.0) for other in others)
         elif e.kind in ("Or", "Not"):
@@ -253,6 +254,19 @@ def _null_fraction_of(attribute: Attribute, relation: RelationStatistics) -> flo
     if nulls is not None:
         return nulls
     return NULL if attribute.nullable else 0.0
+
+
+def _without_needless(parts: Sequence[Expression]) -> list[Expression]:
+    """The operands without those `IS NOT NULL` that others imply: these do not count rows with a NULL.
+
+    Spark adds them to what is written, which must not change an estimate.
+    """
+    tests = [e for e in parts if e.kind == "IsNotNull"]
+    if not tests or len(tests) == len(parts):
+        return list(parts)
+    others = [e for e in parts if e.kind != "IsNotNull"]
+    implied = {column.key for e in others for column in null_intolerant_columns(e)}
+    return others + [e for e in tests if e.children[0].key not in implied]
 
 
 # -- AND, and ranges on one column -------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """TPC-H where Comet runs it: the same rows as written and optimised, no existence joins, and no more left to Spark.
 
-`make test-comet` downloads Comet for Spark 3.5 (the version is in `comet.xml`) and runs this in a session of its own.
+`make test-comet` downloads Comet for Spark 3.5 (the version is in `pom.xml`) and runs this in a session of its own.
 """
 
 from __future__ import annotations

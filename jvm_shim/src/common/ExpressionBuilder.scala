@@ -86,7 +86,7 @@ private[pyjoinopt] final class ExpressionBuilder(
   private def attribute(number: Int): Attribute = {
     val met =
       if (number >= handle.attributes.length) made.getOrElse(number, throw EditList.NotYet)
-      else handle.attributes.applyOrElse(number, (n: Int) => Support.fail(s"There is no attribute $n"))
+      else handle.attribute(number)
     written.put(met, met)
     met
   }

@@ -10,7 +10,12 @@ private[pyjoinopt] final case class Handle(
     nodes: IndexedSeq[LogicalPlan],
     outputs: IndexedSeq[Array[Int]],
     expressions: IndexedSeq[Expression],
-    attributes: IndexedSeq[Attribute])
+    attributes: IndexedSeq[Attribute]) {
+
+  /** The attribute of a number that came from outside. */
+  def attribute(number: Int): Attribute =
+    attributes.applyOrElse(number, (n: Int) => Support.fail(s"There is no attribute $n"))
+}
 
 /**
  * The exports that are still open.

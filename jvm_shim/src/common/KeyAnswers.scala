@@ -47,7 +47,7 @@ private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
         }.toMap
         val partitions = expressions.partitions(relation, entry.get("partitions"))
         sets.map { set =>
-          val columns = set.flatMap(n => names.get(handle.attributes(n).exprId))
+          val columns = set.flatMap(n => names.get(handle.attribute(n).exprId))
           if (columns.length < set.length) None
           else KeyProofs.begin(handle.session, files, relation, columns.toSet, partitions, most)
         }

@@ -16,14 +16,16 @@ private[pyjoinopt] final class NodeDetails(
     attributes: AttributeTable,
     expressionNumber: Expression => Int,
     out: JsonGenerator,
-    keep: Join => Option[String] = _ => None) {
+    keep: Join => Option[String] = _ => None,
+    hidden: Project => Seq[Attribute] = _ => Nil) {
 
   def write(node: LogicalPlan): Unit = node match {
     case join: Join => writeJoin(join)
     case filter: Filter => out.writeNumberField("cond", expressionNumber(filter.condition))
     case project: Project =>
       numbers("list", project.projectList)
-      project.getTagValue(Project.hiddenOutputTag).foreach(columns("hidden", _))
+      val columnsBelow = hidden(project)
+      if (columnsBelow.nonEmpty) columns("hidden", columnsBelow)
     case aggregate: Aggregate =>
       numbers("group", aggregate.groupingExpressions)
       numbers("agg", aggregate.aggregateExpressions)

@@ -18,6 +18,9 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
  *
  * Laws: one walk, children first, in time linear in the size of the plan; an object met twice is told once. Unknown
  * nodes are told by name, children, output and expressions; export never fails on a plan that Spark accepted.
+ * The objects are kept after the text was written, so every number that the text mentions has its object: whatever is
+ * met while details are written is in the lists that come after them. For that reason the lists of expressions,
+ * attributes and types follow the nodes, and the number of the handle is the last field.
  * A plan that is being optimised has its cached data in place already. A join to `keep` is told with a mark.
  */
 private[pyjoinopt] final class PlanExporter(
@@ -41,28 +44,28 @@ private[pyjoinopt] final class PlanExporter(
 
   def run(): String = {
     number(root)
-    handle = Handles.register(
-      Handle(session, root, nodes.items.toVector, outputs.toVector, expressions.numbering.items.toVector,
-        attributes.items.toVector))
     Support.json { out =>
       out.writeStartObject()
       out.writeNumberField("protocol", PyJoinOptBridge.Protocol)
-      out.writeNumberField("handle", handle)
       out.writeStringField("spark", SPARK_VERSION)
       out.writeBooleanField("streaming", Support.attempt(true)(root.isStreaming))
       out.writeBooleanField("resolved", Support.attempt(false)(root.resolved))
       out.writeBooleanField("command", nodes.items.exists(_.isInstanceOf[Command]))
       out.writeFieldName("conf")
       SessionSettings.write(session, out)
-      out.writeFieldName("expressions")
-      expressions.write(out)
       writeNodes(out)
       out.writeNumberField("root", nodes(root))
       writeNullRejecting(out)
+      out.writeFieldName("expressions")
+      expressions.write(out)
       out.writeFieldName("attributes")
       attributes.write(out)
       out.writeFieldName("types")
       types.write(out)
+      handle = Handles.register(
+        Handle(session, root, nodes.items.toVector, outputs.toVector, expressions.numbering.items.toVector,
+          attributes.items.toVector))
+      out.writeNumberField("handle", handle)
       out.writeEndObject()
     }
   }
@@ -84,11 +87,14 @@ private[pyjoinopt] final class PlanExporter(
   }
 
   private def writeNodes(out: JsonGenerator): Unit = {
-    val details = new NodeDetails(attributes, expressions.number, out, kept)
+    val details = new NodeDetails(attributes, expressions.number, out, kept, hidden)
     val leaves = new LeafDetails(attributes, out)
     val sides = new ExceptSides(nodes.items.toList, nodes(_), out)
     out.writeArrayFieldStart("nodes")
-    nodes.items.foreach { node =>
+    var written = 0
+    while (written < nodes.items.length) { // details may meet another plan
+      val node = nodes.items(written)
+      written += 1
       out.writeStartObject()
       out.writeStringField("c", Support.className(node))
       writeNumbers(out, "k", node.children.map(nodes(_)))
@@ -105,6 +111,16 @@ private[pyjoinopt] final class PlanExporter(
     }
     out.writeEndArray()
   }
+
+  /**
+   * The columns that a join USING them hid below this projection, as far as they are still below it. Rules of Spark's
+   * optimizer copy the mark to projections over anything else, and no name is looked up any more by then.
+   */
+  private def hidden(project: Project): Seq[Attribute] =
+    if (optimizing) Nil
+    else project.getTagValue(Project.hiddenOutputTag).toSeq.flatten.filter { column =>
+      Support.attempt(Option.empty[Int])(attributes.get(column.exprId)).exists(outputs(nodes(project.child)).contains(_))
+    }
 
   /**
    * One number for all leaves that read the same: only the ids of their columns tell them apart. Files are listed once

@@ -128,7 +128,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
             another
           case other => Support.fail(s"${other.nodeName} cannot be read again")
         }
-      case "Columns" => narrowed(node(1), ExpressionBuilder.elements(entry.get(2)).map(n => handle.attributes(n.asInt)))
+      case "Columns" => narrowed(node(1), ExpressionBuilder.elements(entry.get(2)).map(n => handle.attribute(n.asInt(-1))))
       case "Window" =>
         node(2) match {
           case window: Window =>
@@ -139,7 +139,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         node(2) match {
           case expand: Expand =>
             val projections = ExpressionBuilder.elements(entry.get(3)).map(current(_, node(1)))
-            val columns = ExpressionBuilder.elements(entry.get(4)).map(n => handle.attributes(n.asInt).exprId).toSet
+            val columns = ExpressionBuilder.elements(entry.get(4)).map(n => handle.attribute(n.asInt(-1)).exprId).toSet
             val output = expand.output.filter(a => columns(a.exprId))
             tagged(expand, expand.copy(projections = projections, output = output, child = node(1)))
           case other => Support.fail(s"${other.nodeName} is no expand")
@@ -217,7 +217,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
 
   /** Columns that a join USING them hid: `b["k"]` still finds them, `*` does not. */
   private def hiding(project: Project, numbers: JsonNode): Project = {
-    val ids = ExpressionBuilder.elements(numbers).map(n => handle.attributes(n.asInt).exprId).toSet
+    val ids = ExpressionBuilder.elements(numbers).map(n => handle.attribute(n.asInt(-1)).exprId).toSet
     val hidden = project.child.output.filter(a => ids(a.exprId)).map(_.markAsQualifiedAccessOnly())
     if (hidden.nonEmpty) project.setTagValue(Project.hiddenOutputTag, hidden)
     project

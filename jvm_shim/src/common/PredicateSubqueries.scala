@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.{PullupCorrelatedPredicates, RewritePredicateSubquery}
 import org.apache.spark.sql.catalyst.plans.{Cross, Inner, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePatternBits}
 import org.apache.spark.sql.catalyst.trees.TreePattern.{EXISTS_SUBQUERY, IN_SUBQUERY, JOIN, OUTER_REFERENCE, PLAN_EXPRESSION}
 
 /**
@@ -35,7 +35,11 @@ private[pyjoinopt] object PredicateSubqueries {
     joined(session, plan, strategy, analysed = false)
 
   /** Has this node a subquery that asks whether there are rows? */
-  def standsIn(node: LogicalPlan): Boolean = node.containsPattern(EXISTS_SUBQUERY) || node.containsPattern(IN_SUBQUERY)
+  def standsIn(node: TreePatternBits): Boolean =
+    node.containsPattern(EXISTS_SUBQUERY) || node.containsPattern(IN_SUBQUERY)
+
+  /** Is this conjunct a subquery that becomes a join? */
+  def becomesJoin(conjunct: Expression): Boolean = isPlain(conjunct)
 
   /** The predicate that this join was, of which Spark would make a join only after it has inferred filters. */
   def predicateOf(join: Join): Option[Expression] = join.getTagValue(Early)
@@ -46,7 +50,7 @@ private[pyjoinopt] object PredicateSubqueries {
   private def joined(
       session: Compat.Session, plan: LogicalPlan, strategy: Option[String], analysed: Boolean): LogicalPlan =
     if (twins(strategy.getOrElse(session.sessionState.conf.getConfString(Strategy, "").trim))) plan
-    else joined(plan, analysed)
+    else joined(if (analysed) JoinConditions.pushed(plan) else plan, analysed)
 
   private def joined(plan: LogicalPlan, analysed: Boolean): LogicalPlan = {
     val filtered = aboveJoins(plan)

@@ -31,7 +31,7 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
   private val names =
     relation.output.zip(relation.relation.schema.fieldNames).map { case (a, name) => a.exprId -> name }.toMap
   private val columns: List[Attribute] = {
-    val listed = ExpressionBuilder.elements(request.get("columns")).map(n => handle.attributes(n.asInt).exprId).toSet
+    val listed = ExpressionBuilder.elements(request.get("columns")).map(n => handle.attribute(n.asInt(-1)).exprId).toSet
     relation.output.toList.filter(a => listed(a.exprId) && names.contains(a.exprId))
   }
   private val expected = math.max(1.0, request.path("expected").asDouble(1.0))

@@ -34,7 +34,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     }.toMap
     private def named(field: String): List[(Int, String)] =
       ExpressionBuilder.elements(entry.get(field)).map(_.asInt).flatMap { n =>
-        names.get(handle.attributes(n).exprId).map(n -> _)
+        names.get(handle.attribute(n).exprId).map(n -> _)
       }
     /** Names of the columns that are wanted. */
     val wanted: Set[String] = named("columns").map(_._2).toSet
