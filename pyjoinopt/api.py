@@ -18,13 +18,14 @@ from pyjoinopt import observe, optimizer
 from pyjoinopt.bridge import connect
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.config import Options, check_keywords, resolve_call, unknown_keys
+from pyjoinopt.config import Options, check_keywords, resolve_call
 from pyjoinopt.cost import cost_model
 from pyjoinopt.errors import RefusedError, UnsupportedDataFrameError
 from pyjoinopt.report.notebook import in_notebook, show
 from pyjoinopt.report.record import JoinReport
 from pyjoinopt.statistics.feedback import Watch
 from pyjoinopt.statistics.store import open_store
+from pyjoinopt.unknown_keys import unknown_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -250,22 +250,6 @@ cost_constants, statistics, statistics_without, statistics_ms, store, feedback, 
     return checked
 
 
-def unknown_keys(conf: Mapping[str, str]) -> list[str]:
-    """A sentence for each key of ours that nothing reads: most often it is misspelled.
-
-    >>> unknown_keys({"spark.pyjoinopt.stratgy": "none", "spark.pyjoinopt.workers": "1", "spark.sql.ansi.enabled": ""})
-    ["the setting 'spark.pyjoinopt.stratgy' is unknown and has no effect; did you mean 'spark.pyjoinopt.strategy'?"]
-    """
-    names = [*_BY_KEY, *(key for key, _, _ in SESSION_KEYS)]
-    lower = {name.lower(): name for name in names}
-    sentences = []
-    for key in sorted(conf):
-        if key.startswith(PREFIX) and key not in names:
-            close = get_close_matches(key.lower(), lower, 1, 0.0)
-            sentences.append(f"the setting {key!r} is unknown and has no effect; did you mean {lower[close[0]]!r}?")
-    return sentences
-
-
 def worker_settings(keywords: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
     """What the keywords say of workers, as keys, and the other keywords.
 
