@@ -46,6 +46,7 @@ _FLOATING = frozenset({"float", "double"})
 #: Comparisons by the order of the type: equal operands compare alike.
 _COMPARISONS = frozenset(
     "EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual IsNull IsNotNull IsNaN".split()
+    + ["AtLeastNNonNulls"]
 )
 #: A column of the row, or of the row of an enclosing query.
 _COLUMNS = frozenset({"AttributeReference", "OuterReference"})
@@ -167,7 +168,9 @@ def _read_by_sensitive(
             risk = _gathered(alias.references, risks, keep=False)
             plain = alias.children[0].kind == "AttributeReference"
             if not plain and sensitive(alias):
-                risk |= below | alias.attribute.mask
+                risk |= below
+                if may_throw(alias):  # a predicate on the column itself would move down to rows without one
+                    risk |= alias.attribute.mask
             reads[alias.attribute.bit] = below
             if risk:
                 risks[alias.attribute.bit] = risk

@@ -153,11 +153,11 @@ def test_text_that_is_no_number(tables: SparkSession) -> None:
 
 
 #: An IN over both sides of a join, which Spark plans only where it moves it above that join.
-BOTH_SIDES = "SELECT count(*) FROM p JOIN w ON p.id IN (SELECT id FROM n WHERE n.id = w.k) {more} JOIN v ON v.g > 3"
+BOTH_SIDES = "SELECT count(*) FROM r0 JOIN v ON r0.i IN (SELECT id FROM n WHERE n.id = v.g) {more} JOIN w ON w.k > 3"
 
 
 @pytest.mark.parametrize("hints", [True, False])
-@pytest.mark.parametrize("more", ["", "JOIN r ON r.k = w.g"])
+@pytest.mark.parametrize("more", ["", "JOIN n ON n.id = v.g"])
 def test_a_subquery_over_both_sides_of_a_join(tables: SparkSession, more: str, hints: bool) -> None:
     text = BOTH_SIDES.format(more=more)
     unharmed(tables.sql(text), hints=hints, cost="spark")
