@@ -13,5 +13,7 @@ class Touching extends UDF1[Integer, Integer] {
 }
 
 object Touching {
-  val calls = new AtomicInteger
+  private val calls = new AtomicInteger
+
+  def count: Int = calls.get
 }
