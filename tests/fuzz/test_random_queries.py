@@ -29,7 +29,7 @@ ENOUGH_FAILURES = 3
 #: Of the slow tests.
 FURTHER = 300
 #: Of so many queries one runs in an enabled session, too.
-ENABLED = 3
+ENABLED = 4
 #: Tables this small are worth no broadcast to the default cost model, so most queries ask for another one.
 OPTIONS: tuple[dict[str, str], ...] = (
     {"cost": "c_out"}, {"cost": "c_out"}, {}, {"cost": "c_out"},
