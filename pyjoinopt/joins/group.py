@@ -160,6 +160,23 @@ class GroupFinder:
         if node.condition is not None and safety.hoisted(node.condition):
             self.refuse(node, _VARIANT)
             return None
+        left, right = self._sides(node, looks_only)
+        for child, open_ in ((node.left, left), (node.right, right)):
+            if open_ is None:
+                self._guard(child, node.condition)
+        opened = self._open(node.left, left), self._open(node.right, right)
+        spelled = opened[0].spelled + opened[1].spelled
+        if outgrown({**opened[0].late, **opened[1].late}, node.condition, spelled):
+            self.refuse(node, "its condition would grow too long in terms of the columns of the relations")
+            opened = self._open(node.left, None), self._open(node.right, None)
+        if looks_only:
+            return looked_into(node, *opened)
+        if node.join_type in OUTER:
+            return outer_joined(node, *opened)
+        return with_conjuncts(merged(node, *opened), node.condition)
+
+    def _sides(self, node: Join, looks_only: bool) -> tuple[Region | None, Region | None]:
+        """The regions of a join's sides; None for a side that the region of the join ends at."""
         left = self._below(node.left)
         right = None if looks_only else self._below(node.right)
         if left is not None and node.join_type in (RIGHT, FULL) and computes_late(left):
@@ -178,19 +195,7 @@ class GroupFinder:
             left = right = None
         if node.subquery is not None and left is not None and _reads_computed(left, node.condition):
             left = None  # the predicate reads its columns by their identity
-        for child, open_ in ((node.left, left), (node.right, right)):
-            if open_ is None:
-                self._guard(child, node.condition)
-        opened = self._open(node.left, left), self._open(node.right, right)
-        spelled = opened[0].spelled + opened[1].spelled
-        if outgrown({**opened[0].late, **opened[1].late}, node.condition, spelled):
-            self.refuse(node, "its condition would grow too long in terms of the columns of the relations")
-            opened = self._open(node.left, None), self._open(node.right, None)
-        if looks_only:
-            return looked_into(node, *opened)
-        if node.join_type in OUTER:
-            return outer_joined(node, *opened)
-        return with_conjuncts(merged(node, *opened), node.condition)
+        return left, right
 
     def _filter(self, node: Filter, below: Region) -> Region | None:
         for predicate in conjuncts(node.condition):

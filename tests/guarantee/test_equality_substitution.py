@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pyjoinopt.bridge.shim import bridge_for
 from tests.support.run import session_for_tiny_tables
 from tests.support.shop import unharmed
 
@@ -170,3 +171,27 @@ def test_a_query_of_aggregates_with_a_subquery_over_both_sides(tpch: SparkSessio
         SELECT * FROM os JOIN bc ON os.o_orderkey IN (SELECT o_orderkey FROM orders WHERE o_custkey = bc.c_custkey)
         JOIN region ON r_regionkey > 3"""
     unharmed(tpch.sql(text), cost="spark")
+
+
+def test_what_spark_cannot_plan_is_given_back(tables: SparkSession) -> None:
+    """While anything is cached, subqueries stay in the conditions of joins, and Spark may refuse a plan."""
+    text = BOTH_SIDES.format(more="JOIN n ON n.id = v.g")
+    plain = tables.sql(text).collect()
+    cached = tables.range(3).cache()
+    try:
+        for cost in ("spark", "c_out"):
+            fast = tables.sql(text).optimize_joins(cost=cost)
+            report = fast.join_report()
+            assert fast.collect() == plain
+            assert report.changed or report.error or report.refusals
+    finally:
+        cached.unpersist(blocking=True)
+
+
+def test_uncertain_plans_are_tried(tables: SparkSession) -> None:
+    trials = bridge_for(tables.range(1)).trials
+    before = trials()
+    fast = tables.sql(f"SELECT * {FROM} WHERE {FALLIBLE['text as a number, inside']}").optimize_joins()
+    assert fast.join_report().changed and trials() == before + 1
+    fast = tables.sql(f"SELECT * {FROM} WHERE p.k > 3").optimize_joins(cost="c_out")
+    assert fast.join_report().changed and trials() == before + 1

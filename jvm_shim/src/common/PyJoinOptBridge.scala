@@ -165,6 +165,9 @@ object PyJoinOptBridge {
   def timeout(dataset: Compat.AnyDataset): Long =
     WorkerSettings.of(dataset.sparkSession, InputSize.of(dataset.queryExecution.optimizedPlan)).timeout
 
+  /** How many rebuilt plans were planned on trial. */
+  def trials(): Long = TrialPlanning.trials
+
   /** How many worker processes there are. */
   def workers(): Int = Workers.count
 
