@@ -33,7 +33,9 @@ LATE = """
     WHERE EXISTS (SELECT 1 FROM partsupp WHERE ps_partkey = l_partkey AND ps_availqty < 9000)
 """
 #: Operators that are no work of their own, or lead from one engine to the other.
-_NO_WORK = re.compile(r"Comet|AdaptiveSparkPlan|InputAdapter|QueryStage|WholeStage|AQEShuffleRead|ColumnarToRow|Reused|Subquery|==")
+_NO_WORK = re.compile(
+    r"Comet|AdaptiveSparkPlan|InputAdapter|QueryStage|WholeStage|AQEShuffleRead|ColumnarToRow|Reused|Subquery|=="
+)
 
 
 @pytest.fixture(scope="module")
