@@ -11,6 +11,7 @@ from uuid import uuid4
 from weakref import WeakSet
 
 from pyjoinopt.bridge.extension import check_server, is_connect
+from pyjoinopt.bridge.shim import kind_of
 from pyjoinopt.errors import UnsupportedDataFrameError
 
 __all__ = ["NOT_PLANNED", "hinted", "is_connect", "optimised", "report_of"]
@@ -59,7 +60,9 @@ def hinted(df: Any, options: dict[str, Any], mark: str | None = None) -> Any:
         )
     session = getattr(df, "sparkSession", None)
     if session is None:
-        raise TypeError(f"expected a pyspark.sql.DataFrame, got {type(df).__module__}.{type(df).__qualname__}")
+        if type(df).__name__ != "DataFrame":
+            raise TypeError(f"expected a pyspark.sql.DataFrame, got {kind_of(df)}")
+        raise UnsupportedDataFrameError("this Spark Connect DataFrame has no session")
     if session not in _known:
         check_server(session)
         _known.add(session)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.sessions import doors
 from tests.sessions.conftest import BAD_ORDER, planned
 
 if TYPE_CHECKING:
@@ -32,19 +35,29 @@ def test_a_misspelled_setting_of_a_session(session: SparkSession, warnings: Call
 
 
 def test_a_misspelled_setting_of_the_application(spark: SparkSession, warnings: Callable[[], list[str]]) -> None:
-    """It may be one without which no worker starts, so it is looked for when the extension is loaded."""
+    """It may be one without which no worker starts, so it is looked for when the extension is loaded; see below."""
     jvm = spark._jvm
     assert jvm is not None
     conf = jvm.org.apache.spark.SparkEnv.get().conf()
     conf.set("spark.pyjoinopt.pyhton", "/usr/bin/python3")
     try:
         for _ in range(2):
-            extensions = jvm.org.apache.spark.sql.SparkSessionExtensions()
-            jvm.org.apache.spark.sql.pyjoinopt.PyJoinOptExtensions().apply(extensions)
+            jvm.org.apache.spark.sql.pyjoinopt.UnknownKeys.ofApplication()
         (warned,) = [line for line in warnings() if "pyhton" in line]
         assert "did you mean spark.pyjoinopt.python?" in warned
     finally:
         conf.remove("spark.pyjoinopt.pyhton")
+
+
+@pytest.mark.slow
+def test_a_misspelled_setting_where_no_query_is_planned(tmp_path: Path) -> None:
+    command = ["spark-sql", *doors.extended(), "--conf", "spark.pyjoinopt.pyhton=/usr/bin/python3", "-e", "SELECT 1"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env=doors.environment(tmp_path), timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    (warned,) = [line for line in done.stderr.splitlines() if "pyhton" in line and "unknown" in line]
+    assert "did you mean spark.pyjoinopt.python?" in warned
 
 
 @pytest.mark.parametrize("text", UNCHANGED)
