@@ -38,7 +38,7 @@ def test_a_misspelled_setting_of_the_application(spark: SparkSession, warnings: 
     """It may be one without which no worker starts, so it is looked for when the extension is loaded; see below."""
     jvm = spark._jvm
     assert jvm is not None
-    conf = jvm.org.apache.spark.SparkEnv.get().conf()
+    conf = spark.sparkContext._jsc.sc().conf()
     conf.set("spark.pyjoinopt.pyhton", "/usr/bin/python3")
     try:
         for _ in range(2):

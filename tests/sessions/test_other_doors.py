@@ -104,17 +104,17 @@ for read in reads:
     except pyjoinopt.PyJoinOptError as error:
         print(type(error).__name__, error)
 spark.stop()
-configured = pyjoinopt.configure(SparkSession.builder.remote(REMOTE), pair_budget=7)
+configured = pyjoinopt.configure(SparkSession.builder.remote(@URL@), pair_budget=7)
 again = configured.getOrCreate()
 print('configured', again.conf.get('spark.pyjoinopt.pairBudget'), pyjoinopt.is_enabled(again))
-late = pyjoinopt.configure(SparkSession.builder).remote(REMOTE)
+late = pyjoinopt.configure(SparkSession.builder).remote(@URL@)
 print('late', sorted(key for key in late._options if 'jar' in key or 'pyjoinopt' in key))
 again.stop()
 import os
-os.environ['SPARK_REMOTE'] = REMOTE
+os.environ['SPARK_REMOTE'] = @URL@
 out = io.StringIO()
 print('doctor', examine(out), out.getvalue())
-""".replace("REMOTE", repr(f"sc://127.0.0.1:{server}")),
+""".replace("@URL@", repr(f"sc://127.0.0.1:{server}")),
         tmp_path,
     )
     assert "UnsupportedDataFrameError there is no 'changed' of this call: on Spark Connect" in told
