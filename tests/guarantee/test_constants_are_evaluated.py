@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,14 @@ from tests.support.shop import SLOW, analysed, optimised, unharmed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture(autouse=True)
+def ansi(db: SparkSession) -> Iterator[None]:
+    """Spark 3.5 has it off by default."""
+    db.conf.set("spark.sql.ansi.enabled", "true")
+    yield
+    db.conf.unset("spark.sql.ansi.enabled")
 
 
 def exported(df: DataFrame) -> Export:
@@ -104,7 +113,8 @@ def test_what_fails_when_it_is_evaluated_breaks_nothing(db: SparkSession) -> Non
     "moment",
     [
         "current_date", "cast(now() as date)", "cast(localtimestamp() as date)", "date(current_timestamp)",
-        "'today'::date", "date_add(current_date, 3)", "cast(current_timezone() = 'UTC' as int) + date'2024-01-01'",
+        "cast('today' as date)", "date_add(current_date, 3)",
+        "cast(current_timezone() = 'UTC' as int) + date'2024-01-01'",
     ],
 )  # fmt: skip
 def test_the_plan_keeps_the_expression(db: SparkSession, moment: str) -> None:
@@ -118,7 +128,7 @@ def test_the_plan_keeps_the_expression(db: SparkSession, moment: str) -> None:
     assert written and all(part in analysed(fast).lower() for part in written), analysed(fast)
 
 
-@pytest.mark.parametrize("day", ["current_date", "'today'::date", "cast(now() as date)"])
+@pytest.mark.parametrize("day", ["current_date", "cast('today' as date)", "cast(now() as date)"])
 def test_no_outer_join_is_eliminated_by_the_date_of_today(db: SparkSession, day: str) -> None:
     """Padded rows are not kept today, and will be."""
     df = db.sql(
@@ -139,17 +149,14 @@ def test_no_outer_join_is_eliminated_by_the_date_of_today(db: SparkSession, day:
 def test_not_ansi_today_is_no_null(db: SparkSession) -> None:
     """Without ANSI mode Spark reads the text 'today' before a cast makes NULL of it."""
     db.conf.set("spark.sql.ansi.enabled", "false")
-    try:
-        tomorrow = constants(db.sql("SELECT * FROM orders WHERE o_day < 'tomorrow'::date"))
-        assert [isinstance(value, datetime.date) for value in tomorrow.values()] == [True]
-        df = db.sql(
-            """SELECT * FROM lines LEFT JOIN orders ON l_region = o_region LEFT JOIN vip ON v_customer = o_customer
-            WHERE coalesce(o_id, 1) < year(cast('today' as date))"""
-        )
-        assert optimised(df)[1].eliminated_outer_joins == []
-        unharmed(df)
-    finally:
-        db.conf.unset("spark.sql.ansi.enabled")
+    tomorrow = constants(db.sql("SELECT * FROM orders WHERE o_day < cast('tomorrow' as date)"))
+    assert [isinstance(value, datetime.date) for value in tomorrow.values()] == [True]
+    df = db.sql(
+        """SELECT * FROM lines LEFT JOIN orders ON l_region = o_region LEFT JOIN vip ON v_customer = o_customer
+        WHERE coalesce(o_id, 1) < year(cast('today' as date))"""
+    )
+    assert optimised(df)[1].eliminated_outer_joins == []
+    unharmed(df)
 
 
 # -- what is never evaluated ---------------------------------------------------------------------------------------

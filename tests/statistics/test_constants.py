@@ -31,7 +31,7 @@ EVENTS = """SELECT id, id % 1000 AS k, timestamp'2010-01-01 00:00:00' + make_dt_
 JOINED = "SELECT events.id FROM events JOIN keys ON events.k = keys.k JOIN groups ON keys.g = groups.g WHERE "
 
 CONDITIONS = [
-    "ts <= '2014-09-12 12:56:22'::timestamp",
+    "ts <= cast('2014-09-12 12:56:22' as timestamp)",
     "ts between date'2010-07-19' and date'2010-12-31'",
     "ts between date'2010-07-19' and date'2010-07-19' + interval '2' month",
     "cast(ts as date) between '2010-07-19' and '2010-12-31'",
@@ -60,7 +60,7 @@ CONDITIONS = [
     "d between cast('2000-02-01' as date) and cast('2000-02-01' as date) + interval 60 days",
     "near > current_date - interval '6' month",
     "near >= current_date and near < date_add(current_date, 60)",
-    "near <= 'today'::date",
+    "near <= cast('today' as date)",
     "near < cast(now() as date) - interval 100 days",
     "near > cast(from_utc_timestamp(current_timestamp, current_timezone()) as date)",
     "d_year >= 2000 and current_date > date'2020-01-01'",

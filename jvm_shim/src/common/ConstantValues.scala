@@ -47,15 +47,16 @@ private[pyjoinopt] final class ConstantValues(session: Compat.Session) {
 
   private def evaluateAll(roots: Seq[Expression], values: IdentityHashMap[Expression, ConstantValue]): Unit = {
     val plain = roots.flatMap(root => Support.attempt(Option.empty[Expression])(replaced(root)).map(root -> _))
-    val fixed = Support.attempt[Seq[Expression]](plain.map(_._2))(asOfNow(plain.map(_._2), ReplaceCurrentLike(catalogManager)(_)))
-    val until = System.nanoTime + MostNanos
-    plain.zip(fixed).foreach { case ((root, before), after) =>
-      if (System.nanoTime < until) {
-        Support.attempt(Option.empty[Any])(evaluated(after)).foreach { value =>
-          values.put(root, ConstantValue(value, after ne before))
-        }
-      }
+    val (current, fixed) = plain.partition { case (_, e) => isCurrent(e) }
+    val now = if (current.isEmpty) Nil else Support.attempt[Seq[Expression]](Nil) {
+      asOfNow(current.map(_._2), ReplaceCurrentLike(catalogManager)(_))
     }
+    val until = System.nanoTime + MostNanos
+    def put(root: Expression, e: Expression, isCurrent: Boolean): Unit = if (System.nanoTime < until) {
+      Support.attempt(Option.empty[Any])(evaluated(e)).foreach(v => values.put(root, ConstantValue(v, isCurrent)))
+    }
+    fixed.foreach { case (root, e) => put(root, e, isCurrent = false) }
+    current.map(_._1).zip(now).foreach { case (root, e) => put(root, e, isCurrent = true) }
   }
 
   private def catalogManager = session.sessionState.catalogManager
@@ -122,6 +123,7 @@ private[pyjoinopt] object ConstantValues {
 
   /** May this operator be evaluated here, given that its operands may? */
   private def evaluable(e: Expression): Boolean = e match {
+    case _: Attribute => false
     case Literal(text: UTF8String, _) => text.numBytes <= LongestText
     case Literal(_, dataType) => isSmall(dataType)
     case leaf if leaf.children.isEmpty && !leaf.isInstanceOf[RuntimeReplaceable] =>
@@ -132,7 +134,7 @@ private[pyjoinopt] object ConstantValues {
         case Literal(digits: Int, _) => math.abs(digits.toLong) <= MostDigits
         case _ => false
       }
-    case replaced: RuntimeReplaceable => isCatalysts(replaced) // what it stands for is looked at
+    case replaced: RuntimeReplaceable => isCatalysts(replaced.getClass) // what it stands for is looked at
     case other => kindIsSafe(other) && (isSmall(other.dataType) || Bounded(Support.className(other)))
   }
 
@@ -141,12 +143,19 @@ private[pyjoinopt] object ConstantValues {
     case _: Nondeterministic | _: UserDefinedExpression | _: PlanExpression[_] | _: HigherOrderFunction => false
     case _: ApplyFunctionExpression | _: Generator | _: aggregate.AggregateFunction => false
     case unevaluable: Unevaluable => unevaluable.children.isEmpty && unevaluable.containsPattern(CURRENT_LIKE)
-    case other => isCatalysts(other) && !Slow(Support.className(other)) && !grows(other)
+    case other => quick.get(other.getClass)
+  }
+
+  private val quick = new ClassValue[java.lang.Boolean] {
+    override def computeValue(of: Class[_]): java.lang.Boolean = {
+      val name = of.getName.substring(of.getName.lastIndexOf('.') + 1)
+      isCatalysts(of) && !Slow(name) && !Growing(name)
+    }
   }
 
   /** Of that package itself, so not of one of its inner ones, such as those of objects and of XML. */
-  private def isCatalysts(e: Expression): Boolean = {
-    val name = e.getClass.getName
+  private def isCatalysts(of: Class[_]): Boolean = {
+    val name = of.getName
     name.startsWith(Catalyst) && name.indexOf('.', Catalyst.length) < 0
   }
 
