@@ -116,7 +116,9 @@ def run(session, text):
     except Exception as error:
         return str(error)
 opened = [SparkSession.builder.remote(URL).create() for _ in SESSIONS]
-print('\\n' + json.dumps([[run(one, text) for text in texts] for one, texts in zip(opened, SESSIONS)]))
+print('\\n' + json.dumps([[run(one, text) for text in texts] for one, texts in zip(opened, SESSIONS)]), flush=True)
+for one in opened:
+    one.stop()  # a session that was made by create() keeps the program from ending
 """,
             tmp_path,
         )
