@@ -61,14 +61,15 @@ def test_a_session_names_none(tmp_path: Path) -> None:
     steps = ["SET spark.sql.legacy.setCommandRejectsSparkCoreConfs=false"]
     for number, key in enumerate(("spark.pyspark.python", "spark.pyspark.driver.python", "spark.pyjoinopt.python")):
         steps += [f"SET {key}={evil}", QUERY.format(6 - number)]
-    assert planned_by(tmp_path, [], steps, PYSPARK_PYTHON=variable) == ["variable"]
+    assert planned_by(tmp_path, [], steps, PYSPARK_DRIVER_PYTHON=variable) == ["variable"]
 
 
 @pytest.mark.slow
 def test_the_drivers_variable_comes_before_what_executors_run(tmp_path: Path) -> None:
     variable, executors = python(tmp_path, "variable"), python(tmp_path, "executors")
     settings = [f"spark.pyspark.python={executors}"]
-    assert signed(tmp_path, settings, PYSPARK_DRIVER_PYTHON=variable, PYSPARK_PYTHON=executors) == ["variable"]
+    named = signed(tmp_path, settings, PYSPARK_DRIVER_PYTHON=variable, PYSPARK_PYTHON=executors)
+    assert named == ["variable", "variable"]
 
 
 @pytest.mark.slow
