@@ -11,6 +11,7 @@ import org.apache.parquet.example.data.Group
 import org.apache.parquet.hadoop.{ParquetFileReader, ParquetReader}
 import org.apache.parquet.hadoop.api.ReadSupport
 import org.apache.parquet.hadoop.example.GroupReadSupport
+import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData, ParquetMetadata}
 import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.schema.{GroupType, LogicalTypeAnnotation, MessageType, Type}
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName._
@@ -26,28 +27,36 @@ private[pyjoinopt] object DeltaCheckpoint {
 
   def foreach(file: FileStatus, conf: Configuration)(action: JsonNode => Unit): Unit = {
     val own = new Configuration(conf)
-    own.set(ReadSupport.PARQUET_READ_SCHEMA, needed(schema(file, conf)).toString)
+    own.set(ReadSupport.PARQUET_READ_SCHEMA, needed(file, conf).toString)
     val reader = ParquetReader.builder[Group](new GroupReadSupport, file.getPath).withConf(own).build()
     try Iterator.continually(reader.read()).takeWhile(_ != null).foreach(row => action(json(row)))
     finally reader.close()
   }
 
-  private def schema(file: FileStatus, conf: Configuration): MessageType = {
+  /** The file's columns less those that say nothing of the table's files, and what is there twice. */
+  private def needed(file: FileStatus, conf: Configuration): MessageType = {
     val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, conf))
-    try reader.getFooter.getFileMetaData.getSchema
-    finally reader.close()
-  }
-
-  /** Less what says nothing of the table's files, and what is there twice. */
-  private def needed(schema: MessageType): MessageType = {
+    val footer =
+      try reader.getFooter
+      finally reader.close()
+    val schema = footer.getFileMetaData.getSchema
     val fields = each(schema).filterNot(field => Set("txn", "remove")(field.getName)).map {
       case add: GroupType if add.getName == "add" =>
-        val twice = if (add.containsField("stats")) Set("partitionValues_parsed", "stats_parsed") else Set("partitionValues_parsed")
+        val twice = Set("partitionValues_parsed") ++ (if (isFilled(footer, "add.stats")) Set("stats_parsed") else Nil)
         add.withNewFields(each(add).filterNot(field => twice(field.getName)).toArray: _*)
       case other => other
     }
     new MessageType(schema.getName, fields.toArray: _*)
   }
+
+  /** Some writers keep the column of what they do not write. */
+  private def isFilled(footer: ParquetMetadata, column: String): Boolean =
+    footer.getBlocks.toArray(Array.empty[BlockMetaData]).exists { block =>
+      block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).filter(_.getPath.toDotString == column).exists { chunk =>
+        val statistics = chunk.getStatistics
+        statistics == null || !statistics.isNumNullsSet || statistics.getNumNulls < chunk.getValueCount
+      }
+    }
 
   private def each(group: GroupType): List[Type] = (0 until group.getFieldCount).map(group.getType(_: Int)).toList
 
