@@ -23,8 +23,11 @@ private[pyjoinopt] object Prestart {
     }
   }
 
-  /** With the settings of a live session in which pyjoinopt is being enabled. */
-  def of(session: Compat.Session): Unit = inBackground(begin(session.sparkContext, WorkerSettings.of(session)))
+  /** With the settings that a live session has at the moment in which pyjoinopt is enabled. */
+  def of(session: Compat.Session): Unit = Support.attempt(()) {
+    val settings = WorkerSettings.of(session)
+    inBackground(begin(session.sparkContext, settings))
+  }
 
   private def begin(context: SparkContext, settings: WorkerSettings): Unit =
     settings.prestart.foreach(unused => Workers.prestart(context, settings, unused))
