@@ -198,7 +198,7 @@ class HazardDraw(Draw):
         """Two to four tables joined on integers, and subqueries over keys on which predicates fail or differ."""
         node: Node = self.leaf_of([t for t in self.tables if t.name in ("da", "db", "ca", "cb")])
         for _ in range(self.rng.choice((1, 2, 2, 3))):
-            right = self.leaf_of(self.tables)
+            right: Node = self.chain(self.rng.choice((2, 3))) if self.chance(0.06) else self.leaf_of(self.tables)
             kinds: tuple[Kind, ...] = ("inner", "inner", "inner", "inner", "inner", "left", "semi")
             for _ in range(4):
                 condition: tuple[Expression, ...] = (self.key_equality(node, right),)
