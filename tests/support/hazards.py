@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from tests.support.operators import ELEMENTS, SQL_TYPES, sql_constant
+from tests.support.operators import ELEMENTS, SQL_TYPES, Dialect, sql_constant
 from tests.support.querytree import Table, Type
 
 if TYPE_CHECKING:
@@ -59,11 +59,10 @@ class HazardTable:
     def columns(self) -> tuple[tuple[str, Type], ...]:
         return columns_of_table(self.name)
 
-    def values(self, dialect: str = "spark") -> str:
+    def values(self, dialect: Dialect = "spark") -> str:
         """The rows as literals."""
         kinds = [kind for _, kind in self.columns]
-        write = "spark" if dialect == "spark" else "duckdb"
-        rows = (", ".join(sql_constant(v, kind, write) for v, kind in zip(row, kinds)) for row in self.rows)  # type: ignore[arg-type]
+        rows = (", ".join(sql_constant(v, kind, dialect) for v, kind in zip(row, kinds)) for row in self.rows)
         return "VALUES " + ", ".join(f"({row})" for row in rows)
 
     def statements(self, collations: bool) -> list[str]:
@@ -74,7 +73,7 @@ class HazardTable:
             return [f"CREATE OR REPLACE VIEW {self.name} AS SELECT {casts} FROM {self.values()} AS v({names})"]
         columns = ", ".join(f"{name} {spark_type(kind, collations)}" for name, kind in self.columns)
         return [
-            f"CREATE OR REPLACE TABLE {self.name} ({columns}) USING parquet".replace("OR REPLACE ", ""),
+            f"CREATE TABLE {self.name} ({columns}) USING parquet",
             f"INSERT INTO {self.name} {self.values()}",
         ]
 
