@@ -37,7 +37,7 @@ def main() -> None:
             if row is not None:
                 whole, trial, plain = row
                 shares.append(trial / whole)
-                print(f"{benchmark} {number:3}: optimize_joins {whole:6.1f}, of it trial {trial:6.1f}; plain {plain:6.1f}")
+                print(f"{benchmark} {number:3}: call {whole:6.1f}, of it trial {trial:6.1f}; plain {plain:6.1f}")
     print(f"\n{len(shares)} of {queries} queries are tried; the trial is {statistics.median(shares):.0%} of the call")
     spark.stop()
 

@@ -70,8 +70,8 @@ def enable(session: Any, application: dict[str, str]) -> None:
         _check_remote(application)
         check_server(session)
         return
+    _give(session, application)  # first, for a worker is started with them
     bridge_of(session).enable(session._jsparkSession, sys.executable, _PACKAGES)
-    _give(session, application)
 
 
 def _give(session: Any, application: dict[str, str]) -> None:

@@ -129,7 +129,8 @@ def check_progress(progress: Any) -> None:
 
 def kind_of(of: Any) -> str:
     """The type of a wrong argument, and what to do if there is a right one behind it."""
-    kind = f"{type(of).__module__}.{type(of).__qualname__}"
+    module = type(of).__module__
+    kind = type(of).__qualname__ if module == "builtins" else f"{module}.{type(of).__qualname__}"
     if kind.startswith("pyspark.pandas."):
         return f"{kind}, which is pandas on Spark: pass its Spark DataFrame, .to_spark() (a Series: .to_frame() first)"
     if kind.startswith("pyspark.") and kind.endswith("Builder"):

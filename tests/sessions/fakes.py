@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pyjoinopt.bridge.shim import bridge_of
 from pyjoinopt.worker import PROTOCOL
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: What a worker begins with: it greets, and reads one request.
 GREETS = """
@@ -89,3 +95,10 @@ def gone(mark: str) -> bool:
     while children(mark) and time.monotonic() < until:
         time.sleep(0.02)
     return not children(mark)
+
+
+def give(session: SparkSession, **settings: object) -> None:
+    """Settings of the application for one session, as `enable` gives them, without starting a worker in advance."""
+    keys = {"start_timeout": "startTimeout"}
+    values = {f"spark.pyjoinopt.{keys.get(name, name)}": str(value) for name, value in settings.items()}
+    bridge_of(session).give(session._jsparkSession, json.dumps(values))

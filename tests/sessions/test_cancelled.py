@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
-from tests.sessions.fakes import GREETS, fake, gone, workers
+from tests.sessions.fakes import GREETS, fake, give, gone, workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,9 +44,9 @@ def test_a_cancelled_query_does_not_wait_for_its_order(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     """One waits for the worker's answer, one for the worker: both go on at once, as written, and Spark is told."""
-    pyjoinopt.enable(session, python=fake(tmp_path, GREETS + "time.sleep(60)"))
+    give(session, python=fake(tmp_path, GREETS + "time.sleep(60)"))
     session.conf.set("spark.pyjoinopt.timeout", "60s")
-    pyjoinopt.enable(session, workers=1)
+    give(session, workers=1)
     plans = [session.sql(SQL)._jdf.queryExecution().analyzed() for _ in range(2)]
     optimizer = session._jsparkSession.sessionState().optimizer()
 
@@ -111,8 +110,8 @@ def test_where_all_workers_stay_busy_it_is_said_once(
         f"while not os.path.exists({str(answer)!r}): time.sleep(0.01)\n"
         "write({'id': request['id'], 'answer': {'edits': None, 'report': {}}})\nread()"
     )
-    pyjoinopt.enable(session, python=fake(tmp_path, slow))
-    pyjoinopt.enable(session, workers=1)
+    give(session, python=fake(tmp_path, slow))
+    give(session, workers=1)
     session.conf.set("spark.pyjoinopt.timeout", "60s")
     optimizer = session._jsparkSession.sessionState().optimizer()
     plans = [session.sql(SQL)._jdf.queryExecution().analyzed() for _ in range(3)]
@@ -147,14 +146,14 @@ def test_what_a_worker_is_told_and_says(
         "import os, sys\nfor _ in range(50): sys.stderr.write('x' * 1_000_000)\n"
         "sys.stderr.write('\\nsafe path: ' + os.environ['PYTHONSAFEPATH'])\nsys.exit(5)"
     )
-    pyjoinopt.enable(session, python=fake(tmp_path, program))
+    give(session, python=fake(tmp_path, program))
     warnings()
     rows(session.sql(SQL))
     (warning,) = [line for line in warnings() if line.startswith("WARN")]
     assert "ended with code 5; it said: safe path: 1" in warning
 
 
-@pytest.mark.parametrize("key", ["timeout", "workers"])
+@pytest.mark.parametrize("key", ["timeout", "prestart"])
 def test_a_wrong_setting_is_said_once(session: SparkSession, warnings: Callable[[], list[str]], key: str) -> None:
     session.conf.set(f"spark.pyjoinopt.{key}", f"wrong-{time.monotonic_ns()}")
     warnings()

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import pyjoinopt
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
-from tests.sessions.fakes import GREETS, SLOW, children, counting, fake, gone
+from tests.sessions.fakes import GREETS, SLOW, children, counting, fake, give, gone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +38,7 @@ def seconds_to_plan(session: SparkSession, text: str) -> float:
 def test_a_worker_that_hangs_costs_the_default_deadline_once(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, text: str
 ) -> None:
-    pyjoinopt.enable(session, python=fake(tmp_path, counting(tmp_path / "starts", GREETS + "time.sleep(60)")))
+    give(session, python=fake(tmp_path, counting(tmp_path / "starts", GREETS + "time.sleep(60)")))
     session.conf.unset("spark.pyjoinopt.timeout")
     seconds_to_plan(session, "SELECT 1 FROM fact LEFT JOIN mid ON fact_f = mid_k")  # the first, and the JVM is warm
     warnings()
@@ -58,7 +57,7 @@ def test_a_query_pays_for_one_start(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, program: str, said: str, longest: float
 ) -> None:
     expected = rows(session.sql(FOUR))
-    pyjoinopt.enable(session, python=fake(tmp_path, counting(tmp_path / "starts", program)))
+    give(session, python=fake(tmp_path, counting(tmp_path / "starts", program)))
     session.conf.unset("spark.pyjoinopt.timeout")
     warnings()
     assert seconds_to_plan(session, FOUR) < longest
@@ -72,9 +71,9 @@ def test_a_python_that_hangs_at_its_start_holds_up_one_query(
 ) -> None:
     """The queries that come while it hangs are planned at once, in silence; then it is ended, which is no news."""
     program = counting(tmp_path / "starts", "import time; time.sleep(60)")
-    pyjoinopt.enable(session, python=fake(tmp_path, program))
+    give(session, python=fake(tmp_path, program))
     session.conf.set("spark.pyjoinopt.timeout", "2s")
-    pyjoinopt.enable(session, start_timeout="8s")
+    give(session, start_timeout="8s")
     seconds_to_plan(session, SQL)
     time.sleep(0.6)  # a quarter of the time is left for planning: it does not wait for the whole of it
     assert len(warnings()) == 1 and children(str(tmp_path))
@@ -90,8 +89,8 @@ def test_a_worker_that_starts_slowly_is_there_for_later_queries(
 ) -> None:
     """Python takes four seconds to start, a query waits for one."""
     late = "import sys, time\ntime.sleep(4)\nfrom pyjoinopt.worker import main\nsys.exit(main())"
-    pyjoinopt.enable(session, python=fake(tmp_path, counting(tmp_path / "starts", late)))
-    pyjoinopt.enable(session, workers=1)
+    give(session, python=fake(tmp_path, counting(tmp_path / "starts", late)))
+    give(session, workers=1)
     session.conf.set("spark.pyjoinopt.timeout", "1s")
     expected, reports = planned(session, lambda: rows(session.sql(SQL)))
     assert reports == []
@@ -108,8 +107,8 @@ def test_waiting_for_a_busy_worker_counts(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     """Another plan holds the only worker for two seconds; what is then left of three is not three again."""
-    pyjoinopt.enable(session, python=fake(tmp_path, SLOW))
-    pyjoinopt.enable(session, workers=1)
+    give(session, python=fake(tmp_path, SLOW))
+    give(session, workers=1)
     session.conf.set("spark.pyjoinopt.timeout", "30s")
     assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
     (worker,) = children(str(tmp_path))

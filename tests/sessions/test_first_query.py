@@ -18,7 +18,7 @@ import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions import doors
 from tests.sessions.conftest import BAD_ORDER, BETTER, TABLES, orders, planned, pythons, rows, swollen
-from tests.sessions.fakes import children, counting, fake, gone
+from tests.sessions.fakes import children, counting, fake, give, gone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,9 +42,12 @@ def prestart(session: SparkSession, tmp_path: Path) -> Callable[..., Path]:
     def start(program: str, **settings: str) -> Path:
         starts = tmp_path / "starts"
         starts.touch()
-        session.conf.set("spark.pyjoinopt.python", fake(tmp_path, counting(starts, program)))
+        give(session, python=fake(tmp_path, counting(starts, program)))
         for key, value in settings.items():
-            session.conf.set(f"spark.pyjoinopt.{key}", value)
+            if key in ("workers", "startTimeout"):
+                give(session, **{key: value})
+            else:
+                session.conf.set(f"spark.pyjoinopt.{key}", value)
         bridge_of(session).enable(session._jsparkSession, *pythons())
         return starts
 
@@ -166,7 +169,7 @@ def test_it_loads_at_low_priority_and_serves_at_the_normal_one(session: SparkSes
     path = f'PYTHONPATH="{tmp_path}:$PYTHONPATH"'
     python.write_text(f'#!/bin/sh\nexport {path}\nexec "{sys.executable}" "$@" OF-THE-TEST\n')
     python.chmod(0o755)
-    session.conf.set("spark.pyjoinopt.python", str(python))
+    give(session, python=str(python))
     bridge_of(session).enable(session._jsparkSession, *pythons())
     assert eventually(lambda: children("OF-THE-TEST") and (tmp_path / "nice").exists())
     assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
@@ -175,7 +178,7 @@ def test_it_loads_at_low_priority_and_serves_at_the_normal_one(session: SparkSes
     assert int(loaded[0]) == min(19, driver + 10)
     for worker in children("OF-THE-TEST"):
         assert {nice_of(task) for task in Path(f"/proc/{worker}/task").iterdir()} == {driver}
-    session.conf.unset("spark.pyjoinopt.python")
+    give(session, python="")
     rows(session.sql(SQL))
     assert gone("OF-THE-TEST")
 

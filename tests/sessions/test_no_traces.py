@@ -14,7 +14,7 @@ import pytest
 
 import pyjoinopt
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
-from tests.sessions.fakes import fake, workers
+from tests.sessions.fakes import fake, give, workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +81,7 @@ def test_no_socket_is_opened(session: SparkSession, tmp_path: Path) -> None:
     jvm = int(session._jvm.java.lang.ProcessHandle.current().pid())
     query = session.sql(SQL)._jdf.queryExecution()
     python = fake(tmp_path, "import sys\nfrom pyjoinopt.worker import main\nsys.exit(main())")
-    pyjoinopt.enable(session, python=python)
+    give(session, python=python)
     known, seen, done = sockets(jvm), set(), threading.Event()
 
     def watch() -> None:
@@ -108,7 +108,7 @@ def test_a_worker_needs_no_socket(session: SparkSession, tmp_path: Path) -> None
         "        raise RuntimeError(f'{event} by a worker')\n"
         "sys.addaudithook(refuse)\n"
     )
-    pyjoinopt.enable(session, python=fake(tmp_path, refuse + "from pyjoinopt.worker import main\nmain()"))
+    give(session, python=fake(tmp_path, refuse + "from pyjoinopt.worker import main\nmain()"))
     assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
     program = f"{refuse}import socket\nsocket.socket().bind(('127.0.0.1', 0))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -10,7 +10,7 @@ import pytest
 
 import pyjoinopt
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
-from tests.sessions.fakes import SLOW, children, fake
+from tests.sessions.fakes import SLOW, children, fake, give
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -214,7 +214,7 @@ def test_the_time_is_for_a_query_with_its_subqueries(
     """The first of the two plans takes most of it: the second is not begun, and no worker is ended."""
     text = f"SELECT note_k, (SELECT max(fact_k) FROM ({SQL})) m FROM note WHERE note_k IN (SELECT mid_v FROM ({SQL}))"
     expected = rows(session.sql(text))
-    pyjoinopt.enable(session, python=fake(tmp_path, SLOW.replace("sleep(2)", "sleep(5)")))
+    give(session, python=fake(tmp_path, SLOW.replace("sleep(2)", "sleep(5)")))
     session.conf.set("spark.pyjoinopt.timeout", "6500ms")
     warnings()
     found, reports = planned(session, lambda: rows(session.sql(text)))

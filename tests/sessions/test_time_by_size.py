@@ -13,7 +13,7 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows, swollen
-from tests.sessions.fakes import fake
+from tests.sessions.fakes import fake, give
 from tests.sessions.test_cancelled import interrupt_all
 
 if TYPE_CHECKING:
@@ -108,11 +108,11 @@ def test_a_large_query_waits_where_a_small_one_does_not(
     few = "SELECT max(n.note_k) + 1000 FROM mid JOIN dim ON mid_f = dim_k JOIN note n ON dim_f = n.note_k"
     text = f"{SQL} AND fact_k < ({few})" if small_subquery else SQL
     expected = rows(session.sql(text))
-    session.conf.set("spark.pyjoinopt.workers", "1")
+    give(session, workers="1")
     session.conf.set("spark.pyjoinopt.timeout", "auto")
     for name in ("small", "large"):
         (tmp_path / name).mkdir()
-        session.conf.set("spark.pyjoinopt.python", fake(tmp_path / name, late))
+        give(session, python=fake(tmp_path / name, late))
         if name == "large":
             swollen(session, tmp_path, 40 * GIB)
         warnings()
@@ -128,9 +128,9 @@ def test_a_large_query_that_is_cancelled_does_not_wait(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     """Neither for a worker that started in advance."""
-    session.conf.set("spark.pyjoinopt.python", fake(tmp_path, "import time; time.sleep(60)"))
+    give(session, python=fake(tmp_path, "import time; time.sleep(60)"))
     session.conf.set("spark.pyjoinopt.timeout", "auto")
-    session.conf.set("spark.pyjoinopt.workers", "1")
+    give(session, workers="1")
     pyjoinopt.enable(session)
     swollen(session, tmp_path, 80 * GIB)
     assert timeout(session, SQL) == 60_000

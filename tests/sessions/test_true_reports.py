@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyjoinopt
 from tests.sessions.conftest import BAD_ORDER, orders, planned, rows
-from tests.sessions.fakes import GREETS, fake
+from tests.sessions.fakes import GREETS, fake, give
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +25,7 @@ def test_edits_that_cannot_be_made_change_nothing(
         f"write({{'id': request['id'], '{name}': {told}}})\n" for name, told in (("answer", answer), ("report", report))
     )
     expected = rows(session.sql(SQL))
-    pyjoinopt.enable(session, python=fake(tmp_path, program + "time.sleep(60)"))
+    give(session, python=fake(tmp_path, program + "time.sleep(60)"))
     warnings()
     found = rows(session.sql(SQL))
     (row,) = session.sql(

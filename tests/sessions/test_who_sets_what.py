@@ -370,7 +370,7 @@ def test_a_static_method_that_sql_can_call_gives_nothing_away(session: SparkSess
         is_static = jvm.java.lang.reflect.Modifier.isStatic(method.getModifiers())
         if is_static and set(kinds) <= sql and kinds[:1] != ["long"]:
             reached.add(method.getName())
-    assert reached == {"forgetSamples", "openHandles", "version", "workers"}
+    assert reached == {"forgetSamples", "openHandles", "trials", "version", "workers"}
     handles = [json.loads(bridge_of(session).export(session.range(1)._jdf, "{}"))["handle"] for _ in range(5)]
     assert len({handle >> 40 for handle in handles}) == 5, "they do not count up"
     for handle in handles:

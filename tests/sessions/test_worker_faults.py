@@ -18,7 +18,7 @@ import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
 from pyjoinopt.worker import PROTOCOL
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
-from tests.sessions.fakes import GREETS, SLOW, children, fake, gone, workers
+from tests.sessions.fakes import GREETS, SLOW, children, fake, give, gone, workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,9 +78,9 @@ def test_a_broken_worker_costs_one_warning(
     program, said = FAULTS[fault]
     expected = rows(session.sql(SQL))
     before, handles = listeners(session), bridge_of(session).openHandles()
-    pyjoinopt.enable(session, python=fake(tmp_path, program))
+    give(session, python=fake(tmp_path, program))
     session.conf.set("spark.pyjoinopt.timeout", "1500ms")
-    pyjoinopt.enable(session, start_timeout="2s" if fault == "never greets" else "10s")
+    give(session, start_timeout="2s" if fault == "never greets" else "10s")
     warnings()
     found, reports = planned(session, lambda: rows(session.sql(SQL)))
     assert (found, reports) == (expected, [])
@@ -103,7 +103,7 @@ def test_a_worker_that_dies_before_it_tells_costs_its_report_only(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     expected = rows(session.sql(SQL))
-    pyjoinopt.enable(session, python=fake(tmp_path, ANSWERS))
+    give(session, python=fake(tmp_path, ANSWERS))
     warnings()
     for _ in range(3):
         assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
@@ -117,7 +117,7 @@ def test_a_worker_that_tells_nothing_clear_is_ended(
 ) -> None:
     """Whoever comes next notices: a reader of reports in silence, a query with one warning."""
     expected = rows(session.sql(SQL))
-    pyjoinopt.enable(session, python=fake(tmp_path, ANSWERS + told + "\ntime.sleep(60)"))
+    give(session, python=fake(tmp_path, ANSWERS + told + "\ntime.sleep(60)"))
     session.conf.set("spark.pyjoinopt.timeout", "1500ms")
     warnings()
     assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
@@ -131,7 +131,7 @@ def test_a_worker_that_tells_nothing_clear_is_ended(
 
 def test_an_absent_python(session: SparkSession, warnings: Callable[[], list[str]]) -> None:
     expected = rows(session.sql(SQL))
-    pyjoinopt.enable(session, python="/there/is/no/python3")
+    give(session, python="/there/is/no/python3")
     warnings()
     assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
     (warning,) = warnings()
@@ -143,7 +143,7 @@ def test_after_failures_the_next_start_waits_and_queries_do_not(
 ) -> None:
     starts = tmp_path / "starts"
     program = f"open({str(starts)!r}, 'a').write('x')\nraise SystemExit(1)"
-    pyjoinopt.enable(session, python=fake(tmp_path, program))
+    give(session, python=fake(tmp_path, program))
     explain = session.sql(SQL)._jdf.queryExecution().analyzed()
     warnings()
     for _ in range(20):
@@ -187,7 +187,7 @@ def test_killed_in_the_middle_of_a_request(
 ) -> None:
     """While sixteen threads plan, workers that think for two seconds are killed again and again."""
     expected = rows(session.sql(SQL))
-    pyjoinopt.enable(session, python=fake(tmp_path, SLOW))
+    give(session, python=fake(tmp_path, SLOW))
     session.conf.set("spark.pyjoinopt.timeout", "20s")
     frames, handles = [session.sql(SQL) for _ in range(16)], bridge_of(session).openHandles()
     killed = set()
@@ -224,16 +224,16 @@ def test_a_worker_that_no_session_names_ends(
     for one in (session, other):
         pyjoinopt.enable(one)
         one.conf.set("spark.pyjoinopt.timeout", "30s")
-        pyjoinopt.enable(one, python=pythons[0])
+        give(one, python=pythons[0])
         assert orders(planned(one, lambda one=one: rows(one.sql(SQL)))[1]) == [BETTER]
     (worker,) = children(str(first))
 
-    pyjoinopt.enable(session, python=pythons[1])
+    give(session, python=pythons[1])
     assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
     assert orders(planned(other, lambda: rows(other.sql(SQL)))[1]) == [BETTER]
     assert children(str(first)) == [worker] and len(children(str(second))) == 1
 
-    pyjoinopt.enable(other, python=pythons[1])
+    give(other, python=pythons[1])
     assert orders(planned(other, lambda: rows(other.sql(SQL)))[1]) == [BETTER]
     assert gone(str(first))
     assert len(children(str(second))) == 1
@@ -241,14 +241,14 @@ def test_a_worker_that_no_session_names_ends(
 
 def test_a_worker_that_no_session_names_finishes_what_it_does(session: SparkSession, tmp_path: Path) -> None:
     session.conf.set("spark.pyjoinopt.timeout", "30s")
-    pyjoinopt.enable(session, python=fake(tmp_path, SLOW))
+    give(session, python=fake(tmp_path, SLOW))
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(planned, session, lambda: rows(session.sql(SQL)))
         until = time.monotonic() + 10
         while not children(str(tmp_path)) and time.monotonic() < until:
             time.sleep(0.02)
         time.sleep(0.5)  # the settings are read before the worker starts; it has greeted by now, or will
-        pyjoinopt.enable(session, python="")
+        give(session, python="")
         _, quick = planned(session, lambda: rows(session.sql(SQL)))
         assert orders(quick)[:1] == [BETTER] and children(str(tmp_path))
         assert BETTER in orders(slow.result(30)[1])
@@ -264,7 +264,7 @@ import pyjoinopt
 from pyspark.sql import SparkSession
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 spark = pyjoinopt.configure(builder.config("spark.driver.host", "127.0.0.1")).getOrCreate()
-pyjoinopt.enable(spark, python={fake(tmp_path, SLOW.replace("time.sleep(2)", "while True: pass"))!r})
+give(spark, python={fake(tmp_path, SLOW.replace("time.sleep(2)", "while True: pass"))!r})
 spark.conf.set("spark.pyjoinopt.timeout", "10min")
 text = "EXPLAIN SELECT 1 FROM range(9) a JOIN range(8) b ON a.id = b.id JOIN range(7) c ON b.id = c.id"
 threading.Thread(target=lambda: spark.sql(text), daemon=True).start()

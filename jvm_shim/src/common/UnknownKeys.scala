@@ -16,7 +16,7 @@ private[pyjoinopt] object UnknownKeys {
   val Known: Seq[String] = Seq(
     "strategy", "hints", "hintSlack", "cost", "costConstants", "statistics", "statisticsWithout", "statisticsMs",
     "store", "feedback", "strict", "pairBudget", "searchSeconds",
-    "enabled", "python", "pythonpath", "timeout", "startTimeout", "workers")
+    "enabled", "python", "pythonpath", "timeout", "prestart", "startTimeout", "workers")
   private val known = Known.map(Prefix + _).toSet
   private val warned = ConcurrentHashMap.newKeySet[String]
   private val Most = 1000
