@@ -45,7 +45,7 @@ OnSpark.__module__, OnSpark.__qualname__ = "pyspark.pandas.frame", "DataFrame"
 @pytest.mark.parametrize("name", DATAFRAMES)
 @pytest.mark.parametrize("given", [3, None, "orders", [1]], ids=repr)
 def test_what_is_no_dataframe(spark: SparkSession, name: str, given: object) -> None:
-    with pytest.raises(TypeError, match=r"expected a pyspark\.sql\.DataFrame.*, got builtins\."):
+    with pytest.raises(TypeError, match=r"expected a pyspark\.sql\.DataFrame.*, got "):
         DATAFRAMES[name](given)
 
 
@@ -64,7 +64,7 @@ def test_real_pandas_on_spark(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_what_is_no_session(spark: SparkSession, name: str) -> None:
-    for given, hint in ((3, "builtins.int"), (None, "NoneType"), (spark.range(1), r"\.sparkSession")):
+    for given, hint in ((3, "int"), (None, "NoneType"), (spark.range(1), r"\.sparkSession")):
         with pytest.raises(TypeError, match=rf"expected a pyspark\.sql\.SparkSession, got .*{hint}"):
             SESSIONS[name](given)
 
@@ -88,7 +88,7 @@ def test_options(
 
 CALLS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda s: pyjoinopt.configure(s), TypeError, r"expected a SparkSession\.builder, got .*call pyjoinopt\.enable"),
-    (lambda s: pyjoinopt.configure(3), TypeError, r"expected a SparkSession\.builder, got builtins\.int"),  # type: ignore[type-var]
+    (lambda s: pyjoinopt.configure(3), TypeError, r"expected a SparkSession\.builder, got int"),  # type: ignore[type-var]
     (lambda s: pyjoinopt.enable(s, strict=True), ValueError, "'strict' is one of optimize_joins"),
     (lambda s: s.range(1).explain_joins(mode="txt"), ValueError, "mode is 'txt'.*did you mean 'text'"),
     (lambda s: s.range(1).explain_joins(mode=3), ValueError, "mode is 3, but must be one of 'text'"),
@@ -97,7 +97,7 @@ CALLS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda s: pyjoinopt.compare(s.range(1), repeat=0), ValueError, "repeat is 0, but must be at least 1"),
     (lambda s: pyjoinopt.compare(s.range(1), repeat="3"), TypeError, "repeat is '3'.*whole number"),
     (lambda s: pyjoinopt.compare(s.range(1), progress="no"), TypeError, "progress is 'no', but must be True"),
-    (lambda s: pyjoinopt.analyze(s, 3), TypeError, "names of tables, DataFrames.*not builtins.int"),
+    (lambda s: pyjoinopt.analyze(s, 3), TypeError, "names of tables, DataFrames.*not int"),
     (lambda s: pyjoinopt.analyze(s, []), ValueError, "nothing to analyse"),
     (lambda s: pyjoinopt.analyze(s, s.range(1), sample_rows=0), ValueError, "sample_rows is 0"),
     (lambda s: pyjoinopt.analyze(s, s.range(1), columns="id"), TypeError, "columns is a list of names, not 'id'"),
