@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 if TYPE_CHECKING:
@@ -129,9 +130,14 @@ def test_statistics_as_structs_only(spark: SparkSession, name: str, proved: Any)
     for file in log.glob("*.json"):
         if int(file.name[:20]) < 1:
             file.unlink()
-    known = proved(spark.table(name))
-    assert (known.columns["id"].min, known.columns["id"].max, known.columns["price"].nulls) == (0, 99, 10)
-    assert known.columns["day"].min == 18262
+    checkpoint = max(log.glob("*.checkpoint*.parquet"))
+    written = "stats_parsed" in str(pq.read_schema(checkpoint).field("add").type)
+    known = proved(spark.table(name), exact=written)
+    if written:
+        assert (known.columns["id"].min, known.columns["id"].max, known.columns["price"].nulls) == (0, 99, 10)
+        assert known.columns["day"].min == 18262
+    else:  # Delta 3 writes neither then
+        assert known.columns == {}
 
 
 def test_time_travel(spark: SparkSession, name: str, proved: Any, same: Any) -> None:
