@@ -96,8 +96,10 @@ def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationSt
             return inputs[-1]
         case "Distinct":
             whole = frozenset({node.output_set}) if node.output else frozenset()
-            distinct = _distinct([_reference(a, first) for a in node.output], first)
-            return replace(distinct, keys=distinct.keys | whole)
+            keys = [_reference(a, first) for a in node.output]
+            distinct = _distinct(keys, first)
+            columns = {a.bit: _as_key(known, distinct.rows, len(keys) == 1) for a, (_, known) in zip(node.output, keys)}
+            return replace(distinct, keys=distinct.keys | whole, columns=columns)
         case "Deduplicate":
             wanted = set(node.info.get("keys") or ())
             keys = [a for a in node.output if a.bit in wanted] or node.output
@@ -162,22 +164,29 @@ def _grouped(node: Aggregate, child: RelationStatistics) -> RelationStatistics:
     keys = [(e, _expression(e, child)) for e in node.grouping]
     result = _distinct(keys, child)
     by_key = {e.key: known for e, known in keys}
-    alone = len(keys) == 1
     columns: dict[int, ColumnStatistics] = {}
     for e, attribute in zip(node.aggregates, node.output):
         inner = e.children[0] if e.kind == "Alias" and e.children else e
         if inner.key in by_key:
-            known = by_key[inner.key] or ColumnStatistics()
-            most = result.rows if known.joined is None else min(result.rows, known.joined[1])
-            ndv = result.rows if alone else most if known.ndv is None else min(known.ndv, most)
-            key_values = ndv if alone else None
-            known = replace(known, ndv=ndv, guessed=not alone, key_values=key_values, joined=None, heavy=())
-            columns[attribute.bit] = known
+            columns[attribute.bit] = _as_key(by_key[inner.key], result.rows, len(keys) == 1)
         elif inner.kind == "AggregateExpression" and inner.children[0].kind == "Count":
             columns[attribute.bit] = ColumnStatistics(mean=max(1.0, child.rows / max(1.0, result.rows)))
         elif not inner.references and not inner.contains & AGGREGATE_OR_WINDOW:
             columns[attribute.bit] = _CONSTANT
     return _sized(replace(result, columns=columns, unfiltered=result.rows, keys=group_key(node)), node.output)
+
+
+def _as_key(known: ColumnStatistics | None, groups: float, alone: bool) -> ColumnStatistics:
+    """What a column holds among the groups that are made by it, `alone` or with others; NULL is in one as a value is."""
+    known = known or ColumnStatistics()
+    most = groups if known.joined is None else min(groups, known.joined[1])
+    ndv = groups if alone else most if known.ndv is None else min(known.ndv, most)
+    nulls = known.nulls
+    if nulls:
+        ndv = max(1.0, ndv - 1.0) if alone else ndv
+        nulls = 1.0 / (ndv + 1.0)
+    key_values = ndv if alone else None
+    return replace(known, ndv=ndv, nulls=nulls, guessed=not alone, key_values=key_values, joined=None, heavy=())
 
 
 def _repeating(known: RelationStatistics) -> RelationStatistics:

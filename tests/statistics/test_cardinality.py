@@ -319,6 +319,16 @@ def test_groups_of_more_rows_than_the_average_fall_off_geometrically() -> None:
     assert known_of(few).rows == pytest.approx(1825 * (1 - share))
 
 
+def test_null_is_one_group_however_many_rows_have_it() -> None:
+    entry = {"rows": 1000, "source": "footers", "columns": {str(DAY.bit): {"ndv": 9, "nulls": 0.5}}}
+    days = relation("days", [DAY, MONTH])
+    distinct = node("Distinct", Project((reference(DAY),), days))
+    for plan, groups in ((counted(days, DAY), 10.0), (distinct, 10.0), (counted(days, DAY, MONTH), 1000.0)):
+        known = estimate_plan(plan, lambda _: from_json(entry, days.output))
+        column = known.column(DAY.bit)
+        assert (known.rows, column.ndv, column.nulls) == (groups, 9.0, pytest.approx(0.1))
+
+
 def test_constants_tell_the_parts_of_a_union_apart() -> None:
     tag = Attribute(330, 330, "tag", "string")
 
