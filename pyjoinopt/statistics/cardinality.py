@@ -177,7 +177,7 @@ def _grouped(node: Aggregate, child: RelationStatistics) -> RelationStatistics:
 
 
 def _as_key(known: ColumnStatistics | None, groups: float, alone: bool) -> ColumnStatistics:
-    """What a column holds among the groups that are made by it, `alone` or with others; NULL is in one as a value is."""
+    """What a column holds of the groups that are made by it, `alone` or with others; NULL is in one, as a value is."""
     known = known or ColumnStatistics()
     most = groups if known.joined is None else min(groups, known.joined[1])
     ndv = groups if alone else most if known.ndv is None else min(known.ndv, most)
