@@ -96,9 +96,10 @@ def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationSt
             return inputs[-1]
         case "Distinct":
             whole = frozenset({node.output_set}) if node.output else frozenset()
-            keys = [_reference(a, first) for a in node.output]
-            distinct = _distinct(keys, first)
-            columns = {a.bit: _as_key(known, distinct.rows, len(keys) == 1) for a, (_, known) in zip(node.output, keys)}
+            listed = [_reference(a, first) for a in node.output]
+            distinct = _distinct(listed, first)
+            alone = len(listed) == 1
+            columns = {a.bit: _as_key(known, distinct.rows, alone) for a, (_, known) in zip(node.output, listed)}
             return replace(distinct, keys=distinct.keys | whole, columns=columns)
         case "Deduplicate":
             wanted = set(node.info.get("keys") or ())
