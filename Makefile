@@ -39,7 +39,7 @@ demo: shim  ## TPC-H in bad join orders, before and after (SF=1 for more data)
 
 # Two processes, each with a Spark of its own: one alone waits half of its time for the other half of the machine.
 test: check  ## ruff, mypy and the default tests
-	@$(call with_spark,$(VENV)) $(PY) -m pytest -n 2 --dist loadfile
+	@$(call with_spark,$(VENV)) $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: shim  ## the tests that `make test` leaves out for their time
 	@$(call with_spark,$(VENV)) $(PY) -m pytest -m slow

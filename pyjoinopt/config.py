@@ -177,19 +177,19 @@ SESSION_KEYS: tuple[tuple[str, str, str], ...] = (
     (
         PREFIX + "prestart", "10min",
         "The first worker starts together with the session; how long it is kept if no query needs it. 'off': it starts "
-        "with the first query. Read from the application's configuration when the extension is loaded.",
+        "with the first query. Read when the extension is loaded.",
     ),
     (PREFIX + "workers", "2", "How many worker processes there may be. The second starts when the first is busy."),
 )  # fmt: skip
 
 #: Keys that the application sets and no session: `ApplicationSettings.scala` has the same list.
 STATIC_KEYS: tuple[str, ...] = tuple(
-    PREFIX + name for name in ("python", "pythonpath", "workers", "startTimeout", "store", "costConstants")
+    PREFIX + name for name in ("python", "pythonpath", "workers", "startTimeout", "prestart", "store", "costConstants")
 )
 #: Of these, the keywords of `enable` and `configure` that are no options of a call.
 _OF_WORKERS = {
     "python": PREFIX + "python", "pythonpath": PREFIX + "pythonpath", "workers": PREFIX + "workers",
-    "start_timeout": PREFIX + "startTimeout",
+    "start_timeout": PREFIX + "startTimeout", "prestart": PREFIX + "prestart",
 }  # fmt: skip
 #: Before a key that a session has set and that does not count for it, as the JVM exports it.
 OF_SESSION = "pyjoinopt.session."
@@ -269,8 +269,10 @@ def worker_settings(keywords: Mapping[str, Any]) -> tuple[dict[str, str], dict[s
             raise TypeError(f"{name} is {value!r} ({type(value).__name__}), but must be {allowed}")
         if name == "workers":
             _from_one(value, value, name)
-        if name == "start_timeout" and not _TIME.fullmatch(value.strip()):
-            raise ValueError(f"{name} is {value!r}, but must be a time such as '20s' or '500ms'")
+        off = name == "prestart" and value.strip().lower() == "off"
+        if name in ("start_timeout", "prestart") and not (off or _TIME.fullmatch(value.strip())):
+            word = "'off' or " if name == "prestart" else ""
+            raise ValueError(f"{name} is {value!r}, but must be {word}a time such as '20s' or '500ms'")
         keys[_OF_WORKERS[name]] = str(value)
     return keys, {name: value for name, value in keywords.items() if name not in _OF_WORKERS}
 

@@ -37,7 +37,8 @@ def configure(builder: Builder, **options: Any) -> Builder:
     Args:
         builder: a `SparkSession.builder`, with as many settings of its own as you like, before or after.
         **options: as of `optimize_joins`, but for `strict`; they become keys `spark.pyjoinopt.*`. Besides `python`,
-            `pythonpath`, `workers` and `start_timeout`, see the keys of whole sessions in docs/configuration.md.
+            `pythonpath`, `workers`, `start_timeout` and `prestart`, see the keys of whole sessions in
+            docs/configuration.md.
 
     Returns:
         The same builder. Its `getOrCreate` raises `SessionError` if the session came up without the extension, which
@@ -68,8 +69,8 @@ def enable(spark: SparkSession, **options: Any) -> None:
     Args:
         spark: a session. The server of a Spark Connect session must have been started with the extension.
         **options: as of `optimize_joins`, but for `strict`; they become keys `spark.pyjoinopt.*` of this
-            session. Besides `python`, `pythonpath`, `workers` and `start_timeout`, see the keys of whole sessions in
-            docs/configuration.md; an empty `python` is the application's again.
+            session. Besides `python`, `pythonpath`, `workers`, `start_timeout` and `prestart`, see the keys of whole
+            sessions in docs/configuration.md; an empty `python` is the application's again.
 
     Raises:
         ValueError, TypeError: an unknown option, or a value that is not allowed; an option that belongs to the

@@ -52,7 +52,7 @@ def test_states_of_the_tpc_queries(request: pytest.FixtureRequest, oracle: Oracl
         assert tallies[rule].fired_in_python > 5
 
 
-@pytest.mark.parametrize("count", [75, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
 def test_generated_plans(tables: SparkSession, oracle: Oracle, count: int) -> None:
     tallies = {name: Tally(name) for name in RULES}
     for number, text in enumerate(generated.queries(count)):

@@ -155,7 +155,8 @@ def test_what_a_worker_is_told_and_says(
 
 @pytest.mark.parametrize("key", ["timeout", "prestart"])
 def test_a_wrong_setting_is_said_once(session: SparkSession, warnings: Callable[[], list[str]], key: str) -> None:
-    session.conf.set(f"spark.pyjoinopt.{key}", f"wrong-{time.monotonic_ns()}")
+    wrong = f"wrong-{time.monotonic_ns()}"
+    give(session, prestart=wrong) if key == "prestart" else session.conf.set(f"spark.pyjoinopt.{key}", wrong)
     warnings()
     for _ in range(3):
         rows(session.sql(SQL))

@@ -92,6 +92,7 @@ def test_options_become_keys_of_the_session(session: SparkSession) -> None:
         ({"workers": "2"}, TypeError, "must be a whole number from 1"),
         ({"python": 3}, TypeError, "must be of type str"),
         ({"start_timeout": "soon"}, ValueError, "must be a time such as '20s'"),
+        ({"prestart": "never"}, ValueError, "prestart is 'never', but must be 'off' or a time such as '20s'"),
     ],
 )
 def test_wrong_options_raise_and_change_nothing(

@@ -44,7 +44,7 @@ def prestart(session: SparkSession, tmp_path: Path) -> Callable[..., Path]:
         starts.touch()
         give(session, python=fake(tmp_path, counting(starts, program)))
         for key, value in settings.items():
-            if key in ("workers", "startTimeout"):
+            if key in ("workers", "startTimeout", "prestart"):
                 give(session, **{key: value})
             else:
                 session.conf.set(f"spark.pyjoinopt.{key}", value)
@@ -126,7 +126,7 @@ def test_a_query_need_not_wait_for_one_at_low_priority(
     [("import time; time.sleep(60)", "a plan within 2000 ms"), ("raise SystemExit(3)", "ended with code 3")],
     ids=["never greets", "dies at once"],
 )
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_one_that_never_comes_up_costs_one_query_its_bound_and_one_warning(
     session: SparkSession, prestart: Callable[..., Path], warnings: Callable[[], list[str]], tmp_path: Path,
     program: str, said: str, workers: str,

@@ -156,8 +156,8 @@ def test_a_client_starts_no_program_and_opens_no_file(
     constants, evil = tmp_path / "constants.json", tmp_path / "evil" / "store.sqlite"
     constants.write_text(json.dumps({"shuffle": SECRET}))
     values = {
-        "python": python, "pythonpath": str(tmp_path), "workers": "50", "startTimeout": "1h", "store": str(evil),
-        "costConstants": str(constants),
+        "python": python, "pythonpath": str(tmp_path), "workers": "50", "startTimeout": "1h", "prestart": "9h",
+        "store": str(evil), "costConstants": str(constants),
     }  # fmt: skip
     assert [f"spark.pyjoinopt.{name}" for name in values] == list(STATIC_KEYS)
     before = server.log()

@@ -19,7 +19,7 @@ private[pyjoinopt] object ApplicationSettings {
 
   /** `pyjoinopt.config.STATIC_KEYS` is the same list. */
   val Static: Seq[String] =
-    Seq("python", "pythonpath", "workers", "startTimeout", "store", "costConstants").map(Ours + _)
+    Seq("python", "pythonpath", "workers", "startTimeout", "prestart", "store", "costConstants").map(Ours + _)
 
   private val Store = Ours + "store"
   private val Off = "off"
