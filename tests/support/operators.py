@@ -98,8 +98,9 @@ SPARK_ONLY = {
                     "array_to_string({0}, ',')"),
     "field text": ("CAST({0}.g AS STRING)", "{0}['g'].cast('string')", "CAST({0}.g AS VARCHAR)"),
     "today": ("(current_date() - INTERVAL '60' MONTH)", "F.expr(\"current_date() - INTERVAL '60' MONTH\")",
-              "(current_date - INTERVAL '60' MONTH)"),
-    "days after": ("({0} + INTERVAL 60 DAYS)", "({0} + F.expr('interval 60 days'))", "({0} + INTERVAL 60 DAYS)"),
+              "CAST(current_date - INTERVAL '60' MONTH AS DATE)"),
+    "days after": ("({0} + INTERVAL 60 DAYS)", "({0} + F.expr('interval 60 days'))",
+                   "CAST({0} + INTERVAL 60 DAYS AS DATE)"),
     "days added": ("date_add({0}, 90)", "F.date_add({0}, 90)", "({0} + 90)"),
     "year text": ("(year({0}) >= {1})", "(F.year({0}) >= {1})", "(year({0}) >= CAST({1} AS INT))"),
 }  # fmt: skip
