@@ -77,7 +77,10 @@ def row_counter(connection: duckdb.DuckDBPyConnection) -> Callable[[Node], int]:
 
     def rows(node: Node) -> int:
         text = f"SELECT count(*) FROM (SELECT 1 FROM ({node_sql(node, 'duckdb')}) LIMIT {MOST_ROWS + 1})"
-        found = connection.execute(text).fetchone()
+        try:
+            found = connection.execute(text).fetchone()
+        except duckdb.InternalException:  # a fault of DuckDB 1.5.5; another query is drawn
+            return MOST_ROWS + 1
         assert found is not None
         return int(found[0])
 
