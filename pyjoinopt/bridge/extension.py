@@ -98,13 +98,13 @@ def is_enabled(session: Any) -> bool:
     return bool(bridge_of(session).isEnabled(session._jsparkSession))
 
 
-def reports(session: Any) -> list[dict[str, Any]]:
-    """The reports that the JVM keeps of a session."""
+def reports(session: Any, after: int = 0) -> list[dict[str, Any]]:
+    """The reports that the JVM keeps of a session; of a classic one those whose numbers are greater than `after`."""
     if is_connect(session):
         check_server(session)
         told = session.sql("SELECT DISTINCT number, report FROM joinopt_report() ORDER BY number").collect()
         return [json.loads(row.report) for row in told]
-    return list(json.loads(bridge_of(session).reports(session._jsparkSession)))
+    return list(json.loads(bridge_of(session).reports(session._jsparkSession, after)))
 
 
 def is_connect(session: Any) -> bool:

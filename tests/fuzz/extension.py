@@ -6,6 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pyjoinopt
+from pyjoinopt.bridge import extension
+from pyjoinopt.bridge.shim import bridge_of
+from pyjoinopt.report.record import JoinReport
 from tests.support.querytree import Query
 from tests.support.render_dataframe import run_pyspark, to_pyspark
 from tests.support.render_sql import to_sql
@@ -40,18 +43,14 @@ def through_extension(
     cost = options.get("cost", "spark")  # a session's cost model has a name; a model of one's own is a call's
     enabled.conf.set("spark.pyjoinopt.cost", cost if isinstance(cost, str) else "c_out")
     enabled.conf.set("spark.pyjoinopt.strategy", options.get("strategy", "auto"))
-    before = _last_number(enabled)
+    jvm = bridge_of(enabled)
+    before = jvm.lastReport(enabled._jsparkSession)
     df = frame(enabled, query, form)
     assert df.schema == plain.schema, "schema differs"
     rows = df.collect()
-    if _last_number(enabled) == before:
+    if jvm.lastReport(enabled._jsparkSession) == before:
         return rows, Counter()
-    reports = pyjoinopt.last_reports(enabled)[-2:]
+    reports = [JoinReport.from_dict(told) for told in extension.reports(enabled, before)]
     if failed := [report.error for report in reports if report.error]:
         raise RuntimeError(f"the optimizer failed: {failed[-1]}")
     return rows, Counter(extension_changed=any(group.changed for group in reports[-1].groups))
-
-
-def _last_number(session: SparkSession) -> int:
-    """A number that grows with every report of the session."""
-    return int(session.sql("SELECT coalesce(max(number), -1) FROM joinopt_report()").collect()[0][0])

@@ -158,8 +158,11 @@ object PyJoinOptBridge {
   /** Is it there and switched on? */
   def isEnabled(session: Compat.Session): Boolean = PyJoinOptExtensions.ruleOf(session).exists(_.enabled)
 
-  /** What was done to the last plans of a session, as a JSON array. */
-  def reports(session: Compat.Session): String = SessionReports.json(session)
+  /** What was done to the last plans of a session, those after the report with this number, as a JSON array. */
+  def reports(session: Compat.Session, after: Long): String = SessionReports.json(session, after)
+
+  /** The number of the last report of a session. */
+  def lastReport(session: Compat.Session): Long = SessionReports.last(session)
 
   /** How long the query of a DataFrame waits for its order in its session (milliseconds). */
   def timeout(dataset: Compat.AnyDataset): Long =

@@ -51,13 +51,17 @@ private[pyjoinopt] object SessionReports {
     }
   }
 
-  /** The reports of a session as a JSON array, the oldest first. */
-  def json(session: Compat.Session): String = of(session).map(_.report.toString).mkString("[", ",", "]")
+  /** The number of the last report of a session, 0 if it has none. */
+  def last(session: Compat.Session): Long = sessions.synchronized(Option(sessions.get(session)).fold(0L)(_.last))
 
-  private def of(session: Compat.Session): Seq[Report] = {
+  /** The reports of a session whose numbers are greater, as a JSON array, the oldest first. */
+  def json(session: Compat.Session, after: Long = 0): String =
+    of(session, after).map(_.report.toString).mkString("[", ",", "]")
+
+  private def of(session: Compat.Session, after: Long = 0): Seq[Report] = {
     val planned = sessions.synchronized {
       val found = new mutable.ArrayBuffer[Planned]
-      Option(sessions.get(session)).foreach(_.kept.forEach(found += _))
+      Option(sessions.get(session)).foreach(_.kept.forEach(plan => if (plan.number > after) found += plan))
       found.toList
     }
     for (Planned(number, at, owed, marks) <- planned; report <- owed.get) yield Report(number, at, report, marks)
