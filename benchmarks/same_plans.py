@@ -17,6 +17,7 @@ import argparse
 import gzip
 import json
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -125,8 +126,9 @@ def _random_queries(own: Any, count: int) -> Iterator[tuple[str, Any, str]]:
     from tests.support.hazards import create_hazards, duckdb_hazards, hazard_tables
     from tests.support.render_sql import to_sql
 
-    folder = Path(tempfile.gettempdir()) / "pyjoinopt-same-plans"  # samples and names depend on paths
-    folder.mkdir(exist_ok=True)
+    folder = Path(tempfile.gettempdir()) / "pyjoinopt-same-plans"  # one for both checkouts, for reports name paths
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     tables = sampledata.sample_tables(1)
     sampledata.write_parquet(tables, folder)
     sampledata.register(own, tables, folder)
