@@ -14,7 +14,7 @@ from benchmarks.common import machine, measure, session, spread
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.plan.nodes import Join
-from pyjoinopt.plan.tree import transform_up
+from pyjoinopt.plan.traversal import transform_up
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 def session(**conf: str) -> Any:
     """A local Spark session, quiet and small."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    from pyjoinopt.bridge.java import ensure_java
+    from pyjoinopt.bridge.install.java import ensure_java
 
     ensure_java()
     from pyspark.sql import SparkSession

@@ -43,12 +43,12 @@ from benchmarks.subplans import Group, as_plan, groups_of, is_correlated, normal
 from benchmarks.truth import Counter, Unprintable, as_frame, materialise
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.leaves import LeafStatistics
-from pyjoinopt.statistics.patience import Patience
-from pyjoinopt.statistics.plans import PlanEstimates
-from pyjoinopt.statistics.samples import Samples
+from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
+from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.samples import Samples
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.plan.traversal import post_order
 from tests.rules.oracle import Oracle
 from tests.support import tpc
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 
 #: Rows below which an order is as good as any.
 FLOOR = 1000.0

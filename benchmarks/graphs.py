@@ -6,10 +6,10 @@ import math
 import random
 from collections.abc import Iterator
 
-from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
 from pyjoinopt.plan.expressions import Attribute, call, reference
 from pyjoinopt.plan.nodes import relation
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 
 SHAPES = ("chain", "cycle", "star", "snowflake", "clique", "grid", "random")
 

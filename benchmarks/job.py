@@ -51,18 +51,19 @@ from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.cost import CostModel, COut, SparkCost
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.group import GroupFinder
-from pyjoinopt.joins.price import cost_of
-from pyjoinopt.joins.search import search
-from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.join_tree import JoinTree
+from pyjoinopt.joins.search.choose_order import search
+from pyjoinopt.joins.search.join_costs import cost_of
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.rules.batches import normalise
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.leaves import LeafStatistics
-from pyjoinopt.statistics.plans import PlanEstimates
-from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, RelationStatistics, Size
+from pyjoinopt.rewrites.normalise import normalise
 
 #: Enough for an exact search of any of the queries.
 BUDGET = 50_000_000

@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.common import machine, session
 from benchmarks.generated_code import GeneratedCode
-from pyjoinopt.joins import adjacency
+from pyjoinopt.joins.search import pair_budget
 from tests.support import tpc
 
 QUERIES = (66, 99)
@@ -70,15 +70,15 @@ def _lookups(spark: Any, rows: int) -> dict[str, Callable[[], object]]:
 
 
 def _variants(spark: Any, text: str) -> dict[str, Callable[[], object]]:
-    code, own = GeneratedCode(spark), adjacency.TINY
+    code, own = GeneratedCode(spark), pair_budget.TINY
 
     def run(tiny: float) -> None:
         code.forget()
-        adjacency.TINY = tiny
+        pair_budget.TINY = tiny
         try:
             spark.sql(text).optimize_joins().collect()
         finally:
-            adjacency.TINY = own
+            pair_budget.TINY = own
 
     def plain() -> None:
         code.forget()

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from benchmarks.common import machine, measure, spread
-from pyjoinopt.report.page import render_page
+from pyjoinopt.report.render.html import render_page
 from tests.report.test_pictures import report
 
 TARGET = 200.0

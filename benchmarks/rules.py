@@ -21,13 +21,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import machine, measure, session, spread
+from pyjoinopt.api.rule_by_rule import context_of, finished
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.catalyst.rules.rule_context import RuleContext
+from pyjoinopt.catalyst.rules.spark_batches import SPARK_BATCHES
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rule_by_rule import context_of, finished
-from pyjoinopt.rules.batches import SPARK_BATCHES, normalise
-from pyjoinopt.rules.context import RuleContext
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.normalise import normalise
 from tests.support import tpc
 
 #: One needs statistics of every relation and does nothing without ANALYZE, the other is no rule of Catalyst's.

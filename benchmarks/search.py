@@ -31,9 +31,9 @@ from benchmarks.graphs import SHAPES, make
 from benchmarks.search_quality import MOST, print_quality
 from benchmarks.spark_search import SparkSearch
 from pyjoinopt.cost import MODELS, CostModel, cost_model
-from pyjoinopt.joins.exact import exact
-from pyjoinopt.joins.search import BUDGET, SearchResult, search
-from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.search.choose_order import BUDGET, SearchResult, search
+from pyjoinopt.joins.search.dphyp import exact
 
 SIZES = {
     "chain": (6, 10, 20, 50, 80, 100, 200, 1000),

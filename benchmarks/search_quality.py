@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from benchmarks.graphs import make
 from pyjoinopt.cost import CostModel
-from pyjoinopt.joins.canonical import canonical_order
-from pyjoinopt.joins.exact import exact
-from pyjoinopt.joins.greedy import greedy, lone_parts, polish
-from pyjoinopt.joins.linear import linearized
-from pyjoinopt.joins.price import cost_of
-from pyjoinopt.joins.search import BUDGET
-from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.canonical_order import canonical_order
+from pyjoinopt.joins.search.choose_order import BUDGET
+from pyjoinopt.joins.search.dphyp import exact
+from pyjoinopt.joins.search.greedy import greedy, lone_parts, polish
+from pyjoinopt.joins.search.join_costs import cost_of
+from pyjoinopt.joins.search.linearized_dp import linearized
 
 #: Pairs that the search for the optimum may compare.
 MOST = 1_000_000

@@ -27,12 +27,12 @@ import pyjoinopt
 from benchmarks.common import machine, session
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.batches import normalise
-from pyjoinopt.statistics.leaves import LeafStatistics
-from pyjoinopt.statistics.plans import PlanEstimates
-from pyjoinopt.statistics.samples import Samples
-from pyjoinopt.statistics.store import Store
+from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
+from pyjoinopt.estimation.sources.samples import Samples
+from pyjoinopt.estimation.store.store import Store
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.normalise import normalise
 from tests.support import tpc
 
 

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pyjoinopt.bridge.decode import Export
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.emit import inner_join, join_predicates
-from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
-from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.joins.emit.emit_plan import inner_join, join_predicates
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.groups.find_groups import GroupFinder
 from pyjoinopt.plan.expressions import OUTER_REFERENCE, describe
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import Join, LogicalPlan, Project
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import map_subqueries, post_order
-from pyjoinopt.rules.batches import normalise
+from pyjoinopt.plan.traversal import map_subqueries, post_order
+from pyjoinopt.rewrites.normalise import normalise
 
 #: Sets that are looked for in a group before some are chosen.
 _MOST_FOUND = 100_000

@@ -17,7 +17,7 @@ from tqdm import tqdm
 import pyjoinopt
 from benchmarks.shuffled import shuffled
 from benchmarks.tpc_runs import OURS, PLAIN, Rows, Run, Runner, check, geo_mean, spread
-from pyjoinopt.joins.names import plain_name
+from pyjoinopt.plan.relation_names import plain_name
 
 #: A query whose worst order takes longer than this many times the best one's is run again.
 APART = 1.3

@@ -19,11 +19,13 @@ import duckdb
 
 from benchmarks.subplans import Group, connected_sets, is_correlated, name_of
 from benchmarks.truth import Counter, Unprintable, materialise
-from pyjoinopt import optimize_joins, optimizer
+from pyjoinopt import optimize_joins
+from pyjoinopt.api import dataframe
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.statistics.feedback import Memory
+from pyjoinopt.feedback.learned_rows import Memory
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.optimizer import optimize as optimizer
 from tests.rules.oracle import Oracle
 
 #: Sets of one group that are counted, and seconds for one count.
@@ -59,13 +61,13 @@ class TrueRows:
 
     def optimized(self, df: Any) -> Any:
         """As `optimize_joins(df)`, with true counts; those that are not known yet are counted now, which takes long."""
-        optimize = optimizer.optimize
+        optimize = dataframe.optimize
 
         def told(export: Export, *arguments: Any, **options: Any) -> Any:
             self._export = export
             return optimize(export, *arguments, **options)
 
-        with patch.object(optimizer, "Memory", partial(_Told, self)), patch.object(optimizer, "optimize", told):
+        with patch.object(optimizer, "Memory", partial(_Told, self)), patch.object(dataframe, "optimize", told):
             return optimize_joins(df, strict=True)
 
     def of(self, graph: JoinGraph) -> dict[int, float]:

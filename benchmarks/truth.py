@@ -17,10 +17,10 @@ from typing import Any
 
 from benchmarks.subplans import Group, applied, table_of
 from pyjoinopt.bridge.decode import Export
-from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
 from pyjoinopt.plan.expressions import Expression, reference, walk
 from pyjoinopt.plan.nodes import OUTER, SEMI, LogicalPlan, Project
-from pyjoinopt.plan.tree import post_order
+from pyjoinopt.plan.traversal import post_order
 from tests.rules.oracle import Oracle
 
 

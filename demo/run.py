@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from demo import data, show
 from demo.measure import measure
 from demo.queries import QUERIES
-from pyjoinopt.bridge.java import ensure_java
+from pyjoinopt.bridge.install.java import ensure_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

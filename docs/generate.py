@@ -25,7 +25,7 @@ RESULTS = DOCS.parent / "benchmarks" / "results"
 sys.path.insert(0, str(DOCS.parent))
 
 from pyjoinopt.config import OPTIONS, SESSION_KEYS, STATIC_KEYS  # noqa: E402
-from pyjoinopt.report.drawing import document, look, text  # noqa: E402
+from pyjoinopt.report.render.svg_style import document, look, text  # noqa: E402
 
 _MADE = "<!-- Written by docs/generate.py from {}. Do not edit. -->\n\n"
 

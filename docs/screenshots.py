@@ -18,8 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from pyjoinopt.report.page import render_page  # noqa: E402
-from pyjoinopt.report.record import JoinReport  # noqa: E402
+from pyjoinopt.report.join_report import JoinReport  # noqa: E402
+from pyjoinopt.report.render.html import render_page  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 #: What Chromium calls the reader's taste.

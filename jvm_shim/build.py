@@ -15,7 +15,7 @@ _CHECKOUT = Path(__file__).resolve().parent.parent
 if (_CHECKOUT / "pyjoinopt").is_dir():
     sys.path.insert(0, str(_CHECKOUT))
 
-from pyjoinopt.bridge import jars, java, scala
+from pyjoinopt.bridge.install import compile_scala, jars, java
 from pyjoinopt.errors import PyJoinOptError, ShimError
 
 
@@ -37,7 +37,7 @@ def build(spark_home: Path, out_dir: Path, if_stale: bool = False) -> Path:
         return jar
     spark_version = "3.5" if scala_version == "2.12" else "4.0"
     started = time.perf_counter()
-    scala.compile_shim(jars_dir, java.ensure_java(spark_version), sources, jar, source_hash)
+    compile_scala.compile_shim(jars_dir, java.ensure_java(spark_version), sources, jar, source_hash)
     print(f"{jar.name}: {len(sources)} files compiled in {time.perf_counter() - started:.1f} s")
     return jar
 

@@ -8,8 +8,10 @@ Example:
 
 from pyjoinopt import _needed, rules, statistics  # noqa: F401  _needed first: it names what is missing
 from pyjoinopt._version import __version__
-from pyjoinopt.api import attach, explain_joins, join_report, optimize_joins
-from pyjoinopt.comparison import Comparison, compare
+from pyjoinopt.api.analyze import Analysed, analyze
+from pyjoinopt.api.compare import Comparison, compare
+from pyjoinopt.api.dataframe import attach, explain_joins, join_report, optimize_joins
+from pyjoinopt.api.sessions import configure, disable, enable, is_enabled, last_reports
 from pyjoinopt.errors import (
     BridgeError,
     JavaNotFoundError,
@@ -21,10 +23,8 @@ from pyjoinopt.errors import (
     UnsupportedDataFrameError,
     UnsupportedSparkError,
 )  # fmt: skip
-from pyjoinopt.gathering import Analysed, analyze
-from pyjoinopt.report.record import JoinReport
-from pyjoinopt.report.trace import RuleTrace
-from pyjoinopt.sessions import configure, disable, enable, is_enabled, last_reports
+from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.rule_trace import RuleTrace
 
 attach()
 

@@ -70,20 +70,20 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _doctor(chosen: argparse.Namespace) -> int:
-    from pyjoinopt.doctor import examine
+    from pyjoinopt.api.doctor import examine
 
     return examine(sys.stdout)
 
 
 def _jar(chosen: argparse.Namespace) -> int:
-    from pyjoinopt.bridge.jars import jar_for_version
+    from pyjoinopt.bridge.install.jars import jar_for_version
 
     print(jar_for_version(chosen.spark_version))
     return 0
 
 
 def _java(chosen: argparse.Namespace) -> int:
-    from pyjoinopt.bridge.java import ensure_java, java_home
+    from pyjoinopt.bridge.install.java import ensure_java, java_home
 
     java = ensure_java()
     print(os.environ.get("JAVA_HOME") or java_home(java))

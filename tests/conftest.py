@@ -70,7 +70,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     pytest.importorskip("pyspark", reason="PySpark is needed to run queries")
     from pyspark.sql import SparkSession
 
-    from pyjoinopt.bridge.java import ensure_java
+    from pyjoinopt.bridge.install.java import ensure_java
 
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -8,9 +8,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyjoinopt.bridge.jars import jar_for_version
+from pyjoinopt.bridge.builder_conf import (
+    EXTENSIONS,
+    JARS,
+    append,
+    serves_elsewhere,
+    start_jvm,
+    told_elsewhere,
+    withdraw,
+)
+from pyjoinopt.bridge.install.jars import jar_for_version
 from pyjoinopt.bridge.shim import add_jar, bridge_of
-from pyjoinopt.bridge.submitted import EXTENSIONS, JARS, append, serves_elsewhere, start_jvm, told_elsewhere, withdraw
 from pyjoinopt.errors import SessionError, UnsupportedDataFrameError
 
 EXTENSION = "org.apache.spark.sql.pyjoinopt.PyJoinOptExtensions"

@@ -1,7 +1,7 @@
 """What the optimizer may ask of the JVM, as a small protocol, and its implementation over py4j.
 
 The optimizer never sees py4j: it is handed a `Gateway` for one plan. A worker process that serves a JVM over pipes
-implements the same protocol (`pyjoinopt/worker.py`).
+implements the same protocol (`pyjoinopt/worker/serve.py`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock, local
 from typing import Any
 
-from pyjoinopt.bridge.jars import check_spark_version, find_jar
+from pyjoinopt.bridge.install.jars import check_spark_version, find_jar
 from pyjoinopt.errors import SessionError, ShimError, UnsupportedDataFrameError
 
 _BRIDGE = "org.apache.spark.sql.pyjoinopt.PyJoinOptBridge"

@@ -6,7 +6,7 @@ it does so once for each row that exists.
 
 from __future__ import annotations
 
-from pyjoinopt.statistics.relation import Size
+from pyjoinopt.cost.size import Size
 
 
 class COut:

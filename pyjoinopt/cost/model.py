@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from pyjoinopt.statistics.relation import Size
+from pyjoinopt.cost.size import Size
 
 
 @runtime_checkable
@@ -63,7 +63,7 @@ class Side(NamedTuple):
 def met(one: Side, other: Side) -> float:
     """What an inner join of two sets costs, but for the rows that it makes.
 
-    The exact search spells this out (`joins.pairs`): it is asked more often than anything else.
+    The exact search spells this out (`joins.search.dphyp_enumerator`): it is asked more often than anything else.
     """
     beside, built, moved, hashed, ordered = one
     other_beside, other_built, other_moved, other_hashed, other_ordered = other

@@ -9,17 +9,18 @@ the rows meet:
   may, or both are sorted and merged. What does not fit into memory to be sorted is written out and read once more.
 
 A side that is partitioned by the join's key already, because the join below was on that key, need not be moved:
-`parts` tells what that saves. A search that knows (`joins.partitioned`) prefers orders that join on one key in a row.
+`parts` tells what that saves. A search that knows (`joins.search.interesting_partitionings`) prefers orders that join
+on one key in a row.
 
 Spark does not compare costs when it picks an operator: what can be broadcast is. So does this model. Which types of
-join may build which side is Spark's `JoinSelection` (`physical.build_side`).
+join may build which side is Spark's `JoinSelection` (`catalyst.planner.build_side`).
 """
 
 from __future__ import annotations
 
 from pyjoinopt.cost.constants import DEFAULT, Constants
 from pyjoinopt.cost.model import Parts, Side, met
-from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, Size
+from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
 
 _INNER = "Inner"
 _NEVER = float("inf")

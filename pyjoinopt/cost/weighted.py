@@ -8,7 +8,7 @@ one result, both prefer the same. The formula to the letter is in the twin, `str
 
 from __future__ import annotations
 
-from pyjoinopt.statistics.relation import Size
+from pyjoinopt.cost.size import Size
 
 #: The weight of rows, and Spark's default for it.
 CARD_WEIGHT, WEIGHT = "spark.sql.cbo.joinReorder.card.weight", 0.7

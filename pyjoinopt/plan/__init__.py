@@ -1,1 +1,11 @@
-"""The mirror of Spark's analysed plan: expressions, nodes, and walks over both. Nothing here knows Spark."""
+"""The mirror of a Catalyst plan, and what the plan alone tells.
+
+Without this room every other one would read py4j objects, a call to the JVM for each attribute.
+
+* `expressions`, `nodes`: immutable expressions and operators; sets of columns and of relations are bits of an int.
+* `traversal`: walks without recursion, rewriting, fixed points. `constructors`: new columns, literals and operators.
+* `facts/`: what holds for every row of a plan. `fallible/`: which expressions may throw, and so may not move.
+* `common_expressions`, `outer_references`, `required_columns`, `leaves`, `relation_names`, `digest`, `format`.
+
+It imports no other room.
+"""

@@ -99,9 +99,9 @@ def _uncached(info: dict[str, Any]) -> dict[str, Any]:
 class Join(LogicalPlan):
     """A join of any type. `hint` is Catalyst's JoinHint (none on analysed plans).
 
-    A semi or anti join is `held` if Spark's optimizer should not move it (`joins.held`). Of one made of an IN or
-    EXISTS, `early` is the number of the JVM's join that knows the predicate. With a `subquery`, the same number, it
-    is built as the filter with that predicate (`rules.restore_subqueries`).
+    A semi or anti join is `held` if Spark's optimizer should not move it (`joins.emit.pinned_semi_joins`). Of one made
+    of an IN or EXISTS, `early` is the number of the JVM's join that knows the predicate. With a `subquery`, the same
+    number, it is built as the filter with that predicate (`rewrites.restore_subqueries`).
     """
 
     __slots__ = ("join_type", "condition", "hint")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pyjoinopt.report.run import MISESTIMATED
+from pyjoinopt.report.executed_run import MISESTIMATED
 
 if TYPE_CHECKING:
-    from pyjoinopt.report.record import JoinReport
+    from pyjoinopt.report.join_report import JoinReport
 
 #: Sources of a row count that are no counts.
 GUESSES = frozenset({"size", "default"})

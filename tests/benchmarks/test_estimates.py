@@ -8,7 +8,7 @@ import pytest
 from benchmarks.estimates import SubPlan, table
 from benchmarks.subplans import as_plan, connected_sets
 from benchmarks.truth import Counter, Unprintable, compared_columns, to_sql
-from pyjoinopt.joins.graph import Edge, JoinGraph
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.plan.expressions import Attribute, Expression, call, literal, reference
 from pyjoinopt.plan.nodes import SEMI, Join, relation
 

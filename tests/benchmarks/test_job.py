@@ -6,12 +6,13 @@ import pytest
 
 from benchmarks import grading, injection, job
 from pyjoinopt.cost import SparkCost
-from pyjoinopt.joins.graph import Edge, JoinGraph
-from pyjoinopt.joins.tree import join, leaf
+from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
+from pyjoinopt.joins.join_tree import join, leaf
 from pyjoinopt.plan.expressions import Attribute, call, reference
 from pyjoinopt.plan.nodes import relation
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, ColumnStatistics, RelationStatistics, Size
 
 ENTRY = {
     "name": "toy",

@@ -9,9 +9,9 @@ from benchmarks.search import peak_memory
 from benchmarks.search_quality import ratios
 from benchmarks.spark_search import SparkSearch
 from pyjoinopt.cost import COut
-from pyjoinopt.joins.canonical import canonical_order
-from pyjoinopt.joins.search import blocks
-from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.canonical_order import canonical_order
+from pyjoinopt.joins.search.choose_order import blocks
 
 EDGES = {"chain": 15, "cycle": 16, "star": 15, "snowflake": 15, "clique": 120, "grid": 24}
 

@@ -10,8 +10,8 @@ from pyjoinopt.bridge.decode import PROTOCOL, UNREAD, decode
 from pyjoinopt.bridge.encode import Edits
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.plan.expressions import call, conjunction, reference
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.show import show
 
 
 def export(**changes):

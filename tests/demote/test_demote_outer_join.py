@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.plan.nodes import ANTI, CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.demote_outer_join import demote_outer_join
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, Filter, Join, LogicalPlan
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.outer_join_as_anti_join import outer_join_as_anti_join
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.left_join_to_anti_join import outer_join_as_anti_join
 from tests.support import shop
 from tests.support.compare import assert_same_rows, assert_same_schema
 from tests.support.letters import Letters

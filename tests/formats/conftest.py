@@ -17,7 +17,7 @@ from tests.formats.postgres import Postgres
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from pyjoinopt.statistics.source import Known, Relation
+    from pyjoinopt.estimation.sources.registry import Known, Relation
 
 DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 ICEBERG = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -27,7 +27,7 @@ ICEBERG = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
-    from pyjoinopt.bridge.java import ensure_java
+    from pyjoinopt.bridge.install.java import ensure_java
 
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -74,7 +74,7 @@ def known() -> Callable[[DataFrame], tuple[Relation, Known]]:
 
     def of(df: DataFrame) -> tuple[Relation, Known]:
         from pyjoinopt.bridge.gateway import Py4jGateway
-        from pyjoinopt.statistics.leaves import LeafStatistics
+        from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
 
         with Py4jGateway(bridge_for(df), df._jdf) as gateway:
             leaves = [node for node in gateway.export.nodes if not node.children]
@@ -106,7 +106,7 @@ def proved(known: Any, jobs: Any) -> Callable[..., Known]:
 
 
 def _inside(low: Any, value: Any, high: Any) -> bool:
-    from pyjoinopt.statistics.protocol import number
+    from pyjoinopt.estimation.sources.json import number
 
     one = number(value)
     return one is None or ((low is None or low <= one) and (high is None or one <= high))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt import optimizer
+from pyjoinopt.optimizer import optimize as optimizer
 from tests.support import tpc
 from tests.support.compare import assert_same_rows
 
@@ -43,7 +43,7 @@ def comet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session in which Comet runs what it can."""
     from pyspark.sql import SparkSession
 
-    from pyjoinopt.bridge.java import ensure_java
+    from pyjoinopt.bridge.install.java import ensure_java
 
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -13,7 +13,7 @@ from pyjoinopt.statistics import Known
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyjoinopt.statistics.source import Relation
+    from pyjoinopt.estimation.sources.registry import Relation
     from tests.formats.postgres import Postgres
 
 pytestmark = pytest.mark.formats

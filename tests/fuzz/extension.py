@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyjoinopt
 from pyjoinopt.bridge import extension
 from pyjoinopt.bridge.shim import bridge_of
-from pyjoinopt.report.record import JoinReport
+from pyjoinopt.report.join_report import JoinReport
 from tests.support.querytree import Query
 from tests.support.render_dataframe import run_pyspark, to_pyspark
 from tests.support.render_sql import to_sql

@@ -75,7 +75,7 @@ def _line(name: str, *values: str) -> str:
 def _spark() -> SparkSession:
     from pyspark.sql import SparkSession
 
-    from pyjoinopt.bridge.java import ensure_java
+    from pyjoinopt.bridge.install.java import ensure_java
 
     ensure_java()
     builder = SparkSession.builder.master("local[2]").appName("golden")

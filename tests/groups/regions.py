@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.group import GroupFinder
-from pyjoinopt.joins.region import Region
-from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan.expressions import conjuncts, describe
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
+from pyjoinopt.plan.traversal import post_order
 
 
 def region_of(plan: LogicalPlan) -> Region:

@@ -6,9 +6,9 @@ import itertools
 import random
 from collections.abc import Iterator
 
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import INNER, LEFT, RIGHT, Filter, Join, LogicalPlan
 from tests.groups.random_plans import Draw

@@ -12,9 +12,9 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from pyjoinopt.joins.emit import join_predicates
-from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.joins.emit.emit_plan import join_predicates
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.plan.expressions import Expression, walk
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER_LIKE, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
 

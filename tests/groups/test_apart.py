@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyjoinopt.joins import apart
-from pyjoinopt.joins.apart import said_elsewhere
+from pyjoinopt.joins.graph import fallible_predicates
+from pyjoinopt.joins.graph.fallible_predicates import said_elsewhere
 from tests.support.letters import Letters
 
 
@@ -29,6 +29,6 @@ def test_of_every_column_that_is_equal(w: Letters) -> None:
 
 
 def test_too_many_to_tell(w: Letters, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "_MOST", 3)
+    monkeypatch.setattr(fallible_predicates, "_MOST", 3)
     equals = {w.attribute(name).bit: 0b111 for name in ("a1", "b1")}
     assert said_elsewhere(w("a1 > b1"), equals, _vertices(w)) == [0]

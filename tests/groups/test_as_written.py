@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyjoinopt.joins.as_written import as_written
+from pyjoinopt.joins.emit.original_joins import as_written
 from pyjoinopt.plan.nodes import INNER, LEFT, Filter, Join, LogicalPlan
 from tests.groups.regions import graph_of
 from tests.support.letters import Letters

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyjoinopt.joins.conflicts import (
+from pyjoinopt.joins.graph.algebra import (
     ASSOCIATIVE,
     FIRST,
     JOIN_TYPES,
@@ -18,8 +18,8 @@ from pyjoinopt.joins.conflicts import (
     SECOND,
     Table,
 )  # fmt: skip
+from pyjoinopt.plan.facts.null_rejection import rejects_nulls
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, Join, LogicalPlan
-from pyjoinopt.plan.nulls import rejects_nulls
 from tests.groups.small_worlds import World, same
 from tests.support.letters import Letters
 

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.emit import emit
-from pyjoinopt.joins.group import GroupFinder
-from pyjoinopt.joins.region import Region
-from pyjoinopt.joins.tree import join as joined
-from pyjoinopt.joins.tree import leaf
-from pyjoinopt.joins.walls import walls
+from pyjoinopt.joins.emit.emit_plan import emit
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.groups.barriers import walls
+from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.joins.join_tree import join as joined
+from pyjoinopt.joins.join_tree import leaf
 from pyjoinopt.plan.expressions import PYTHON_UDF, Attribute, Expression, call, conjuncts, describe, reference
 from pyjoinopt.plan.nodes import (
     CROSS,
@@ -26,7 +26,7 @@ from pyjoinopt.plan.nodes import (
     SubqueryAlias,
     relation,
 )  # fmt: skip
-from pyjoinopt.plan.tree import post_order
+from pyjoinopt.plan.traversal import post_order
 from tests.groups.regions import graph_of, only_region, predicates_of
 from tests.support.letters import Letters
 

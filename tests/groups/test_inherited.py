@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pyjoinopt.joins.emit import emit
-from pyjoinopt.joins.inherited import inherited_filters
-from pyjoinopt.joins.tree import join as joined
-from pyjoinopt.joins.tree import leaf
+from pyjoinopt.joins.emit.emit_plan import emit
+from pyjoinopt.joins.emit.transitive_filters import inherited_filters
+from pyjoinopt.joins.join_tree import join as joined
+from pyjoinopt.joins.join_tree import leaf
 from pyjoinopt.plan.expressions import ANSI, DETERMINISTIC, Expression, call, describe
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, Filter, Join, LogicalPlan
 from tests.groups.regions import graph_of

@@ -11,7 +11,7 @@ orders are fewer than right ones where
 
 * a condition may fail at run time (both sides stay as written) or reads nothing on a side that is open, the left one
   of a left, semi or anti join (that side stays as written);
-* a condition rejects NULLs in a way that `plan.nulls` does not see.
+* a condition rejects NULLs in a way that `plan.facts.null_rejection` does not see.
 
 **Whichever way it is written.** A legal order, written down as a query, has as many legal orders as the query that it
 comes from, but for the first of these reasons.
@@ -23,12 +23,12 @@ import random
 
 import pytest
 
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.emit import emit
+from pyjoinopt.joins.emit.emit_plan import emit
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.demote_outer_join import demote_outer_join
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
 from tests.groups.random_plans import TYPES, Draw
 from tests.groups.regions import region_of
 from tests.groups.right_orders import legal_orders, right_orders

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.cost import COut
-from pyjoinopt.joins.emit import emit
-from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
-from pyjoinopt.joins.group import GroupFinder
-from pyjoinopt.joins.search import search
-from pyjoinopt.joins.tree import join, leaf
+from pyjoinopt.joins.emit.emit_plan import emit
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.join_tree import join, leaf
+from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.plan.expressions import describe
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join
-from pyjoinopt.plan.show import show
 from tests.groups.regions import estimates, graph_of, joins
 
 

@@ -18,15 +18,15 @@ from collections import Counter
 import pytest
 
 from pyjoinopt.cost import SparkCost
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.emit import emit
-from pyjoinopt.joins.graph import vertices
-from pyjoinopt.joins.search import search
+from pyjoinopt.joins.emit.emit_plan import emit
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.graph.hypergraph import vertices
+from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.plan.expressions import Expression, conjuncts, describe
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import FULL, INNER, INNER_LIKE, LEFT, RIGHT, Filter, Join, LogicalPlan
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.demote_outer_join import demote_outer_join
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
 from tests.groups.random_plans import Draw
 from tests.groups.regions import estimates, region_of
 from tests.groups.small_worlds import Orders, World, same

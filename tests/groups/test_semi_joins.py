@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.cost import COut
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.emit import emit
-from pyjoinopt.joins.group import GroupFinder
-from pyjoinopt.joins.search import search
-from pyjoinopt.joins.tree import join, leaf
+from pyjoinopt.joins.emit.emit_plan import emit
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.join_tree import join, leaf
+from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.plan.expressions import describe
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import ANTI, CROSS, INNER, SEMI, Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.show import show
 from tests.groups.regions import estimates, joins, only_region
 from tests.support.letters import Letters
 

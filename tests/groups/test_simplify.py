@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.cost import COut
-from pyjoinopt.joins.region import Region
-from pyjoinopt.joins.simplify import with_freed_semi_joins, without_unread
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.feedback.learned_rows import Memory
+from pyjoinopt.joins.groups.eliminate_joins import with_freed_semi_joins, without_unread
+from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.optimizer.reorder import Reorderer
 from pyjoinopt.plan.expressions import describe
-from pyjoinopt.plan.keys import DistinctKeys
+from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.reorder import Reorderer
-from pyjoinopt.report.record import JoinReport
-from pyjoinopt.statistics.feedback import Memory
-from pyjoinopt.statistics.plans import PlanEstimates
-from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.report.join_report import JoinReport
 from tests.groups.regions import region_of
 from tests.support.letters import Letters
 

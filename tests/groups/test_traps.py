@@ -11,15 +11,15 @@ import sys
 import pytest
 
 from pyjoinopt.cost import COut
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.emit import emit
-from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.inherited import inherited_filters
-from pyjoinopt.joins.search import search
+from pyjoinopt.joins.emit.emit_plan import emit
+from pyjoinopt.joins.emit.transitive_filters import inherited_filters
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.plan.expressions import describe
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import post_order
+from pyjoinopt.plan.traversal import post_order
 from tests.groups.random_plans import Draw
 from tests.groups.regions import estimates, predicates_of, region_of
 from tests.groups.small_worlds import Orders, World, random_tables, same

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import pyjoinopt.reorder
-from pyjoinopt.joins.emit import join_predicates
-from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.search import SearchResult
-from pyjoinopt.joins.tree import JoinTree
+import pyjoinopt.optimizer.reorder
+from pyjoinopt.joins.emit.emit_plan import join_predicates
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.join_tree import JoinTree
+from pyjoinopt.joins.search.choose_order import SearchResult
 from tests.groups.small_worlds import Orders
 from tests.support.compare import assert_same_rows, assert_same_schema
 
@@ -37,7 +37,7 @@ def drawn_orders(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> Iterato
         return SearchResult(tree, -1.0, "drawn", 0)
 
     with monkeypatch.context() as patch:
-        patch.setattr(pyjoinopt.reorder, "search", draw)
+        patch.setattr(pyjoinopt.optimizer.reorder, "search", draw)
         yield shown
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt.report.parts import GroupReport
+from pyjoinopt.report.model import GroupReport
 from tests.sessions.conftest import rows
 
 if TYPE_CHECKING:

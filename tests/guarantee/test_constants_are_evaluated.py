@@ -12,8 +12,8 @@ import pytest
 from pyjoinopt.bridge.decode import Export, decode
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.plan.expressions import CONSTANT, CURRENT, SUBQUERY, Expression, describe
+from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import Filter
-from pyjoinopt.plan.safety import may_throw
 from tests.support.shop import SLOW, analysed, optimised, unharmed
 
 if TYPE_CHECKING:

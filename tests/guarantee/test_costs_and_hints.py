@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import pyjoinopt
 from pyjoinopt.cost.constants import DEFAULT
-from pyjoinopt.statistics.relation import Size
+from pyjoinopt.cost.size import Size
 from tests.support.shop import SLOW, unharmed
 
 if TYPE_CHECKING:

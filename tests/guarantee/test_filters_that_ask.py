@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt import observe
+from pyjoinopt.feedback import listener
 from tests.guarantee.drawn_orders import in_drawn_orders
 from tests.support.shop import SLOW, optimised, unharmed
 
@@ -93,7 +93,7 @@ def test_counts_of_a_run_are_those_after_the_subquery_was_asked(db: SparkSession
     predicate = ASKING["one relation, its own value"]
     df = db.sql(f"SELECT * FROM {SLOW} WHERE {predicate}")
     fast, report = optimised(df)
-    observe.analyze(report, df, fast, True)
+    listener.analyze(report, df, fast, True)
     true = db.sql(f"SELECT * FROM orders WHERE {predicate} AND o_customer IS NOT NULL").count()
     counted = {o.rows for run in report.runs for o in run.operators if set(o.relations) == {"orders"}}
     assert counted == {true}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt
-from pyjoinopt.joins import emit, held
+from pyjoinopt.joins.emit import emit_plan, pinned_semi_joins
 from tests.guarantee.drawn_orders import in_drawn_orders
 from tests.support.compare import assert_same_rows
 from tests.support.shop import SLOW, unharmed
@@ -35,7 +35,7 @@ def lines_of(df: DataFrame) -> list[str]:
 
 @pytest.fixture
 def all_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "FEWER", 1e9)
+    monkeypatch.setattr(pinned_semi_joins, "FEWER", 1e9)
 
 
 @pytest.mark.parametrize("predicate", ASKED.values(), ids=ASKED)
@@ -73,7 +73,7 @@ def test_none_is_held_where_a_native_engine_is_loaded(db: SparkSession, key: str
 
 def test_unheld_spark_undoes_it(db: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the others rest on: without being held, the join ends up below."""
-    monkeypatch.setattr(held, "FEWER", -1.0)
+    monkeypatch.setattr(pinned_semi_joins, "FEWER", -1.0)
     fast = unharmed(db.sql(f"SELECT o_id, c_name FROM {MANY} WHERE {ASKED['in']}"))
     (group,) = fast._pyjoinopt_report.groups
     assert group.order_after.endswith("⋉ lines)")
@@ -155,7 +155,8 @@ WITHIN = {
 def test_within_subqueries(db: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """Spark takes correlated predicates out of these when it optimises, from around the join that is held."""
     decided = []
-    monkeypatch.setattr(emit, "is_held", lambda *asked: decided.append(held.is_held(*asked)) or decided[-1])
+    is_held = pinned_semi_joins.is_held
+    monkeypatch.setattr(emit_plan, "is_held", lambda *asked: decided.append(is_held(*asked)) or decided[-1])
     for kind in ("SEMI", "ANTI"):
         joined = f"{MANY} LEFT {kind} JOIN lines ON l_order = o_id AND l_region <> o_region WHERE o_id > 3"
         in_drawn_orders(db.sql(text.format(joined=joined)), monkeypatch, text + kind, 3)

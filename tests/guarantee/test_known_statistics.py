@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyjoinopt
-from pyjoinopt.statistics import Column, Known, Relation, store
-from pyjoinopt.statistics.source import register, unregister
+from pyjoinopt.estimation.sources.registry import register, unregister
+from pyjoinopt.estimation.store import store
+from pyjoinopt.statistics import Column, Known, Relation
 from tests.support.compare import assert_same_rows
 
 if TYPE_CHECKING:

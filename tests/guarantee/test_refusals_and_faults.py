@@ -147,7 +147,7 @@ def test_something_that_is_no_frame(thing: object) -> None:
         pyjoinopt.optimize_joins(thing)
 
 
-@pytest.mark.parametrize("failing", ["pyjoinopt.optimizer.optimize", "pyjoinopt.optimizer.normalise"])
+@pytest.mark.parametrize("failing", ["pyjoinopt.api.dataframe.optimize", "pyjoinopt.optimizer.optimize.normalise"])
 def test_error_inside_gives_the_plain_frame_and_one_log_line(
     db: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, failing: str
 ) -> None:
@@ -198,7 +198,7 @@ def test_error_in_the_jvm_while_exporting_gives_the_plain_frame(
 def test_stopped_session_gives_a_clear_error() -> None:
     """In a process of its own: the session of the test run has to live on."""
     code = """
-        from pyjoinopt.bridge.java import ensure_java
+        from pyjoinopt.bridge.install.java import ensure_java
         ensure_java()
         import pyjoinopt
         from pyspark.sql import SparkSession

@@ -6,17 +6,12 @@ import random
 from collections.abc import Sequence
 
 from pyjoinopt.cost import CostModel
-from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
+from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import relation
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import (
-    BROADCAST_TABLE,
-    HASH_TABLES,
-    NO_TABLE,
-    ColumnStatistics,
-    RelationStatistics,
-)
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

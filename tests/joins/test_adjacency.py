@@ -7,9 +7,9 @@ import random
 import pytest
 
 from pyjoinopt.cost import COut
-from pyjoinopt.joins.adjacency import hopeless
-from pyjoinopt.joins.exact import exact
-from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.search.dphyp import exact
+from pyjoinopt.joins.search.pair_budget import hopeless
 from tests.joins.graphs import Builder
 
 

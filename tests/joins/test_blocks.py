@@ -14,15 +14,15 @@ from itertools import combinations
 import pytest
 
 from pyjoinopt.cost import CostModel, COut, SparkCost, Weighted
-from pyjoinopt.joins.canonical import canonical_order
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.partitioned import Partitionings
-from pyjoinopt.joins.search import blocks, search
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.graph.canonical_order import canonical_order
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.search.choose_order import blocks, search
+from pyjoinopt.joins.search.interesting_partitionings import Partitionings
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, Filter, Join, LogicalPlan
-from pyjoinopt.rules.demote_outer_join import demote_outer_join
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
+from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
 from tests.groups.regions import region_of
 from tests.joins.graphs import best_costs, join_cost, with_hash_tables
 from tests.joins.graphs import graph as graph_of

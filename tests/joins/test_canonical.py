@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from pyjoinopt.joins.canonical import canonical_order
+from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.plan.expressions import Attribute, call, conjunction, describe, literal, reference
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, relation
-from pyjoinopt.plan.tree import post_order
+from pyjoinopt.plan.traversal import post_order
 from tests.groups.regions import estimates, graph_of
 
 

@@ -8,14 +8,14 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from pyjoinopt.catalyst.rules.join_reorder_dp import better_than
 from pyjoinopt.cost import MODELS, CostModel, COut, PartitionedModel, SidedModel, SparkCost, cost_model
 from pyjoinopt.cost.constants import DEFAULT, read_constants
 from pyjoinopt.cost.model import met
+from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE, Size
 from pyjoinopt.cost.weighted import CARD_WEIGHT
-from pyjoinopt.joins.search import search
-from pyjoinopt.rules.join_reorder_dp import better_than
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import BROADCAST_TABLE, HASH_TABLES, NO_TABLE, Size
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.search.choose_order import search
 from tests.joins.graphs import random_builder
 
 SIZES = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyjoinopt.joins.graph import Edge, JoinGraph
-from pyjoinopt.joins.held import is_held
-from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.joins.emit.pinned_semi_joins import is_held
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
+from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.plan.expressions import call
 from pyjoinopt.plan.nodes import ANTI, FULL, LEFT, SEMI
 from tests.joins.graphs import Builder

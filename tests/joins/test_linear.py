@@ -8,15 +8,15 @@ import random
 import pytest
 
 from pyjoinopt.cost import COut, SparkCost
-from pyjoinopt.joins.canonical import canonical_order
-from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.greedy import greedy, lone_parts
-from pyjoinopt.joins.left_deep import left_deep_line
-from pyjoinopt.joins.linear import linearized, over_intervals
-from pyjoinopt.joins.price import cost_of
-from pyjoinopt.joins.search import search
-from pyjoinopt.joins.tree import JoinTree, join, leaf
-from pyjoinopt.statistics.graph import GraphEstimates
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.canonical_order import canonical_order
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.join_tree import JoinTree, join, leaf
+from pyjoinopt.joins.search.choose_order import search
+from pyjoinopt.joins.search.greedy import greedy, lone_parts
+from pyjoinopt.joins.search.ikkbz import left_deep_line
+from pyjoinopt.joins.search.join_costs import cost_of
+from pyjoinopt.joins.search.linearized_dp import linearized, over_intervals
 from tests.joins.graphs import Builder, join_cost, random_builder
 from tests.joins.test_search import MODELS, chain, check_tree, cross_products
 from tests.joins.test_search_with_operators import drawn

@@ -1,4 +1,4 @@
-"""What the result of a join lies by, and what that is worth: single cases of `joins.partitioned`."""
+"""By which key a join's result is partitioned, and what that is worth: single cases of `interesting_partitionings`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from itertools import permutations
 import pytest
 
 from pyjoinopt.cost import COut, SparkCost
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.graph import Edge, JoinGraph
-from pyjoinopt.joins.partitioned import Partitionings, partitioned_by
-from pyjoinopt.joins.price import cost_of
-from pyjoinopt.joins.search import search
-from pyjoinopt.joins.tree import join, leaf
+from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
+from pyjoinopt.joins.join_tree import join, leaf
+from pyjoinopt.joins.search.choose_order import search
+from pyjoinopt.joins.search.interesting_partitionings import Partitionings, partitioned_by
+from pyjoinopt.joins.search.join_costs import cost_of
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, Aggregate, Filter, Join, LogicalPlan, Project, relation
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import BROADCAST_TABLE, NO_TABLE, ColumnStatistics, RelationStatistics
 from tests.groups.regions import region_of
 from tests.support.letters import Letters
 

@@ -10,11 +10,14 @@ import pytest
 
 from pyjoinopt.cost import CostModel, SparkCost
 from pyjoinopt.cost.model import PartitionedModel
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
-from pyjoinopt.joins.price import cost_of
-from pyjoinopt.joins.search import search
-from pyjoinopt.joins.tree import JoinTree, join, leaf
+from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.join_tree import JoinTree, join, leaf
+from pyjoinopt.joins.search.choose_order import search
+from pyjoinopt.joins.search.join_costs import cost_of
 from pyjoinopt.plan.expressions import Attribute, call, conjuncts, reference, walk
 from pyjoinopt.plan.nodes import (
     ANTI,
@@ -27,15 +30,7 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     relation,
 )
-from pyjoinopt.rules.demote_outer_join import demote_outer_join
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import (
-    BROADCAST_TABLE,
-    HASH_TABLES,
-    NO_TABLE,
-    ColumnStatistics,
-    RelationStatistics,
-)
+from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
 from tests.groups.regions import region_of
 from tests.joins.graphs import join_cost
 from tests.support.letters import Letters

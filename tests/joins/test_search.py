@@ -10,15 +10,16 @@ from dataclasses import replace
 import pytest
 
 from pyjoinopt.cost import CostModel, COut, SparkCost, Weighted
-from pyjoinopt.joins.canonical import canonical_order
-from pyjoinopt.joins.exact import exact
-from pyjoinopt.joins.graph import JoinGraph, vertices
-from pyjoinopt.joins.greedy import greedy, lone_parts
-from pyjoinopt.joins.price import cost_of
-from pyjoinopt.joins.search import blocks, search
-from pyjoinopt.joins.tree import JoinTree, join, leaf
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import HASH_TABLES, RelationStatistics
+from pyjoinopt.cost.size import HASH_TABLES
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.canonical_order import canonical_order
+from pyjoinopt.joins.graph.hypergraph import JoinGraph, vertices
+from pyjoinopt.joins.join_tree import JoinTree, join, leaf
+from pyjoinopt.joins.search.choose_order import blocks, search
+from pyjoinopt.joins.search.dphyp import exact
+from pyjoinopt.joins.search.greedy import greedy, lone_parts
+from pyjoinopt.joins.search.join_costs import cost_of
 from tests.joins.graphs import Builder, best_costs, graph, random_builder, renumbered, with_hash_tables
 
 #: Of sixty graphs each.

@@ -7,23 +7,24 @@ import random
 import pytest
 
 from pyjoinopt.cost import CostModel, COut, SparkCost
-from pyjoinopt.joins.canonical import canonical_order
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.emit import emit
-from pyjoinopt.joins.exact import exact
-from pyjoinopt.joins.graph import JoinGraph
-from pyjoinopt.joins.greedy import NOTIONS, greedy, lone_parts
-from pyjoinopt.joins.group import GroupFinder
-from pyjoinopt.joins.partitioned import Partitionings
-from pyjoinopt.joins.price import cost_of
-from pyjoinopt.joins.region import Region
-from pyjoinopt.joins.search import blocks, oriented, search
-from pyjoinopt.joins.tree import JoinTree
+from pyjoinopt.cost.size import HASH_TABLES
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.emit.emit_plan import emit
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.graph.canonical_order import canonical_order
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.joins.join_tree import JoinTree
+from pyjoinopt.joins.search.choose_order import blocks, oriented, search
+from pyjoinopt.joins.search.dphyp import exact
+from pyjoinopt.joins.search.greedy import NOTIONS, greedy, lone_parts
+from pyjoinopt.joins.search.interesting_partitionings import Partitionings
+from pyjoinopt.joins.search.join_costs import cost_of
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, LogicalPlan
-from pyjoinopt.plan.show import show
-from pyjoinopt.rules.demote_outer_join import demote_outer_join
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import HASH_TABLES, ColumnStatistics, RelationStatistics
+from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
 from tests.groups.random_plans import Draw
 from tests.groups.regions import estimates, region_of
 from tests.groups.small_worlds import Orders

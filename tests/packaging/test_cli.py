@@ -8,7 +8,7 @@ import pytest
 
 from pyjoinopt import _version
 from pyjoinopt.__main__ import main
-from pyjoinopt.bridge import jars
+from pyjoinopt.bridge.install import jars
 from tests.packaging import checkouts
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pyjoinopt import _version
-from pyjoinopt.bridge import jars
+from pyjoinopt.bridge.install import jars
 from tests.packaging import checkouts
 
 SCALA = jars.scala_binary_version(jars.scala_version_of(checkouts.spark_jars()))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pyjoinopt.bridge import cache, jars
-from pyjoinopt.bridge.java import ensure_java, installed_spark_version
-from pyjoinopt.bridge.scala import compile_shim
+from pyjoinopt.bridge.install import jars, user_cache
+from pyjoinopt.bridge.install.compile_scala import compile_shim
+from pyjoinopt.bridge.install.java import ensure_java, installed_spark_version
 from pyjoinopt.errors import ShimError, UnsupportedSparkError
 from tests.packaging import checkouts
 
@@ -140,8 +140,8 @@ def test_a_cache_that_cannot_be_written_is_replaced_with_one_warning(
     blocked.write_text("no folder")
     monkeypatch.setenv("PYJOINOPT_CACHE_DIR", str(blocked / "cache"))
     with pytest.warns(RuntimeWarning, match="PYJOINOPT_CACHE_DIR"):
-        folder = cache.cache_folder()
+        folder = user_cache.cache_folder()
     assert folder.is_dir() and folder.stat().st_mode & 0o077 == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert cache.cache_folder() == folder
+        assert user_cache.cache_folder() == folder

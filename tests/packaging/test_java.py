@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pyjoinopt.bridge import java
+from pyjoinopt.bridge.install import java
 from pyjoinopt.errors import JavaNotFoundError
 from tests.packaging import checkouts
 
 _COUNT_ROWS = """
 import os, sys
-from pyjoinopt.bridge.java import ensure_java
+from pyjoinopt.bridge.install.java import ensure_java
 print(ensure_java())
 os.environ["PYSPARK_PYTHON"] = sys.executable
 from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pyjoinopt.physical.join_selection import (
+from pyjoinopt.catalyst.planner.join_selection import (
     BROADCAST_HASH,
     CARTESIAN,
     NESTED_LOOP,

@@ -6,12 +6,12 @@ from functools import partial
 
 import pytest
 
-from pyjoinopt.physical.annotate import HintGiver
-from pyjoinopt.physical.spark_sizes import SparkSizes
+from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.hints.apply_hints import HintGiver
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, NO_HINT, Join, LogicalPlan
-from pyjoinopt.report.record import JoinReport
-from pyjoinopt.statistics.plans import PlanEstimates
-from pyjoinopt.statistics.relation import RelationStatistics
+from pyjoinopt.report.join_report import JoinReport
 from tests.support.letters import Letters
 
 MB = 1 << 20

@@ -11,7 +11,7 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.decode import decode
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.physical.spark_sizes import SparkSizes
+from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from tests.physical.spark_planner import settings
 from tests.support import tpc
 

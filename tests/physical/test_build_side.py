@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyjoinopt.physical.build_side import (
+from pyjoinopt.catalyst.planner.build_side import (
     BROADCAST,
     HASH,
     NO_BROADCAST,

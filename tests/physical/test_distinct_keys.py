@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyjoinopt.physical.distinct_keys import DistinctKeys
+from pyjoinopt.catalyst.planner.distinct_keys import DistinctKeys
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan
 from tests.support.letters import Letters
 

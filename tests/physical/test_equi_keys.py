@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyjoinopt.physical.equi_keys import extract_equi_keys, null_aware_anti_keys
+from pyjoinopt.catalyst.planner.equi_keys import extract_equi_keys, null_aware_anti_keys
 from pyjoinopt.plan.expressions import DETERMINISTIC, SUBQUERY, Expression, call
 from pyjoinopt.plan.nodes import Join
 from tests.support.letters import Letters

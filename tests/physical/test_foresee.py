@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-from pyjoinopt.physical import foresee as module
-from pyjoinopt.physical.foresee import foresee
-from pyjoinopt.physical.spark_sizes import SparkSizes
+from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
+from pyjoinopt.optimizer import forecast_operators as module
+from pyjoinopt.optimizer.forecast_operators import foresee
 from pyjoinopt.plan.nodes import INNER, RIGHT, Join, LogicalPlan
-from pyjoinopt.report.record import GroupReport, HintReport, JoinEstimate, JoinReport
+from pyjoinopt.report.join_report import GroupReport, HintReport, JoinEstimate, JoinReport
 from tests.support.letters import Letters
 
 MB = 1 << 20

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyjoinopt.bridge.decode import decode
-from pyjoinopt.physical.build_side import (
+from pyjoinopt.catalyst.planner.build_side import (
     BROADCAST,
     HASH,
     MERGE,
@@ -25,11 +25,11 @@ from pyjoinopt.physical.build_side import (
     PREFER_HASH,
     REPLICATE,
 )
-from pyjoinopt.physical.equi_keys import extract_equi_keys, null_aware_anti_keys
-from pyjoinopt.physical.join_selection import predict_joins
-from pyjoinopt.physical.key_types import is_binary_stable, is_orderable
+from pyjoinopt.catalyst.planner.equi_keys import extract_equi_keys, null_aware_anti_keys
+from pyjoinopt.catalyst.planner.join_selection import predict_joins
+from pyjoinopt.catalyst.planner.key_types import is_binary_stable, is_orderable
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, INNER_LIKE, OUTER, SEMI, SINGLE, Hint, Join
-from pyjoinopt.plan.show import show
 from tests.physical.spark_planner import (
     hint_of,
     items,

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from pyjoinopt.physical.build_side import JoinConf
-from pyjoinopt.physical.hints import join_hint
-from pyjoinopt.physical.slack import Slack
+from pyjoinopt.catalyst.planner.build_side import JoinConf
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.plans.operators import estimate_plan
+from pyjoinopt.hints.choose_hint import join_hint
+from pyjoinopt.hints.memory_limits import Slack
 from pyjoinopt.plan.nodes import Filter, Join
-from pyjoinopt.statistics.cardinality import estimate_plan
-from pyjoinopt.statistics.relation import RelationStatistics
 from tests.statistics.tables import TABLES, col, eq, leaf, lit
 from tests.statistics.test_cardinality import group, node
 

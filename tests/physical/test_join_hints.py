@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyjoinopt.bridge.decode import Export, decode
-from pyjoinopt.physical.join_selection import (
+from pyjoinopt.catalyst.planner.join_selection import (
     BROADCAST_HASH,
     CARTESIAN,
     NESTED_LOOP,

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from pyjoinopt.physical.join_selection import (
+from pyjoinopt.catalyst.planner.join_selection import (
     BROADCAST_HASH,
     CARTESIAN,
     NESTED_LOOP,

@@ -18,10 +18,10 @@ import pytest
 
 from pyjoinopt.bridge.decode import Export, decode
 from pyjoinopt.bridge.encode import Edits
-from pyjoinopt.physical.join_selection import JoinOperator
-from pyjoinopt.physical.spark_sizes import SparkSizes
+from pyjoinopt.catalyst.planner.join_selection import JoinOperator
+from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from pyjoinopt.plan.nodes import EXISTENCE, SINGLE, Join, LogicalPlan
-from pyjoinopt.plan.tree import map_subqueries, transform_up
+from pyjoinopt.plan.traversal import map_subqueries, transform_up
 from tests.physical.spark_planner import (
     items,
     mirror_with_subqueries,

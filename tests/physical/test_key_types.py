@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt.physical.key_types import is_binary_stable, is_orderable
+from pyjoinopt.catalyst.planner.key_types import is_binary_stable, is_orderable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

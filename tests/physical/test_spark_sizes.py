@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pyjoinopt.physical.spark_sizes import UNKNOWN, SparkSizes
-from pyjoinopt.plan.columns import needed_columns
+from pyjoinopt.catalyst.planner.size_in_bytes import UNKNOWN, SparkSizes
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.required_columns import needed_columns
 from tests.statistics.tables import COLUMNS, TABLES, col, eq, lit
 
 A, B, S = Attribute(0, 0, "a", "int"), Attribute(1, 1, "b", "bigint"), Attribute(2, 2, "s", "string")

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import pytest
 
-from pyjoinopt.physical.build_side import JoinConf
-from pyjoinopt.physical.slack import Slack
-from pyjoinopt.physical.tables import Tables, TablesOf
+from pyjoinopt.catalyst.planner.build_side import JoinConf
+from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.hints.buildable_sides import Tables, TablesOf
+from pyjoinopt.hints.memory_limits import Slack
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.plan.expressions import Attribute
 from pyjoinopt.plan.nodes import relation
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import BROADCAST_TABLE, HASH_TABLES, NO_TABLE, RelationStatistics
 from tests.joins.graphs import Builder
 
 LIMIT = 1000.0

@@ -7,11 +7,11 @@ import math
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from pyjoinopt.physical.build_side import BROADCAST, HASH, MERGE, JoinConf
-from pyjoinopt.physical.hints import join_hint
-from pyjoinopt.physical.slack import Slack, slack_of
+from pyjoinopt.catalyst.planner.build_side import BROADCAST, HASH, MERGE, JoinConf
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.hints.choose_hint import join_hint
+from pyjoinopt.hints.memory_limits import Slack, slack_of
 from pyjoinopt.plan.nodes import NO_HINT
-from pyjoinopt.statistics.relation import RelationStatistics
 
 MB, GB = 1 << 20, 1 << 30
 TYPES = ("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")

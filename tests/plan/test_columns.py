@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyjoinopt.plan.columns import needed_columns
 from pyjoinopt.plan.expressions import Attribute, Expression, reference
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, relation
+from pyjoinopt.plan.required_columns import needed_columns
 
 A, B, COUNT = Attribute(0, 0, "a", "int"), Attribute(1, 1, "b", "int"), Attribute(2, 2, "n", "bigint")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt.plan.common import written_out
+from pyjoinopt.plan.common_expressions import written_out
 from pyjoinopt.plan.expressions import DETERMINISTIC, UNEVALUABLE, Expression, call, describe, walk
 from tests.support.letters import Letters
 

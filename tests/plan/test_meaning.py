@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyjoinopt.plan.expressions import walk
-from pyjoinopt.plan.meaning import Meanings
+from pyjoinopt.plan.facts.value_numbers import Meanings
 from tests.plan.test_ranges import mirrored
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyjoinopt.plan.expressions import Expression
-from pyjoinopt.plan.ranges import range_of
-from pyjoinopt.plan.safety import may_throw
+from pyjoinopt.plan.fallible.fallibility import may_throw
+from pyjoinopt.plan.fallible.value_ranges import range_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt.plan.ranks import ranks
-from pyjoinopt.plan.tree import post_order
+from pyjoinopt.plan.fallible.window_ranks import ranks
+from pyjoinopt.plan.traversal import post_order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

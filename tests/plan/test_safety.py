@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.plan.expressions import ANSI, DETERMINISTIC, PYTHON_UDF, SUBQUERY, Attribute, Expression, reference
-from pyjoinopt.plan.safety import may_throw, movable, why_not_movable
+from pyjoinopt.plan.fallible.fallibility import may_throw, movable, why_not_movable
 
 TEXT = reference(Attribute(0, 1, "t", "string"))
 NUMBER = reference(Attribute(1, 2, "n", "int"))

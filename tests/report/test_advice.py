@@ -8,8 +8,8 @@ from pathlib import Path
 import pyjoinopt
 from pyjoinopt import JoinReport
 from pyjoinopt.report.advice import advice_on
-from pyjoinopt.report.record import GroupReport, RelationReport
-from pyjoinopt.report.run import OperatorReport, RunReport
+from pyjoinopt.report.executed_run import OperatorReport, RunReport
+from pyjoinopt.report.join_report import GroupReport, RelationReport
 
 PACKAGE = Path(pyjoinopt.__file__).resolve().parent
 
@@ -17,7 +17,7 @@ PACKAGE = Path(pyjoinopt.__file__).resolve().parent
 def reasons() -> set[str]:
     """The texts with which the package refuses: those handed to `refuse`, and those that functions `why_...` return."""
     found: set[str] = set()
-    for name in ("joins/group.py", "plan/safety.py", "optimizer.py", "twins.py"):
+    for name in ("joins/groups/find_groups.py", "plan/fallible/fallibility.py", "optimizer.py", "twins.py"):
         tree = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
         constants = {
             target.id: node.value.value

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt
-from pyjoinopt import observe
-from pyjoinopt.report.quantity import quantity
-from pyjoinopt.report.run import OperatorReport, RunReport
+from pyjoinopt.feedback import listener
+from pyjoinopt.report.executed_run import OperatorReport, RunReport
+from pyjoinopt.report.render.number_format import quantity
 from tests.support import tpc
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def analyzed(session: SparkSession, text: str, **options: str) -> JoinReport:
     df = session.sql(text)
     fast = df.optimize_joins(strict=True, **options)
-    observe.analyze(fast._pyjoinopt_report, df, fast, True)
+    listener.analyze(fast._pyjoinopt_report, df, fast, True)
     return fast._pyjoinopt_report
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt
-from pyjoinopt.comparison import Comparison, rows_equal
+from pyjoinopt.api.compare import Comparison, rows_equal
 from tests.support import tpc
 
 if TYPE_CHECKING:

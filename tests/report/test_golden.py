@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pyjoinopt import JoinReport
-from pyjoinopt.report.page import render_page
+from pyjoinopt.report.render.html import render_page
 from tests.report.test_pictures import check_geometry
 
 HERE = Path(__file__).resolve().parent

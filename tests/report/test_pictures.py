@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pyjoinopt.report.outline import outline
-from pyjoinopt.report.parts import EdgeReport
-from pyjoinopt.report.record import GroupReport, HintReport, JoinEstimate, JoinReport, RelationReport
+from pyjoinopt.report.join_report import GroupReport, HintReport, JoinEstimate, JoinReport, RelationReport
+from pyjoinopt.report.model import EdgeReport
+from pyjoinopt.report.render.spine_layout import outline
 
 Joins = list[tuple[int, int]]
 SVG = "{http://www.w3.org/2000/svg}"

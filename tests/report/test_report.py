@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pyjoinopt.report.record import GroupReport, HintReport, JoinEstimate, JoinReport, RelationReport
+from pyjoinopt.report.join_report import GroupReport, HintReport, JoinEstimate, JoinReport, RelationReport
 
 GROUP = GroupReport(
     relations=(

@@ -14,10 +14,10 @@ import pytest
 
 from benchmarks.subplans import Group, as_plan, groups_of, is_correlated, normal_plans
 from benchmarks.truth import as_frame
-from pyjoinopt import observe
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.joins.graph import JoinGraph
+from pyjoinopt.feedback import listener
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.plan.expressions import call, reference
 from pyjoinopt.plan.nodes import ANTI, INNER, SEMI, Filter, LogicalPlan
 from tests.rules.oracle import Oracle
@@ -122,7 +122,7 @@ def check(spark: SparkSession, number: int, text: str, truth: Truth, seen: Count
     fast = df.optimize_joins(strict=True)
     shim, watches, checked = bridge_for(df), fast._pyjoinopt_report._watches, 0
     for frame in (df, fast):
-        operators: list[dict[str, Any]] = observe.told_of_run(shim, frame)["operators"]
+        operators: list[dict[str, Any]] = listener.told_of_run(shim, frame)["operators"]
         seen.update(operator["c"] for operator in operators)
         for watch in watches:
             for relations, rows in watch.observe(operators).items():
@@ -215,7 +215,7 @@ def test_a_stage_that_is_used_again_counts_its_rows(tpch: SparkSession) -> None:
         assert check(session(tpch, "true", "-1"), 0, text, truth, Counter()) >= 4
     again = session(tpch, "true", "-1").sql(text)
     shim = bridge_for(again)
-    first, second = (observe.told_of_run(shim, again)["operators"] for _ in range(2))
+    first, second = (listener.told_of_run(shim, again)["operators"] for _ in range(2))
     rows = [[o["m"].get("numOutputRows") for o in told if o["c"].endswith("Join")] for told in (first, second)]
     assert rows[0] == rows[1], "a second run may take over finished stages, their counts too"
 
@@ -236,7 +236,7 @@ def test_operators_are_as_foreseen(tpch: SparkSession, numbers: Sequence[int], a
         df = spark.sql(tpc.spark_queries("tpch")[number])
         fast = df.optimize_joins(strict=True)
         report = fast._pyjoinopt_report
-        observe.analyze(report, df, fast, "after")
+        listener.analyze(report, df, fast, "after")
         ran = {frozenset(o.relations): o for o in report.runs[0].operators if o.name.endswith("Join")}
         for join in (join for group in report.groups for join in group.estimated_rows):
             operator = ran.get(frozenset(join.relations))

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pyjoinopt.bridge.decode import Export, decoded
 from pyjoinopt.bridge.encode import Edits
 from pyjoinopt.plan.expressions import Expression, conjuncts, walk
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import CROSS, INNER, Aggregate, Filter, Join, LogicalPlan
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import post_order
+from pyjoinopt.plan.traversal import post_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

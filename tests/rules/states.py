@@ -15,10 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyjoinopt.bridge.decode import Export
-from pyjoinopt.plan.make import Fresh
-from pyjoinopt.rules.catalog import RULES, NamedRule
-from pyjoinopt.rules.context import RuleContext
-from pyjoinopt.statistics.plan_estimation import SparkStatistics, told_by_spark
+from pyjoinopt.catalyst.rules.registry import RULES, NamedRule
+from pyjoinopt.catalyst.rules.rule_context import RuleContext
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, told_by_spark
+from pyjoinopt.plan.constructors import Fresh
 from tests.rules.oracle import HEADER, Canon, Oracle, Tally
 
 if TYPE_CHECKING:

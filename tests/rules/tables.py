@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pyjoinopt.catalyst.rules.cost_based_join_reorder import cost_based_join_reorder
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.catalyst.rules.reorder_join import reorder_join
+from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics, ColumnStatistics
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics
+from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
 from pyjoinopt.plan.nodes import Join, LogicalPlan
-from pyjoinopt.plan.tree import post_order, to_fixed_point
-from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
-from pyjoinopt.rules.reorder_join import reorder_join
-from pyjoinopt.rules.reordered import ReorderedGroup
-from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics
-from pyjoinopt.statistics.plan_estimation import SparkStatistics
+from pyjoinopt.plan.traversal import post_order, to_fixed_point
 from tests.support.letters import Letters, join
 
 

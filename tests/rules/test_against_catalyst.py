@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pyjoinopt.catalyst.rules.cost_based_join_reorder import cost_based_join_reorder
+from pyjoinopt.catalyst.rules.eliminate_outer_join import eliminate_outer_join
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.catalyst.rules.reorder_join import reorder_join
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, told_by_spark
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.plan.tree import to_fixed_point
-from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
-from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
-from pyjoinopt.rules.reorder_join import reorder_join
-from pyjoinopt.statistics.plan_estimation import SparkStatistics, told_by_spark
+from pyjoinopt.plan.traversal import to_fixed_point
 from tests.rules.oracle import HEADER, Oracle, Tally
 from tests.support import tpc
 

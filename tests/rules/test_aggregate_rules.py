@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt
-from pyjoinopt.plan import make
+from pyjoinopt.catalyst.rules.registry import RULES
+from pyjoinopt.catalyst.rules.remove_literal_from_group_expressions import remove_literal_from_group_expressions
+from pyjoinopt.catalyst.rules.remove_repetition_from_group_expressions import remove_repetition_from_group_expressions
+from pyjoinopt.plan import constructors
 from pyjoinopt.plan.expressions import Expression, literal
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan
-from pyjoinopt.rules.catalog import RULES
-from pyjoinopt.rules.remove_literal_from_group_expressions import remove_literal_from_group_expressions
-from pyjoinopt.rules.remove_repetition_from_group_expressions import remove_repetition_from_group_expressions
 from tests.rules.oracle import Oracle, Tally
 from tests.rules.states import compare
 from tests.support.compare import assert_same_rows
@@ -31,7 +31,7 @@ LITERALS, REPETITION = "RemoveLiteralFromGroupExpressions", "RemoveRepetitionFro
 def grouped(w: Letters, *keys: Expression) -> Aggregate:
     """SELECT a, sum(b) GROUP BY the keys."""
     total = w.alias("total", Expression("Sum", (w("b"),), "bigint"))
-    return make.aggregate(keys, [w("a"), total], w.relation("t", "a b c"))
+    return constructors.aggregate(keys, [w("a"), total], w.relation("t", "a b c"))
 
 
 def keys(plan: LogicalPlan) -> list[str]:
@@ -91,11 +91,11 @@ def test_nothing_to_do_gives_the_same_object(w: Letters) -> None:
 def test_every_aggregate_of_a_tower_and_no_cached_one(w: Letters) -> None:
     plan: LogicalPlan = w.relation("t", "a")
     for _ in range(2000):
-        plan = make.aggregate([w("a"), literal(1, "int"), w("a")], [w("a")], plan)
+        plan = constructors.aggregate([w("a"), literal(1, "int"), w("a")], [w("a")], plan)
     for rule in (remove_literal_from_group_expressions, remove_repetition_from_group_expressions):
         plan = rule(plan)
     assert keys(plan) == ["a"] and keys(plan.children[0]) == ["a"]
-    cached = make.aggregate([w("a"), literal(1, "int"), w("a")], [w("a")], plan)
+    cached = constructors.aggregate([w("a"), literal(1, "int"), w("a")], [w("a")], plan)
     cached.cached = True
     assert remove_literal_from_group_expressions(cached) is cached
     assert remove_repetition_from_group_expressions(cached) is cached

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics, ColumnStatistics, default_size, row_width
+from pyjoinopt.catalyst.statistics.join_estimation import join_statistics
+from pyjoinopt.catalyst.statistics.operator_estimation import project_statistics
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics
 from pyjoinopt.plan.expressions import FOLDABLE, Expression
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan
-from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics, default_size, row_width
-from pyjoinopt.statistics.join_estimation import join_statistics
-from pyjoinopt.statistics.operator_estimation import project_statistics
-from pyjoinopt.statistics.plan_estimation import SparkStatistics
 from tests.support.letters import Letters, join
 
 

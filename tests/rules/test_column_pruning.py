@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pyjoinopt.catalyst.rules.column_pruning import column_pruning
+from pyjoinopt.catalyst.rules.registry import RULES
+from pyjoinopt.plan.constructors import distinct, union
 from pyjoinopt.plan.expressions import Expression, literal
-from pyjoinopt.plan.make import distinct, union
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, SEMI, Filter, LogicalPlan, Project
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import to_fixed_point
-from pyjoinopt.rules.catalog import RULES
-from pyjoinopt.rules.column_pruning import column_pruning
+from pyjoinopt.plan.traversal import to_fixed_point
 from tests.rules.oracle import HEADER, Oracle, Tally
 from tests.rules.states import compare, finished
 from tests.support.letters import Letters, join, names

@@ -8,7 +8,7 @@ import pytest
 
 from pyjoinopt.plan.expressions import Expression, call, conjunction, conjuncts
 from pyjoinopt.plan.nodes import INNER, Filter, Join
-from pyjoinopt.rules.common_factors import extract_common_factors, factors
+from pyjoinopt.rewrites.extract_common_factors import extract_common_factors, factors
 from tests.support.letters import Letters
 
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyjoinopt.catalyst.rules.cost_based_join_reorder import cost_based_join_reorder, extract_inner_joins
+from pyjoinopt.catalyst.rules.join_reorder_dp import JoinReorderDP, better_than
+from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import CROSS, INNER, LEFT, Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder, extract_inner_joins
-from pyjoinopt.rules.join_reorder_dp import JoinReorderDP, better_than
-from pyjoinopt.rules.reordered import ReorderedGroup
+from pyjoinopt.plan.traversal import post_order
 from tests.rules.tables import Tables, comma, suite, tree
 from tests.support.letters import join, names
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import pytest
 
+from pyjoinopt.catalyst.rules.eliminate_outer_join import eliminate_outer_join
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.plan.expressions import DETERMINISTIC, UNEVALUABLE, Expression, call
+from pyjoinopt.plan.format import show  # fmt: skip
 from pyjoinopt.plan.nodes import (
     FULL,
     INNER,
@@ -21,11 +24,8 @@ from pyjoinopt.plan.nodes import (
     SubqueryAlias,
     relation,
 )
-from pyjoinopt.plan.show import show  # fmt: skip
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.batches import normalise, run_batch
-from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.normalise import normalise, run_batch
 from tests.support.letters import Letters, join
 
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt.plan.constraints import PlanFacts
+from pyjoinopt.catalyst.rules.infer_filters_from_constraints import infer_filters_from_constraints
+from pyjoinopt.catalyst.rules.registry import RULES
+from pyjoinopt.plan.constructors import union
 from pyjoinopt.plan.expressions import DETERMINISTIC, Expression, call, conjuncts, reference
-from pyjoinopt.plan.make import union
-from pyjoinopt.plan.meaning import Meanings
+from pyjoinopt.plan.facts.constraints import PlanFacts
+from pyjoinopt.plan.facts.value_numbers import Meanings
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, RIGHT, SEMI, SINGLE, Filter, Join, LogicalPlan
-from pyjoinopt.rules.catalog import RULES
-from pyjoinopt.rules.infer_filters_from_constraints import infer_filters_from_constraints
 from tests.rules.oracle import HEADER, Oracle, Tally
 from tests.rules.states import compare, finished
 from tests.support.letters import Letters, join

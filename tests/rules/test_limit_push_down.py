@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyjoinopt.plan import make
+from pyjoinopt.catalyst.rules.eliminate_sorts import eliminate_sorts
+from pyjoinopt.catalyst.rules.limit_push_down import limit_push_down
+from pyjoinopt.catalyst.rules.registry import RULES
+from pyjoinopt.plan import constructors
 from pyjoinopt.plan.expressions import Expression
-from pyjoinopt.plan.max_rows import MaxRows
+from pyjoinopt.plan.facts.max_rows import MaxRows
+from pyjoinopt.plan.format import show  # fmt: skip
 from pyjoinopt.plan.nodes import (
     ANTI,
     CROSS,
@@ -24,10 +28,6 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     SubqueryAlias,
 )
-from pyjoinopt.plan.show import show  # fmt: skip
-from pyjoinopt.rules.catalog import RULES
-from pyjoinopt.rules.eliminate_sorts import eliminate_sorts
-from pyjoinopt.rules.limit_push_down import limit_push_down
 from tests.rules.oracle import Oracle, Tally
 from tests.rules.states import compare, passages
 from tests.support.letters import Letters, join
@@ -39,7 +39,7 @@ NAME = "LimitPushDown"
 
 
 def local(n: int, child: LogicalPlan) -> LogicalPlan:
-    return make.local_limit(make.constant(n, "int"), child)
+    return constructors.local_limit(constructors.constant(n, "int"), child)
 
 
 def node(kind: str, child: LogicalPlan, *expressions: Expression, **info: Any) -> LogicalPlan:
@@ -47,7 +47,7 @@ def node(kind: str, child: LogicalPlan, *expressions: Expression, **info: Any) -
 
 
 def limit(n: int, child: LogicalPlan) -> LogicalPlan:
-    return node("GlobalLimit", local(n, child), make.constant(n, "int"))
+    return node("GlobalLimit", local(n, child), constructors.constant(n, "int"))
 
 
 def limited(plan: LogicalPlan) -> tuple[bool, ...]:
@@ -97,7 +97,7 @@ def test_branches_of_a_union() -> None:
     w = Letters()
     few = w.relation("y", "b", rows=3)
     many = w.relation("z", "c", rows=30)
-    plan = local(5, make.union([w.relation("x", "a"), few, many, local(9, w.relation("v", "d"))]))
+    plan = local(5, constructors.union([w.relation("x", "a"), few, many, local(9, w.relation("v", "d"))]))
     assert [line.strip() for line in show(limit_push_down(plan)).splitlines()] == [
         "LocalLimit 5", "Union", "LocalLimit 5", "LocalRelation x", "LocalRelation y", "LocalLimit 5",
         "LocalRelation z", "LocalLimit 5", "LocalLimit 9", "LocalRelation v",
@@ -108,7 +108,7 @@ def test_branches_of_a_union() -> None:
 
 def test_a_larger_global_limit_makes_place() -> None:
     w = Letters()
-    plan = local(5, make.union([limit(9, w.relation("x", "a")), limit(2, w.relation("y", "b"))]))
+    plan = local(5, constructors.union([limit(9, w.relation("x", "a")), limit(2, w.relation("y", "b"))]))
     first, second = limit_push_down(plan).children[0].children
     assert [line.strip() for line in show(first).splitlines()][:2] == ["LocalLimit 5", "LocalLimit 9"]
     assert second is plan.children[0].children[1]
@@ -116,7 +116,7 @@ def test_a_larger_global_limit_makes_place() -> None:
 
 def test_an_offset_asks_for_more_rows() -> None:
     w = Letters()
-    plan = local(5, node("Offset", w.relation("x", "a"), make.constant(2, "int")))
+    plan = local(5, node("Offset", w.relation("x", "a"), constructors.constant(2, "int")))
     assert show(limit_push_down(plan)).splitlines() == ["Offset 2", "  LocalLimit (5 + 2)", "    LocalRelation x"]
 
 
@@ -135,7 +135,7 @@ def test_one_group_is_any_row() -> None:
 def test_one_group_of_several_or_with_a_function_is_not_any_row() -> None:
     w = Letters()
     x = w.relation("x", "a b")
-    counted = w.group("a", x, w.alias("n", make.aggregate_call("Count", w("b"))))
+    counted = w.group("a", x, w.alias("n", constructors.aggregate_call("Count", w("b"))))
     for plan in (limit(2, w.group("a", x)), limit(1, counted), limit(1, w.group("", x)), local(1, w.group("a", x))):
         assert limit_push_down(plan) is plan
 
@@ -151,14 +151,14 @@ def test_max_rows() -> None:
     w = Letters()
     x, y, z = (w.relation(name, name, rows=rows) for name, rows in (("x", 3), ("y", 5), ("z", None)))
     rows = MaxRows()
-    n = make.constant(2, "int")
+    n = constructors.constant(2, "int")
     assert [rows(join(x, y, w("x = y"), t)) for t in (INNER, CROSS, LEFT, RIGHT, FULL, SEMI, ANTI, SINGLE)] == [
         15, 15, 15, 15, 15, 3, 3, 15,
     ]  # fmt: skip
     nothing = w.relation("none", "n", rows=0)
     assert [rows(join(x, nothing, None, t)) for t in (INNER, LEFT, RIGHT, FULL)] == [0, 3, 0, 3]
     assert rows(join(x, z)) is None and rows(join(x, y, type=EXISTENCE, exists=w.attribute("found"))) is None
-    assert rows(make.union([x, y])) == 8 and rows(make.union([x, z])) is None
+    assert rows(constructors.union([x, y])) == 8 and rows(constructors.union([x, z])) is None
     assert rows(w.group("", z)) == 1 and rows(w.group("x", x)) == 3
     assert rows(Filter(w("x > 1"), x)) == 3 and rows(Filter(w("false"), z)) == 0
     once = node("Offset", x, n)
@@ -192,10 +192,10 @@ def test_sorts_that_nobody_sees() -> None:
     assert sorts(ordered(node("Repartition", ordered(x)), False)) == 1
     assert sorts(join(below, ordered(w.relation("y", "d")), w("a = d"))) == 0
     assert sorts(join(below, x, w("rand() > 1"))) == 1
-    assert sorts(w.group("a", below, w.alias("s", make.aggregate_call("Sum", w("b"))))) == 0
-    assert sorts(w.group("a", below, w.alias("f", make.aggregate_call("First", w("b"))))) == 1
+    assert sorts(w.group("a", below, w.alias("s", constructors.aggregate_call("Sum", w("b"))))) == 0
+    assert sorts(w.group("a", below, w.alias("f", constructors.aggregate_call("First", w("b"))))) == 1
     assert sorts(limit(5, below)) == 1
-    assert sorts(node("Sort", x, Expression("SortOrder", (make.constant(1, "int"),), "int"))) == 0
+    assert sorts(node("Sort", x, Expression("SortOrder", (constructors.constant(1, "int"),), "int"))) == 0
 
 
 def test_many_levels() -> None:

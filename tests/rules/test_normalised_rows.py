@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import FULL, INNER, LEFT, OUTER, RIGHT, Filter, Join, LogicalPlan
-from pyjoinopt.rules.batches import normalise
+from pyjoinopt.rewrites.normalise import normalise
 from tests.support.letters import Letters, join
 
 ATOMS = ["a > 1", "b is null", "e is not null", "e = 2", "a <=> d", "coalesce(b, e) = 1", "c + f > 0", "f is null"]

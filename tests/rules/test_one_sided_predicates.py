@@ -8,13 +8,13 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyjoinopt.catalyst.rules.cost_based_join_reorder import cost_based_join_reorder
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
 from pyjoinopt.plan.expressions import conjuncts
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, SubqueryAlias
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
-from pyjoinopt.rules.reordered import ReorderedGroup
+from pyjoinopt.plan.traversal import post_order
 from tests.rules.tables import Tables, suite, tree
 from tests.support.letters import join, names
 

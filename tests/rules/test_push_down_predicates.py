@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.catalyst.support.alias_substitution import LARGEST_PREDICATE
 from pyjoinopt.plan.expressions import DETERMINISTIC, PYTHON_UDF, Expression, conjuncts, reference, walk
+from pyjoinopt.plan.format import show  # fmt: skip
 from pyjoinopt.plan.nodes import (
     ANTI,
     CROSS,
@@ -20,10 +23,7 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     SubqueryAlias,
 )
-from pyjoinopt.plan.show import show  # fmt: skip
-from pyjoinopt.plan.tree import to_fixed_point
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
-from pyjoinopt.rules.through_projection import LARGEST_PREDICATE
+from pyjoinopt.plan.traversal import to_fixed_point
 from tests.support.letters import Letters, join
 
 

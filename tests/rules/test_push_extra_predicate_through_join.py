@@ -7,12 +7,12 @@ import random
 
 import pytest
 
+from pyjoinopt.catalyst.rules.push_extra_predicate_through_join import push_extra_predicate_through_join
 from pyjoinopt.plan.expressions import ANSI, Expression, conjuncts
+from pyjoinopt.plan.facts.or_extraction import said_within
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.plan.within import said_within
-from pyjoinopt.rules.batches import normalise
-from pyjoinopt.rules.push_extra_predicate_through_join import push_extra_predicate_through_join
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.normalise import normalise
 from tests.rules.oracle import Canon, Oracle
 from tests.support.letters import Letters, join
 

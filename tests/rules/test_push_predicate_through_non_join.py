@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt.plan import make
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.catalyst.rules.registry import RULES
+from pyjoinopt.plan import constructors
 from pyjoinopt.plan.expressions import ANSI, DETERMINISTIC, OUTER_REFERENCE, PYTHON_UDF, Expression, reference
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import LEFT, Aggregate, Filter, Join, LogicalPlan
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import to_fixed_point
-from pyjoinopt.rules.catalog import RULES
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.plan.traversal import to_fixed_point
 from tests.rules.oracle import Oracle, Tally
 from tests.rules.states import compare, passages
 from tests.support.letters import Letters, join
@@ -45,7 +45,7 @@ def opaque(kind: str, child: LogicalPlan, *expressions: Expression) -> LogicalPl
 
 
 def total(w: Letters, name: str = "s", of: str = "b") -> Expression:
-    return w.alias(name, make.aggregate_call("Sum", w(of)))
+    return w.alias(name, constructors.aggregate_call("Sum", w(of)))
 
 
 def test_only_conjuncts_over_grouping_columns_pass_an_aggregate() -> None:
@@ -105,8 +105,8 @@ def test_a_window_over_everything_or_over_an_expression_lets_no_column_pass() ->
 
 def test_a_filter_is_written_in_the_columns_of_each_branch() -> None:
     w = Letters()
-    inner = make.union([w.relation("y", "c d"), w.relation("z", "e f")])
-    plan = Filter(w("a > 1 and rand() > 2 and a + b > 3"), make.union([w.relation("x", "a b"), inner]))
+    inner = constructors.union([w.relation("y", "c d"), w.relation("z", "e f")])
+    plan = Filter(w("a > 1 and rand() > 2 and a + b > 3"), constructors.union([w.relation("x", "a b"), inner]))
     assert show(push_down_predicates(plan)).splitlines() == [
         "Filter (rand() > 2)",
         "  Union",
@@ -127,7 +127,7 @@ def test_a_cached_union_or_branch_is_not_entered() -> None:
     plan = Filter(w("a > 1"), cached)
     assert push_down_predicates(plan) is plan
     branch = Filter(w("d > 1"), y, info={"cached": True})
-    pushed = push_down_predicates(Filter(w("a > 1"), make.union([x, branch])))
+    pushed = push_down_predicates(Filter(w("a > 1"), constructors.union([x, branch])))
     assert pushed.children[1].children[0] is branch
 
 
@@ -185,7 +185,7 @@ def test_what_may_fail_does_not_meet_rows_that_a_join_or_an_explode_would_have_r
     assert lines(push_down_predicates(above, faithful=True))[1].startswith("Filter")
     explode = Filter(test, opaque("Generate", x))
     assert push_down_predicates(explode) is explode
-    distinct = push_down_predicates(Filter(test, make.distinct(x)))
+    distinct = push_down_predicates(Filter(test, constructors.distinct(x)))
     assert lines(distinct)[1].startswith("Filter")
 
 
@@ -213,7 +213,7 @@ def test_python_udfs_stay_above_unless_faithful() -> None:
     w = Letters()
     udf = Expression("PythonUDF", (reference(w.attribute("a")),), "boolean", DETERMINISTIC | PYTHON_UDF)
     x, y = w.relation("x", "a b"), w.relation("y", "c d")
-    for node in (make.distinct(x), make.union([x, y]), w.group("a", x, total(w)), window(w, x, "a")):
+    for node in (constructors.distinct(x), constructors.union([x, y]), w.group("a", x, total(w)), window(w, x, "a")):
         plan = Filter(udf, node)
         assert push_down_predicates(plan) is plan
         assert "pythonudf" in show(push_down_predicates(plan, faithful=True).children[0])
@@ -223,7 +223,7 @@ def test_many_levels_of_everything() -> None:
     w = Letters()
     plan: LogicalPlan = w.relation("x", "a b")
     for i in range(500):
-        plan = w.group("a b", make.distinct(opaque("Sort", Filter(w(f"a > {i}"), plan))))
+        plan = w.group("a b", constructors.distinct(opaque("Sort", Filter(w(f"a > {i}"), plan))))
     pushed = to_fixed_point(plan, push_down_predicates)
     assert show(pushed).count("Filter") == 1 and pushed.output == plan.output
 

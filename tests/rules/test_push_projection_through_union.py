@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyjoinopt.plan import make
-from pyjoinopt.plan.make import Fresh
+from pyjoinopt.catalyst.rules.push_projection_through_union import push_projection_through_union
+from pyjoinopt.catalyst.rules.registry import RULES
+from pyjoinopt.plan import constructors
+from pyjoinopt.plan.constructors import Fresh
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import LogicalPlan, Project
-from pyjoinopt.plan.show import show
-from pyjoinopt.rules.catalog import RULES
-from pyjoinopt.rules.push_projection_through_union import push_projection_through_union
 from tests.rules.oracle import Oracle, Tally
 from tests.rules.states import compare, passages
 from tests.support.letters import Letters
@@ -26,7 +26,7 @@ def pushed(w: Letters, plan: LogicalPlan, repeats: bool = False) -> LogicalPlan:
 
 def test_only_the_wanted_columns_leave_each_branch() -> None:
     w = Letters()
-    both = make.union([w.relation("t", "col1 col2 col3"), w.relation("u", "d e f")])
+    both = constructors.union([w.relation("t", "col1 col2 col3"), w.relation("u", "d e f")])
     assert show(pushed(w, w.project("col1 col2", both))).splitlines() == [
         "Union",
         "  Project col1, col2",
@@ -38,7 +38,7 @@ def test_only_the_wanted_columns_leave_each_branch() -> None:
 
 def test_a_computed_column_is_a_new_one_in_every_branch_but_the_first() -> None:
     w = Letters()
-    both = make.union([w.relation("t", "a b"), w.relation("u", "c d"), w.relation("v", "e f")])
+    both = constructors.union([w.relation("t", "a b"), w.relation("u", "c d"), w.relation("v", "e f")])
     plan = w.project("b", both, w.alias("x", "a + b"))
     result = pushed(w, plan)
     assert result.kind == "Union" and result.output == plan.output
@@ -53,28 +53,28 @@ def test_a_computed_column_is_a_new_one_in_every_branch_but_the_first() -> None:
 
 def test_unions_of_unions() -> None:
     w = Letters()
-    inner = make.union([w.relation("u", "c d"), w.relation("v", "e f")])
-    result = pushed(w, w.project("", make.union([w.relation("t", "a b"), inner]), w.alias("x", "a + b")))
+    inner = constructors.union([w.relation("u", "c d"), w.relation("v", "e f")])
+    result = pushed(w, w.project("", constructors.union([w.relation("t", "a b"), inner]), w.alias("x", "a + b")))
     assert show(result).count("Project") == 3 and show(result).splitlines()[4] == "    Project (c + d) AS x"
 
 
 def test_what_is_not_pushed() -> None:
     w = Letters()
-    both = make.union([w.relation("t", "a b"), w.relation("u", "c d")])
+    both = constructors.union([w.relation("t", "a b"), w.relation("u", "c d")])
     moody = w.project("a", both, w.alias("r", "rand()"))
     twice = w.project("a a", both)
     kept = Project((w("a"),), both, info={"cached": True})
     cached = LogicalPlan("Union", both.children, both.output, info={"cached": True})
-    for plan in (moody, twice, kept, w.project("a", cached), w.project("a", make.distinct(both))):
+    for plan in (moody, twice, kept, w.project("a", cached), w.project("a", constructors.distinct(both))):
         assert pushed(w, plan) is plan
     assert pushed(w, twice, repeats=True).kind == "Union"
 
 
 def test_many_levels() -> None:
     w = Letters()
-    plan = make.union([w.relation("t", "a b"), w.relation("u", "c d")])
+    plan = constructors.union([w.relation("t", "a b"), w.relation("u", "c d")])
     for i in range(1500):
-        plan = make.union([plan, w.relation(f"r{i}", f"a{i} b{i}")])
+        plan = constructors.union([plan, w.relation(f"r{i}", f"a{i} b{i}")])
     result = pushed(w, w.project("a", plan))
     assert show(result).count("Project") == 1502 and [a.name for a in result.output] == ["a"]
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.catalyst.rules.reorder_join import create_ordered_join, flatten_join, reorder_join
 from pyjoinopt.plan.expressions import call, conjuncts, reference
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import CROSS, INNER, LEFT, Filter, Join, LogicalPlan, Project, SubqueryAlias
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import post_order, to_fixed_point
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
-from pyjoinopt.rules.reorder_join import create_ordered_join, flatten_join, reorder_join
+from pyjoinopt.plan.traversal import post_order, to_fixed_point
 from tests.support.letters import Letters, join, names
 
 

@@ -10,17 +10,18 @@ import pytest
 
 import pyjoinopt
 from pyjoinopt.bridge.decode import Export
-from pyjoinopt.plan import make
+from pyjoinopt.catalyst.rules.registry import RULES
+from pyjoinopt.catalyst.rules.replace_distinct_with_aggregate import replace_distinct_with_aggregate
+from pyjoinopt.catalyst.rules.replace_except_with_anti_join import replace_except_with_anti_join
+from pyjoinopt.catalyst.rules.replace_except_with_filter import SETTING, replace_except_with_filter
+from pyjoinopt.catalyst.rules.replace_intersect_with_semi_join import replace_intersect_with_semi_join
+from pyjoinopt.catalyst.rules.rule_context import RuleContext
+from pyjoinopt.catalyst.rules.spark_batches import SPARK_BATCHES
+from pyjoinopt.plan import constructors
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import ANTI, SEMI, Aggregate, Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.batches import SPARK_BATCHES, Rule, run_batch
-from pyjoinopt.rules.catalog import RULES
-from pyjoinopt.rules.context import RuleContext
-from pyjoinopt.rules.replace_distinct_with_aggregate import replace_distinct_with_aggregate
-from pyjoinopt.rules.replace_except_with_anti_join import replace_except_with_anti_join
-from pyjoinopt.rules.replace_except_with_filter import SETTING, replace_except_with_filter
-from pyjoinopt.rules.replace_intersect_with_semi_join import replace_intersect_with_semi_join
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.normalise import Rule, run_batch
 from tests.rules.oracle import Canon, Oracle, Tally
 from tests.rules.states import compare, context_of
 from tests.support.compare import assert_same_rows
@@ -47,12 +48,12 @@ def operation(kind: str, left: LogicalPlan, right: LogicalPlan, every: bool = Fa
 
 def test_distinct_groups_by_all_columns(w: Letters) -> None:
     x = w.relation("x", "a b")
-    plan = replace_distinct_with_aggregate(make.distinct(x))
+    plan = replace_distinct_with_aggregate(constructors.distinct(x))
     assert isinstance(plan, Aggregate) and plan.group_only and plan.output == x.output and plan.child is x
 
 
 def test_nested_distincts_are_all_replaced(w: Letters) -> None:
-    plan = replace_distinct_with_aggregate(make.distinct(make.distinct(w.relation("x", "a"))))
+    plan = replace_distinct_with_aggregate(constructors.distinct(constructors.distinct(w.relation("x", "a"))))
     assert [node.kind for node in post_order(plan)] == ["LocalRelation", "Aggregate", "Aggregate"]
 
 
@@ -75,7 +76,7 @@ def test_a_duplicate_column_is_compared_at_each_place(w: Letters) -> None:
 
 
 def test_all_and_distinct_are_different_rules(w: Letters) -> None:
-    x, y, context = w.relation("x", "a"), w.relation("y", "b"), RuleContext(make.Fresh(10))
+    x, y, context = w.relation("x", "a"), w.relation("y", "b"), RuleContext(constructors.Fresh(10))
     for kind, every, rules in [
         ("Except", True, {"RewriteExceptAll"}), ("Intersect", True, {"RewriteIntersectAll"}),
         ("Except", False, {"ReplaceExceptWithAntiJoin"}), ("Intersect", False, {"ReplaceIntersectWithSemiJoin"}),
@@ -87,7 +88,7 @@ def test_all_and_distinct_are_different_rules(w: Letters) -> None:
 def test_new_columns_are_new_for_each_operation(w: Letters) -> None:
     x, y, z = w.relation("x", "a"), w.relation("y", "b"), w.relation("z", "c")
     inner = operation("Except", x, y, True)
-    context = RuleContext(make.Fresh(len(w.columns)))
+    context = RuleContext(constructors.Fresh(len(w.columns)))
     plan = RULES["RewriteExceptAll"].run(operation("Except", inner, z, True), context)
     made = [e.attribute.bit for n in post_order(plan) for e in n.expressions if e.kind == "Alias" and e.attribute]
     assert len(made) == len(set(made)) == 6 and min(made) == len(w.columns)
@@ -96,7 +97,7 @@ def test_new_columns_are_new_for_each_operation(w: Letters) -> None:
 
 def test_intersect_all_by_hand(w: Letters) -> None:
     plan = RULES["RewriteIntersectAll"].run(
-        operation("Intersect", w.relation("x", "a"), w.relation("y", "b"), True), RuleContext(make.Fresh(2))
+        operation("Intersect", w.relation("x", "a"), w.relation("y", "b"), True), RuleContext(constructors.Fresh(2))
     )
     assert show(plan).splitlines() == [
         "Project a",
@@ -114,12 +115,12 @@ def test_intersect_all_by_hand(w: Letters) -> None:
 
 
 def test_cached_sub_plans_stay(w: Letters) -> None:
-    x, y, context = w.relation("x", "a"), w.relation("y", "b"), RuleContext(make.Fresh(10))
+    x, y, context = w.relation("x", "a"), w.relation("y", "b"), RuleContext(constructors.Fresh(10))
     for kind, every in [("Except", True), ("Except", False), ("Intersect", True), ("Intersect", False)]:
         plan = operation(kind, x, y, every)
         plan.cached = True
         assert all(RULES[name].run(plan, context) is plan for name in FAMILY)
-    plan = make.distinct(x)
+    plan = constructors.distinct(x)
     plan.cached = True
     assert replace_distinct_with_aggregate(plan) is plan
 
@@ -128,8 +129,8 @@ def test_two_thousand_levels(w: Letters) -> None:
     x, y = w.relation("x", "a"), w.relation("y", "b")
     plan = x
     for _ in range(500):
-        plan = operation("Except", make.distinct(operation("Intersect", plan, y)), y)
-    context = RuleContext(make.Fresh(10))
+        plan = operation("Except", constructors.distinct(operation("Intersect", plan, y)), y)
+    context = RuleContext(constructors.Fresh(10))
     for name in FAMILY:
         plan = RULES[name].run(plan, context)
     kinds = [node.kind for node in post_order(plan)]
@@ -186,7 +187,7 @@ def test_except_with_filter_can_be_switched_off(w: Letters) -> None:
 def test_except_with_filter_needs_the_sides_that_spark_compared(w: Letters) -> None:
     left = w.relation("t", "a b")
     plan = both_sides(left, Filter(w("a = 1"), left), (left, left))
-    limited = make.local_limit(make.constant(1, "int"), left)
+    limited = constructors.local_limit(constructors.constant(1, "int"), left)
     for changed in (
         plan.with_children((limited, plan.children[1])),
         plan.with_children((left, Filter(w("a = 1"), limited))),

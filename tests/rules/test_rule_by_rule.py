@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt
-from pyjoinopt.rules.catalog import RULES
+from pyjoinopt.catalyst.rules.registry import RULES
 from tests.support.compare import assert_same_rows
 
 if TYPE_CHECKING:

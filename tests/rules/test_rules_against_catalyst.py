@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt.rules.catalog import RULES
+from pyjoinopt.catalyst.rules.registry import RULES
 from tests.rules import generated
 from tests.rules.oracle import HEADER, Oracle, Tally
 from tests.rules.states import compare, passages

@@ -6,7 +6,7 @@ import pytest
 
 from pyjoinopt.plan.expressions import Attribute
 from pyjoinopt.plan.nodes import INNER, Join, LogicalPlan, relation
-from pyjoinopt.rules.set_operations_as_joins import set_operations_as_joins
+from pyjoinopt.rewrites.set_operations_to_joins import set_operations_as_joins
 
 
 @pytest.mark.parametrize("operation", ["Intersect", "Except"])

@@ -15,13 +15,13 @@ import pytest
 from benchmarks.injection import create_table
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.plan.constraints import PlanFacts
+from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics
+from pyjoinopt.catalyst.statistics.filter_estimation import filter_statistics
+from pyjoinopt.catalyst.statistics.join_estimation import join_statistics
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics
+from pyjoinopt.plan.facts.constraints import PlanFacts
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.statistics.catalyst import CatalystStatistics
-from pyjoinopt.statistics.filter_estimation import filter_statistics
-from pyjoinopt.statistics.join_estimation import join_statistics
-from pyjoinopt.statistics.plan_estimation import SparkStatistics
+from pyjoinopt.plan.traversal import post_order
 from tests.rules.oracle import Oracle
 
 if TYPE_CHECKING:

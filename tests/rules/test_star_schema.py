@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.catalyst.rules.reorder_join import reorder_join
+from pyjoinopt.catalyst.rules.star_schema_detection import base_table, find_star_joins, reorder_star_joins
+from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics
 from pyjoinopt.plan.expressions import conjuncts
 from pyjoinopt.plan.nodes import CROSS, INNER, Filter, Join, LogicalPlan, Project, SubqueryAlias
-from pyjoinopt.plan.tree import post_order, to_fixed_point
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
-from pyjoinopt.rules.reorder_join import reorder_join
-from pyjoinopt.rules.star_schema_detection import base_table, find_star_joins, reorder_star_joins
-from pyjoinopt.statistics.catalyst import CatalystStatistics
+from pyjoinopt.plan.traversal import post_order, to_fixed_point
 from tests.rules.suites.support import Analysed, left_deep, shape
 from tests.support.letters import join
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyjoinopt.bridge.decode import Export
+from pyjoinopt.catalyst.statistics.column_stat import PlanSize
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, told_by_spark
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.statistics.catalyst import PlanSize
-from pyjoinopt.statistics.plan_estimation import SparkStatistics, told_by_spark
+from pyjoinopt.plan.traversal import post_order
 from tests.rules.oracle import Oracle
 from tests.support import tpc
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from pyjoinopt.bridge.extension import EXTENSION
-from pyjoinopt.bridge.jars import jar_for_version, spark_home
-from pyjoinopt.bridge.java import ensure_java
+from pyjoinopt.bridge.install.jars import jar_for_version, spark_home
+from pyjoinopt.bridge.install.java import ensure_java
 from tests.support.tpc import cache_folder
 
 ROOT = Path(__file__).resolve().parents[2]

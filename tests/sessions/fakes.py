@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyjoinopt.bridge.shim import bridge_of
-from pyjoinopt.worker import PROTOCOL
+from pyjoinopt.worker.serve import PROTOCOL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,13 +33,13 @@ request = read()
 #: The real worker, which takes its time.
 SLOW = """
 import sys, time
-from pyjoinopt import worker
-answer = worker.Planner.answer
+from pyjoinopt.worker import serve
+answer = serve.Planner.answer
 def slowly(*parts):
     time.sleep(2)
     return answer(*parts)
-worker.Planner.answer = slowly
-sys.exit(worker.main())
+serve.Planner.answer = slowly
+sys.exit(serve.main())
 """
 
 

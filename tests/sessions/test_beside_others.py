@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt
-from pyjoinopt.bridge import java, scala
+from pyjoinopt.bridge.install import compile_scala, java
 from pyjoinopt.bridge.shim import add_jar, bridge_of
 from tests.sessions import doors
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, pythons, rows
@@ -30,7 +30,7 @@ def beside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Non
     """Scala classes, compiled here and loaded into the running JVM; their rule does nothing until its key is set."""
     jar = tmp_path_factory.mktemp("beside") / "beside.jar"
     source = doors.ROOT / "tests" / "sessions" / "scala" / "Beside.scala"
-    scala.compile_shim(doors.HOME / "jars", java.ensure_java(), [source], jar)
+    compile_scala.compile_shim(doors.HOME / "jars", java.ensure_java(), [source], jar)
     add_jar(spark._jvm, jar)
     bridge_of(spark).enable(spark._jsparkSession, *pythons())
     spark._jvm.beside.Planning().apply(spark._jsparkSession.extensions())

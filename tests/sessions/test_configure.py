@@ -13,9 +13,9 @@ from zipfile import ZipFile
 import pytest
 
 import pyjoinopt
+from pyjoinopt.bridge.builder_conf import append, told_elsewhere
 from pyjoinopt.bridge.extension import EXTENSION
-from pyjoinopt.bridge.jars import jar_for_version
-from pyjoinopt.bridge.submitted import append, told_elsewhere
+from pyjoinopt.bridge.install.jars import jar_for_version
 from tests.sessions import doors
 
 if TYPE_CHECKING:

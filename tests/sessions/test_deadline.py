@@ -88,7 +88,7 @@ def test_a_worker_that_starts_slowly_is_there_for_later_queries(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     """Python takes four seconds to start, a query waits for one."""
-    late = "import sys, time\ntime.sleep(4)\nfrom pyjoinopt.worker import main\nsys.exit(main())"
+    late = "import sys, time\ntime.sleep(4)\nfrom pyjoinopt.worker.serve import main\nsys.exit(main())"
     give(session, python=fake(tmp_path, counting(tmp_path / "starts", late)))
     give(session, workers=1)
     session.conf.set("spark.pyjoinopt.timeout", "1s")

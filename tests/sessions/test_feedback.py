@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyjoinopt
-from pyjoinopt.worker import Learned
+from pyjoinopt.worker.serve import Learned
 from tests.sessions.conftest import BAD_ORDER, planned, rows
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SQL = BAD_ORDER.format(hint="")
 GIB = 1 << 30
 #: The real worker.
-WORKER = "import sys\nfrom pyjoinopt.worker import main\n"
+WORKER = "import sys\nfrom pyjoinopt.worker.serve import main\n"
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
 
 
@@ -160,7 +160,7 @@ def test_it_loads_at_low_priority_and_serves_at_the_normal_one(session: SparkSes
         "import os, sys, threading\n"
         "class Look:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'pyjoinopt.optimizer':\n"
+        "        if name == 'pyjoinopt.optimizer.optimize':\n"
         f"            with open({str(tmp_path / 'nice')!r}, 'a') as out:\n"
         "                out.write(str(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())) + ' ')\n"
         "sys.meta_path.insert(0, Look())\n"
@@ -187,8 +187,8 @@ def test_the_extension_is_applied_where_there_is_no_context() -> None:
     """Nothing is started and nothing raised, and the session that comes later is a session like any other."""
     program = """
 import pyjoinopt
-from pyjoinopt.bridge.submitted import start_jvm
-from pyjoinopt.bridge.jars import jar_for_version
+from pyjoinopt.bridge.builder_conf import start_jvm
+from pyjoinopt.bridge.install.jars import jar_for_version
 from pyspark.sql import SparkSession
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 builder = pyjoinopt.configure(builder.config("spark.driver.host", "127.0.0.1"))

@@ -80,7 +80,7 @@ def test_no_socket_is_opened(session: SparkSession, tmp_path: Path) -> None:
     """Neither by the JVM, from before the worker starts until its plan is there, nor by the worker."""
     jvm = int(session._jvm.java.lang.ProcessHandle.current().pid())
     query = session.sql(SQL)._jdf.queryExecution()
-    python = fake(tmp_path, "import sys\nfrom pyjoinopt.worker import main\nsys.exit(main())")
+    python = fake(tmp_path, "import sys\nfrom pyjoinopt.worker.serve import main\nsys.exit(main())")
     give(session, python=python)
     known, seen, done = sockets(jvm), set(), threading.Event()
 
@@ -108,7 +108,7 @@ def test_a_worker_needs_no_socket(session: SparkSession, tmp_path: Path) -> None
         "        raise RuntimeError(f'{event} by a worker')\n"
         "sys.addaudithook(refuse)\n"
     )
-    give(session, python=fake(tmp_path, refuse + "from pyjoinopt.worker import main\nmain()"))
+    give(session, python=fake(tmp_path, refuse + "from pyjoinopt.worker.serve import main\nmain()"))
     assert orders(planned(session, lambda: rows(session.sql(SQL)))[1]) == [BETTER]
     program = f"{refuse}import socket\nsocket.socket().bind(('127.0.0.1', 0))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -92,7 +92,7 @@ def test_a_client_hears_what_applies_to_it(server: int, tmp_path: Path) -> None:
         f"SQL = {SQL!r}"
         """
 import io
-from pyjoinopt.doctor import examine
+from pyjoinopt.api.doctor import examine
 fast = spark.sql(SQL).optimize_joins()
 assert fast.join_report().changed and pyjoinopt.join_report(fast).groups
 two = spark.range(3).optimize_joins().join_report()
@@ -174,7 +174,7 @@ with ThreadPoolExecutor(8) as pool:
 def test_a_client_interrupts_a_query_that_is_being_planned(tmp_path: Path) -> None:
     """The first worker sleeps for a minute; the client does not."""
     asked = tmp_path / "asked"
-    works = "from pyjoinopt.worker import main\n    raise SystemExit(main())"
+    works = "from pyjoinopt.worker.serve import main\n    raise SystemExit(main())"
     sleeps = f"{GREETS}\nopen({str(asked)!r}, 'w').close()\ntime.sleep(60)"
     python = fake(tmp_path, f"import os\nif os.path.exists({str(asked)!r}):\n    {works}\n{sleeps}")
     with doors.connect_server(tmp_path, [*doors.extended()[:-1], f"spark.pyjoinopt.python={python}"]) as port:

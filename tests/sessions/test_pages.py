@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt
-from pyjoinopt.bridge import jars, java, scala
+from pyjoinopt.bridge.install import compile_scala, jars, java
 from tests.sessions import doors
 from tests.sessions.conftest import planned
 
@@ -52,7 +52,7 @@ def test_commands(page: str, tmp_path: Path) -> None:
     if page == "spark-shell":
         source = tmp_path / "Report.scala"
         source.write_text(code(page, "scala")[0])
-        scala.compile_shim(doors.HOME / "jars", java.ensure_java(), [source], tmp_path / "report.jar")
+        compile_scala.compile_shim(doors.HOME / "jars", java.ensure_java(), [source], tmp_path / "report.jar")
     check(page, doors.run(["bash", "-e", "-c", "\n".join(code(page, "bash"))], tmp_path))
 
 

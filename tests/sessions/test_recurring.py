@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyjoinopt import optimizer, worker
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.errors import BridgeError
-from pyjoinopt.recurring import Questions, Recurring
-from pyjoinopt.statistics.source import Files
-from pyjoinopt.statistics.store import Store
+from pyjoinopt.estimation.sources.registry import Files
+from pyjoinopt.estimation.store.store import Store
+from pyjoinopt.worker import serve
+from pyjoinopt.worker.plan_cache import Questions, Recurring
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +46,7 @@ class Planning:
     """A worker's planner, and how often it had to plan."""
 
     def __init__(self, store: Path) -> None:
-        self._planner, self._learned = worker.Planner(), worker.Learned()
+        self._planner, self._learned = serve.Planner(), serve.Learned()
         self._store = store
         self.planned = self.asked = 0
 
@@ -72,13 +72,13 @@ class Planning:
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planning:
-    planning, optimize = Planning(tmp_path / "store.sqlite"), optimizer.optimize
+    planning, optimize = Planning(tmp_path / "store.sqlite"), serve.optimize
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         planning.planned += 1
         return optimize(*args, **kwargs)
 
-    monkeypatch.setattr(optimizer, "optimize", counted)
+    monkeypatch.setattr(serve, "optimize", counted)
     return planning
 
 

@@ -106,7 +106,7 @@ def test_a_large_query_waits_where_a_small_one_does_not(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, small_subquery: bool
 ) -> None:
     """Python takes six seconds to start. The subquery waits in vain; the query around it is another matter."""
-    late = "import sys, time\ntime.sleep(6)\nfrom pyjoinopt.worker import main\nsys.exit(main())"
+    late = "import sys, time\ntime.sleep(6)\nfrom pyjoinopt.worker.serve import main\nsys.exit(main())"
     few = "SELECT max(n.note_k) + 1000 FROM mid JOIN dim ON mid_f = dim_k JOIN note n ON dim_f = n.note_k"
     text = f"{SQL} AND fact_k < ({few})" if small_subquery else SQL
     expected = rows(session.sql(text))

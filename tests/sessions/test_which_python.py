@@ -17,7 +17,7 @@ def python(folder: Path, name: str, executable: str = "python") -> str:
     """A Python that signs when it starts as a worker."""
     (folder / name).mkdir()
     signs = f"open({str(folder / 'signed')!r}, 'a').write({name + chr(10)!r})"
-    made = Path(fake(folder / name, f"{signs}\nimport sys\nfrom pyjoinopt.worker import main\nsys.exit(main())"))
+    made = Path(fake(folder / name, f"{signs}\nimport sys\nfrom pyjoinopt.worker.serve import main\nsys.exit(main())"))
     return str(made.rename(made.with_name(executable)))
 
 

@@ -271,7 +271,7 @@ def test_what_the_drivers_python_gives_is_used(
     session: SparkSession, new_session: Callable[[], SparkSession], warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     started = tmp_path / "started"
-    real = f"open({str(started)!r}, 'w').close()\nimport sys\nfrom pyjoinopt.worker import main\nsys.exit(main())"
+    real = f"open({str(started)!r}, 'w').close()\nimport sys\nfrom pyjoinopt.worker.serve import main\nsys.exit(main())"
     store = tmp_path / "new" / "store.sqlite"
     pyjoinopt.enable(session, python=fake(tmp_path, real), workers=1, start_timeout="60s", store=str(store))
     warnings()

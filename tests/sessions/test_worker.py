@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import pyjoinopt
-from pyjoinopt.worker import PROTOCOL
+from pyjoinopt.worker.serve import PROTOCOL
 
 HEAD = struct.Struct(">4sI")
 PACKAGES = str(Path(pyjoinopt.__file__).parent.parent)
@@ -107,7 +107,7 @@ def test_it_ends_when_its_input_ends_within_a_frame(talk: Talk) -> None:
 #: A worker that is busy for ever, once it has greeted.
 BUSY = """
 import sys
-from pyjoinopt import worker
+from pyjoinopt.worker import serve as worker
 def serve(pipe):
     pipe.write({})
     while True:
@@ -151,7 +151,7 @@ def test_what_others_print_does_not_get_between_the_frames(tmp_path: Path) -> No
         "import atexit, os, sys\n"
         "class Loud:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'pyjoinopt.optimizer':\n"
+        "        if name == 'pyjoinopt.optimizer.optimize':\n"
         "            print('loading', name, file=sys.stderr)\n"
         "sys.meta_path.insert(0, Loud())\n"
         "import json\n"

@@ -16,7 +16,7 @@ import pytest
 
 import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
-from pyjoinopt.worker import PROTOCOL
+from pyjoinopt.worker.serve import PROTOCOL
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
 from tests.sessions.fakes import GREETS, SLOW, children, fake, give, gone, workers
 
@@ -219,7 +219,7 @@ def test_a_worker_that_no_session_names_ends(
     pythons = []
     for folder in (first, second):
         folder.mkdir()
-        pythons.append(fake(folder, "import sys\nfrom pyjoinopt.worker import main\nsys.exit(main())"))
+        pythons.append(fake(folder, "import sys\nfrom pyjoinopt.worker.serve import main\nsys.exit(main())"))
     other = new_session()
     for one in (session, other):
         pyjoinopt.enable(one)

@@ -10,7 +10,7 @@ import pytest
 
 from pyjoinopt import join_report
 from pyjoinopt.cost.model import Parts
-from pyjoinopt.statistics.relation import Size
+from pyjoinopt.cost.size import Size
 from tests.shim.support import Shim, leaf
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyjoinopt.bridge import jars, java, scala
+from pyjoinopt.bridge.install import compile_scala, jars, java
 from pyjoinopt.bridge.shim import add_jar, bridge_for
 from tests.support.compare import assert_same_rows
 
@@ -23,7 +23,7 @@ def newer(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
     home = jars.spark_home()
     assert home is not None
     jar = tmp_path_factory.mktemp("newer") / "newer.jar"
-    scala.compile_shim(home / "jars", java.ensure_java(), [SOURCE], jar)
+    compile_scala.compile_shim(home / "jars", java.ensure_java(), [SOURCE], jar)
     bridge_for(spark.range(1))
     add_jar(spark._jvm, jar)
     assert spark._jvm is not None

@@ -10,8 +10,8 @@ import pytest
 from pyjoinopt.bridge.decode import decode
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.plan.nodes import FULL, LEFT, Aggregate, Filter, Join
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.alike import Alike, column, unnamed
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.plan_equivalence import Alike, column, unnamed
 from tests.support.letters import Letters
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyjoinopt.bridge import jars, java, scala
+from pyjoinopt.bridge.install import compile_scala, jars, java
 from pyjoinopt.bridge.shim import add_jar, bridge_for
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def stand_in_classes(spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
     if spark.version < "4.1":
         pytest.skip("the stand-ins are of Spark 4.1 and later")
     jar = tmp_path_factory.mktemp("stand-ins") / "stand-ins.jar"
-    scala.compile_shim(jars.spark_home() / "jars", java.ensure_java(), sorted(SOURCES.glob("*.scala")), jar)
+    compile_scala.compile_shim(jars.spark_home() / "jars", java.ensure_java(), sorted(SOURCES.glob("*.scala")), jar)
     bridge_for(spark.range(1))
     add_jar(spark.sparkContext._jvm, jar)
     return spark.sparkContext._jvm.org.apache.spark.sql

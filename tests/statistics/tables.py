@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, from_json
 from pyjoinopt.plan.expressions import Attribute, Expression, call, literal, reference
 from pyjoinopt.plan.nodes import LogicalPlan, relation
-from pyjoinopt.statistics.relation import RelationStatistics, from_json
 
 _NAMES: dict[str, dict[str, tuple[str, Any, Any]]] = {
     "orders": {

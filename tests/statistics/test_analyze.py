@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyjoinopt
-from pyjoinopt.statistics import analysis
-from pyjoinopt.statistics.source import Column, Files, Known
-from pyjoinopt.statistics.store import Store
+from pyjoinopt.estimation.sources import analyzed_tables
+from pyjoinopt.estimation.sources.registry import Column, Files, Known
+from pyjoinopt.estimation.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,9 +26,9 @@ FILES = Files("i", "s", 1, 100, 5.0)
 
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
-    analysis.forget()
+    analyzed_tables.forget()
     yield
-    analysis.forget()
+    analyzed_tables.forget()
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def known_of(df: DataFrame, **options: Any) -> dict[str, Any]:
 
 
 def columns(session: SparkSession) -> dict[str, Column]:
-    (one,) = analysis._here.values()
+    (one,) = analyzed_tables._here.values()
     return dict(one.columns)
 
 
@@ -98,7 +98,7 @@ def test_it_is_used_from_then_on(session: SparkSession, tmp_path: Path) -> None:
     assert known_of(df)["source"] == "footers"
     pyjoinopt.analyze(session, "t", progress=False)
     assert (known_of(df)["source"], known_of(df)["exact"], known_of(df)["rows"]) == ("analyze", True, 20_000)
-    analysis.forget()  # as another process
+    analyzed_tables.forget()  # as another process
     assert known_of(df)["source"] == "analyze" and known_of(df)["age"].total_seconds() < 600
     row = known_of(df)
     assert row["sample"] == 10_000 and "name" in row["sample_columns"] and row["sample_age"].total_seconds() < 600
@@ -151,7 +151,7 @@ def test_without_a_store_it_is_known_to_this_session(session: SparkSession) -> N
     pyjoinopt.analyze(session, "t", columns=["name"], store="off", progress=False)
     df = session.sql("select id from t where name like '%3'")
     assert known_of(df, store="off")["source"] == "analyze"
-    analysis.forget()
+    analyzed_tables.forget()
     assert known_of(df)["source"] == "footers"
 
 
@@ -210,7 +210,7 @@ def test_ctrl_c_ends_the_job_and_keeps_what_is_done(spark: SparkSession, session
     def interrupt() -> None:
         until = time.monotonic() + 60
         while time.monotonic() < until and not begun.is_set():
-            if analysis._here and tracker.getActiveJobsIds():
+            if analyzed_tables._here and tracker.getActiveJobsIds():
                 begun.set()
         signal.raise_signal(signal.SIGINT)
 
@@ -238,11 +238,11 @@ def test_what_is_remembered_is_checked(tmp_path: Path) -> None:
     store = Store(tmp_path / "s.sqlite")
     for name, when in (("a", 5.0), ("b", 6.0)):
         one = Known(3.0, columns={name: Column(ndv=2)}, exact=True, source="analyze", gathered=when)
-        analysis.remember(FILES, one, store)
-    analysis.forget([FILES])
-    known = analysis.recall(FILES, store)
+        analyzed_tables.remember(FILES, one, store)
+    analyzed_tables.forget([FILES])
+    known = analyzed_tables.recall(FILES, store)
     assert known is not None and (known.rows, set(known.columns), known.gathered) == (3, {"a", "b"}, 6)
     for content in (b"", b"[]", b"[1, 2, 3, 4, 5, 6]", b"\xff", b'[null, 1, true, "", 5, {}]'):
-        analysis.forget()
-        store.put_blob(FILES, analysis.BLOB, content)
-        assert analysis.recall(FILES, store) is None
+        analyzed_tables.forget()
+        store.put_blob(FILES, analyzed_tables.BLOB, content)
+        assert analyzed_tables.recall(FILES, store) is None

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.plans.operators import estimate_plan
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Join, LogicalPlan
-from pyjoinopt.statistics.cardinality import estimate_plan
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
 from tests.joins.graphs import Builder
 from tests.statistics.tables import TABLES, eq, leaf
 from tests.statistics.test_cardinality import group, node

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, from_json, row_width, unknown
+from pyjoinopt.estimation.plans.operators import default_leaf, estimate_plan
+from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias, relation
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.statistics.cardinality import default_leaf, estimate_plan
-from pyjoinopt.statistics.plans import PlanEstimates
-from pyjoinopt.statistics.relation import RelationStatistics, from_json, row_width, unknown
+from pyjoinopt.plan.traversal import post_order
 from tests.statistics.tables import COLUMNS, ROWS, TABLES, col, eq, leaf, lit
 
 NEW = Attribute(100, 100, "new", "bigint")

@@ -10,12 +10,12 @@ import pytest
 from pyspark.sql.types import IntegerType
 
 import pyjoinopt
+from pyjoinopt.api.sessions import disable, enable
+from pyjoinopt.estimation.model.comparisons import comparisons
+from pyjoinopt.estimation.model.literals import constant_value
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.plans.selectivity import apply_filter, selectivity
 from pyjoinopt.plan.expressions import CONSTANT, CURRENT, Attribute, Expression, call, literal, reference
-from pyjoinopt.sessions import disable, enable
-from pyjoinopt.statistics.comparisons import comparisons
-from pyjoinopt.statistics.constants import constant_value
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
-from pyjoinopt.statistics.selectivity import apply_filter, selectivity
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.statistics.leaves import LeafStatistics
-from pyjoinopt.statistics.store import Store
+from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
+from pyjoinopt.estimation.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

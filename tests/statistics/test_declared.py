@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyjoinopt
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
 from pyjoinopt.plan.expressions import Attribute
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.statistics import Column, Known, declare, forget_declared, register, unregister
-from pyjoinopt.statistics.leaves import LeafStatistics
-from pyjoinopt.statistics.relation import RelationStatistics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

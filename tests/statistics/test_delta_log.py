@@ -28,7 +28,7 @@ from tests.statistics.delta_logs import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyjoinopt.statistics.source import Known, Relation
+    from pyjoinopt.estimation.sources.registry import Known, Relation
 
 HEAD = (protocol("deletionVectors", "v2Checkpoint"), meta_data())
 
@@ -64,7 +64,7 @@ def counted(df: DataFrame) -> tuple[float, bool]:
 
 def known(df: DataFrame) -> tuple[Relation, Known]:
     from pyjoinopt.bridge.gateway import Py4jGateway
-    from pyjoinopt.statistics.leaves import LeafStatistics
+    from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
 
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         (one,) = LeafStatistics(gateway.statistics, gateway.export.nodes, "footers").known()

@@ -6,14 +6,14 @@ import random
 
 import pytest
 
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.estimation.sources.column_lineage import join_keys
+from pyjoinopt.estimation.sources.registry import Files, Relation
+from pyjoinopt.estimation.sources.sampled_distinct import codes, left_after
+from pyjoinopt.estimation.sources.samples import Samples
 from pyjoinopt.plan.expressions import Attribute, call, literal, reference
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
-from pyjoinopt.statistics.distinct import codes, left_after
-from pyjoinopt.statistics.meanings import join_keys
-from pyjoinopt.statistics.plans import PlanEstimates
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
-from pyjoinopt.statistics.samples import Samples
-from pyjoinopt.statistics.source import Files, Relation
 
 
 def drawn(values: list[int], count: int = 4000) -> list[int]:

@@ -14,7 +14,7 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.errors import NotRunError
-from pyjoinopt.statistics.store import Store
+from pyjoinopt.estimation.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

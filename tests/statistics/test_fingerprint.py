@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.feedback.fingerprint import Fingerprint, fingerprint
+from pyjoinopt.feedback.match_metrics import Observation, column_owners, observed_rows
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.plan.digest import Identity
 from pyjoinopt.plan.expressions import Attribute, call, literal, reference
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, relation
-from pyjoinopt.statistics.fingerprint import Fingerprint, Identity, fingerprint
-from pyjoinopt.statistics.observed import Observation, column_owners, observed_rows
 
 A, B, C = (Attribute(bit, 10 + bit, name) for bit, name in enumerate("abc"))
 

@@ -10,17 +10,17 @@ from itertools import permutations
 
 import pytest
 
-from pyjoinopt.joins.edges import build_graph
-from pyjoinopt.joins.graph import Edge, JoinGraph, vertices
-from pyjoinopt.joins.group import GroupFinder
+from pyjoinopt.estimation.model.histogram import Bin, repeat_share
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.plans.operators import estimate_plan
+from pyjoinopt.estimation.plans.selectivity import apply_filter
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.groups.find_groups import GroupFinder
 from pyjoinopt.plan.expressions import Expression, call, conjunction, literal
+from pyjoinopt.plan.facts.or_extraction import said_within
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
-from pyjoinopt.plan.within import said_within
-from pyjoinopt.statistics.cardinality import estimate_plan
-from pyjoinopt.statistics.graph import GraphEstimates
-from pyjoinopt.statistics.histogram import Bin, repeat_share
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
-from pyjoinopt.statistics.selectivity import apply_filter
 from tests.joins.graphs import Builder, random_builder
 from tests.statistics.tables import KNOWN, ROWS, TABLES, col, eq, leaf, lit
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.report.parts import GroupReport
+from pyjoinopt.report.model import GroupReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +50,8 @@ def test_addresses_have_no_secrets(spark: SparkSession, url: str, name: str) -> 
 
 
 def test_nothing_is_cheaper_where_every_size_is_a_default() -> None:
-    from pyjoinopt.report.parts import RelationReport
-    from pyjoinopt.report.text import title_of
+    from pyjoinopt.report.model import RelationReport
+    from pyjoinopt.report.render.text import title_of
 
     def title(*sources: str) -> str:
         relations = tuple(RelationReport(f"r{i}", 100.0, source) for i, source in enumerate(sources))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyjoinopt.statistics.observed import observed_rows
+from pyjoinopt.feedback.match_metrics import observed_rows
 
 #: Column 1 is of relation 0, 2 of relation 1, 3 of relation 2.
 OWNERS = {1: 0, 2: 1, 3: 2}

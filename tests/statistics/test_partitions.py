@@ -11,19 +11,19 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.estimation.sources import analyzed_tables
+from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
+from pyjoinopt.estimation.sources.partition_pruning import partition_filters
+from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.registry import Relation
+from pyjoinopt.estimation.sources.samples import Samples
+from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Attribute, call, literal, reference
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.batches import normalise
-from pyjoinopt.statistics import analysis
-from pyjoinopt.statistics.leaves import LeafStatistics
-from pyjoinopt.statistics.partitions import partition_filters
-from pyjoinopt.statistics.patience import Patience
-from pyjoinopt.statistics.plans import PlanEstimates
-from pyjoinopt.statistics.relation import RelationStatistics
-from pyjoinopt.statistics.samples import Samples
-from pyjoinopt.statistics.source import Relation
-from pyjoinopt.statistics.store import Store
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.normalise import normalise
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +41,7 @@ def of(days: range) -> int:
 
 @pytest.fixture(autouse=True)
 def nothing_analysed() -> None:
-    analysis.forget()
+    analyzed_tables.forget()
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
+from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.registry import Files, Relation
+from pyjoinopt.estimation.sources.samples import BLOB, Samples
+from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Attribute, Expression, call, literal, reference
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan
-from pyjoinopt.statistics.leaves import LeafStatistics
-from pyjoinopt.statistics.patience import Patience
-from pyjoinopt.statistics.samples import BLOB, Samples
-from pyjoinopt.statistics.source import Files, Relation
-from pyjoinopt.statistics.store import Store
 
 A, B, C = Attribute(0, 0, "a", "int"), Attribute(1, 1, "b", "string"), Attribute(2, 2, "c", "int")
 REL = {"rel": {"kind": "file", "format": "parquet", "name": "t", "bytes": 3600.0}}

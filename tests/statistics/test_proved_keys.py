@@ -10,12 +10,12 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.batches import normalise
-from pyjoinopt.statistics.leaves import LeafStatistics
-from pyjoinopt.statistics.patience import Patience
-from pyjoinopt.statistics.proved_keys import BLOB, ProvedKeys
-from pyjoinopt.statistics.store import Store
+from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
+from pyjoinopt.estimation.sources.proven_keys import BLOB, ProvedKeys
+from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.store.store import Store
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.normalise import normalise
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,12 +13,12 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.rules.batches import normalise
-from pyjoinopt.statistics.leaves import LeafStatistics
-from pyjoinopt.statistics.plans import PlanEstimates
-from pyjoinopt.statistics.relation import RelationStatistics
-from pyjoinopt.statistics.samples import BLOB, Samples
-from pyjoinopt.statistics.store import Store
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
+from pyjoinopt.estimation.sources.samples import BLOB, Samples
+from pyjoinopt.estimation.store.store import Store
+from pyjoinopt.rewrites.normalise import normalise
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

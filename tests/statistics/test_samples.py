@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.estimation.sources.registry import Files, Relation
+from pyjoinopt.estimation.sources.sampled_selectivity import Share, is_weak
+from pyjoinopt.estimation.sources.samples import BLOB, Samples
+from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Attribute, Expression, call, literal, reference
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
-from pyjoinopt.statistics.plans import PlanEstimates
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics
-from pyjoinopt.statistics.samples import BLOB, Samples
-from pyjoinopt.statistics.shares import Share, is_weak
-from pyjoinopt.statistics.source import Files, Relation
-from pyjoinopt.statistics.store import Store
 
 A, B, C = Attribute(0, 0, "a", "int"), Attribute(1, 1, "b", "string"), Attribute(2, 2, "c", "string")
 T = LogicalPlan("LogicalRelation", (), (A, B), (), 5, 5, {"rel": {"kind": "file", "name": "t"}})

@@ -8,13 +8,13 @@ from decimal import Decimal
 
 import pytest
 
+from pyjoinopt.estimation.model.histogram import Bin
+from pyjoinopt.estimation.model.literals import constant_value
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics, from_json, unknown
+from pyjoinopt.estimation.plans import selectivity as s
+from pyjoinopt.estimation.plans.intervals import share_below
+from pyjoinopt.estimation.plans.like_patterns import CONTAINS, PREFIX
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, call, literal, reference
-from pyjoinopt.statistics import selectivity as s
-from pyjoinopt.statistics.constants import constant_value
-from pyjoinopt.statistics.histogram import Bin
-from pyjoinopt.statistics.patterns import CONTAINS, PREFIX
-from pyjoinopt.statistics.ranges import share_below
-from pyjoinopt.statistics.relation import ColumnStatistics, RelationStatistics, from_json, unknown
 from tests.statistics.tables import KNOWN, col, eq, lit
 
 A = reference(Attribute(0, 1, "a", "int"))

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from pyjoinopt.config import resolve
+from pyjoinopt.estimation.sources import registry
+from pyjoinopt.estimation.sources.columns_of_interest import needed_columns
+from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
+from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Attribute, call, reference
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
-from pyjoinopt.statistics import Column, Known, Relation, StatisticsSource, register, registered, source, unregister
-from pyjoinopt.statistics.leaves import LeafStatistics
-from pyjoinopt.statistics.needed import needed_columns
-from pyjoinopt.statistics.store import Store
+from pyjoinopt.statistics import Column, Known, Relation, StatisticsSource, register, registered, unregister
 
 A, B, C = Attribute(0, 0, "a", "int"), Attribute(1, 1, "b", "string"), Attribute(2, 2, "C", "date")
 T = LogicalPlan(
@@ -61,8 +62,8 @@ class Catalogue:
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(source, "_registered", [])
-    monkeypatch.setattr(source, "_warned", set())
+    monkeypatch.setattr(registry, "_registered", [])
+    monkeypatch.setattr(registry, "_warned", set())
     yield
 
 

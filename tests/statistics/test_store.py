@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from pyjoinopt.statistics import store as store_module
-from pyjoinopt.statistics import store_file
-from pyjoinopt.statistics.source import Column, Files, Known
-from pyjoinopt.statistics.store import Store, open_store
-from pyjoinopt.statistics.store_file import APPLICATION, open_file
+from pyjoinopt.estimation.sources.registry import Column, Files, Known
+from pyjoinopt.estimation.store import sqlite_file
+from pyjoinopt.estimation.store import store as store_module
+from pyjoinopt.estimation.store.sqlite_file import APPLICATION, open_file
+from pyjoinopt.estimation.store.store import Store, open_store
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -38,8 +38,8 @@ def run(program: str, *arguments: object) -> subprocess.Popen[str]:
     head = (
         "import sys, time, warnings\nfrom pathlib import Path\n"
         "sys.modules['pyspark'] = None\n"  # takes long to import
-        "from pyjoinopt.statistics.source import Column, Files, Known\n"
-        "from pyjoinopt.statistics.store import Store\n"
+        "from pyjoinopt.estimation.sources.registry import Column, Files, Known\n"
+        "from pyjoinopt.estimation.store.store import Store\n"
         "store = Store(Path(sys.argv[1]))\n"
         "warnings.simplefilter('error')\n"
         "def files(id): return Files(id, 's', 1, 100, 0.0)\n"
@@ -198,8 +198,8 @@ def test_another_process_creates_the_tables_while_one_looks(path: Path) -> None:
             open_file(path)[0].close()
 
     looker.set_trace_callback(create)
-    assert store_file._check(looker) is False and looked
-    assert store_file._check(looker) is True
+    assert sqlite_file._check(looker) is False and looked
+    assert sqlite_file._check(looker) is True
     looker.close()
 
 

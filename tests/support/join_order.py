@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from pyjoinopt.bridge.decode import decode
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.joins.names import source_names
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import EXISTENCE, Filter, Join, LogicalPlan
-from pyjoinopt.plan.tree import post_order
+from pyjoinopt.plan.relation_names import source_names
+from pyjoinopt.plan.traversal import post_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from pyjoinopt.statistics.relation import Size
+from pyjoinopt.cost.size import Size
 
 
 @dataclass(frozen=True)

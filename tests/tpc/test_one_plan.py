@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.shuffled import shuffled
-from pyjoinopt.joins.names import plain_name
-from pyjoinopt.report.parts import GroupReport, JoinEstimate
+from pyjoinopt.plan.relation_names import plain_name
+from pyjoinopt.report.model import GroupReport, JoinEstimate
 from tests.support import tpc
 from tests.tpc.check import expected, queries
 

@@ -38,10 +38,10 @@ private[pyjoinopt] object WorkerProcess {
       |            os.setpriority(os.PRIO_PROCESS, me, os.getpriority(os.PRIO_PROCESS, me) + 10)
       |    except OSError:
       |        pass
-      |    import pyjoinopt.worker
+      |    import pyjoinopt.worker.serve
       |loading = threading.Thread(target=load)
       |loading.start()
       |loading.join()
-      |from pyjoinopt.worker import main
+      |from pyjoinopt.worker.serve import main
       |sys.exit(main())""".stripMargin
 }

@@ -96,6 +96,6 @@ private[pyjoinopt] object WorkerSettings {
   private lazy val besideJar: Option[String] = Support.attempt(Option.empty[String]) {
     val jar = new File(classOf[PyJoinOptExtensions].getProtectionDomain.getCodeSource.getLocation.toURI)
     val folder = jar.getParentFile.getParentFile
-    if (new File(folder, "worker.py").isFile) Some(folder.getParent) else None
+    if (new File(folder, "worker/__main__.py").isFile) Some(folder.getParent) else None
   }
 }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyjoinopt.catalyst.rules.cost_based_join_reorder import extract_inner_joins
+from pyjoinopt.catalyst.rules.join_reorder_dp import JoinPlan, JoinReorderDP
+from pyjoinopt.catalyst.rules.join_reorder_dp_filters import build_join_graph_info
+from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics, ColumnStatistics
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
-from pyjoinopt.plan.tree import post_order
-from pyjoinopt.rules.cost_based_join_reorder import extract_inner_joins
-from pyjoinopt.rules.join_reorder_dp import JoinPlan, JoinReorderDP
-from pyjoinopt.rules.join_reorder_dp_filters import build_join_graph_info
-from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics
+from pyjoinopt.plan.traversal import post_order
 from tests.rules.tables import Tables, comma
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics, ColumnStatistics, row_width
+from pyjoinopt.catalyst.statistics.filter_estimation import filter_statistics
+from pyjoinopt.catalyst.statistics.histogram import SparkHistogram
+from pyjoinopt.estimation.model.histogram import Bin
 from pyjoinopt.plan.expressions import Expression, call, literal, reference
 from pyjoinopt.plan.nodes import Filter
-from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics, row_width
-from pyjoinopt.statistics.filter_estimation import filter_statistics
-from pyjoinopt.statistics.histogram import Bin
-from pyjoinopt.statistics.spark_histogram import SparkHistogram
 from tests.support.letters import Letters, join
 
 DAY = 17167  # 2017-01-01, in days since 1970

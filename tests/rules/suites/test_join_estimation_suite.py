@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics, ColumnStatistics, PlanSize, row_width
+from pyjoinopt.catalyst.statistics.histogram import SparkHistogram, overlaps
+from pyjoinopt.catalyst.statistics.join_estimation import join_statistics
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics
+from pyjoinopt.estimation.model.histogram import Bin
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, LogicalPlan
-from pyjoinopt.statistics.catalyst import CatalystStatistics, ColumnStatistics, PlanSize, row_width
-from pyjoinopt.statistics.histogram import Bin
-from pyjoinopt.statistics.join_estimation import join_statistics
-from pyjoinopt.statistics.plan_estimation import SparkStatistics
-from pyjoinopt.statistics.spark_histogram import SparkHistogram, overlaps
 from tests.support.letters import Letters, join
 
 TABLES = {"table1": (5, "k15:1-5 k59:5-9"), "table2": (3, "k12:1-2 k24:2-4"), "table3": (2, "l12:1-2 l23:2-3")}

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.catalyst.rules.reorder_join import flatten_join, reorder_join
 from pyjoinopt.plan.expressions import describe
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import CROSS, INNER, Filter, LogicalPlan
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import to_fixed_point
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
-from pyjoinopt.rules.reorder_join import flatten_join, reorder_join
+from pyjoinopt.plan.traversal import to_fixed_point
 from tests.support.letters import Letters, join
 
 

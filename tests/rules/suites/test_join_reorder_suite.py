@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyjoinopt.plan.nodes import LogicalPlan, Project
-from pyjoinopt.plan.tree import post_order
+from pyjoinopt.plan.traversal import post_order
 from tests.rules.suites.support import shape
 from tests.rules.tables import Tables, suite, tree
 from tests.support.letters import join, names

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
+from pyjoinopt.catalyst.rules.eliminate_outer_join import eliminate_outer_join
+from pyjoinopt.catalyst.rules.finish_analysis import finish_analysis
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import FULL, INNER, LEFT, RIGHT, Filter, LogicalPlan, SubqueryAlias
-from pyjoinopt.plan.show import show
-from pyjoinopt.rules.eliminate_outer_join import eliminate_outer_join
-from pyjoinopt.rules.finish_analysis import finish_analysis
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
 from tests.support.letters import Letters, join
 
 

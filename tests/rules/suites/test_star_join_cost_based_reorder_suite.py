@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from pyjoinopt.catalyst.rules.cost_based_join_reorder import cost_based_join_reorder, extract_inner_joins
+from pyjoinopt.catalyst.rules.join_reorder_dp_filters import JoinGraphInfo, build_join_graph_info, star_join_filter
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.catalyst.rules.reorder_join import reorder_join
+from pyjoinopt.catalyst.rules.star_schema_detection import find_star_joins
+from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
 from pyjoinopt.plan.nodes import Project
-from pyjoinopt.plan.tree import to_fixed_point
-from pyjoinopt.rules.cost_based_join_reorder import cost_based_join_reorder, extract_inner_joins
-from pyjoinopt.rules.join_reorder_dp_filters import JoinGraphInfo, build_join_graph_info, star_join_filter
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
-from pyjoinopt.rules.reorder_join import reorder_join
-from pyjoinopt.rules.reordered import ReorderedGroup
-from pyjoinopt.rules.star_schema_detection import find_star_joins
+from pyjoinopt.plan.traversal import to_fixed_point
 from tests.rules.suites.support import Analysed, mirrored, shape
 from tests.support.letters import names
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
+from pyjoinopt.catalyst.rules.reorder_join import reorder_join
+from pyjoinopt.catalyst.rules.star_schema_detection import find_star_joins, reorder_star_joins
+from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.show import show
-from pyjoinopt.plan.tree import post_order, to_fixed_point
-from pyjoinopt.rules.push_down_predicates import push_down_predicates
-from pyjoinopt.rules.reorder_join import reorder_join
-from pyjoinopt.rules.star_schema_detection import find_star_joins, reorder_star_joins
+from pyjoinopt.plan.traversal import post_order, to_fixed_point
 from tests.rules.suites.support import Analysed, left_deep, predicates, shape
 from tests.support.letters import names
 

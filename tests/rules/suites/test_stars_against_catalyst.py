@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pyjoinopt.catalyst.rules.registry import RULES
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.rules.catalog import RULES
 from tests.rules.oracle import HEADER, Canon, Oracle, Tally
 from tests.rules.states import context_of
 from tests.rules.suites import scaled_catalog

@@ -1,0 +1,287 @@
+"""`pyjoinopt.analyze`: gathers what is worth knowing of tables, one Spark job a table, and remembers it.
+
+This is the one place where knowing more costs a Spark job, because somebody asked for it. The job runs in a thread of
+the JVM; this side looks ten times a second how far it is, so that a bar can be drawn and Ctrl-C ends the job at once.
+What was finished by then is remembered.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from pyjoinopt.bridge.gateway import Py4jGateway
+from pyjoinopt.bridge.shim import bridge_for, check_progress, check_session, kind_of
+from pyjoinopt.config import resolve_call
+from pyjoinopt.errors import BridgeError
+from pyjoinopt.estimation.sources import analyzed_tables, samples
+from pyjoinopt.estimation.sources.json import known_from, relation_of
+from pyjoinopt.estimation.sources.jvm_questions import WIDE
+from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
+from pyjoinopt.estimation.sources.registry import Files, Relation
+from pyjoinopt.estimation.store.store import Store, open_store
+from pyjoinopt.plan.nodes import LogicalPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Rows of a sample, unless told otherwise.
+SAMPLE_ROWS = 10_000
+_MOST_SAMPLE_ROWS = 1_000_000
+#: More columns than these are too many for one pass.
+MOST_COLUMNS = 200
+_PAUSE = 0.1
+_PATIENCE = 10.0
+#: Leaves that hold their rows themselves: nothing is left to gather.
+_KNOWN_ANYWAY = frozenset({"LocalRelation", "Range", "OneRowRelation", "CommandResult", "CTERelationRef"})
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """What became of one relation.
+
+    Attributes:
+        relation: its name.
+        rows: how many it has; None if it was refused.
+        columns: names of the columns that were looked at.
+        sampled: rows in its sample.
+        seconds: that the job took.
+        refused: why nothing was gathered; otherwise empty.
+    """
+
+    relation: str
+    rows: float | None = None
+    columns: tuple[str, ...] = ()
+    sampled: int = 0
+    seconds: float = 0.0
+    refused: str = ""
+
+
+@dataclass
+class _Work:
+    """One relation that is to be analysed."""
+
+    gateway: Py4jGateway
+    leaf: LogicalPlan
+    relation: Relation
+    files: Files
+    expected: float
+    columns: dict[str, int] = field(default_factory=dict)
+
+
+def analyze(
+    spark: SparkSession,
+    what: str | DataFrame | Sequence[str | DataFrame],
+    *,
+    columns: Sequence[str] | None = None,
+    sample_rows: int = SAMPLE_ROWS,
+    progress: bool | None = None,
+    store: str | None = None,
+) -> list[Analysed]:
+    """Gather statistics of tables with Spark jobs, one pass a table, and remember them for this and later sessions.
+
+    Counts rows; of each column counts NULLs, finds bounds, sketches the number of distinct values, finds the heaviest
+    values; draws a uniform sample, on which filters are evaluated when queries are planned. It is used as long as
+    the files are the same ones. Nothing else in this package starts a Spark job.
+
+    Args:
+        spark: a classic session.
+        what: the name of a table or view, a DataFrame (the relations that it reads), or several of these.
+        columns: only these; by default all columns of a named table, of a DataFrame those that it computes with.
+        sample_rows: how many rows to sample, up to 1,000,000.
+        progress: whether to draw a progress bar; by default if stderr is a terminal and tqdm
+            is installed.
+        store: the file to remember it in, see the option `store`; by default the session's.
+
+    Returns:
+        For each relation what became of it. Relations that do not read files (JDBC, DSv2, RDDs) are refused, with a
+        warning.
+
+    Raises:
+        TypeError, ValueError: an argument that is not allowed; a column that no relation has; a table with more than
+            64 columns of which none is named.
+        BridgeError: the Spark job failed.
+        KeyboardInterrupt: Ctrl-C; the job was cancelled, tables that were finished are remembered.
+
+    Example:
+        >>> pyjoinopt.analyze(spark, ["orders", "customers"])    # doctest: +SKIP
+    """
+    check_session(spark)
+    frames = _frames(spark, what)
+    if columns is not None and (isinstance(columns, str) or not all(isinstance(name, str) for name in columns)):
+        raise TypeError(f"columns is a list of names, not {columns!r}")
+    check_progress(progress)
+    if type(sample_rows) is not int:
+        raise TypeError(f"sample_rows is an int, not {type(sample_rows).__name__}")
+    if not 1 <= sample_rows <= _MOST_SAMPLE_ROWS:
+        raise ValueError(f"sample_rows is {sample_rows}, but must be between 1 and {_MOST_SAMPLE_ROWS}")
+    with ExitStack() as stack:
+        gateways = [stack.enter_context(Py4jGateway(bridge_for(df), df._jdf)) for df, _ in frames]
+        conf = gateways[0].export.conf
+        options = resolve_call({} if store is None else {"store": store}, conf)
+        kept = open_store(options.store, options.store_folder)
+        works, done = _plan(gateways, [named for _, named in frames], columns, kept)
+        with _Bar(len(works), progress) as bar:
+            for work in works:
+                done.append(_one(work, sample_rows, kept, bar))
+    for one in done:
+        if one.refused:
+            warnings.warn(f"{one.relation} is not analysed: {one.refused}", RuntimeWarning, stacklevel=2)
+    return done
+
+
+def _frames(spark: Any, what: Any) -> list[tuple[Any, bool]]:
+    """DataFrames, each with whether it stands for a table."""
+    several = list(what) if isinstance(what, (list, tuple)) else [what]
+    if not several:
+        raise ValueError("there is nothing to analyse: name a table, or pass a DataFrame")
+    frames = []
+    for one in several:
+        if isinstance(one, str):
+            frames.append((spark.table(one), True))
+        elif hasattr(one, "schema") and hasattr(one, "select"):
+            frames.append((one, False))
+        else:
+            raise TypeError(
+                f"analyze takes names of tables, DataFrames, or a list of these, not {kind_of(one)}"
+            )
+    return frames
+
+
+def _plan(
+    gateways: list[Py4jGateway], named: list[bool], columns: Sequence[str] | None, store: Store | None
+) -> tuple[list[_Work], list[Analysed]]:
+    """What is to be done, each set of files once, and what is refused."""
+    works: dict[tuple[str, str], _Work] = {}
+    refused: dict[str, Analysed] = {}
+    found: set[str] = set()
+    for gateway, is_table in zip(gateways, named):
+        nodes = gateway.export.nodes
+        leaves = [node for node in nodes if not node.children and node.kind not in _KNOWN_ANYWAY]
+        for relation, known in LeafStatistics(gateway.statistics, leaves, "auto", nodes, store).known():
+            leaf = relation.leaf
+            if leaf is None or relation.files is None:
+                refused[relation.name] = Analysed(relation.name, refused=_why_not(relation))
+                continue
+            wanted = _columns(relation, is_table, columns, found)
+            key = (relation.files.id, relation.files.schema)
+            work = works.setdefault(key, _Work(gateway, leaf, relation, relation.files, known.rows or 1.0))
+            bits = {attribute.name: attribute.bit for attribute in work.leaf.output}
+            work.columns.update((name, bits[name]) for name in wanted if name in bits)
+    missing = set(columns or ()) - found
+    if missing:
+        raise ValueError(f"no relation has a column {', '.join(map(repr, sorted(missing)))}")
+    for work in works.values():
+        if len(work.columns) > MOST_COLUMNS:
+            raise ValueError(
+                f"{work.relation.name}: {len(work.columns)} columns are too many for one pass; name at most "
+                f"{MOST_COLUMNS} that queries filter or join by: columns=[...]"
+            )
+    return list(works.values()), list(refused.values())
+
+
+def _columns(relation: Relation, is_table: bool, columns: Sequence[str] | None, found: set[str]) -> list[str]:
+    if columns is not None:
+        own = {name.lower(): name for name in relation.columns}
+        found.update(name for name in columns if name.lower() in own)
+        return [own[name.lower()] for name in columns if name.lower() in own]
+    if not is_table:
+        return [name for name in relation.columns if name in relation.needed]
+    if len(relation.columns) > WIDE:
+        raise ValueError(
+            f"{relation.name} has {len(relation.columns)} columns; name those that queries filter or join by: "
+            "columns=[...], or pass a DataFrame that uses them"
+        )
+    return list(relation.columns)
+
+
+def _why_not(relation: Relation) -> str:
+    kinds = {"jdbc": "a JDBC source", "v2": "a DSv2 source", "rdd": "an RDD", "memory": "cached data", "hive": "Hive"}
+    kind = kinds.get(relation.kind, relation.format or relation.kind)
+    return f"what was gathered is kept for files (Parquet, ORC, CSV, JSON, text), and it reads {kind}"
+
+
+def _one(work: _Work, sample_rows: int, store: Store | None, bar: _Bar) -> Analysed:
+    started = time.perf_counter()
+    name = work.relation.name
+    result: dict[str, Any] = {}
+    for state in _states(work, sample_rows, store is not None):
+        bar.show(name, state["completed"], state["tasks"])
+        if "error" in state:
+            raise BridgeError(f"the analysis of {name} failed: {state['error']}")
+        result = state.get("result", {})
+    entry = result["known"]
+    known = replace(known_from(entry, work.leaf.output), gathered=time.time())
+    files = relation_of(work.leaf, 0, entry.get("files")).files
+    if files is not None:
+        analyzed_tables.remember(files, known, store)
+        if store is not None and result.get("blob"):
+            store.put_blob(files, samples.BLOB, base64.b64decode(result["blob"]))
+    bar.next()
+    seconds = time.perf_counter() - started
+    return Analysed(name, known.rows, tuple(work.columns), int(result["sampled"]), seconds)
+
+
+def _states(work: _Work, sample_rows: int, give: bool) -> Iterator[dict[str, Any]]:
+    """How far the job is, again and again, until it has ended. Whoever stops asking ends it."""
+    number = work.gateway.start_analysis(
+        work.leaf, columns=list(work.columns.values()), rows=sample_rows, expected=work.expected, give=give,
+        description=f"pyjoinopt.analyze {work.relation.name}",
+    )  # fmt: skip
+    ended = False
+    try:
+        while not ended:
+            state = work.gateway.analysis(number)
+            ended = "result" in state or "error" in state
+            yield state
+            if not ended:
+                time.sleep(_PAUSE)
+    finally:
+        if not ended:
+            _cancel(work.gateway, number)
+
+
+def _cancel(gateway: Py4jGateway, number: int) -> None:
+    """End a job; one that had not begun yet when it was told so is told again."""
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        gateway.cancel_analysis(number)
+        state = gateway.analysis(number)
+        if "result" in state or "error" in state:
+            return
+        time.sleep(_PAUSE)
+
+
+class _Bar:
+    """A progress bar over tables, or none."""
+
+    def __init__(self, total: int, wanted: bool | None) -> None:
+        self._bar: Any = None
+        if wanted is None:
+            wanted = sys.stderr.isatty() and find_spec("tqdm") is not None
+        if wanted:
+            from tqdm import tqdm  # type: ignore[import-untyped]
+
+            self._bar = tqdm(total=total, desc="analyze", unit="table", file=sys.stderr)
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def show(self, name: str, completed: int, tasks: int) -> None:
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"{name} {completed}/{tasks} tasks")
+
+    def next(self) -> None:
+        if self._bar is not None:
+            self._bar.update(1)

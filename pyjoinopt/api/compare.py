@@ -1,0 +1,171 @@
+"""Is it really faster? A query as written and optimised, run in turns, with the spread of the times; rows checked."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from pyjoinopt.api.dataframe import optimize_joins
+from pyjoinopt.bridge.shim import bridge_for, check_progress
+from pyjoinopt.report.join_report import JoinReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Digits of a float that must agree: sums in another order differ in the last ones.
+_DIGITS = 9
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` measured.
+
+    Attributes:
+        report: of the optimisation.
+        before, after: seconds of each run, Spark's planning included; `after` holds `optimize_joins()` too.
+        rows: of the result.
+        same: whether both results have the same rows; None if they were not compared.
+    """
+
+    report: JoinReport
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    rows: int
+    same: bool | None
+
+    @property
+    def speed_up(self) -> float:
+        """Median time as written over median time optimised.
+
+        >>> Comparison(JoinReport(), (2.0, 3.0, 4.0), (1.0, 1.5, 2.0), 7, True).speed_up
+        2.0
+        """
+        return statistics.median(self.before) / statistics.median(self.after)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The speed-up if the slowest run of one met the fastest of the other, both ways: no honest claim goes beyond.
+
+        >>> Comparison(JoinReport(), (2.0, 3.0), (1.0, 2.0), 7, True).spread
+        (1.0, 3.0)
+        """
+        return min(self.before) / max(self.after), max(self.before) / min(self.after)
+
+    def to_text(self) -> str:
+        """For people."""
+        low, high = self.spread
+        if not self.report.changed:
+            verdict = "nothing was changed; what the times differ by is chance"
+        elif low > 1.0:
+            verdict = "faster in every pairing of runs"
+        elif high < 1.0:
+            verdict = "slower in every pairing of runs"
+        else:
+            verdict = "within the noise"
+        rows = {True: "the same rows", False: "OTHER ROWS: please report this", None: "rows were not compared"}
+        return "\n".join((
+            f"as written {_times(self.before)}",
+            f"optimised  {_times(self.after)}",
+            f"speed-up   {self.speed_up:.2f}x (between {low:.2f}x and {high:.2f}x): {verdict}",
+            f"result     {self.rows:,} rows, {rows[self.same]}",
+        ))  # fmt: skip
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": self.to_text()}
+
+
+def compare(
+    df: DataFrame, repeat: int = 3, check_rows: int = 1_000_000, progress: bool | None = None, **options: Any
+) -> Comparison:
+    """Run a query as written and optimised, in turns, and compare times and rows.
+
+    Each run is a new query, to its last row, of which none is kept. Before the first timed one both run once, for
+    caches and the JVM's compiler to be warm, and for their rows to be compared.
+
+    Args:
+        df: a classic DataFrame.
+        repeat: timed runs of each.
+        check_rows: results with more rows than this are not compared; 0 compares none.
+        progress: whether to draw a progress bar; by default if stderr is a terminal and tqdm is installed.
+        **options: as of `optimize_joins`.
+
+    Raises:
+        ValueError, TypeError: `repeat` or `check_rows` out of range, an unknown option, or a value that is not allowed.
+
+    Example:
+        >>> print(pyjoinopt.compare(df))    # doctest: +SKIP
+    """
+    for name, value, least in (("repeat", repeat, 1), ("check_rows", check_rows, 0)):
+        if type(value) is not int:
+            raise TypeError(f"{name} is {value!r} ({type(value).__name__}), but must be a whole number")
+        if value < least:
+            raise ValueError(f"{name} is {value!r}, but must be at least {least}")
+    check_progress(progress)
+    shim = bridge_for(df)
+    fast = optimize_joins(df, **options)
+    before: list[float] = []
+    after: list[float] = []
+    rows, same = _checked(df, fast, check_rows)
+    turns = [turn for number in range(repeat) for turn in ((before, after), (after, before))[number % 2]]
+    for turn in _with_progress(turns, progress):
+        if turn is before:
+            turn.append(json.loads(shim.run(df._jdf))["seconds"])
+        else:
+            again = optimize_joins(df, **options)
+            turn.append(json.loads(shim.run(again._jdf))["seconds"] + again._pyjoinopt_report.seconds)
+    return Comparison(fast._pyjoinopt_report, tuple(before), tuple(after), rows, same)
+
+
+def _with_progress(turns: Sequence[list[float]], wanted: bool | None) -> Iterable[list[float]]:
+    if wanted is None:
+        wanted = sys.stderr.isatty() and find_spec("tqdm") is not None
+    if not wanted:
+        return turns
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    return tqdm(turns, desc="compare", unit="run", leave=False)
+
+
+def _checked(df: DataFrame, fast: DataFrame, most: int) -> tuple[int, bool | None]:
+    """Rows of the result, and whether both have the same."""
+    count = df.count()
+    if count > most:
+        return count, None if fast.count() == count else False
+    return count, rows_equal(df.collect(), fast.collect())
+
+
+def rows_equal(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two results hold the same rows as often, in whatever order.
+
+    >>> rows_equal([(1, 0.1 + 0.2), (2, None)], [(2, None), (1, 0.3)]), rows_equal([(1,)], [(1,), (1,)])
+    (True, False)
+    """
+    return Counter(map(_plain, one)) == Counter(map(_plain, other))
+
+
+def _plain(value: Any) -> Hashable:
+    """A value that can be counted: nested ones as tuples, floats to the digits that must agree."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else float(f"{value:.{_DIGITS}g}") + 0.0
+    if isinstance(value, dict):
+        return frozenset((_plain(key), _plain(item)) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_plain, value))
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+def _times(seconds: Sequence[float]) -> str:
+    listed = ", ".join(f"{second:.2f}" for second in seconds)
+    return f"{statistics.median(seconds):8.2f} s  ({listed})"

@@ -1,0 +1,62 @@
+"""CombineFilters: a filter over a filter is one filter.
+
+    Filter (b > 2 AND a > 1)              Filter (a > 1 AND b > 2)
+      Filter (a > 1)             becomes    t
+        t
+
+The conjuncts of the lower filter come first, since they were evaluated first; those of the upper one that repeat them
+are dropped. A conjunct that is meant to fail (`raise_error`) stays in a filter of its own above, so that it sees only
+the rows that passed. Over a nondeterministic filter nothing is merged: which rows it lets through depends on which
+rows it sees.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from pyjoinopt.catalyst.support.pushdown_policy import Passage
+from pyjoinopt.plan.expressions import Expression, conjuncts
+from pyjoinopt.plan.fallible import fallibility
+from pyjoinopt.plan.nodes import Filter
+
+
+class Combined:
+    """The conjuncts of a filter on its way down, merged with those of each filter it meets.
+
+    The keys of all of them are remembered, so that a tower of filters costs no more than the number of its conjuncts.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[object] | None = None
+
+    def forget(self) -> None:
+        """The conjuncts have been changed or some have been left behind."""
+        self._known = None
+
+    def with_lower(self, pending: deque[Expression], lower: Filter) -> Passage | None:
+        """Merge `pending` into the lower filter; None if none of it may be merged.
+
+        Returns:
+            `below` has the conjuncts of both; `changed` says whether any is new to the lower filter.
+        """
+        if not lower.condition.deterministic:
+            return None
+        above = [p for p in pending if not p.deterministic or fallibility.throwable(p)]
+        if len(above) == len(pending):
+            return None
+        if self._known is None or above:
+            self._known = {p.key for p in pending}
+        own = conjuncts(lower.condition)
+        repeats = {p.key for p in own}
+        if above or repeats & self._known or len(self._known) < len(pending):
+            kept = []
+            for predicate in pending:
+                if predicate.deterministic and not fallibility.throwable(predicate) and predicate.key not in repeats:
+                    repeats.add(predicate.key)
+                    kept.append(predicate)
+            pending.clear()
+            pending.extend(kept)
+        fresh = bool(pending)
+        pending.extendleft(reversed(own))
+        self._known.update(repeats)
+        return Passage(pending, above, fresh)

@@ -1,0 +1,1 @@
+"""What several of Catalyst's rules share: pushdown policy, alias substitution, pruned operators, reordered joins."""

@@ -1,0 +1,62 @@
+"""Which predicates may be moved, and what a group of them becomes on its way down: shared by the parts of push-down.
+
+Two manners. *Faithful* moves what Catalyst moves: whatever is deterministic. The *safe* manner, for plans that users
+get back, leaves Python UDFs and references to outer queries where they were written, puts no subquery into a join's
+condition, and never lets a predicate that may fail (a cast or a division under ANSI) meet a row that it did not meet
+before: on such a row it would raise an error that the query as written does not raise.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.fallible import fallibility
+from pyjoinopt.plan.outer_references import row_references
+
+#: Catalyst's three rules that push-down is made of, by name.
+COMBINE, NON_JOIN, JOIN = "CombineFilters", "PushPredicateThroughNonJoin", "PushPredicateThroughJoin"
+PARTS = frozenset({COMBINE, NON_JOIN, JOIN})
+
+
+@dataclass(slots=True)
+class Passage:
+    """Conjuncts that pass a node (in terms of what is below it), those that stay above, and whether any was changed."""
+
+    below: deque[Expression]
+    above: list[Expression]
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to move.
+
+    Attributes:
+        faithful: move whatever Catalyst moves.
+        avoid_double_evaluation: see `push_down_predicates`.
+        parts: which of the three rules run.
+    """
+
+    faithful: bool = False
+    avoid_double_evaluation: bool = True
+    parts: frozenset[str] = PARTS
+
+    def movable(self, predicate: Expression) -> bool:
+        """Whether it may be moved at all, wherever to."""
+        if self.faithful:
+            return predicate.deterministic
+        return fallibility.movable(predicate) or fallibility.asking(predicate)
+
+    def joinable(self, predicate: Expression) -> bool:
+        """Whether a join's condition may hold it, for all that this manner has to say."""
+        return predicate.deterministic if self.faithful else fallibility.movable(predicate)
+
+    def to_more_rows(self, predicate: Expression) -> bool:
+        """Whether it may be evaluated on rows that do not reach it as the query is written."""
+        return self.faithful or not fallibility.may_throw(predicate)
+
+    def reads(self, predicate: Expression) -> int:
+        """The attributes that it reads of its row."""
+        return row_references(predicate)

@@ -1,0 +1,284 @@
+"""What is known about a relation: how many rows, how wide, and what its columns hold.
+
+Two numbers are kept apart. `rows` is the best guess, for costs. `upper_bound` is what can be *proved*, for promises
+(a broadcast hint is one); it is infinite where nothing is proved. Columns are found by attribute number.
+
+A column's `ndv` counts the distinct values that its rows are drawn from. A filter on the column itself makes it
+smaller, a filter on another column does not; `RelationStatistics.distinct` is the count in the rows that are left.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from pyjoinopt.estimation.model.histogram import Bin
+from pyjoinopt.estimation.model.most_common_values import Heavy, read
+from pyjoinopt.plan.expressions import Attribute
+
+#: The source of rows that were counted when the query ran before.
+FEEDBACK = "feedback"
+#: Rows of a relation about which nothing is known at all.
+DEFAULT_ROWS = 1e6
+#: File bytes to bytes in memory, for columns whose length nobody recorded: columnar files are compressed.
+INFLATION = 3.0
+#: Bytes of a column file that describe a column instead of holding its values; all there is to a file of one row.
+PER_COLUMN = 120.0
+#: Spark says Long.MaxValue where it does not know a size.
+_UNKNOWN_BYTES = float(1 << 62)
+_MAY_BE_UNIQUE = 0.9
+#: Types whose values have neighbours one step away.
+WHOLE_NUMBERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "date", "byte", "short", "long"})
+_SIZES = {
+    "boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "integer": 4, "bigint": 8, "float": 4, "double": 8,
+    "date": 4, "timestamp": 8, "timestamp_ntz": 8, "string": 20, "binary": 100, "void": 1, "variant": 2048,
+    "interval": 16,
+}  # fmt: skip
+_TYPE_WORD = re.compile(r"(?:^|[<:,])\s*([a-z_]+)(?:\((\d+))?")
+_MOST_VALUES = {"boolean": 2.0, "tinyint": 256.0, "smallint": 65536.0}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """What a column holds.
+
+    Attributes:
+        ndv: number of distinct values; see the module's text.
+        min, max: as numbers: dates in days, timestamps in microseconds since the epoch.
+        nulls: fraction of rows that are NULL.
+        avg_len: bytes of a value.
+        guessed: True if `ndv` is only bounded by min, max and the row count, not counted.
+        key_values: set if no two rows are known to share a value, so that it may be a primary key: the number of
+            values it has when nothing is filtered away.
+        ndv_bound: proved upper bound of distinct values, NULL not counted.
+        bins: an equi-height histogram, if there is one.
+        mean: of a column of counts, such as rows in a group: their average.
+        joined: of a column that came through a join: a number of the joined relation that it is from, and that
+            relation's rows: all its columns together have no more different values.
+        heavy: the most frequent values, each with its share of the rows that are not NULL.
+    """
+
+    ndv: float | None = None
+    min: float | None = None
+    max: float | None = None
+    nulls: float | None = None
+    avg_len: float | None = None
+    guessed: bool = False
+    key_values: float | None = None
+    ndv_bound: float = math.inf
+    bins: tuple[Bin, ...] = ()
+    mean: float | None = None
+    joined: tuple[int, float] | None = None
+    heavy: Heavy = ()
+
+
+_NOTHING = ColumnStatistics()
+
+
+@dataclass(frozen=True, slots=True)
+class RelationStatistics:
+    """What is known about the rows of a relation or of any sub-plan.
+
+    Attributes:
+        rows: estimate, at least 0.
+        bytes: estimated size in memory.
+        source: where the row count came from ("footers", "catalog", "local", "memory", "size", "default", ...);
+            of several inputs the weakest.
+        exact: True if `rows` was counted, not estimated.
+        columns: attribute number -> what is known of that column.
+        upper_bound: rows that are proved not to be exceeded.
+        unfiltered: rows before filters; the number of values that a primary key would have.
+        named: True if a filter has picked rows by a text that they hold.
+        keys: sets of attributes (as bits) of which it is proved that no two rows share all values.
+        most: attribute number -> how many rows share a value of it (not NULL) at most; proved, too.
+    """
+
+    rows: float
+    bytes: float
+    source: str = "default"
+    exact: bool = False
+    columns: Mapping[int, ColumnStatistics] = field(default_factory=dict)
+    upper_bound: float = math.inf
+    unfiltered: float | None = None
+    named: bool = False
+    keys: frozenset[int] = frozenset()
+    most: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def base_rows(self) -> float:
+        """Rows before filters, at least 1."""
+        return max(1.0, self.rows if self.unfiltered is None else self.unfiltered)
+
+    @property
+    def width(self) -> float:
+        """Bytes of a row; `bytes` is never less than one row's."""
+        return self.bytes / self.rows if self.rows >= 1 else self.bytes
+
+    @property
+    def bytes_bound(self) -> float:
+        """Bytes that the proved number of rows would take."""
+        return max(self.upper_bound * self.width, self.width)
+
+    def is_unique(self, columns: int) -> bool:
+        """Is it proved that no two rows share the values of these columns (as bits)?
+
+        >>> RelationStatistics(9.0, 72.0, keys=frozenset({0b11})).is_unique(0b111)
+        True
+        """
+        return any(not key & ~columns for key in self.keys)
+
+    def column(self, bit: int) -> ColumnStatistics:
+        """What is known of a column, possibly nothing."""
+        return self.columns.get(bit, _NOTHING)
+
+    def distinct(self, bit: int) -> float | None:
+        """Distinct values among the rows that are left, None if unknown."""
+        ndv = self.column(bit).ndv
+        return None if ndv is None else max(1.0, min(ndv, self.rows))
+
+    def with_rows(self, rows: float, upper_bound: float | None = None) -> RelationStatistics:
+        """The same rows, more or fewer of them; no longer counted."""
+        bound = self.upper_bound if upper_bound is None else upper_bound
+        rows = min(rows, bound)
+        return replace(self, rows=rows, bytes=max(1.0, rows) * self.width, exact=False, upper_bound=bound)
+
+
+@lru_cache(maxsize=1024)
+def type_size(type: str) -> float:
+    """Bytes that Spark assumes for a value of a type (`DataType.defaultSize`); parts of nested types are added up.
+
+    >>> type_size("bigint"), type_size("string"), type_size("decimal(12,2)"), type_size("map<int,string>")
+    (8.0, 20.0, 8.0, 24.0)
+    """
+    total = 0.0
+    for word, argument in _TYPE_WORD.findall(type.lower()):
+        if word == "decimal":
+            total += 8 if int(argument or 10) <= 18 else 16
+        elif word in ("char", "varchar"):
+            total += int(argument or 20)
+        else:
+            total += _SIZES.get(word, 0)
+    return total or 16.0
+
+
+def row_width(output: Iterable[Attribute], columns: Mapping[int, ColumnStatistics] | None = None) -> float:
+    """Bytes of a row as Spark counts them (`EstimationUtils.getSizePerRow`): 8, and per column its length."""
+    width = 8.0
+    for attribute in output:
+        known = columns.get(attribute.bit) if columns else None
+        if known is not None and known.avg_len is not None:
+            width += known.avg_len + (12 if attribute.type == "string" else 0)
+        else:
+            width += type_size(attribute.type)
+    return width
+
+
+def unknown(output: Sequence[Attribute] = (), bytes: float | None = None) -> RelationStatistics:
+    """A relation that was never counted: its bytes over the width of a row, or else a default.
+
+    >>> unknown().source, unknown(bytes=2400.0).rows
+    ('default', 100.0)
+    """
+    width = row_width(output) if output else 24.0
+    if bytes is None or not 0 <= bytes < _UNKNOWN_BYTES:
+        return RelationStatistics(DEFAULT_ROWS, DEFAULT_ROWS * width)
+    rows = max(1.0, bytes / width)
+    return RelationStatistics(rows, rows * width, "size")
+
+
+def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ()) -> RelationStatistics:
+    """Statistics of a relation as the shim reports them.
+
+    Args:
+        entry: `{"rows", "bytes", "source", "exact", "columns": {attribute number: {...}}}`, any part missing.
+        output: the columns of the relation; their types give widths and say which are whole numbers.
+
+    >>> t = from_json({"rows": 100, "exact": True, "columns": {"0": {"min": 1, "max": 10}}})
+    >>> t.rows, t.upper_bound, t.column(0).ndv, t.column(0).guessed
+    (100.0, 100.0, 10.0, True)
+    """
+    entry = entry or {}
+    rows, size = _number(entry.get("rows")), _number(entry.get("bytes"))
+    if rows is None:
+        return unknown(output, size)
+    exact = bool(entry.get("exact"))
+    source = str(entry.get("source") or "default")
+    # The catalog's counts are what the owner of the table vouches for; Spark plans by them too. Not so if the files
+    # have changed since.
+    trusted = exact or (source == "catalog" and not entry.get("note"))
+    types = {attribute.bit: attribute.type for attribute in output}
+    columns: dict[int, ColumnStatistics] = {}
+    for key, known in (entry.get("columns") or {}).items():
+        columns[int(key)] = _column(known, rows, types.get(int(key)), trusted)
+    for attribute in output:
+        if attribute.type in _MOST_VALUES and attribute.bit not in columns:
+            columns[attribute.bit] = _column({}, rows, attribute.type, trusted)
+    if size and source == "footers":
+        size = max(1.0, size - PER_COLUMN * len(output))
+    _fill_lengths(columns, output, rows, size)
+    width = row_width(output, columns) if output else (size / rows if size and rows >= 1 else 24.0)
+    bound = rows if trusted else math.inf
+    keys: frozenset[int] = frozenset()
+    if exact and source == "local":  # counted value by value
+        keys = frozenset(1 << bit for bit, c in columns.items() if not c.guessed and c.ndv == rows and not c.nulls)
+    counts = {int(bit): _number(c.get("most")) for bit, c in (entry.get("columns") or {}).items() if exact}
+    most = {bit: count for bit, count in counts.items() if count is not None}
+    return RelationStatistics(rows, max(1.0, rows) * width, source, exact, columns, bound, rows, keys=keys, most=most)
+
+
+def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bool) -> ColumnStatistics:
+    low, high = _number(known.get("min")), _number(known.get("max"))
+    ndv, nulls = _number(known.get("ndv")), _number(known.get("nulls"))
+    whole = type in WHOLE_NUMBERS if type else all(isinstance(known.get(k), int) for k in ("min", "max"))
+    bound = _MOST_VALUES.get(type or "", math.inf)
+    span = bound
+    if whole and low is not None and high is not None:
+        span = min(span, max(0.0, high - low) + 1)
+        if trusted:
+            bound = min(bound, span)
+    filled = rows - (nulls or 0.0)
+    guessed = ndv is None
+    if ndv is None and span < math.inf:
+        ndv = max(1.0, min(filled, span))
+    elif ndv is not None:
+        ndv = min(ndv, span)  # a sketch, or the dictionaries of several row groups, may count too many
+    repeats = guessed and trusted and filled > span  # more values than there are numbers in the range
+    unique = ndv is not None and ndv >= _MAY_BE_UNIQUE * filled and not repeats
+    return ColumnStatistics(
+        ndv, low, high, nulls / rows if nulls is not None and rows else None, _number(known.get("avgLen")),
+        guessed, ndv if unique else None, bound, _bins(known.get("bins")),
+        heavy=read(known.get("heavy"), filled / rows if rows else 0.0),
+    )  # fmt: skip
+
+
+def _bins(given: Any) -> tuple[Bin, ...]:
+    read = [[_number(n) for n in row] for row in given or ()]
+    bins = tuple(Bin(*row) for row in read if len(row) == 3 and None not in row)  # type: ignore[arg-type]
+    return bins if len(bins) == len(read) else ()
+
+
+def _fill_lengths(
+    columns: dict[int, ColumnStatistics], output: Sequence[Attribute], rows: float, size: float | None
+) -> None:
+    """Columns without a length and of no fixed size share the relation's bytes: never less than Spark assumes."""
+    if not size or rows < 1 or size >= _UNKNOWN_BYTES:
+        return
+    vague = [a for a in output if not _fixed(a.type) and columns.get(a.bit, _NOTHING).avg_len is None]
+    for attribute in vague:
+        length = max(type_size(attribute.type), INFLATION * size / rows / len(vague))
+        columns[attribute.bit] = replace(columns.get(attribute.bit, _NOTHING), avg_len=length)
+
+
+def _fixed(type: str) -> bool:
+    return type.startswith("decimal") or (type in _SIZES and type not in ("string", "binary", "variant"))
+
+
+def _number(value: Any) -> float | None:
+    if value is None or isinstance(value, (str, bool)):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None

@@ -1,0 +1,6 @@
+"""Rows of any operator.
+
+* `plan_estimator`: a whole plan, each node once. `operators`: one operator. `join`, `join_domains`: a join outside of
+  any group. `selectivity`: which share of rows a predicate keeps; `intervals`: ranges, `like_patterns`: LIKE.
+* `unique_keys`: keys that operators keep. `composite_key_rows`: how many values a key of several columns has.
+"""

@@ -1,0 +1,249 @@
+"""Rows of a single join of any type, from what is known of its two sides."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+
+from pyjoinopt.estimation.model.comparisons import EQUALITIES
+from pyjoinopt.estimation.model.literals import column_of
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.plans.composite_key_rows import key_rows
+from pyjoinopt.estimation.plans.join_domains import Member, met_domains, referred_shares, shared_domains
+from pyjoinopt.estimation.plans.selectivity import OTHER, RANGE, selectivity
+from pyjoinopt.estimation.plans.unique_keys import of_join, plain_mask, times
+from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts
+from pyjoinopt.plan.facts.or_extraction import said_within, tested
+from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, INNER, LEFT, RIGHT, SEMI, SINGLE, Join
+
+#: Rows that an anti join keeps at least, of what it gets.
+ANTI_LEAST = 0.05
+#: Share of the pairs of rows for which two computed values are equal.
+_EQUAL_BY_CHANCE = 0.1
+
+_ORDERINGS = frozenset({"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"})
+
+
+def member(e: Expression, relation: RelationStatistics) -> Member:
+    """What a side of an equality may hold."""
+    attribute = column_of(e)
+    known = relation.column(attribute.bit) if attribute is not None else ColumnStatistics()
+    return Member(
+        known.ndv, known.guessed, known.key_values, relation.base_rows, relation.rows, known.min, known.max, known.bins,
+        relation.named, known.heavy,
+    )  # fmt: skip
+
+
+def side_by_side(parts: Sequence[RelationStatistics]) -> RelationStatistics:
+    """The columns of several relations as if they were one, for predicates that read more than one of them."""
+    columns = {
+        bit: replace(column, ndv=known.distinct(bit)) for known in parts for bit, column in known.columns.items()
+    }
+    unfiltered = max((known.base_rows for known in parts), default=1.0)
+    rows = max((known.rows for known in parts), default=1.0)
+    return RelationStatistics(rows, 0.0, "group", False, columns, unfiltered=unfiltered)
+
+
+def share_left(
+    predicate: Expression, parts: Sequence[tuple[int, RelationStatistics]], passed: Container[object]
+) -> float:
+    """Share of the pairs of rows that a predicate keeps, of rows that have passed what it says of a relation alone.
+
+    Both are estimated alike, so it matters little whether columns were narrowed by what is said of them.
+
+    Args:
+        predicate: a conjunct that reads several relations.
+        parts: the attributes of each relation, and what is known of it.
+        passed: keys of conjuncts that the relations' filters test (`push_extra_predicate_through_join`).
+    """
+    together = side_by_side([known for _, known in parts])
+    share = selectivity(predicate, together)
+    for columns, _ in parts:
+        said = said_within(predicate, columns)
+        if said is not None and said.key in passed and share > 0.0:
+            share /= max(share, selectivity(said, together))
+    return share
+
+
+def residual_selectivity(predicate: Expression) -> float:
+    """Share of the pairs of rows that a join predicate keeps which is no equality of columns."""
+    factor = 1.0
+    for e in conjuncts(predicate):
+        if e.kind in ("EqualTo", "EqualNullSafe"):
+            factor *= _EQUAL_BY_CHANCE
+        elif e.kind in _ORDERINGS:
+            factor *= RANGE
+        elif e.kind == "Not" and e.children[0].kind in ("EqualTo", "EqualNullSafe", "In", "Like"):
+            continue
+        else:
+            factor *= OTHER
+    return factor
+
+
+def join_statistics(node: Join, left: RelationStatistics, right: RelationStatistics, source: str) -> RelationStatistics:
+    """Statistics of a join's result; `bytes` is left for the caller, who knows the output's types."""
+    sides = node.left.output_set, node.right.output_set
+    passed = {e.key for side in node.children if _has_alternatives(node) for e in tested(side)}
+    inner, matched = _inner(node.condition, sides, left, right, passed)
+    l_rows, r_rows = left.rows, right.rows
+    l_most, r_most = left.upper_bound, right.upper_bound
+    rows, bound, kind = inner, times(l_most, r_most), node.join_type
+    if kind == LEFT:
+        rows, bound = max(l_rows, inner), times(l_most, max(1.0, r_most))
+    elif kind == RIGHT:
+        rows, bound = max(r_rows, inner), times(r_most, max(1.0, l_most))
+    elif kind == FULL:
+        rows, bound = max(l_rows, inner) + max(r_rows, inner) - inner, bound + l_most + r_most
+    elif kind in (SEMI, ANTI):
+        rows, bound = l_rows * _kept(kind, matched), l_most
+    elif kind in (EXISTENCE, SINGLE):
+        rows, bound = l_rows, l_most
+    one_sided = kind in (SEMI, ANTI, EXISTENCE)
+    columns = dict(left.columns) if one_sided else _owned(node.left.output, left)
+    if not one_sided:
+        columns.update(_owned(node.right.output, right))
+        columns = {bit: _repeated(column, rows) for bit, column in columns.items()}
+        columns.update(_in_range(node, left, right, columns))
+        padding = max(ANTI_LEAST, 1.0 - inner / rows) if rows > 0 else ANTI_LEAST
+        for padded, known in ((kind in (RIGHT, FULL), left.columns), (kind in (LEFT, FULL, SINGLE), right.columns)):
+            if padded:
+                columns.update({bit: padded_column(columns[bit], padding) for bit in known})
+    keys, bound = (left.keys, bound) if one_sided or kind == SINGLE else of_join(node, left, right, bound)
+    unfiltered = left.base_rows if one_sided or kind == SINGLE else max(left.base_rows, right.base_rows, rows)
+    rows = min(max(rows, 0.0 if one_sided else min(1.0, l_rows * r_rows)), bound)
+    return RelationStatistics(rows, 0.0, source, False, columns, bound, unfiltered, keys=keys)
+
+
+def share_kept(
+    join_type: str, condition: Expression, left: RelationStatistics, right: RelationStatistics, right_columns: int
+) -> float:
+    """Share of its left rows that a semi or anti join keeps.
+
+    Args:
+        join_type: `LeftSemi` or `LeftAnti`.
+        condition: its condition.
+        left, right: what is known of its sides; of the left one the columns compared and the unfiltered rows matter.
+        right_columns: attributes of the right side.
+    """
+    return _kept(join_type, _inner(condition, (~right_columns, right_columns), left, right)[1])
+
+
+def share_of_pairs(
+    condition: Expression, left: RelationStatistics, right: RelationStatistics, right_columns: int
+) -> float:
+    """Share of the pairs of rows that an inner join on this condition would keep; arguments as of `share_kept`."""
+    return _inner(condition, (~right_columns, right_columns), left, right)[0] / max(1.0, left.rows * right.rows)
+
+
+def _kept(join_type: str, matched: float) -> float:
+    return matched if join_type == SEMI else max(ANTI_LEAST, 1.0 - matched)
+
+
+def padded_column(column: ColumnStatistics, share: float) -> ColumnStatistics:
+    """A column of the side that an outer join fills up with NULLs; never none, for then IS NULL would keep nothing."""
+    return column if column.nulls is not None and column.nulls >= share else replace(column, nulls=share)
+
+
+def _owned(output: Sequence[Attribute], side: RelationStatistics) -> dict[int, ColumnStatistics]:
+    """The columns of one side, each with the relation that it is from: this one, if it is no join itself."""
+    if any(column.joined for column in side.columns.values()):
+        return dict(side.columns)
+    joined = (min((a.bit for a in output), default=0), max(1.0, side.rows))
+    columns = {a.bit: ColumnStatistics(joined=joined) for a in output}
+    columns.update((bit, replace(column, joined=joined)) for bit, column in side.columns.items())
+    return columns
+
+
+def _in_range(
+    node: Join, left: RelationStatistics, right: RelationStatistics, columns: Mapping[int, ColumnStatistics]
+) -> dict[int, ColumnStatistics]:
+    """Columns of a side of whose key only one part is referred to: the calendar's weeks, where sales fill five years.
+
+    They lose values in proportion, as what is numbered along with the key does; what would be left with less than one
+    value comes again and again, like months, and keeps them all.
+    """
+    sides = (node.left.output_set, left, node.join_type in (RIGHT, INNER)), (
+        node.right.output_set, right, node.join_type in (LEFT, INNER)
+    )  # fmt: skip
+    changed: dict[int, ColumnStatistics] = {}
+    for e in conjuncts(node.condition):
+        pair = _sides(e, node.left.output_set, node.right.output_set)
+        if pair is None:
+            continue
+        shares = referred_shares([member(pair[0], left), member(pair[1], right)])
+        for share, (output, known, drops) in zip(shares, sides):
+            for bit in known.columns if drops and share < 1.0 else ():
+                column = changed.get(bit, columns[bit])
+                if output >> bit & 1 and column.ndv is not None and column.ndv * share >= 1.0:
+                    changed[bit] = replace(column, ndv=column.ndv * share)
+    return changed
+
+
+def _repeated(column: ColumnStatistics, rows: float) -> ColumnStatistics:
+    """A key is none any more as soon as a join gives more rows than it has values."""
+    return column if column.key_values is None or rows <= column.key_values else replace(column, key_values=None)
+
+
+def _inner(
+    condition: Expression | None,
+    columns: tuple[int, int],
+    left: RelationStatistics,
+    right: RelationStatistics,
+    passed: Container[object] = frozenset(),
+) -> tuple[float, float]:
+    """(rows of the inner join, share of the left rows that find a partner); `passed` is as of `share_left`."""
+    product, keys, matched, rest = 1.0, 0, 1.0, 1.0
+    counts: list[list[float]] = []
+    equal: list[tuple[Expression, Expression]] = []
+    for e in conjuncts(condition):
+        sides = _sides(e, *columns)
+        if sides is None:
+            rest *= _share(e, columns, left, right, passed)
+            continue
+        keys += 1
+        equal.append(sides)
+        members = [member(sides[0], left), member(sides[1], right)]
+        of_left, of_right = shared_domains(members)
+        counts.append([of_left, of_right])
+        product *= max(met_domains(members))
+        matched *= min(1.0, min(of_right, max(1.0, right.rows)) / of_left)
+    if keys > 1:  # columns of one key do not multiply
+        of_sides = [[count[side] for count in counts] for side in (0, 1)]
+        sure = [side.is_unique(plain_mask(own)) for side, own in zip((left, right), zip(*equal))]
+        product = min(product, key_rows(zip((left.base_rows, right.base_rows), of_sides), sure))
+    rows = left.rows * right.rows / product * rest
+    partners = right.rows / product * rest
+    return rows, matched if keys else min(1.0, partners)
+
+
+def _share(
+    e: Expression,
+    columns: tuple[int, int],
+    left: RelationStatistics,
+    right: RelationStatistics,
+    passed: Container[object],
+) -> float:
+    """Share of the pairs of rows that a predicate keeps which is no equality between the sides."""
+    for side, known in zip(columns, (left, right), strict=True):
+        if not e.references & ~side:
+            return selectivity(e, known)
+    if e.kind in EQUALITIES:
+        return residual_selectivity(e)
+    return share_left(e, list(zip(columns, (left, right))), passed)
+
+
+def _has_alternatives(node: Join) -> bool:
+    return any(e.kind == "Or" for e in conjuncts(node.condition))
+
+
+def _sides(e: Expression, left: int, right: int) -> tuple[Expression, Expression] | None:
+    """The two sides of an equality between the inputs, left input first."""
+    if e.kind not in ("EqualTo", "EqualNullSafe"):
+        return None
+    a, b = e.children
+    if a.references and b.references:
+        if not a.references & ~left and not b.references & ~right:
+            return a, b
+        if not a.references & ~right and not b.references & ~left:
+            return b, a
+    return None

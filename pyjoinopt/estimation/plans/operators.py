@@ -1,0 +1,297 @@
+"""How many rows every operator of a plan gives.
+
+There is always an answer, however weak; `source` says what it rests on. Joins inside a join group are not estimated
+here but by `joins.cardinality`, which sees the whole group; the joins met here are its walls (outer, semi, hinted ones)
+and what lies below them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from pyjoinopt.estimation.model.literals import column_of
+from pyjoinopt.estimation.model.relation_statistics import (
+    ColumnStatistics,
+    RelationStatistics,
+    from_json,
+    row_width,
+    unknown,
+)
+from pyjoinopt.estimation.plans.join import join_statistics
+from pyjoinopt.estimation.plans.selectivity import apply_filter
+from pyjoinopt.estimation.plans.unique_keys import group_key, keys_under, renamed_keys
+from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, SUBQUERY, Attribute, Expression
+from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.traversal import post_order
+
+Leaf = Callable[[LogicalPlan], RelationStatistics]
+
+#: Rows that a generator (explode) makes of one.
+GENERATED = 4.0
+#: Of a grouping expression that nothing is known about: one value for this many rows.
+ROWS_PER_GROUP = 10.0
+
+_CONSTANT = ColumnStatistics(ndv=1.0, ndv_bound=1.0)
+#: Operators that keep every row as it is.
+_THROUGH = frozenset(
+    """
+    SubqueryAlias View ResolvedHint UnresolvedHint Sort Repartition RepartitionByExpression RebalancePartitions
+    Window WithWindowDefinition CTERelationDef EventTimeWatermark CollectMetrics Tail Offset
+    """.split()
+)
+#: From the best to the worst; of several inputs the worst names the result.
+_SOURCES = (
+    "feedback", "local", "memory", "analyze", "footers", "delta log", "catalog", "reported", "catalyst",
+    "size / row width", "size", "default",
+)  # fmt: skip
+
+
+def weakest(inputs: Iterable[RelationStatistics]) -> str:
+    """The least trustworthy source of several; what comes after a comma only adds to it."""
+    rank = {source: i for i, source in enumerate(_SOURCES)}
+    return max((s.source for s in inputs), key=lambda s: rank.get(s.split(",")[0], len(_SOURCES)), default="default")
+
+
+def estimate_plan(plan: LogicalPlan, leaf: Leaf) -> RelationStatistics:
+    """Statistics of what one plan gives; `pyjoinopt.estimation.plans.plan_estimator.PlanEstimates` is for many.
+
+    Args:
+        plan: any plan of the mirror.
+        leaf: statistics of a node without children.
+    """
+    done: dict[int, RelationStatistics] = {}
+    for node in post_order(plan):
+        done[id(node)] = estimate_operator(node, [done[id(child)] for child in node.children if not node.cached], leaf)
+    return done[id(plan)]
+
+
+def estimate_operator(node: LogicalPlan, inputs: list[RelationStatistics], leaf: Leaf) -> RelationStatistics:
+    """Statistics of what one operator gives, from those of its children; a cached one is asked for like a leaf."""
+    return _operator(node, inputs) if inputs else _leaf(node, leaf)
+
+
+def _leaf(node: LogicalPlan, leaf: Leaf) -> RelationStatistics:
+    known = leaf(node)
+    if known.source == "size":
+        width = row_width(node.output, known.columns)
+        return replace(known, rows=max(1.0, known.bytes / width))
+    return _sized(known, node.output) if node.output else known
+
+
+def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+    first = inputs[0]
+    if isinstance(node, Filter):
+        return apply_filter(first, node.condition)
+    if isinstance(node, Project):
+        known = _projected(node.expressions, node.output, first)
+        unique = keys_under(first, zip(node.expressions, node.output))
+        return _sized(replace(first, columns=known, keys=unique), node.output)
+    if isinstance(node, Join):
+        return _sized(join_statistics(node, first, inputs[1], weakest(inputs)), node.output)
+    if isinstance(node, Aggregate):
+        return _grouped(node, first)
+    if node.kind in _THROUGH:
+        return renamed(first, node.children[0].output, node.output)
+    match node.kind:
+        case "WithCTE":
+            return inputs[-1]
+        case "Distinct":
+            whole = frozenset({node.output_set}) if node.output else frozenset()
+            listed = [_reference(a, first) for a in node.output]
+            distinct = _distinct(listed, first)
+            alone = len(listed) == 1
+            columns = {a.bit: _as_key(known, distinct.rows, alone) for a, (_, known) in zip(node.output, listed)}
+            return replace(distinct, keys=distinct.keys | whole, columns=columns)
+        case "Deduplicate":
+            wanted = set(node.info.get("keys") or ())
+            keys = [a for a in node.output if a.bit in wanted] or node.output
+            return _distinct([_reference(a, first) for a in keys], first)
+        case "Union":
+            return _union(node, inputs)
+        case "GlobalLimit" | "LocalLimit" | "Limit":
+            return _limited(node, first)
+        case "Sample":
+            fraction = float(node.info.get("fraction") or 1.0)
+            return _repeating(first.with_rows(first.rows * fraction, math.inf))
+        case "Generate":
+            return _repeating(_sized(first.with_rows(first.rows * GENERATED, math.inf), node.output))
+        case "Expand":
+            lists = max(1, len(node.expressions) // max(1, len(node.output)) - 1)
+            return _repeating(_sized(first.with_rows(first.rows * lists, first.upper_bound * lists), node.output))
+        case "Intersect":
+            fewest = min(inputs, key=lambda s: s.rows)
+            bound = min(s.upper_bound for s in inputs)
+            return replace(first.with_rows(fewest.rows, bound), source=weakest(inputs))
+        case "Except":
+            return replace(first, exact=False, source=weakest(inputs))
+    largest = max(inputs, key=lambda s: s.rows)
+    unproved = replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs), keys=frozenset(), most={})
+    return _sized(unproved, node.output)
+
+
+# -- single operators --------------------------------------------------------------------------------------------
+
+
+def _projected(
+    expressions: Sequence[Expression], output: Sequence[Attribute], child: RelationStatistics
+) -> dict[int, ColumnStatistics]:
+    columns: dict[int, ColumnStatistics] = {}
+    for e, attribute in zip(expressions, output):
+        known = _expression(e, child)
+        if known is not None:
+            columns[attribute.bit] = known
+    return columns
+
+
+def _expression(e: Expression, child: RelationStatistics) -> ColumnStatistics | None:
+    """What is known of a computed column: a function of one column has no more values than that column."""
+    while e.kind == "Alias" and e.children:
+        e = e.children[0]
+    attribute = column_of(e)
+    if attribute is not None:
+        return child.columns.get(attribute.bit)
+    if not e.deterministic or e.contains & SUBQUERY:
+        return None
+    if not e.references:
+        return _CONSTANT
+    if e.references.bit_count() == 1:
+        known = child.columns.get(e.references.bit_length() - 1)
+        if known is not None and (known.ndv is not None or known.joined is not None):
+            bound = known.ndv_bound + 1  # NULL may become a value
+            return ColumnStatistics(ndv=known.ndv, guessed=True, ndv_bound=bound, joined=known.joined)
+    return None
+
+
+def _grouped(node: Aggregate, child: RelationStatistics) -> RelationStatistics:
+    keys = [(e, _expression(e, child)) for e in node.grouping]
+    result = _distinct(keys, child)
+    by_key = {e.key: known for e, known in keys}
+    columns: dict[int, ColumnStatistics] = {}
+    for e, attribute in zip(node.aggregates, node.output):
+        inner = e.children[0] if e.kind == "Alias" and e.children else e
+        if inner.key in by_key:
+            columns[attribute.bit] = _as_key(by_key[inner.key], result.rows, len(keys) == 1)
+        elif inner.kind == "AggregateExpression" and inner.children[0].kind == "Count":
+            columns[attribute.bit] = ColumnStatistics(mean=max(1.0, child.rows / max(1.0, result.rows)))
+        elif not inner.references and not inner.contains & AGGREGATE_OR_WINDOW:
+            columns[attribute.bit] = _CONSTANT
+    return _sized(replace(result, columns=columns, unfiltered=result.rows, keys=group_key(node)), node.output)
+
+
+def _as_key(known: ColumnStatistics | None, groups: float, alone: bool) -> ColumnStatistics:
+    """What a column holds of the groups that are made by it, `alone` or with others; NULL is in one, as a value is."""
+    known = known or ColumnStatistics()
+    most = groups if known.joined is None else min(groups, known.joined[1])
+    ndv = groups if alone else most if known.ndv is None else min(known.ndv, most)
+    nulls = known.nulls
+    if nulls:
+        ndv = max(1.0, ndv - 1.0) if alone else ndv
+        nulls = 1.0 / (ndv + 1.0)
+    key_values = ndv if alone else None
+    return replace(known, ndv=ndv, nulls=nulls, guessed=not alone, key_values=key_values, joined=None, heavy=())
+
+
+def _repeating(known: RelationStatistics) -> RelationStatistics:
+    """Of an operator that may give a row more than once."""
+    return replace(known, keys=frozenset(), most={})
+
+
+def _reference(attribute: Attribute, child: RelationStatistics) -> tuple[Expression, ColumnStatistics | None]:
+    e = Expression("AttributeReference", type=attribute.type, attribute=attribute)
+    return e, child.columns.get(attribute.bit)
+
+
+def _distinct(
+    keys: Sequence[tuple[Expression, ColumnStatistics | None]], child: RelationStatistics
+) -> RelationStatistics:
+    """One row for each combination of the keys; with no keys one row in all.
+
+    Columns of one relation have no more combinations than it has rows, however often a join repeats them.
+    """
+    rows = max(1.0, child.rows)
+    combinations: dict[int, tuple[float, float]] = {}  # relation -> (combinations, rows)
+    bound = 1.0
+    for _, known in keys:
+        number, most = known.joined if known is not None and known.joined is not None else (-1, rows)
+        so_far = combinations.get(number, (1.0, most))[0]
+        if known is None or known.ndv is None:
+            so_far *= max(1.0, most / ROWS_PER_GROUP)
+        else:
+            so_far *= max(1.0, min(known.ndv, rows)) + (1.0 if known.nulls else 0.0)
+        combinations[number] = min(so_far, most), most
+        bound *= math.inf if known is None else known.ndv_bound + 1.0  # and NULL
+    groups = min(rows, math.prod(count for count, _ in combinations.values()))
+    exact = not keys
+    # GROUP BY over no rows gives no row; without GROUP BY it gives one.
+    result = child.with_rows(min(groups, child.rows) if keys else 1.0, min(bound, child.upper_bound) if keys else 1.0)
+    columns = {bit: replace(known, heavy=()) if known.heavy else known for bit, known in result.columns.items()}
+    return replace(result, exact=exact, unfiltered=result.rows, columns=columns)
+
+
+def _limited(node: LogicalPlan, child: RelationStatistics) -> RelationStatistics:
+    limit = node.info.get("limit")
+    if limit is None or limit < 0:
+        return replace(child, exact=False)
+    # A LocalLimit lets that many rows of every partition pass: good for a guess, no bound.
+    bound = min(child.upper_bound, float(limit)) if node.kind != "LocalLimit" else child.upper_bound
+    return child.with_rows(min(child.rows, float(limit)), bound)
+
+
+def _union(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+    rows = sum(s.rows for s in inputs)
+    columns: dict[int, ColumnStatistics] = {}
+    if all(len(child.output) == len(node.output) for child in node.children):
+        for position, attribute in enumerate(node.output):
+            parts = [s.column(c.output[position].bit) for s, c in zip(inputs, node.children)]
+            if any(part.ndv is not None for part in parts):
+                columns[attribute.bit] = _merged(parts)
+    bound = sum(s.upper_bound for s in inputs)
+    exact = all(s.exact for s in inputs)
+    return _sized(
+        RelationStatistics(rows, 0.0, weakest(inputs), exact, columns, bound, sum(s.base_rows for s in inputs)),
+        node.output,
+    )
+
+
+def _merged(parts: list[ColumnStatistics]) -> ColumnStatistics:
+    lows, highs = [p.min for p in parts if p.min is not None], [p.max for p in parts if p.max is not None]
+    ranged = len(lows) == len(highs) == len(parts)
+    ndv = max((p.ndv for p in parts if p.ndv is not None), default=None)
+    if all(p.ndv_bound <= 1 for p in parts):
+        ndv = float(len(parts))  # constants tell which part a row is from
+    return ColumnStatistics(
+        ndv,
+        min(lows) if ranged else None,
+        max(highs) if ranged else None,
+        guessed=True,
+        ndv_bound=sum(p.ndv_bound for p in parts),
+    )
+
+
+def renamed(child: RelationStatistics, before: Sequence[Attribute], after: Sequence[Attribute]) -> RelationStatistics:
+    """Column statistics by position, where a view or a CTE gives its columns new identities."""
+    if len(before) != len(after) or all(a.bit == b.bit for a, b in zip(before, after)):
+        return child if len(before) == len(after) else _sized(_repeating(child), after)
+    columns = {b.bit: child.columns[a.bit] for a, b in zip(before, after) if a.bit in child.columns}
+    keys = renamed_keys(child.keys, {a.mask: b.mask for a, b in zip(before, after)})
+    most = {b.bit: child.most[a.bit] for a, b in zip(before, after) if a.bit in child.most}
+    return replace(child, columns=columns, keys=keys, most=most)
+
+
+def _sized(known: RelationStatistics, output: Sequence[Attribute]) -> RelationStatistics:
+    return replace(known, bytes=max(1.0, known.rows) * row_width(output, known.columns))
+
+
+def default_leaf(node: LogicalPlan) -> RelationStatistics:
+    """Statistics of a leaf from the export alone: rows that it states, or its bytes."""
+    rows, relation = node.info.get("rows"), node.info.get("rel") or {}
+    if node.kind == "OneRowRelation":
+        rows = 1
+    if rows is None:
+        rows = relation.get("rows")
+    if rows is None:
+        return unknown(node.output, relation.get("bytes"))
+    source = "memory" if relation.get("kind") == "memory" else "local"
+    return from_json({"rows": rows, "source": source, "exact": True}, node.output)

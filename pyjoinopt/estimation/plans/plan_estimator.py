@@ -1,0 +1,178 @@
+"""Estimates of many sub-plans of one plan, each operator estimated once.
+
+The optimizer asks for the items of every join group, then for both sides of every join of the finished plan, which
+share most of their nodes. A common table expression is defined in one place and read in others, so its definition is
+looked up among all nodes of the plan, not only below the node that is asked about.
+
+Filters over a relation of which there is a sample are counted there, all that stand above each other at once, through
+projections. So are the different values that are left of the columns by which the relation is joined. What else the
+columns hold after the filter stays a matter of arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+
+from pyjoinopt.estimation.model.comparisons import and_operands
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.plans.operators import estimate_operator, renamed
+from pyjoinopt.estimation.plans.selectivity import apply_filter, selectivity
+from pyjoinopt.estimation.sources.sampled_selectivity import is_weak
+from pyjoinopt.estimation.sources.samples import Samples
+from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.expressions import Expression, conjunction
+from pyjoinopt.plan.nodes import Filter, LogicalPlan
+
+#: Operators that keep every row; what they call columns is looked up.
+_SAME_ROWS = frozenset("Project SubqueryAlias View ResolvedHint Sort Repartition RepartitionByExpression".split())
+
+
+@dataclass(frozen=True, slots=True)
+class _Filtered:
+    """Some rows of one leaf: those that fulfil all conjuncts; `share` of them by arithmetic."""
+
+    leaf: LogicalPlan
+    conjuncts: tuple[Expression, ...] = ()
+    share: float = 1.0
+
+
+class PlanEstimates:
+    """Callable: plan -> statistics of what it gives.
+
+    Args:
+        leaf: statistics of the nodes without children.
+        nodes: all nodes of the plan, to find the definitions of common table expressions.
+        samples: of the leaves, if there are any.
+        applied: keys of conjuncts that the statistics of leaves take into account already.
+    """
+
+    def __init__(
+        self,
+        leaf: Callable[[LogicalPlan], RelationStatistics],
+        nodes: Iterable[LogicalPlan] = (),
+        samples: Samples | None = None,
+        applied: Collection[object] = (),
+    ) -> None:
+        self._leaf = leaf
+        self._definitions: dict[object, LogicalPlan] = {}
+        self.define(nodes)
+        self._samples = samples
+        self._applied = applied
+        self._filtered: dict[int, _Filtered] = {}
+        self._known: dict[int, RelationStatistics] = {}
+        self._told: dict[int, tuple[float, float]] = {}
+        self._kept: list[LogicalPlan] = []  # ids in `_known` and `_told` must stay unique
+
+    def define(self, nodes: Iterable[LogicalPlan]) -> None:
+        """Look up common table expressions among these nodes from now on: predicates may have moved in them."""
+        self._definitions.update((node.info.get("cte"), node) for node in nodes if node.kind == "CTERelationDef")
+
+    def tell(self, plan: LogicalPlan, rows: float, bound: float) -> None:
+        """Take the rows of a sub-plan, and what is proved of them, from one who knows the whole join group.
+
+        One join after the other, correlations of three relations and keys of several columns are lost.
+        """
+        self._told[id(plan)] = rows, bound
+        self._kept.append(plan)
+        before = self._known.get(id(plan))
+        if before is not None:
+            self._known[id(plan)] = _corrected(before, rows, bound)
+
+    def look(self, plan: LogicalPlan) -> None:
+        """Ask one question about the filters of a whole plan, before its parts are estimated one by one."""
+        if self._samples is not None:
+            self._samples.look(plan, self)
+
+    def __call__(self, plan: LogicalPlan) -> RelationStatistics:
+        stack: list[tuple[LogicalPlan, bool]] = [(plan, False)]
+        while stack:
+            node, expanded = stack.pop()
+            if id(node) in self._known:
+                continue
+            below = self._below(node)
+            if not expanded and below:
+                stack.append((node, True))
+                stack.extend((child, False) for child in below)
+            else:
+                self._remember(node, self._estimate(node))
+        return self._known[id(plan)]
+
+    def _below(self, node: LogicalPlan) -> tuple[LogicalPlan, ...]:
+        definition = self._definitions.get(node.info.get("cte")) if node.kind == "CTERelationRef" else None
+        if definition is not None:
+            return (definition,)
+        return () if node.cached else node.children
+
+    def _estimate(self, node: LogicalPlan) -> RelationStatistics:
+        below = self._below(node)
+        if node.kind == "CTERelationRef" and below:
+            return renamed(self._known[id(below[0])], below[0].output, node.output)
+        inputs = [self._known[id(child)] for child in below]
+        if self._applied and isinstance(node, Filter):
+            known = self._without_applied(node, inputs)
+        else:
+            known = estimate_operator(node, inputs, self._leaf)
+        return known if self._samples is None else self._counted(node, below, known, self._samples)
+
+    def _without_applied(self, node: Filter, inputs: list[RelationStatistics]) -> RelationStatistics:
+        """A filter's estimate, less what was filtered when its leaf was counted."""
+        rest = conjunction(self._not_applied(and_operands(written_out(node.condition))))
+        return inputs[0] if rest is None else apply_filter(inputs[0], rest)
+
+    def _not_applied(self, conjuncts: Iterable[Expression]) -> tuple[Expression, ...]:
+        return tuple(e for e in conjuncts if not self._applied or e.key not in self._applied)
+
+    def _counted(
+        self, node: LogicalPlan, below: tuple[LogicalPlan, ...], known: RelationStatistics, samples: Samples
+    ) -> RelationStatistics:
+        """A filter's estimate with the rows that its leaf's sample says."""
+        if not below:
+            if not node.cached and not node.children:
+                self._filtered[id(node)] = _Filtered(node)
+            return known
+        before = self._filtered.get(id(below[0]))
+        if before is None:
+            return known
+        if isinstance(node, Filter):
+            first = self._known[id(below[0])]
+            own = self._not_applied(samples.conjuncts(node.condition))
+            conjuncts = (*before.conjuncts, *own)
+            share = before.share
+            for e in own if self._applied else (node.condition,):
+                share *= selectivity(e, first)
+            self._filtered[id(node)] = after = _Filtered(before.leaf, conjuncts, share)
+            return self._sampled(after, known, samples)
+        if node.kind in _SAME_ROWS:
+            samples.learn(node)
+            self._filtered[id(node)] = before
+        return known
+
+    def _sampled(self, filtered: _Filtered, known: RelationStatistics, samples: Samples) -> RelationStatistics:
+        base = self._known[id(filtered.leaf)]
+        share = samples.share(filtered.leaf, filtered.conjuncts, base)
+        if share is None:
+            return known
+        rest = 1.0
+        for e in share.unknown:
+            rest *= selectivity(e, base)
+        arithmetic = min(1.0, filtered.share / rest) if rest else 0.0
+        counted = share.complete and not share.unknown and base.exact and share.rows == base.rows
+        sound = not any(is_weak([e], base) for e in filtered.conjuncts if e not in share.unknown)
+        rows = float(share.hits) if counted else base.rows * share.estimate(arithmetic, sound) * rest
+        bound = rows if counted else known.upper_bound
+        source = f"{base.source}, sample{'' if share.hits or share.complete else ' without a hit'}"
+        columns = dict(known.columns)
+        for bit, ndv in samples.distinct(filtered.leaf, share, base, rows).items():
+            column = columns.get(bit, ColumnStatistics())
+            columns[bit] = replace(column, ndv=ndv if column.ndv is None else min(column.ndv, ndv), guessed=False)
+        return replace(known.with_rows(rows, bound), source=source, exact=counted, columns=columns)
+
+    def _remember(self, node: LogicalPlan, known: RelationStatistics) -> None:
+        told = self._told.get(id(node))
+        self._known[id(node)] = known if told is None else _corrected(known, *told)
+        self._kept.append(node)
+
+
+def _corrected(known: RelationStatistics, rows: float, bound: float) -> RelationStatistics:
+    return known.with_rows(rows, min(bound, known.upper_bound))

@@ -1,0 +1,130 @@
+"""Columns of which it is proved that no two rows share all values, followed through the operators of a plan.
+
+Groups of an aggregate, rows of a DISTINCT, local rows that were counted: what `RelationStatistics.keys` holds. They
+survive whatever only drops rows. A join whose other side is unique on what it is compared by repeats no row, so the
+keys of this side stay, and this side's bound is a bound of the result. Where all rows were counted, it is known how
+many of them share a value at most: a row of the other side meets no more than that.
+
+Statistics of files tell of a likely key, but prove none; `ColumnStatistics.key_values` is for those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import or_
+
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts
+from pyjoinopt.plan.nodes import INNER, LEFT, RIGHT, Aggregate, Join
+
+
+def group_key(node: Aggregate) -> frozenset[int]:
+    """The grouping columns, if the result has them all."""
+    given = {e.children[0].key if e.kind == "Alias" else e.key: a for e, a in zip(node.aggregates, node.output)}
+    columns = [given.get(e.key) for e in node.grouping]
+    if not columns or None in columns:
+        return frozenset()
+    return frozenset({reduce(or_, (a.mask for a in columns if a is not None))})
+
+
+def keys_under(child: RelationStatistics, listed: Iterable[tuple[Expression, Attribute]]) -> frozenset[int]:
+    """The child's keys, by the names that a list of columns and aliases gives them."""
+    if not child.keys:
+        return frozenset()
+    names: dict[int, int] = {}
+    for e, attribute in listed:
+        inner = plain_column(e.children[0] if e.kind == "Alias" and e.children else e)
+        if inner is not None:
+            names.setdefault(inner.mask, attribute.mask)
+    return renamed_keys(child.keys, names)
+
+
+def renamed_keys(keys: Iterable[int], names: Mapping[int, int]) -> frozenset[int]:
+    """Keys of which all columns have a new name (both as bits).
+
+    >>> renamed_keys({0b11, 0b100}, {0b1: 0b1000, 0b10: 0b10}) == frozenset({0b1010})
+    True
+    """
+    found = set()
+    for key in keys:
+        renamed, rest = 0, key
+        while rest:
+            low = rest & -rest
+            rest ^= low
+            if low not in names:
+                break
+            renamed |= names[low]
+        else:
+            found.add(renamed)
+    return frozenset(found)
+
+
+def plain_column(e: Expression) -> Attribute | None:
+    """The attribute that an expression is, without a cast: casts may make two values one."""
+    return e.attribute if e.kind == "AttributeReference" else None
+
+
+def plain_mask(expressions: Iterable[Expression]) -> int:
+    """Those of some expressions that are plain columns, as bits."""
+    return reduce(or_, (a.mask for a in map(plain_column, expressions) if a is not None), 0)
+
+
+def of_join(
+    node: Join, left: RelationStatistics, right: RelationStatistics, bound: float
+) -> tuple[frozenset[int], float]:
+    """(keys, upper bound) of a join's result.
+
+    Args:
+        node: the join; semi and anti joins keep what the left side has, which is not asked for here.
+        left, right: what is known of its sides.
+        bound: what is proved without keys.
+    """
+    if not (left.keys or right.keys or left.most or right.most):
+        return frozenset(), bound
+    of_left, of_right = _compared(node)
+    left_unique, right_unique = left.is_unique(of_left), right.is_unique(of_right)
+    met, meeting = most_met(right, of_right), most_met(left, of_left)
+    if node.join_type in (INNER, LEFT):
+        bound = min(bound, times(left.upper_bound, met if node.join_type == INNER else max(1.0, met)))
+    if node.join_type in (INNER, RIGHT):
+        bound = min(bound, times(right.upper_bound, meeting if node.join_type == INNER else max(1.0, meeting)))
+    keys: frozenset[int] = frozenset()
+    if right_unique and node.join_type in (INNER, LEFT):
+        keys, bound = keys | left.keys, min(bound, left.upper_bound)
+    if left_unique and node.join_type in (INNER, RIGHT):
+        keys, bound = keys | right.keys, min(bound, right.upper_bound)
+    return keys, bound
+
+
+def most_met(known: RelationStatistics, columns: int) -> float:
+    """Rows of a relation that share the values of some columns (as bits), at most; infinite if nothing is proved.
+
+    >>> counted = RelationStatistics(9.0, 72.0, most={0: 3.0, 1: 2.0})
+    >>> most_met(counted, 0b1), most_met(counted, 0b100)
+    (3.0, inf)
+    """
+    return min((count for bit, count in known.most.items() if columns >> bit & 1), default=math.inf)
+
+
+def times(a: float, b: float) -> float:
+    """A product in which 0 stays 0."""
+    return 0.0 if a == 0 or b == 0 else a * b
+
+
+def _compared(node: Join) -> tuple[int, int]:
+    """The columns of either side that are equal to an expression over the other one, NULLs never."""
+    of_left = of_right = 0
+    for e in conjuncts(node.condition):
+        if e.kind != "EqualTo" or not e.deterministic:
+            continue
+        for one, other in (e.children, tuple(reversed(e.children))):
+            column = plain_column(one)
+            if column is None or not other.references:
+                continue
+            if column.mask & node.left.output_set and not other.references & ~node.right.output_set:
+                of_left |= column.mask
+            if column.mask & node.right.output_set and not other.references & ~node.left.output_set:
+                of_right |= column.mask
+    return of_left, of_right

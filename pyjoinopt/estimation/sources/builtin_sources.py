@@ -1,0 +1,208 @@
+"""The sources that are built in, and the ladders that the option `statistics` chooses from.
+
+    analyze          what `pyjoinopt.analyze` gathered of these very files
+    catalog          the counts that ANALYZE, or somebody else, left in the catalog
+    memory           rows that the session holds already: cached data, rows of an RDD that were counted
+    footers          footers of Parquet and ORC files
+    size / row width of text files: their size over the width of the first lines
+    size             what Spark takes the size to be, over the width that the types have
+    default          nothing is known
+
+Rows that are part of the plan itself (VALUES, range) are no statistics: every ladder counts them.
+Two questions to the JVM serve all of them: the first opens no file, the second those that the store does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from pyjoinopt.estimation.model.relation_statistics import DEFAULT_ROWS, row_width, unknown
+from pyjoinopt.estimation.sources.analyzed_tables import recall
+from pyjoinopt.estimation.sources.jvm_questions import WIDE, Leaves
+from pyjoinopt.estimation.sources.registry import Column, Files, Known, Relation, StatisticsSource
+from pyjoinopt.estimation.store.store import Store
+
+_FOOTERS = frozenset({"parquet", "orc"})
+_TEXT = frozenset({"csv", "json", "text"})
+
+
+class Told:
+    """A source that the JVM's first answer holds already."""
+
+    def __init__(self, name: str, leaves: Leaves, *says: str) -> None:
+        self.name = name
+        self._leaves = leaves
+        self._says = says or (name,)
+
+    def lookup(self, relation: Relation) -> Known | None:
+        known = self._leaves.told(relation)
+        if relation.partitions and self.name == "reported":
+            return None  # said of all partitions
+        if known is None or known.rows is None or known.source not in self._says:
+            return None
+        return replace(known, source=self.name) if known.source == "size" else known
+
+
+class Written:
+    """Rows that the plan itself tells the number of; nobody is asked."""
+
+    name = "local"
+
+    def lookup(self, relation: Relation) -> Known | None:
+        rows = relation.leaf.info.get("rows") if relation.leaf is not None else None
+        return None if rows is None else Known(float(rows), exact=True)
+
+
+class FromFiles:
+    """What files say of themselves: remembered in the store, else read now, all relations at once."""
+
+    def __init__(self, name: str, leaves: Leaves, what: str, formats: frozenset[str], store: Store | None) -> None:
+        self.name = name
+        self._leaves = leaves
+        self._what = what
+        self._formats = formats
+        self._store = store
+        self._known: dict[tuple[str, str], Known] = {}
+        self._asked: dict[tuple[str, str], frozenset[str] | None] = {}  # for which columns; None: for all
+
+    def prepare(self, relations: Sequence[Relation]) -> None:
+        wanted: dict[tuple[str, str], tuple[Files, list[Relation]]] = {}
+        for relation in relations:
+            if relation.files is not None and relation.format in self._formats:
+                wanted.setdefault(_key(relation.files), (relation.files, []))[1].append(relation)
+        stored = self._store.get(files for files, _ in wanted.values()) if self._store and wanted else {}
+        missing: list[Relation] = []
+        for key, (_, same) in wanted.items():
+            if key in stored:
+                self._known[key], self._asked[key] = stored[key]
+            asked = self._asked.get(key, frozenset())
+            if key not in stored or (asked is not None and any(self._wants(relation) - asked for relation in same)):
+                missing += same
+        if missing:
+            self._read(missing)
+
+    def lookup(self, relation: Relation) -> Known | None:
+        return self._known.get(_key(relation.files)) if relation.files is not None else None
+
+    def _wants(self, relation: Relation) -> frozenset[str]:
+        """Columns that must have been asked for: of a wide table all that are needed, else those that are counted."""
+        if len(relation.columns) > WIDE:
+            return relation.needed
+        return relation.counted if relation.format in _FOOTERS else frozenset()
+
+    def _read(self, relations: Sequence[Relation]) -> None:
+        found = self._leaves.read(relations, self._what)
+        new: dict[Files, Known] = {}
+        names: dict[Files, str] = {}
+        for relation in relations:
+            known, files = found.get(id(relation), (None, None))
+            if known is None or relation.files is None:
+                continue
+            if known.rows is None:
+                self._known.setdefault(_key(relation.files), Known(note=known.note))
+                continue
+            before = self._known.get(_key(relation.files))
+            columns = _merged(before.columns if before else {}, known.columns)
+            known = Known(known.rows, known.bytes, columns, known.exact, known.source, None, known.note)
+            self._known[_key(relation.files)] = known
+            # What was late or broken may be better next time. What was listed anew in between is something else.
+            if not known.note and files is not None and _key(files) == _key(relation.files):
+                new[relation.files], names[relation.files] = known, relation.name
+                before_asked = self._asked.get(_key(files)) or frozenset()
+                self._asked[_key(files)] = before_asked | self._wants(relation)
+        if self._store is not None and new:
+            asked = {files: self._asked[_key(files)] for files in new}
+            self._store.put(new, names, {files: some for files, some in asked.items() if some is not None})
+
+
+class Analysed:
+    """What was gathered of these very files on demand."""
+
+    name = "analyze"
+
+    def __init__(self, store: Store | None) -> None:
+        self._store = store
+
+    def lookup(self, relation: Relation) -> Known | None:
+        return recall(relation.files, self._store) if relation.files is not None else None
+
+
+class Size:
+    """What Spark takes the size to be, over the width of a row."""
+
+    name = "size"
+
+    def __init__(self, leaves: Leaves) -> None:
+        self._leaves = leaves
+
+    def lookup(self, relation: Relation) -> Known | None:
+        told = self._leaves.told(relation)
+        output = relation.leaf.output if relation.leaf is not None else ()
+        size = told.bytes if told is not None and not relation.partitions else None
+        guess = unknown(output, relation.bytes if size is None else size)
+        if guess.source != self.name:
+            return None
+        return Known(guess.rows, guess.bytes)
+
+
+class Default:
+    """Something has to be assumed."""
+
+    name = "default"
+
+    def lookup(self, relation: Relation) -> Known:
+        width = row_width(relation.leaf.output) if relation.leaf is not None and relation.leaf.output else 24.0
+        return Known(DEFAULT_ROWS, DEFAULT_ROWS * width)
+
+
+def ladder(
+    option: str, leaves: Leaves, store: Store | None, without: Collection[str] = ()
+) -> tuple[StatisticsSource, ...]:
+    """The built-in sources of an option, the best first, without some of them.
+
+    Args:
+        option: `statistics`.
+        leaves: what the JVM says of them.
+        store: what was learnt earlier.
+        without: rungs that "auto" and "full" leave out: "analyze", "catalog", "memory", "footers", "text".
+
+    >>> nothing = Leaves(lambda *_: {}, [], "catalog", 0)
+    >>> [source.name for source in ladder("catalog", nothing, None)]
+    ['local', 'catalog', 'default']
+    >>> [source.name for source in ladder("auto", Leaves(lambda *_: {}, [], "auto", 0), None, {"analyze", "text"})]
+    ['local', 'catalog', 'memory', 'footers', 'reported', 'size', 'default']
+    """
+    local = Told("local", leaves)
+    catalog = Told("catalog", leaves, "catalog", "catalyst")
+    footers = FromFiles("footers", leaves, "footers", _FOOTERS, store)
+    text = FromFiles("size / row width", leaves, "text", _TEXT, store)
+    memory = Told("memory", leaves)
+    reported = Told("reported", leaves, "catalyst", "size", "iceberg snapshot")
+    rungs: dict[str, StatisticsSource]
+    match option:
+        case "none":
+            return Written(), Size(leaves), Default()
+        case "catalog":
+            rungs = {"catalog": catalog}
+        case "footers":
+            rungs = {"footers": footers}
+        case _:
+            rungs = {
+                "analyze": Analysed(store), "catalog": Told("catalog", leaves), "memory": memory, "footers": footers,
+                "text": text, "reported": reported, "size": Size(leaves),
+            }  # fmt: skip
+    return local, *(source for rung, source in rungs.items() if rung not in without), Default()
+
+
+def _merged(before: Mapping[str, Column], now: Mapping[str, Column]) -> dict[str, Column]:
+    """What is known of columns now; different values may have been counted before."""
+    columns = {**before, **now}
+    for name, column in now.items():
+        if column.ndv is None and name in before:
+            columns[name] = replace(column, ndv=before[name].ndv)
+    return columns
+
+
+def _key(files: Files) -> tuple[str, str]:
+    return files.id, files.schema

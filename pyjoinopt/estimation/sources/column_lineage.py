@@ -1,0 +1,103 @@
+"""Conjuncts over the columns of leaves, wherever in a plan they stand, and the columns by which leaves are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pyjoinopt.estimation.model.comparisons import EQUALITIES, and_operands
+from pyjoinopt.estimation.model.literals import column_of
+from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.expressions import (
+    AGGREGATE_OR_WINDOW,
+    OUTER_REFERENCE,
+    PYTHON_UDF,
+    SUBQUERY,
+    Expression,
+    reference,
+    substitute,
+    walk,
+)
+from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.traversal import post_order
+
+#: What cannot be evaluated over a row of one relation.
+NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
+#: A computed column may be written out in a predicate that reads it, up to this length.
+_LONGEST = 500
+
+
+class Meanings:
+    """What columns stand for, in terms of the columns of leaves."""
+
+    def __init__(self) -> None:
+        self._meaning: dict[int, Expression] = {}
+
+    def learn(self, node: LogicalPlan) -> None:
+        """What the columns of a projection stand for."""
+        if isinstance(node, Project):
+            for bit, e in node.columns().items():
+                if bit not in self._meaning:
+                    meant = substitute(e, self._meaning)
+                    if meant.deterministic and not meant.contains & NEVER and _is_short(meant):
+                        self._meaning[bit] = meant
+        elif len(node.children) == 1 and len(node.output) == len(node.children[0].output):
+            for before, after in zip(node.children[0].output, node.output):  # a view names columns anew
+                if before.bit != after.bit and after.bit not in self._meaning:
+                    self._meaning[after.bit] = self._meaning.get(before.bit, reference(before))
+
+    def conjuncts(self, condition: Expression) -> tuple[Expression, ...]:
+        """The conjuncts of a condition, over the columns of leaves."""
+        parts = and_operands(written_out(condition))
+        return tuple(substitute(e, self._meaning) if e.references else e for e in parts)
+
+    def of_leaves(
+        self, plan: LogicalPlan, sampled: Callable[[LogicalPlan], bool]
+    ) -> tuple[list[tuple[LogicalPlan, list[Expression]]], dict[int, int]]:
+        """The conjuncts of a plan that read one leaf, wherever they stand; number of a leaf -> its join keys.
+
+        Args:
+            plan: plans of subqueries are not entered.
+            sampled: whether a leaf is one of which there may be a sample.
+        """
+        nodes = list(post_order(plan))
+        owner: dict[int, LogicalPlan] = {}
+        keys = join_keys(nodes)
+        keys_of: dict[int, int] = {}
+        for node in nodes:
+            if not node.children and sampled(node):
+                owner.update((attribute.bit, node) for attribute in node.output)
+                keys_of[number_of(node)] = keys & node.output_set
+            self.learn(node)
+        found: dict[int, tuple[LogicalPlan, list[Expression]]] = {}
+        for node in nodes:
+            condition = node.condition if isinstance(node, (Filter, Join)) else None
+            for e in self.conjuncts(condition) if condition is not None else ():
+                leaf = owner.get(e.references.bit_length() - 1) if e.references else None
+                if leaf is not None and not e.references & ~leaf.output_set and is_countable(e):
+                    found.setdefault(number_of(leaf), (leaf, []))[1].append(e)
+        return list(found.values()), keys_of
+
+
+def join_keys(nodes: Iterable[LogicalPlan]) -> int:
+    """The set of attributes that joins compare with `=`."""
+    keys = 0
+    for node in nodes:
+        if isinstance(node, Join) and node.condition is not None:
+            for e in and_operands(node.condition):
+                if e.kind in EQUALITIES:
+                    keys |= sum(1 << a.bit for a in map(column_of, e.children) if a is not None)
+    return keys
+
+
+def is_countable(e: Expression) -> bool:
+    """Whether the JVM may be able to evaluate it; it knows better, and refuses what it must."""
+    return bool(e.references) and e.deterministic and not e.contains & NEVER
+
+
+def _is_short(e: Expression) -> bool:
+    return sum(1 for _ in zip(walk(e), range(_LONGEST + 1))) <= _LONGEST
+
+
+def number_of(leaf: LogicalPlan) -> int:
+    """By which number the JVM knows a leaf."""
+    return leaf.number if leaf.number is not None else -1

@@ -1,0 +1,120 @@
+"""The two questions to the JVM that all built-in sources share: one that opens no file, and one for the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from pyjoinopt.estimation.sources.json import files_of, known_from, relation_of
+from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.registry import Files, Known, Relation
+from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.nodes import LogicalPlan
+
+Ask = Callable[..., dict[int, dict[str, Any]]]
+
+#: Of a table with more columns than this only the needed ones are asked for.
+WIDE = 64
+#: The option -> what the JVM is asked for, and whether which files there are.
+_FIRST: dict[str, tuple[list[str], bool]] = {
+    "auto": (["catalog", "memory"], True),
+    "full": (["catalog", "memory"], True),
+    "catalog": (["catalog"], False),
+    "footers": ([], True),
+}
+
+
+class Leaves:
+    """The leaves of a plan, and what the JVM says of them.
+
+    Args:
+        ask: see `Gateway.statistics`.
+        leaves: which.
+        option: `statistics`.
+        needed, counted: sets of attributes, see `needed`.
+        filters: number of a leaf -> filters on its partition columns.
+        reading: called before the first file is opened.
+        patience: how long files may be read; None for as long as the JVM likes.
+        without: what the JVM is not asked for.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        leaves: Sequence[LogicalPlan],
+        option: str,
+        needed: int,
+        counted: int = -1,
+        filters: Mapping[int, tuple[Expression, ...]] | None = None,
+        reading: Callable[[], object] = lambda: None,
+        patience: Patience | None = None,
+        without: Collection[str] = (),
+    ) -> None:
+        self._ask = ask
+        self._option = option
+        self._needed = needed
+        self._counted = counted
+        self._filters = dict(filters or {})
+        self._reading = reading
+        self._patience = patience
+        self._without = without
+        self._leaves = {leaf.number: leaf for leaf in leaves if leaf.number is not None}
+        self.first: dict[int, Known] = {}
+        self.relations: dict[int, Relation] = {}
+
+    def look(self, better_whole: Callable[[Files], bool] = lambda _: False) -> None:
+        """Ask the first question.
+
+        Args:
+            better_whole: whether so much is known of these files that partitions are not looked at one by one.
+        """
+        answers: dict[int, dict[str, Any]] = {}
+        if self._option in _FIRST:
+            sources, identity = _FIRST[self._option]
+            sources = [source for source in sources if source not in self._without]
+            leaves = list(self._leaves.values())
+            answers = self._ask(leaves, self._option, sources=sources, identity=identity, **self._details(leaves))
+        for number, leaf in self._leaves.items():
+            entry = answers.get(number, {})
+            files, filters = entry.get("files"), self._filters.get(number, ())
+            if filters and "whole" in entry and better_whole(files_of(entry["whole"])):
+                files, entry = entry["whole"], {**entry, "pruned": False}
+            if not entry.get("pruned"):
+                filters = ()
+                self._filters.pop(number, None)
+            self.relations[number] = relation_of(leaf, self._needed, files, filters, self._counted)
+            if entry and "error" not in entry:
+                self.first[number] = known_from(entry, leaf.output)
+
+    def told(self, relation: Relation) -> Known | None:
+        """The first answer about a relation."""
+        return self.first.get(relation.leaf.number) if relation.leaf and relation.leaf.number is not None else None
+
+    def read(self, relations: Sequence[Relation], what: str) -> dict[int, tuple[Known, Files | None]]:
+        """Ask for more, which may open files."""
+        leaves = [relation.leaf for relation in relations if relation.leaf is not None]
+        self._reading()
+        limits = dict.fromkeys(("deadlineMs", "totalMs"), self._patience.left()) if self._patience is not None else {}
+        distinct = {
+            str(relation.leaf.number): [a.bit for a in relation.leaf.output if a.name in relation.counted]
+            for relation in relations
+            if relation.leaf is not None and what == "footers"
+        }
+        more = {"distinct": distinct} if distinct else {}
+        answers = self._ask(leaves, self._option, sources=[what], **more, **limits, **self._details(leaves))
+        found = {}
+        for relation, leaf in zip(relations, leaves):
+            entry = answers.get(leaf.number if leaf.number is not None else -1, {})
+            if entry and "error" not in entry:
+                found[id(relation)] = known_from(entry, leaf.output), relation_of(leaf, 0, entry.get("files")).files
+        return found
+
+    def _details(self, leaves: Sequence[LogicalPlan]) -> dict[str, Any]:
+        """Which columns of wide tables, and which partitions."""
+        columns = {
+            str(leaf.number): [a.bit for a in leaf.output if self._needed >> a.bit & 1]
+            for leaf in leaves
+            if len(leaf.output) > WIDE
+        }
+        filters = {str(leaf.number): self._filters[leaf.number] for leaf in leaves if leaf.number in self._filters}
+        return {**({"columns": columns} if columns else {}), **({"partitions": filters} if filters else {})}

@@ -1,0 +1,1 @@
+"""What was counted once is kept for these very files: `store`, in a file of SQLite (`sqlite_file`)."""

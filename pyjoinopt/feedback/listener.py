@@ -1,0 +1,102 @@
+"""True row counts, from Spark's metrics into the store: `report.observe()`, and the listener behind `feedback=True`.
+
+The listener lives in the JVM and keeps the last plans that ran as text; Python fetches them whenever it plans the next
+query, and when it ends. Nothing waits for it, and no thread is started.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import logging
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.errors import NotRunError
+from pyjoinopt.estimation.store.store import Store
+from pyjoinopt.feedback.learned_rows import Watch
+from pyjoinopt.feedback.match_metrics import Observation
+from pyjoinopt.report.executed_run import run_report
+from pyjoinopt.report.join_report import JoinReport
+
+_log = logging.getLogger("pyjoinopt")
+_expected: deque[tuple[Watch, Store]] = deque(maxlen=256)
+_listening: list[tuple[Any, int]] = []  # the shim that listens, and the number by which it is asked
+
+
+def let_observe(report: JoinReport, df: Any, shim: Any, watches: Sequence[Watch], store: Store | None) -> None:
+    """Make `report.observe()` look at this DataFrame."""
+    alive = weakref.ref(df)
+
+    def observe() -> list[Observation]:
+        frame = alive()
+        if frame is None:
+            raise NotRunError("the DataFrame of this report is gone; keep a reference to it until its rows are counted")
+        told = shim.executed(frame._jdf)
+        if told is None:
+            raise NotRunError(
+                "this DataFrame's own query did not run: collect() or toPandas() runs it; for count(), show() and "
+                "write, which run another query, switch on the option feedback"
+            )
+        return [found for watch in watches for found in _learn(watch, json.loads(told), store)]
+
+    report._observer = observe
+    report._watches = tuple(watches)
+
+
+def analyze(report: JoinReport, df: Any, optimised: Any, which: bool | str) -> None:
+    """Run a query as written, optimised, or both, and put what it did into its report."""
+    shim, watches = bridge_for(df), report._watches
+    for name, frame in (("as written", df), ("optimised", optimised)):
+        wanted = which is True or (which == "before") == (name == "as written")
+        if not wanted or (name == "optimised" and optimised is df and report.runs):
+            continue
+        told = told_of_run(shim, frame)
+        expected: dict[int, tuple[tuple[str, ...], float]] = {}
+        for watch in watches:
+            expected.update(watch.located(told["operators"]))
+        report.runs.append(run_report(name, told, expected))
+
+
+def told_of_run(shim: Any, df: Any) -> dict[str, Any]:
+    """Run a query to its end: what the JVM tells of it (`seconds`, `planning`, `operators`)."""
+    return dict(json.loads(shim.run(df._jdf)))
+
+
+def listen(df: Any, shim: Any, watches: Sequence[Watch], store: Store | None) -> None:
+    """Expect these groups to run, in whatever query they will be part of."""
+    if store is None:
+        return
+    number = int(shim.listen(df._jdf, True))
+    _expected.extend((watch, store) for watch in watches if watch.fingerprint is not None)
+    if not _listening:
+        atexit.register(_last_words)
+    _listening[:] = [(shim, number)]
+
+
+def learn(shim: Any) -> None:
+    """Remember what the listener has heard since the last time."""
+    if not _listening:
+        return
+    listening, number = _listening[0]
+    if listening is not shim:  # of a JVM that has gone
+        return
+    for plan in json.loads(shim.heard(number)):
+        for watch, store in tuple(_expected):
+            _learn(watch, plan, store)
+
+
+def _learn(watch: Watch, plan: Sequence[Any], store: Store | None) -> list[Observation]:
+    rows = watch.observe(plan)
+    if store is not None:
+        watch.remember(rows, store)
+    return watch.told(rows)
+
+
+def _last_words() -> None:
+    with contextlib.suppress(Exception):  # the JVM may have gone first
+        learn(_listening[0][0])

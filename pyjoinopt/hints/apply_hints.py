@@ -1,0 +1,102 @@
+"""The last step of the road: hints on the joins of a finished plan.
+
+Spark chooses a join's operator by what it believes of the sizes of its sides, and without a cost-based optimizer a
+filter or an aggregate changes that belief little. Where counts say otherwise, a hint tells it so; `hints` says which
+and when. None is ever given where you gave one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from pyjoinopt.catalyst.planner.build_side import JoinConf
+from pyjoinopt.catalyst.planner.equi_keys import extract_equi_keys
+from pyjoinopt.catalyst.planner.size_in_bytes import SizesOf
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, row_width
+from pyjoinopt.hints.choose_hint import join_hint
+from pyjoinopt.hints.memory_limits import UNKNOWN, Slack
+from pyjoinopt.plan.expressions import SUBQUERY, describe
+from pyjoinopt.plan.nodes import NO_HINT, Hint, Join, LogicalPlan
+from pyjoinopt.plan.required_columns import needed_columns
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.report.join_report import HintReport, JoinReport
+
+
+class HintGiver:
+    """Gives hints to the joins of a plan.
+
+    Args:
+        estimate: rows, bytes and bound of any sub-plan.
+        conf: Spark's settings.
+        report: gets one entry a hint.
+        sizes: a whole plan -> what Spark believes of its parts.
+        slack: what may be proved of a side that is built.
+    """
+
+    def __init__(
+        self,
+        estimate: Callable[[LogicalPlan], RelationStatistics],
+        conf: Mapping[str, str],
+        report: JoinReport,
+        sizes: SizesOf,
+        slack: Slack = UNKNOWN,
+    ) -> None:
+        self._estimate = estimate
+        self._sizes_of = sizes
+        self._sizes: Callable[[LogicalPlan], int] = lambda _: 0
+        self._needed: Mapping[int, int] = {}
+        self._join_conf = JoinConf.of(conf)
+        self._slack = slack
+        self._report = report
+        self._hinted: set[int] = set()
+
+    def apply(self, root: LogicalPlan) -> LogicalPlan:
+        """The plan with hints; `root` itself if none was worth giving."""
+        self._sizes = self._sizes_of(root)
+        self._needed = needed_columns(root)
+        done: dict[int, LogicalPlan] = {}
+        for node in post_order(root):  # what is known is known of these very nodes, not of those that hints make
+            hint = self._hint(node)
+            plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
+            if hint != NO_HINT and isinstance(plan, Join):
+                plan = plan.with_hint(hint)
+            done[id(node)] = plan
+        return done[id(root)]
+
+    def _hint(self, node: LogicalPlan) -> Hint:
+        """The hint that a join is worth; none for one that has a hint, or stands on one."""
+        if self._carries_hint(node):
+            self._hinted.add(id(node))
+        if not isinstance(node, Join) or node.cached or node.hint != NO_HINT:
+            return NO_HINT
+        if any(id(child) in self._hinted for child in node.children) or node.condition is None:
+            return NO_HINT
+        if node.subquery is not None:  # it will be a filter
+            return NO_HINT
+        if node.condition.contains & SUBQUERY:  # Spark takes it apart only where the join has no hint (ReorderJoin)
+            return NO_HINT
+        left, right = (self._pruned(child) for child in node.children)
+        left_hint, right_hint, reason = join_hint(
+            node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._join_conf, self._slack,
+            keyed=extract_equi_keys(node) is not None,
+        )  # fmt: skip
+        if left_hint is None and right_hint is None:
+            return NO_HINT
+        side = "left" if left_hint else "right"
+        strategy = left_hint or right_hint or ""
+        self._report.hints.append(HintReport(describe(node.condition, 80), strategy, side, reason))
+        return left_hint, right_hint
+
+    def _pruned(self, side: LogicalPlan) -> RelationStatistics:
+        """The estimate of a side without the columns that Spark will prune."""
+        known = self._estimate(side)
+        needed = self._needed.get(id(side), -1)
+        width = row_width([a for a in side.output if needed >> a.bit & 1], known.columns)
+        return replace(known, bytes=known.rows * width if known.rows >= 1 else width)
+
+    def _carries_hint(self, node: LogicalPlan) -> bool:
+        if node.kind in ("ResolvedHint", "UnresolvedHint"):
+            return True
+        looks_through = len(node.children) == 1 or node.kind in ("Intersect", "Except")
+        return looks_through and id(node.children[0]) in self._hinted

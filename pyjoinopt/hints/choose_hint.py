@@ -1,0 +1,156 @@
+"""Which hint a join is worth giving, and is safe with.
+
+A hint is a promise that Spark does not check: it builds what it is told to build, whatever its size. So two things
+must hold of a side that a hint has built. What is *expected* of it must be small enough to be worth it. And what is
+*proved*, the rows that there can be at most (exact counts, catalog counts, a limit, groups of which there cannot be
+more, joins on keys), must do no harm (`slack`). And Spark, going by sizes of files and products of joins, must not do
+the same by itself.
+
+* **BROADCAST** if the expected bytes fit the threshold; instead of a side that Spark would broadcast by itself only if
+  this one is smaller by enough to matter.
+* **SHUFFLE_HASH** if they do not, and the other side is much larger: hash tables of the partitions spare both sides the
+  sort. Such a table cannot be written to disk, but the proved bytes fit even if all rows fall into one partition. Only
+  a side that could be broadcast is hashed: to hash the one that an outer join keeps whole is no clear gain.
+* **MERGE** where Spark would broadcast a side of which so many rows were counted that the driver may not survive it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyjoinopt.catalyst.planner.build_side import (
+    BROADCAST,
+    BROADCASTS_LEFT,
+    BROADCASTS_RIGHT,
+    HASH,
+    MERGE,
+    JoinConf,
+    broadcast_side,
+)
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.hints.memory_limits import UNKNOWN, Slack
+from pyjoinopt.plan.nodes import NO_HINT, Hint
+
+#: So many times the threshold, counted, is too much to broadcast: a gigabyte as Spark comes. Spark may yet find filters
+#: that are not seen here, so this is to keep drivers from running out of memory, no more.
+_HARM = 100
+#: To build the other side than the one that Spark would broadcast must spare so many bytes.
+_WORTH = 1 << 20
+
+
+class HintChoice(NamedTuple):
+    """A strategy for one side or for none, with the reason either way."""
+
+    left: str | None
+    right: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    name: str
+    known: RelationStatistics
+    believed: float
+
+
+def join_hint(
+    join_type: str,
+    left: RelationStatistics,
+    right: RelationStatistics,
+    left_spark_bytes: float,
+    right_spark_bytes: float,
+    conf: JoinConf,
+    slack: Slack = UNKNOWN,
+    existing: Hint = NO_HINT,
+    keyed: bool = True,
+) -> HintChoice:
+    """The hint for a join.
+
+    Args:
+        join_type: the type of the join.
+        left, right: what is known of the two sides.
+        left_spark_bytes, right_spark_bytes: what Spark believes (`spark_sizes.spark_bytes`).
+        conf: Spark's settings; with a threshold below 0 nothing is ever hinted.
+        slack: what may be proved of a side that is built.
+        existing: hints that the query gives; they are never touched.
+        keyed: has it keys to hash by? Without, it can be broadcast only.
+
+    >>> small = RelationStatistics(500.0, 20000.0, "footers", False, upper_bound=1000.0)
+    >>> large = RelationStatistics(1e9, 1e11, "footers", True, upper_bound=1e9)
+    >>> join_hint("Inner", large, small, 1e11, 1e9, JoinConf())
+    HintChoice(left=None, right='BROADCAST', reason='at most 1,000 rows (40.0 kB), Spark believes 1.0 GB')
+    """
+    if existing != NO_HINT:
+        return HintChoice(None, None, "the join has a hint already")
+    if conf.threshold < 0:
+        return HintChoice(None, None, "broadcasting is switched off")
+    sides = _Side("left", left, left_spark_bytes), _Side("right", right, right_spark_bytes)
+    itself = broadcast_side(join_type, left_spark_bytes, right_spark_bytes, conf, NO_HINT, hinted=False)
+    harmful = None if itself is None else _harmful(sides[itself == "right"], conf)
+    allowed = [s for s in sides if join_type in (BROADCASTS_LEFT if s.name == "left" else BROADCASTS_RIGHT)]
+    small = [s for s in _harmless(allowed, conf.threshold * slack.broadcast) if conf.fits(s.known.bytes)]
+    if itself is not None and harmful is None:
+        built = sides[itself == "right"]
+        small = [side for side in small if side is not built and built.known.bytes - side.known.bytes > _WORTH]
+        if not small:
+            return HintChoice(None, None, "Spark broadcasts it by itself")
+    if small:
+        side = min(small, key=_smaller)
+        return _chosen(side, BROADCAST, f"{_expected(side, conf)}, Spark believes {_bytes(side.believed)}")
+    if not keyed:
+        return HintChoice(None, None, "no side is proved to fit")
+    other = {"left": right, "right": left}
+    fitting = _harmless(allowed, conf.threshold * slack.hashed)
+    much = [side for side in fitting if conf.much_smaller(side.known.bytes, other[side.name].bytes)]
+    if much:
+        side = min(much, key=_smaller)
+        times = other[side.name].bytes / max(1.0, side.known.bytes)
+        why = f"{_at_most(side)}; the other side is {times:,.0f} times as large and need not be sorted"
+        return _chosen(side, HASH, why)
+    if harmful is not None:
+        return harmful
+    return HintChoice(None, None, "no side is proved to fit")
+
+
+def _smaller(side: _Side) -> tuple[float, float, bool]:
+    """By what of two sides one is built; where they are written decides if nothing else does."""
+    return side.known.bytes, side.known.bytes_bound, side.name == "left"
+
+
+def _harmless(sides: Sequence[_Side], limit: float) -> list[_Side]:
+    """The sides that are proved to do no harm when they are built."""
+    return [side for side in sides if 0 <= side.known.bytes_bound <= limit]
+
+
+def _harmful(side: _Side, conf: JoinConf) -> HintChoice | None:
+    """A hint against the broadcast that Spark means to make, if it is counted to be too large."""
+    known = side.known
+    if not known.exact or known.bytes <= conf.threshold * _HARM:
+        return None
+    counted = f"{known.rows:,.0f} rows were counted ({_bytes(known.bytes)}), too many to broadcast"
+    return _chosen(side, MERGE, f"{counted}; Spark believes {_bytes(side.believed)}")
+
+
+def _chosen(side: _Side, strategy: str, reason: str) -> HintChoice:
+    return HintChoice(strategy, None, reason) if side.name == "left" else HintChoice(None, strategy, reason)
+
+
+def _expected(side: _Side, conf: JoinConf) -> str:
+    if conf.fits(side.known.bytes_bound):
+        return _at_most(side)
+    return f"about {side.known.rows:,.0f} rows ({_bytes(side.known.bytes)}), {_at_most(side)}"
+
+
+def _at_most(side: _Side) -> str:
+    return f"at most {side.known.upper_bound:,.0f} rows ({_bytes(side.known.bytes_bound)})"
+
+
+def _bytes(size: float) -> str:
+    size = min(size, 1e300)  # products of many joins are larger than a float can be
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if size < 1000:
+            return f"{size:.1f} {unit}" if unit != "B" else f"{size:.0f} B"
+        size /= 1000
+    return f"{size:.1e} PB" if size >= 1000 else f"{size:.1f} PB"

@@ -1,0 +1,70 @@
+"""What a table that a hint has built may turn out to be, as far as is proved, without doing harm.
+
+A hint is worth it if what is *expected* fits `spark.sql.autoBroadcastJoinThreshold`. But estimates err, so the most
+that there can be is bounded, too, and that bound is a matter of memory: a broadcast is collected and built in the
+driver, handed on in pieces, and kept by every executor, which together takes several times its bytes. So with "auto" it
+may be proved to have a sixteenth of the driver's heap, and an eighth of what an executor has for work and cache, but
+eight times the threshold in any case and a hundred times at most. The table of a partition, which cannot be written to
+disk and shares an executor with other tasks, stays at eight times.
+
+The part is chosen with room to spare: with two gigabytes of heap, in local mode, Spark broadcasts an eighth of it and
+fails with a quarter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyjoinopt.catalyst.planner.build_side import JoinConf
+
+#: What the export says of the driver's heap and of the executors' memory, in bytes.
+DRIVER, EXECUTORS, MEMORY = "pyjoinopt.driver", "pyjoinopt.executors", "pyjoinopt.memory"
+AUTO = "auto"
+_OF_DRIVER, _OF_EXECUTOR = 16, 8
+_LEAST, _MOST = 8.0, 100.0
+
+
+class Slack(NamedTuple):
+    """How many times the broadcast threshold may be proved of what is built; 0 for no hints."""
+
+    broadcast: float = _LEAST
+    hashed: float = _LEAST
+
+
+#: Of a cluster of which nothing is known.
+UNKNOWN = Slack()
+
+
+def slack_of(setting: int | str, conf: Mapping[str, str]) -> Slack:
+    """The slack of an option's value.
+
+    Args:
+        setting: `hint_slack`: times the threshold, or "auto".
+        conf: Spark's configuration, and what the export says of the cluster.
+
+    >>> slack_of(3, {}), slack_of("auto", {})
+    (Slack(broadcast=3, hashed=3), Slack(broadcast=8.0, hashed=8.0))
+    >>> gb = 1 << 30
+    >>> slack_of("auto", {"pyjoinopt.driver": str(4 * gb)}).broadcast
+    25.6
+    >>> slack_of("auto", {"pyjoinopt.driver": str(4 * gb), "pyjoinopt.executors": "5", "pyjoinopt.memory": str(6 * gb)})
+    Slack(broadcast=15.36, hashed=8.0)
+    """
+    if not isinstance(setting, str):
+        return Slack(setting, setting)
+    threshold = JoinConf.of(conf).threshold
+    driver, memory = _bytes(conf, DRIVER), _bytes(conf, MEMORY)
+    known = [driver / _OF_DRIVER] if driver else []
+    if memory:
+        known.append(memory / max(1.0, _bytes(conf, EXECUTORS)) / _OF_EXECUTOR)
+    if not known or threshold <= 0:
+        return UNKNOWN
+    return Slack(min(_MOST, max(_LEAST, min(known) / threshold)))
+
+
+def _bytes(conf: Mapping[str, str], key: str) -> float:
+    try:
+        return max(0.0, float(conf.get(key, 0)))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,56 @@
+"""Why a plan is the same after an optimisation, where no rule and no search has given a reason of its own.
+
+A report that says "nothing changed" and no more leaves its reader to guess. The reasons of `group`, `walls` and
+`reorder` come from where something is refused. What is left are plans in which there is nothing to refuse, and this
+module names what they lack: it has an answer for every plan.
+"""
+
+from __future__ import annotations
+
+from pyjoinopt.joins.groups.barriers import apart, walls
+from pyjoinopt.plan.expressions import SUBQUERY, walk
+from pyjoinopt.plan.nodes import Join, LogicalPlan
+from pyjoinopt.plan.traversal import post_order
+
+_NO_HINT = "there is no outer join to eliminate, and no hint is proved to be better than what Spark does by itself"
+
+
+def why_unchanged(root: LogicalPlan, strategy: str) -> str:
+    """The reason, as the end of a sentence that begins with "the whole query".
+
+    Args:
+        root: the plan as it was given, in which nothing was changed.
+        strategy: of the option.
+
+    >>> why_unchanged(LogicalPlan("LocalRelation"), "auto")
+    'it has no join'
+    """
+    plans = _with_subqueries(root)
+    nodes = [node for plan in plans for node in post_order(plan)]
+    joins = sum(isinstance(node, Join) for node in nodes)
+    if not joins:
+        cached = any(node.cached for node in nodes)
+        return "all of its joins are inside cached data, which Spark reads as it is" if cached else "it has no join"
+    if joins == 1:
+        return f"it joins two relations, so there is one order; {_NO_HINT}"
+    if between := list(dict.fromkeys(kind for plan in plans for kind in walls(plan))):
+        return apart(between)
+    if len(plans) > 1 or any(node.kind == "WithCTE" for node in nodes):
+        return (
+            f"its {joins} joins stand in different subqueries or common table expressions, so that no three relations "
+            f"are joined in one place; {_NO_HINT}"
+        )
+    if strategy in ("spark", "heuristic"):
+        return f"the strategy {strategy!r} has no other order for it, as Spark's own rule has none"
+    return f"no other order of its {joins} joins is allowed; {_NO_HINT}"
+
+
+def _with_subqueries(root: LogicalPlan) -> list[LogicalPlan]:
+    """The plan and the plans of all subqueries in its expressions."""
+    found = [root]
+    for plan in found:  # grows while it is read
+        for node in post_order(plan):
+            for e in node.expressions:
+                if not node.cached and e.contains & SUBQUERY:
+                    found += [inner.plan for inner in walk(e) if inner.plan is not None]
+    return found

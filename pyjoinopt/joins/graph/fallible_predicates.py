@@ -1,0 +1,99 @@
+"""Where Spark evaluates predicates that may fail: in ANSI mode a cast can fail on a row that another join takes away.
+
+Spark computes both sides of an equality for all rows of its join's sides. As written, those were the rows of certain
+joins; an order that has the same sides together meets no other row. Any other predicate is evaluated for the rows that
+have all it reads. And Spark says it again of columns that are set equal to those that it reads: from `10 / b.y > a.x`
+and `b.y = c.y` follows `10 / c.y > a.x`, which it moves to where it finds `a` and `c`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+
+from pyjoinopt.joins.graph.hypergraph import vertices
+from pyjoinopt.joins.groups.join_group import Conjunct, bits
+from pyjoinopt.joins.join_tree import JoinTree
+from pyjoinopt.plan.expressions import Expression, conjuncts
+from pyjoinopt.plan.fallible import fallibility
+
+#: More sets than this are not told one by one.
+_MOST = 200
+#: Of an equality: for each side the vertices that it reads, and the expression.
+Keys = tuple[tuple[int, Expression], tuple[int, Expression]]
+
+
+def set_equal(written: Iterable[Conjunct], owner: dict[int, int]) -> dict[int, int]:
+    """Column -> the vertices of all columns that are set equal to it, its own among them, directly or by others."""
+    known: dict[int, set[int]] = {}
+    for e in (e for conjunct in written for e in conjuncts(conjunct.predicate)):
+        if e.kind in ("EqualTo", "EqualNullSafe") and all(child.kind == "AttributeReference" for child in e.children):
+            one, other = (known.setdefault(_bit(child), {_bit(child)}) for child in e.children)
+            if one is not other:
+                one |= other
+                known.update(dict.fromkeys(other, one))
+    return {bit: reduce(or_, (owner.get(column, 0) for column in columns)) for bit, columns in known.items()}
+
+
+def said_elsewhere(predicate: Expression, equals: dict[int, int], owner: dict[int, int]) -> list[int]:
+    """The sets of vertices on which Spark may say a predicate that joins no keys: one for each column that it reads.
+
+    Args:
+        predicate: what is said.
+        equals: see `set_equal`.
+        owner: column -> its vertex.
+
+    Returns:
+        Sets; the empty one alone, which every set of vertices includes, if there are too many to tell.
+    """
+    sets = {0}
+    for bit in bits(predicate.references):
+        has_it = list(vertices(equals.get(bit, owner.get(bit, 0))))
+        if len(sets) * len(has_it) > _MOST:
+            return [0]
+        sets = {known | 1 << vertex for known in sets for vertex in has_it} if has_it else sets
+    return sorted(sets)
+
+
+def are_keys(keys: Keys | None, lowest: JoinTree) -> bool:
+    """True if each side of an equality reads one half of a join: else it is tested pair by pair."""
+    halves = [half.relations for half in (lowest.left, lowest.right) if half is not None]
+    return keys is not None and all(sum(bool(reads & half) for half in halves) == 1 for reads, _ in keys)
+
+
+def kept_apart(keys: Keys | None, lowest: JoinTree, equals: dict[int, int]) -> tuple[tuple[int, int], ...]:
+    """What keeps the sides of an equality that may fail from being computed for rows that they do not meet as written.
+
+    From `int(at) = bk` and `bk = dk` Spark infers `int(at) = dk`, and moves that to where it finds both: what a side is
+    set equal to counts as the side itself.
+
+    Args:
+        keys: of the equality.
+        lowest: the smallest part of the written order that has all it reads.
+        equals: see `set_equal`.
+    """
+    if keys is None or lowest.left is None or lowest.right is None:
+        return ()
+    sides = lowest.left.relations, lowest.right.relations
+    found = [(reads, lowest.relations) for reads, _ in keys if reads & sides[0] and reads & sides[1]]
+    if found:  # it is no key of this join, but tested pair by pair
+        return tuple(found)
+    for (reads, e), (others, other) in (keys, keys[::-1]):
+        if fallibility.may_throw(e):
+            side = sides[0] if reads & sides[0] else sides[1]
+            meets = {others, *(1 << vertex for vertex in vertices(_copies(other, equals) & ~side))}
+            strangers = _copies(e, equals) & ~side
+            found += [(met | 1 << vertex, side) for met in meets for vertex in vertices(side)]
+            found += [(met | 1 << vertex, lowest.relations) for met in meets for vertex in vertices(strangers)]
+    return tuple(found)
+
+
+def _copies(e: Expression, equals: dict[int, int]) -> int:
+    """The vertices that have a column equal to one that an expression reads."""
+    return reduce(or_, (equals.get(bit, 0) for bit in bits(e.references)), 0)
+
+
+def _bit(column: Expression) -> int:
+    assert column.attribute is not None
+    return column.attribute.bit

@@ -1,0 +1,167 @@
+"""Joins of a group that need not be what they are, if one side is known to have one row a key.
+
+* A **left join** whose right side is unique on what it is compared by neither drops nor repeats a row. If nobody reads
+  its columns either, it goes. (`catalyst.rules.eliminate_outer_join` sees that under a projection right above the join;
+  here other joins may stand between.)
+* A **semi join** whose right side is unique on what it is compared by finds one partner at most. So it is as good as
+  an inner join, which may be done in any order, with the right side first, say.
+
+Unique is what the plan proves to be: groups of an aggregate, rows of a DISTINCT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyjoinopt.joins.groups.join_group import Conjunct, Region, Written
+from pyjoinopt.plan.expressions import Expression, conjuncts
+from pyjoinopt.plan.facts.distinct_keys import Keys, is_unique
+from pyjoinopt.plan.fallible import fallibility
+from pyjoinopt.plan.nodes import INNER, LEFT, SEMI, LogicalPlan
+
+DistinctKeysOf = Callable[[LogicalPlan], frozenset[Keys]]
+
+
+def without_unread(region: Region, read: int, keys: DistinctKeysOf) -> tuple[Region, list[tuple[int, int]]]:
+    """The region without left joins that make no difference.
+
+    Args:
+        region: a join group; it is left as it is.
+        read: the attributes that are read above the group.
+        keys: tells the distinct keys of a plan.
+
+    Returns:
+        The same region, if there are none, and a list of what went: (position of some item on the left, of the item).
+    """
+    gone: list[tuple[int, int]] = []
+    found = True
+    while found:
+        found = False
+        for conjunct in region.conjuncts:
+            position = _unread(region, conjunct, read, keys)
+            if position is not None and conjunct.sides is not None:
+                (start, end), _ = conjunct.sides
+                gone.append((min(p for p in region.items if start <= p < end), position))
+                region = _without(region, conjunct, position)
+                found = True
+                break
+    return region, gone
+
+
+def _unread(region: Region, conjunct: Conjunct, read: int, keys: DistinctKeysOf) -> int | None:
+    """The position of the one item on the right of a left join that may go."""
+    if conjunct.join_type != LEFT or conjunct.sides is None or fallibility.may_throw(conjunct.predicate):
+        return None
+    start, end = conjunct.sides[1]
+    inside = [p for p in region.items if start <= p < end]
+    if len(inside) != 1:
+        return None
+    (position,) = inside
+    own = 0
+    for bit, owner in region.owners.items():
+        if owner == position:
+            own |= 1 << bit
+    others = [c for c in region.conjuncts if c is not conjunct]
+    if any(fallibility.may_throw(c.predicate) for c in others if _stands_on(c, start, end)):
+        return None
+    if read & own or any(c.predicate.references & own for c in others if not _stands_on(c, start, end)):
+        return None
+    if any(alias.references & own for alias in region.late.values()):
+        return None
+    plan = region.items[position].plan
+    return position if is_unique(keys(plan), _equated(conjunct.predicate, plan.output_set)) else None
+
+
+def _stands_on(conjunct: Conjunct, start: int, end: int) -> bool:
+    return start <= conjunct.start and conjunct.end <= end
+
+
+def _without(region: Region, conjunct: Conjunct, position: int) -> Region:
+    gone = {bit for bit, owner in region.owners.items() if owner == position}
+    mask = sum(1 << bit for bit in gone)
+    assert conjunct.sides is not None
+    start, end = conjunct.sides[1]
+    return replace(
+        region,
+        items={p: item for p, item in region.items.items() if p != position},
+        written=_pruned(region.written, position),
+        conjuncts=[c for c in region.conjuncts if c is not conjunct and not _stands_on(c, start, end)],
+        owners={bit: owner for bit, owner in region.owners.items() if bit not in gone},
+        attributes=region.attributes & ~mask,
+        padded=region.padded - {position},
+    )
+
+
+def _pruned(written: Written, position: int) -> Written:
+    """The order as written without one leaf."""
+    done: list[Written | None] = []
+    stack: list[tuple[Written, bool]] = [(written, False)]
+    while stack:
+        node, expanded = stack.pop()
+        if isinstance(node, int):
+            done.append(None if node == position else node)
+        elif expanded:
+            right, left = done.pop(), done.pop()
+            done.append((left, right) if left is not None and right is not None else right if left is None else left)
+        else:
+            stack += [(node, True), (node[1], False), (node[0], False)]
+    assert done[0] is not None
+    return done[0]
+
+
+def with_freed_semi_joins(region: Region, keys: DistinctKeysOf, sensitive: int = 0) -> Region:
+    """The region with inner joins for semi joins that find one partner at most; the same one if there are none.
+
+    Of an inner join Spark infers more than of a semi join, so none is freed by `sensitive` columns
+    (`plan.facts.equality_substitution`). And Spark tests a semi join on the relation that it reads, which may be what
+    keeps a predicate of the group from failing; so none is freed where one may fail.
+    """
+    if any(fallibility.may_throw(conjunct.predicate) for conjunct in region.conjuncts):
+        return region
+    freed: dict[int, Conjunct] = {}
+    hidden: dict[int, int] = {}  # position -> columns that are looked into
+    for conjunct in region.conjuncts:
+        if conjunct.right is not None:
+            hidden[conjunct.right] = region.items[conjunct.right].plan.output_set
+    attributes = region.attributes
+    for conjunct in region.conjuncts:
+        position = conjunct.right
+        if position is None or conjunct.join_type != SEMI:
+            continue
+        if conjunct.subquery is not None or conjunct.predicate.references & sensitive:
+            continue
+        plan = region.items[position].plan
+        elsewhere = attributes
+        for other, columns in hidden.items():
+            elsewhere |= columns if other != position else 0
+        if plan.output_set & elsewhere:
+            continue  # the same columns twice could not be told apart
+        if is_unique(keys(plan), _equated(conjunct.predicate, plan.output_set)):
+            freed[position] = conjunct
+            attributes |= plan.output_set
+    if not freed:
+        return region
+    kept: list[Conjunct] = []
+    for conjunct in region.conjuncts:
+        if conjunct.right in freed:
+            kept += [Conjunct(p, conjunct.start, conjunct.end, INNER) for p in conjuncts(conjunct.predicate)]
+        else:
+            kept.append(conjunct)
+    owners = dict(region.owners)
+    for position in freed:
+        owners |= {attribute.bit: position for attribute in region.items[position].plan.output}
+    return replace(
+        region, conjuncts=kept, owners=owners, attributes=attributes, looked_into=region.looked_into & ~attributes
+    )
+
+
+def _equated(condition: Expression, right: int) -> list[Expression]:
+    """What a condition sets equal to something of the other side, of the columns in `right`."""
+    found = []
+    for predicate in conjuncts(condition):
+        if predicate.kind == "EqualTo" and predicate.deterministic:
+            for one, other in (predicate.children, predicate.children[::-1]):
+                if one.references and not one.references & ~right and not other.references & right:
+                    found.append(one)
+    return found

@@ -1,0 +1,291 @@
+"""Which joins may be ordered together: the join groups of a plan.
+
+A group is a connected region of joins, with everything between them that can be looked through:
+
+    Project [c.name, total]                       not part of the group: it sits on top
+      Join  o.key = i.key AND i.qty > o.min   \\
+        Project [o.key, o.min, upper(o.tag)]   |  the region: two joins, a filter and a projection;
+          Join o.cust = c.cust                 |  its items are c, o and i
+            Filter (o.total > 5)               |
+            ...                               /
+
+* A **filter** gives its conjuncts to the group. One with a subquery will stand in a filter again, of an item if it
+  reads only that.
+* A **projection** that renames or drops columns is dropped (attribute ids say which column is which). A computed
+  column that reads one item is computed on that item; one that reads several, or that could fail on rows a later
+  join removes, is computed once on top of the whole group, and predicates over it are rewritten to what it computes.
+* A **subquery alias or view** is only a name.
+* A **semi or anti join** is a filter that looks into another relation: it may be applied as soon as all columns that
+  it compares are there, and gives none of its own. Its left side is part of the region, its right side is one item.
+* A **left, right or full join** has both sides in the region. What must come before it, and what must not, is worked
+  out in `eligibility`. A column computed above it from what it pads is computed on top of the whole group; where that
+  group is itself a side that another outer join pads, the region ends there instead.
+
+Anything else ends the region and becomes an *item*: scans, aggregates, limits, cached frames, existence joins, hinted
+joins, and any operator with an expression that must not move (a Python UDF, `rand()`, an outer reference). Ending a
+region is always safe; each place where it might surprise is recorded as a refusal with its reason.
+
+Regions are found in one bottom-up walk. An item's place in the written order is an interval of leaf positions, so
+"the relations below this join" is an interval too, and merging two regions costs the size of the smaller.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from pyjoinopt.joins.groups.join_group import Item, Region
+from pyjoinopt.joins.groups.merge_groups import (
+    computes_late,
+    guard,
+    looked_into,
+    merged,
+    outer_joined,
+    outgrown,
+    place,
+    tests_costly,
+    with_conjuncts,
+)  # fmt: skip
+from pyjoinopt.plan.expressions import CORRELATED, Expression, conjuncts, describe, walk
+from pyjoinopt.plan.fallible import fallibility
+from pyjoinopt.plan.nodes import (
+    ANTI,
+    FULL,
+    INNER_LIKE,
+    LEFT,
+    NO_HINT,
+    OUTER,
+    RIGHT,
+    SEMI,
+    Filter,
+    Join,
+    LogicalPlan,
+    Project,
+    SubqueryAlias,
+)  # fmt: skip
+from pyjoinopt.plan.outer_references import row_references
+from pyjoinopt.plan.traversal import post_order
+
+#: Marks that the session extension puts on joins in the place of a hint.
+_WHY_KEPT = {
+    "KEEP_JOIN_ORDER": "the hint KEEP_JOIN_ORDER keeps it in place",
+    "NOT_ASKED": "the session is switched off, and no hint OPTIMIZE_JOINS is over it",
+}
+_PADDED = "a column that is computed below it is NULL in the rows that it pads, so it is not computed later"
+_SAME_COLUMNS = "both sides of it have the same columns, which a projection hides"
+_COSTLY = "it tests a computed column that is costly and may fail"
+_VARIANT = "Spark may compute early what it takes out of a VARIANT, and that can fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something that was left as written, and why."""
+
+    where: str
+    reason: str
+
+
+class GroupFinder:
+    """Finds the join groups of one plan.
+
+    After `find`, `groups` maps the id of each group's top node to its Region, and `refusals` lists what ended a
+    region although it is a join or sits between joins.
+    """
+
+    def __init__(self) -> None:
+        self.groups: dict[int, Region] = {}
+        self.refusals: list[Refusal] = []
+        self._positions = 0
+        self._hinted: dict[int, bool] = {}
+        self._regions: dict[int, Region | None] = {}
+        self._shared: set[int] = set()
+
+    def find(self, root: LogicalPlan) -> dict[int, Region]:
+        """The groups by the id of their top node; subquery plans are not entered."""
+        nodes = list(post_order(root))
+        parents = Counter(id(child) for node in nodes if not node.cached for child in node.children)
+        self._shared = {key for key, count in parents.items() if count > 1}
+        for node in nodes:
+            if node.cached:
+                self._regions[id(node)] = None
+                continue
+            self._hinted[id(node)] = self._carries_hint(node)
+            region = self._region(node)
+            if region is None:
+                for child in node.children:
+                    self._guard(child, node.condition if isinstance(node, (Filter, Join)) else None)
+                    self._close(child)
+            self._regions[id(node)] = region
+        self._close(root)
+        return self.groups
+
+    def refuse(self, node: LogicalPlan, reason: str) -> None:
+        """Record that the region ends at `node`."""
+        text = f"{node.kind} {describe(node.expressions[0], 80)}" if node.expressions else node.kind
+        self.refusals.append(Refusal(text, reason))
+
+    # -- one node ----------------------------------------------------------------------------------------------
+
+    def _region(self, node: LogicalPlan) -> Region | None:
+        if isinstance(node, Join):
+            return self._join(node)
+        if len(node.children) != 1:
+            return None
+        below = self._below(node.children[0])
+        if below is None:
+            return None
+        if isinstance(node, Filter):
+            return self._filter(node, below)
+        if isinstance(node, (Project, SubqueryAlias)) or node.kind in ("View", "HintScope"):
+            below.pending.append(node)
+            return below
+        return None
+
+    def _below(self, child: LogicalPlan) -> Region | None:
+        region = self._regions[id(child)]
+        return region.copy() if region is not None and id(child) in self._shared else region
+
+    def _join(self, node: Join) -> Region | None:
+        looks_only = node.join_type in (SEMI, ANTI)
+        if node.join_type not in INNER_LIKE | OUTER and not (looks_only and node.condition is not None):
+            return None
+        if node.hint != NO_HINT or any(self._hinted.get(id(c)) for c in node.children):
+            yours = "it carries a join hint of yours, which keeps it in place"
+            self.refuse(node, _WHY_KEPT.get(node.hint[0] or "", yours))
+            return None
+        for predicate in conjuncts(node.condition):
+            if not fallibility.movable(predicate):
+                self.refuse(node, fallibility.why_not_movable(predicate))
+                return None
+        if node.condition is not None and fallibility.hoisted(node.condition):
+            self.refuse(node, _VARIANT)
+            return None
+        left, right = self._sides(node, looks_only)
+        for child, open_ in ((node.left, left), (node.right, right)):
+            if open_ is None:
+                self._guard(child, node.condition)
+        opened = self._open(node.left, left), self._open(node.right, right)
+        spelled = opened[0].spelled + opened[1].spelled
+        if outgrown({**opened[0].late, **opened[1].late}, node.condition, spelled):
+            self.refuse(node, "its condition would grow too long in terms of the columns of the relations")
+            opened = self._open(node.left, None), self._open(node.right, None)
+        if looks_only:
+            return looked_into(node, *opened)
+        if node.join_type in OUTER:
+            return outer_joined(node, *opened)
+        return with_conjuncts(merged(node, *opened), node.condition)
+
+    def _sides(self, node: Join, looks_only: bool) -> tuple[Region | None, Region | None]:
+        """The regions of a join's sides; None for a side that the region of the join ends at."""
+        left = self._below(node.left)
+        right = None if looks_only else self._below(node.right)
+        if left is not None and node.join_type in (RIGHT, FULL) and computes_late(left):
+            self.refuse(node, _PADDED)
+            left = None
+        if right is not None and node.join_type in (LEFT, FULL) and computes_late(right):
+            self.refuse(node, _PADDED)
+            right = None
+        visible = [r.visible if r else c.output_set for r, c in zip((left, right), node.children, strict=True)]
+        if visible[0] & visible[1]:
+            if left is not None or right is not None:
+                self.refuse(node, _SAME_COLUMNS)
+            left = right = None
+        if tests_costly(left, node.condition) or tests_costly(right, node.condition):
+            self.refuse(node, _COSTLY)
+            left = right = None
+        if node.subquery is not None and left is not None and _reads_computed(left, node.condition):
+            left = None  # the predicate reads its columns by their identity
+        return left, right
+
+    def _filter(self, node: Filter, below: Region) -> Region | None:
+        for predicate in conjuncts(node.condition):
+            if not fallibility.movable(predicate) and not _may_be_asked_elsewhere(predicate, below):
+                if not below.pending:
+                    self.refuse(node, fallibility.why_not_movable(predicate))
+                return None
+        if fallibility.hoisted(node.condition):
+            # Spark makes it a part of the join below, which must then get no projection either.
+            self.refuse(node, _VARIANT)
+            self._regions[id(node.child)] = None
+            return None
+        if tests_costly(below, node.condition):
+            self.refuse(node, _COSTLY)
+            return None
+        if not self._look_through(below) or outgrown(below.late, node.condition, below.spelled):
+            return None
+        below.top = node
+        return with_conjuncts(below, node.condition)
+
+    def _open(self, child: LogicalPlan, region: Region | None) -> Region:
+        """The child's region with its projections looked through, or else the child as an item of its own."""
+        if region is not None and self._look_through(region):
+            return region
+        self._close(child)
+        position, self._positions = self._positions, self._positions + 1
+        owners = {attribute.bit: position for attribute in child.output}
+        return Region(child, {position: Item(child)}, position, position, position + 1, child.output_set, owners)
+
+    def _guard(self, child: LogicalPlan, condition: Expression | None) -> None:
+        """Note of the region below a condition what Spark will move into it."""
+        region = self._regions.get(id(child))
+        if region is not None:
+            guard(region, [p for p in conjuncts(condition) if not row_references(p) & ~child.output_set])
+
+    def _close(self, node: LogicalPlan) -> None:
+        """The region that ends at `node`, if any, is a group."""
+        region = self._regions.get(id(node))
+        if region is not None and len(region.items) > 1:
+            self.groups[id(region.top)] = region
+
+    # -- projections in between --------------------------------------------------------------------------------
+
+    def _look_through(self, region: Region) -> bool:
+        """Absorb the pending projections; False, and nothing done, if one of them must stay."""
+        computed = 0
+        for node in region.pending:
+            for e in node.expressions:
+                if e.kind not in ("Alias", "AttributeReference") or not fallibility.movable(e):
+                    self.refuse(node, fallibility.why_not_movable(e))
+                    return False
+                if fallibility.hoisted(e):
+                    self.refuse(node, _VARIANT)
+                    return False
+                if e.kind == "Alias":
+                    if e.attribute is None or e.attribute.mask & (region.attributes | computed):
+                        return False
+                    computed |= e.attribute.mask
+        for node in region.pending:
+            region.hidden.extend(node.info.get("hidden", ()))
+            for e in node.expressions:
+                if e.kind == "Alias":
+                    place(region, e)
+        region.pending.clear()
+        return True
+
+    def _carries_hint(self, node: LogicalPlan) -> bool:
+        """True if a join above would get a hint from this side (Catalyst's EliminateResolvedHint)."""
+        if node.kind in ("ResolvedHint", "UnresolvedHint"):
+            return True
+        if len(node.children) == 1 or node.kind in ("Intersect", "Except"):
+            return self._hinted.get(id(node.children[0]), False)
+        return False
+
+
+def _may_be_asked_elsewhere(predicate: Expression, below: Region) -> bool:
+    """True if a filter on some items of the region could ask the subqueries of a predicate.
+
+    What a correlated one names of its row cannot be written out, and columns must not be taken for one another.
+    """
+    if not fallibility.asking(predicate):
+        return False
+    if predicate.contains & CORRELATED and _reads_computed(below, predicate):
+        return False
+    return not any(e.plan is not None and e.plan.output_set & below.visible for e in walk(predicate))
+
+
+def _reads_computed(region: Region, predicate: Expression | None) -> bool:
+    """True if a predicate reads a column that is, or has to be, computed on top of the region's relations."""
+    computed = sum(1 << bit for bit in region.late)
+    for node in region.pending:
+        computed |= sum(e.attribute.mask for e in node.expressions if e.kind == "Alias" and e.attribute is not None)
+    return predicate is not None and bool(predicate.references & computed)

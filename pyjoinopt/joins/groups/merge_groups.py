@@ -1,0 +1,178 @@
+"""Two regions become one, and the columns between them find a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pyjoinopt.joins.groups.join_group import Conjunct, Region, bits
+from pyjoinopt.plan.expressions import TRUE, Expression, conjuncts, substitute, walk
+from pyjoinopt.plan.fallible import fallibility
+from pyjoinopt.plan.nodes import CROSS, FULL, LEFT, RIGHT, Join
+from pyjoinopt.plan.outer_references import row_references
+
+#: A predicate over computed columns may have this many parts when they are written out.
+_LONGEST = 400
+#: All such predicates of a group together; five hundred filters, each over a column made of the one before, are 60,000.
+_LONGEST_TOGETHER = 2000
+
+
+def merged(node: Join, left: Region, right: Region) -> Region:
+    """One region out of two; the larger one's collections are extended."""
+    big, small = (left, right) if len(left.items) >= len(right.items) else (right, left)
+    big.items.update(small.items)
+    big.conjuncts.extend(small.conjuncts)
+    big.owners.update(small.owners)
+    big.late.update(small.late)
+    big.hidden.extend(small.hidden)
+    big.guards.extend(small.guards)
+    return replace(
+        big, top=node, crossed=left.crossed or right.crossed or node.join_type == CROSS,
+        written=(left.written, right.written), start=min(left.start, right.start),
+        end=max(left.end, right.end), attributes=left.attributes | right.attributes,
+        looked_into=left.looked_into | right.looked_into, spelled=left.spelled + right.spelled,
+        padded=left.padded | right.padded,
+    )  # fmt: skip
+
+
+def looked_into(node: Join, left: Region, right: Region) -> Region:
+    """The left side's region under a semi or anti join with one item on its right."""
+    ((position, item),) = right.items.items()
+    assert node.condition is not None
+    left.items[position] = item
+    condition = _in_terms_of_items(left, node.condition)
+    start, end = min(left.start, right.start), max(left.end, right.end)
+    sides = (left.start, left.end), (right.start, right.end)
+    left.conjuncts.append(Conjunct(condition, start, end, node.join_type, position, sides, node.subquery))
+    return replace(
+        left, top=node, written=(left.written, right.written), start=start, end=end,
+        looked_into=left.looked_into | right.attributes,
+    )  # fmt: skip
+
+
+def outer_joined(node: Join, left: Region, right: Region) -> Region:
+    """One region out of the two sides of an outer join; a right join is a left one the other way round."""
+    if node.join_type == RIGHT:
+        left, right = right, left
+    sides = (left.start, left.end), (right.start, right.end)
+    padded = set(right.items)
+    if node.join_type == FULL:
+        padded |= set(left.items)
+    region = merged(node, left, right)
+    region.padded = left.padded | right.padded | padded
+    condition = TRUE if node.condition is None else _in_terms_of_items(region, node.condition)
+    join_type = FULL if node.join_type == FULL else LEFT
+    region.conjuncts.append(Conjunct(condition, region.start, region.end, join_type, sides=sides))
+    return region
+
+
+def with_conjuncts(region: Region, condition: Expression | None) -> Region:
+    for predicate in conjuncts(condition):
+        region.conjuncts.append(Conjunct(_in_terms_of_items(region, predicate), region.start, region.end))
+    return region
+
+
+def _in_terms_of_items(region: Region, predicate: Expression) -> Expression:
+    """The predicate with late columns written out."""
+    late = {bit: alias.children[0] for bit, alias in region.late.items()}
+    computed = sum(1 << bit for bit in late)
+    if predicate.references & computed:
+        while predicate.references & computed:
+            predicate = substitute(predicate, late)
+        region.spelled += sum(1 for _ in walk(predicate))
+    return predicate
+
+
+def place(region: Region, alias: Expression) -> None:
+    """Compute a column on the one item it reads, or late, on top of the group."""
+    assert alias.attribute is not None
+    region.attributes |= alias.attribute.mask
+    position = _home(region, alias)
+    if position is None:
+        region.late[alias.attribute.bit] = alias
+    else:
+        region.items[position].columns.append(alias)
+        region.owners[alias.attribute.bit] = position
+
+
+def _home(region: Region, alias: Expression) -> int | None:
+    """The item that a column of a projection above the region may be computed on, if there is one.
+
+    What is computed below an outer join from its padded side is NULL in a padded row; above, it may be something else.
+    """
+    owners = {region.owners.get(bit, -1) for bit in bits(alias.references)}
+    if len(owners) > 1 or -1 in owners or fallibility.may_throw(alias):
+        return None
+    if not owners:
+        looked_into = {conjunct.right for conjunct in region.conjuncts}
+        return min((p for p in region.items if p not in region.padded and p not in looked_into), default=None)
+    position = owners.pop()
+    renames = alias.children[0].kind == "AttributeReference"
+    return position if renames or position not in region.padded else None
+
+
+def computes_late(region: Region) -> bool:
+    """True if some column of the region, or of a projection that waits above it, has to be computed on top of it.
+
+    On top of a group that is padded by an outer join, it would not be padded with the rest of that side.
+    """
+    pending = (e for node in region.pending for e in node.expressions)
+    return bool(region.late) or any(e.kind == "Alias" and _home(region, e) is None for e in pending)
+
+
+def tests_costly(region: Region | None, condition: Expression | None) -> bool:
+    """True if the condition reads a column of the region that is costly to compute and may fail (`s RLIKE p AS m`).
+
+    Spark leaves such a condition above the projection, where it meets joined rows only. Written out it would be an
+    ordinary predicate, which Spark moves down to the relation.
+    """
+    if region is None or condition is None:
+        return False
+    pending = (e for node in region.pending for e in node.expressions if e.kind == "Alias")
+    columns = {**region.late, **{e.attribute.bit: e for e in pending if e.attribute is not None}}
+    read, waiting = 0, [condition]
+    while waiting:
+        fresh = waiting.pop().references & ~read
+        read |= fresh
+        for body in (columns[bit].children[0] for bit in bits(fresh) if bit in columns):
+            if fallibility.is_costly(body) and fallibility.may_throw(body):
+                return True
+            waiting.append(body)
+    return False
+
+
+def guard(region: Region, predicates: Iterable[Expression]) -> None:
+    """Note what predicates above the region read that may fail.
+
+    They stay where they are, but Spark moves them down to the lowest join that has all they read, in any order.
+    """
+    waiting = (e for node in region.pending for e in node.expressions if e.kind == "Alias")
+    columns = {**region.late, **{e.attribute.bit: e for e in waiting if e.attribute is not None}}
+    for predicate in predicates:
+        read, parts, fails = 0, [predicate], False
+        while parts:
+            part = parts.pop()
+            fails = fails or fallibility.may_throw(part)
+            fresh = row_references(part) & ~read
+            read |= fresh
+            parts += [columns[bit].children[0] for bit in bits(fresh) if bit in columns]
+        if fails and predicate.deterministic:
+            region.guards.append(read)
+
+
+def outgrown(late: dict[int, Expression], condition: Expression | None, spelled: int) -> bool:
+    """True if the condition, late columns written out, has too many parts (x = x + x, fifty times).
+
+    `spelled` is how many parts such predicates of the group have already.
+    """
+    if not late or condition is None:
+        return False
+    sizes: dict[int, int] = {}
+
+    def size(e: Expression) -> int:
+        return sum(sizes.get(part.attribute.bit, 1) if part.attribute else 1 for part in walk(e))
+
+    for bit, alias in late.items():
+        sizes[bit] = size(alias.children[0])
+    lengths = [size(p) for p in conjuncts(condition) if any(p.references >> bit & 1 for bit in late)]
+    return bool(lengths) and (max(lengths) > _LONGEST or sum(lengths) + spelled > _LONGEST_TOGETHER)

@@ -1,0 +1,275 @@
+"""Orders that join on one key in a row: the state of a sub-plan is more than what it has joined.
+
+A shuffled join leaves its result partitioned by the key that it joined on. A join above it on the same key need not
+move that side again,
+
+    (sales ⋈ returns on order) ⋈ orders on order       moves sales, returns and orders once,
+    (sales ⋈ items on item) ⋈ orders on order          moves the sales twice,
+
+so the cheapest plan of a set may not be part of the cheapest plan of a larger one. As with the *interesting orders*
+of System R (Selinger et al. 1979), the best plan of a set is kept once for each key by which it may lie partitioned
+and which another join can use; a plan that is dearer and lies no better is dropped. A broadcast join leaves the side
+that it streams where it is. Relations may come partitioned: groups of an aggregate, tables that are bucketed.
+
+Keys are sets of equality classes, bit *c* for class *c*. Spark wants exactly the join's keys, no fewer and no more
+(`spark.sql.requireAllClusterKeysForCoPartition`). Where no key can be used twice, which is most often so, none of this
+is done (`worth`): dimensions are broadcast, and each on a key of its own.
+
+The exact search has found out which pairs of sets there are; here they are gone through once more, in its order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import cast
+
+from pyjoinopt.cost.model import CostModel, PartitionedModel, beside_join
+from pyjoinopt.cost.size import BROADCAST_TABLE
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.join_tree import JoinTree, unfolded
+from pyjoinopt.plan.expressions import Expression, conjuncts
+from pyjoinopt.plan.nodes import FULL, INNER, Aggregate, Filter, LogicalPlan, Project
+
+#: The best plan of a set, however it lies.
+ANY = 0
+#: Relations that share keys with others; more are not looked into.
+_MOST = 64
+_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
+_ON_TOP = frozenset({"SubqueryAlias", "View", "Filter", "Project"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A way to join a set: its cost, the key by which the result lies, its two halves and by which keys they lie."""
+
+    cost: float
+    lies: int
+    left: int = 0
+    left_lies: int = ANY
+    right_lies: int = ANY
+
+
+_Table = dict[int, _Plan]  # key -> the cheapest plan that lies by it; ANY -> the cheapest of all
+
+
+class Partitionings:
+    """What plans of a join graph cost, with what one join's moving saves the next.
+
+    Args:
+        graph: the join graph.
+        estimates: sizes of its sets of vertices.
+        cost: a cost model; only a `PartitionedModel` knows of such savings.
+    """
+
+    def __init__(self, graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> None:
+        self._graph, self._estimates = graph, estimates
+        self._model = cast(PartitionedModel, cost) if beside_join(cost, "parts") is not None else None
+        class_of = _classes(graph)
+        self._classes = [_touched(plan, class_of) for plan in graph.relations]
+        self._touched: dict[int, int] = {}
+        self._keys_of = {id(edge): _keys_of(edge, graph, class_of) for edge in graph.operators}
+        # Equalities of expressions, and those that are true of NULLs: a join that asks them hashes by them, too.
+        self._more = [edge.relations for edge in graph.unclassed if edge.predicate.kind in _EQUALITIES]
+        self._given = [_key(partitioned_by(plan), class_of) for plan in graph.relations]
+        self._useful = self._useful_keys() if self._model is not None else frozenset()
+
+    @property
+    def worth(self) -> bool:
+        """Can any two joins share a key?"""
+        return bool(self._useful)
+
+    def price(self, tree: JoinTree) -> float:
+        """The cost of an order."""
+        done: list[tuple[int, _Table]] = []
+        for node in tree.post_order():
+            if node.is_leaf:
+                done.append((node.relations, self._leaf(node.vertex)))
+                continue
+            (right, of_right), (left, of_left) = done.pop(), done.pop()
+            table: _Table = {}
+            self._join(left, right, of_left, of_right, table)
+            done.append((left | right, table))
+        return done[0][1][ANY].cost
+
+    def best(self, pairs: Iterable[tuple[int, int]], everything: int) -> JoinTree:
+        """The cheapest order of a set.
+
+        Args:
+            pairs: all pairs of sets that may be joined; none before all the pairs that make its own sets.
+            everything: the set.
+        """
+        tables = {1 << v: self._leaf(v) for v in vertices(everything)}
+        for left, right in pairs:
+            self._join(left, right, tables[left], tables[right], tables.setdefault(left | right, {}))
+        return self._tree(tables, everything)
+
+    # -- one set -----------------------------------------------------------------------------------------------
+
+    def _leaf(self, vertex: int) -> _Table:
+        lies = self._given[vertex]
+        plan = _Plan(0.0, lies)
+        return {ANY: plan, lies: plan} if lies in self._useful else {ANY: plan}
+
+    def _join(self, left: int, right: int, of_left: _Table, of_right: _Table, table: _Table) -> None:
+        """Put the ways to join two sets into the table of the whole."""
+        assert self._model is not None
+        edge = self._graph.operator(left, right) if self._graph.operators else None
+        turned = edge is not None and not edge.fits(left, right)
+        if turned:
+            left, right, of_left, of_right = right, left, of_right, of_left
+        kind = INNER if edge is None else edge.join_type
+        size = self._estimates.size
+        parts = self._model.parts(size(left), size(right), size(left | right), kind)
+        best_left, best_right = of_left[ANY], of_right[ANY]
+        if parts.streamed is not None:
+            streamed, built = (of_left, best_right) if parts.streamed == 0 else (of_right, best_left)
+            for lies, plan in streamed.items():
+                total = plan.cost + built.cost + parts.work
+                mine, theirs = (lies, ANY) if parts.streamed == 0 else (ANY, lies)
+                _keep(table, _Plan(total, plan.lies, left, mine, theirs), self._useful)
+            return
+        l_key, r_key = self._keys_of[id(edge)] if edge is not None else self._inner_key(left, right)
+        l_cost, l_lies = _in_place(of_left, l_key, parts.left)
+        r_cost, r_lies = _in_place(of_right, r_key, parts.right)
+        lies = ANY if kind == FULL else l_key
+        _keep(table, _Plan(l_cost + r_cost + parts.work, lies, left, l_lies, r_lies), self._useful)
+
+    def _inner_key(self, left: int, right: int) -> tuple[int, int]:
+        for asked in self._more:
+            if asked & left and asked & right and not asked & ~(left | right):
+                return 0, 0
+        both = self._of(left) & self._of(right)
+        return both, both
+
+    def _of(self, relations: int) -> int:
+        """The classes that a set has columns in."""
+        found = self._touched.get(relations)
+        if found is None:
+            found = 0
+            for vertex in vertices(relations):
+                found |= self._classes[vertex]
+            self._touched[relations] = found
+        return found
+
+    def _useful_keys(self) -> frozenset[int]:
+        """Keys that two joins of large relations may be on, and those by which relations lie from the beginning."""
+        # What is broadcast needs no place, and leaves the other side in its; but it may bring the column of a key.
+        everyone = range(len(self._graph))
+        large = [v for v in everyone if self._estimates.size(1 << v).table != BROADCAST_TABLE]
+        given = (self._given[v] for v in large)
+        others = [key for key in (*chain.from_iterable(self._keys_of.values()), *given) if key]
+        movers = Counter(c for key in (*(self._classes[v] for v in large), *others) for c in vertices(key))
+        users = Counter(c for key in (*self._classes, *others) for c in vertices(key))
+        shared = sum(1 << c for c, count in users.items() if count > 2 and movers[c] > 1)
+        sharing = [v for v in everyone if self._classes[v] & shared]
+        if not shared or len(sharing) > _MOST:
+            return frozenset()
+        pairs = combinations(sharing, 2)
+        used = Counter(key for one, other in pairs if (key := self._classes[one] & self._classes[other]))
+        used.update(others)
+        return frozenset(key for key, times in used.items() if times > 1)
+
+    def _tree(self, tables: dict[int, _Table], everything: int) -> JoinTree:
+        def halves(part: tuple[int, int]) -> int | tuple[tuple[int, int], tuple[int, int]]:
+            relations, lies = part
+            if not relations & (relations - 1):
+                return relations.bit_length() - 1
+            plan = tables[relations][lies]
+            return (plan.left, plan.left_lies), (relations ^ plan.left, plan.right_lies)
+
+        return unfolded((everything, ANY), halves, lambda relations: self._estimates.size(relations).bytes)
+
+
+def _keep(table: _Table, plan: _Plan, useful: frozenset[int]) -> None:
+    known = table.get(ANY)
+    if known is None or plan.cost < known.cost:
+        table[ANY] = plan
+    if plan.lies in useful:
+        known = table.get(plan.lies)
+        if known is None or plan.cost < known.cost:
+            table[plan.lies] = plan
+
+
+def _in_place(table: _Table, key: int, move: float) -> tuple[float, int]:
+    """What it costs to have a side lie by a key, and which of its plans does that."""
+    lies = table.get(key) if key else None
+    moved = table[ANY].cost + move
+    if lies is not None and lies.cost <= moved:
+        return lies.cost, key
+    return moved, ANY
+
+
+def _classes(graph: JoinGraph) -> dict[int, int]:
+    """Column -> its equality class; one that is in none, but that an operator joins on, is a class of its own."""
+    class_of = dict(graph.class_of)
+    count = max(class_of.values(), default=-1) + 1
+    for edge in graph.operators:
+        for bit in chain.from_iterable(_equated(edge.predicate)):
+            if bit not in class_of:
+                class_of[bit] = count
+                count += 1
+    return class_of
+
+
+def _touched(plan: LogicalPlan, class_of: dict[int, int]) -> int:
+    """The classes that a relation has a column in."""
+    found = 0
+    for attribute in plan.output:
+        if attribute.bit in class_of:
+            found |= 1 << class_of[attribute.bit]
+    return found
+
+
+def _equated(predicate: Expression) -> list[tuple[int, int]]:
+    """The pairs of columns that a condition equates; none if it equates anything else, for that is part of the key."""
+    found = []
+    for e in conjuncts(predicate):
+        if e.kind in _EQUALITIES:
+            one, other = (child.attribute for child in e.children)
+            if e.kind != "EqualTo" or one is None or other is None:
+                return []
+            found.append((one.bit, other.bit))
+    return found
+
+
+def _keys_of(edge: Edge, graph: JoinGraph, class_of: dict[int, int]) -> tuple[int, int]:
+    """The classes that an outer, semi or anti join wants its two sides to lie by; none where one comes twice."""
+    on_left = 0
+    for vertex in vertices(edge.sides[0]):
+        on_left |= graph.relations[vertex].output_set
+    pairs = [(a, b) if on_left >> a & 1 else (b, a) for a, b in _equated(edge.predicate)]
+    return _key([left for left, _ in pairs], class_of), _key([right for _, right in pairs], class_of)
+
+
+def _key(columns: Sequence[int], class_of: dict[int, int]) -> int:
+    """The key that columns make; none if one of them is in no class, or two in one."""
+    classes = {class_of[bit] for bit in columns if bit in class_of}
+    return sum(1 << c for c in classes) if len(classes) == len(columns) else 0
+
+
+def partitioned_by(plan: LogicalPlan) -> tuple[int, ...]:
+    """Attribute numbers of the columns by which a relation comes hash-partitioned; none if it does not."""
+    names: dict[int, int] = {}
+    node = plan
+    while node.kind in _ON_TOP and len(node.children) == 1:
+        if isinstance(node, Project):
+            listed = zip(node.expressions, node.output, strict=True)
+            inner = {(e.children[0] if e.kind == "Alias" else e).attribute: a.bit for e, a in listed}
+            names = {b.bit: names.get(out, out) for b, out in inner.items() if b is not None}
+        elif not isinstance(node, Filter):
+            pairs = zip(node.children[0].output, node.output)
+            names = {before.bit: names.get(after.bit, after.bit) for before, after in pairs}
+        elif not names:
+            names = {a.bit: a.bit for a in node.output}
+        node = node.children[0]
+    if isinstance(node, Aggregate):
+        outputs = {(e.children[0] if e.kind == "Alias" else e).key: a.bit for e, a in zip(node.aggregates, node.output)}
+        bits: Sequence[int | None] = [outputs.get(e.key) for e in node.grouping]
+    else:
+        bits = (node.info.get("rel") or {}).get("buckets") or ()
+    found = [None if bit is None else names.get(bit, None if names else bit) for bit in bits]
+    return () if None in found else tuple(bit for bit in found if bit is not None)

@@ -1,0 +1,78 @@
+"""Which relations may be joined at once: those that an edge ties, and those whose product is proved to be tiny."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.hypergraph import JoinGraph, vertices
+
+#: Two relations that are proved to have at most this many rows between them, multiplied, may form a cross product.
+TINY = 64.0
+#: Graphs of so many vertices are not worth counting in.
+_SMALL = 12
+
+
+def adjacency_of(
+    graph: JoinGraph, estimates: GraphEstimates, order: Sequence[int], rank: dict[int, int]
+) -> list[int]:
+    """Per vertex of an order its neighbours, all by their rank in the order."""
+    near = [sum(1 << rank[v] for v in vertices(graph.adjacency[vertex]) if v in rank) for vertex in order]
+    # What a semi join looks into has no place in a cross product. And Spark's ReorderJoin takes products apart: where
+    # it matters in which company a predicate is tested, none is made.
+    bounds = [
+        math.inf if 1 << vertex in graph.looking or graph.late else estimates.relations[vertex].upper_bound
+        for vertex in order
+    ]
+    for i, one in enumerate(bounds):
+        for j in range(i):
+            if one * bounds[j] <= TINY:
+                near[i] |= 1 << j
+                near[j] |= 1 << i
+    return near
+
+
+def hopeless(graph: JoinGraph, within: int, budget: int) -> bool:
+    """True if there are certainly more pairs than the budget; much sooner than by looking at so many.
+
+    No connected graph has fewer pairs than a chain, and a vertex with d neighbours is the centre of a star. Otherwise
+    connected sets are counted: each of k vertices can be halved in k - 1 ways at least.
+    """
+    n = within.bit_count()
+    if (n**3 - n) // 6 > budget:
+        return True
+    degrees = [(graph.adjacency[v] & within).bit_count() for v in vertices(within)]
+    degree = max(degrees, default=0)
+    if degree > 1 and degree * 2 ** (degree - 1) > budget:
+        return True
+    if n <= _SMALL or (degree == 2 and sum(degrees) < 2 * n):
+        return False  # a chain has no more pairs than a chain
+    return _least_pairs(graph, within, budget) > budget
+
+
+def _least_pairs(graph: JoinGraph, within: int, most: int) -> int:
+    """How many pairs there are at least; counted no further than `most`.
+
+    Each connected set is grown once from its smallest vertex, as by the search (see `exact`).
+    """
+    near = {1 << v: graph.adjacency[v] & within for v in vertices(within)}
+    pairs = 0
+    for start in sorted(near, reverse=True):
+        stack = [(start, near[start], start - 1)]
+        while stack:
+            grown, reached, excluded = stack.pop()
+            more = reached & ~(grown | excluded)
+            excluded |= more
+            reach_of = {0: reached}
+            addition = more & -more
+            while addition:
+                low = addition & -addition
+                reach_of[addition] = reach_of[addition ^ low] | near[low]
+                larger = grown | addition
+                pairs += larger.bit_count() - 1
+                if pairs > most:
+                    return pairs
+                stack.append((larger, reach_of[addition], excluded))
+                addition = (addition - more) & more
+    return pairs

@@ -1,0 +1,107 @@
+"""What a predicate can answer when some of its columns are NULL.
+
+An outer join's padding is a row whose columns on one side are all NULL. A predicate that cannot be true on such a
+row throws the padding away, so the outer join was needless; the same fact decides which outer joins may swap. The
+question is answered by evaluating over *sets of possible outcomes*: a NULL column gives {NULL}, any other column
+{anything}, and each operator maps sets to sets. Null-intolerant operators (most functions) give {NULL} as soon as
+one argument is certainly NULL. An operator that is not understood may give anything, so the answer errs only
+towards "cannot tell".
+"""
+
+from __future__ import annotations
+
+from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.expressions import NULL_INTOLERANT, REPLACED, UNEVALUABLE, Expression, walk
+from pyjoinopt.plan.facts.constant_values import is_fixed
+
+# Possible outcomes as a bit set. VALUE stands for any non-null value that is not a boolean.
+TRUE, FALSE, NULL, VALUE = 1, 2, 4, 8
+ANYTHING = TRUE | FALSE | NULL | VALUE
+
+
+def outcomes(expression: Expression, null_columns: int) -> int:
+    """The outcomes that `expression` can have when the attributes in `null_columns` are NULL.
+
+    >>> from pyjoinopt.plan.expressions import Attribute, call, reference
+    >>> a = Attribute(0, 1, "a")
+    >>> outcomes(call("IsNull", reference(a)), a.mask) == TRUE
+    True
+    """
+    results: list[int] = []
+    for e in walk(written_out(expression)):
+        n = len(e.children)
+        args = results[len(results) - n :]
+        del results[len(results) - n :]
+        results.append(_outcome(e, args, null_columns))
+    return results[0]
+
+
+def rejects_nulls(predicate: Expression, columns: int) -> bool:
+    """True if `predicate` is never true on a row where all `columns` are NULL (it filters padding out).
+
+    >>> from pyjoinopt.plan.expressions import Attribute, call, literal, reference
+    >>> a = Attribute(0, 1, "a")
+    >>> rejects_nulls(call("EqualNullSafe", reference(a), literal(0, "int")), a.mask)
+    True
+    """
+    if not predicate.deterministic or not predicate.references & columns:
+        return False
+    return not outcomes(predicate, columns) & (TRUE | VALUE)
+
+
+def _outcome(e: Expression, args: list[int], null_columns: int) -> int:
+    if is_fixed(e):
+        return _of_value(e.value)
+    if e.kind == "Alias" or (e.flags & REPLACED and len(args) == 1):
+        return args[0]
+    match e.kind:
+        case "AttributeReference":
+            return NULL if e.references & null_columns else ANYTHING
+        case "Not":
+            swapped = (TRUE if args[0] & FALSE else 0) | (FALSE if args[0] & TRUE else 0)
+            return swapped | (args[0] & NULL) | (ANYTHING if args[0] & VALUE else 0)
+        case "And":
+            return _logical(args[0], args[1], dominant=FALSE, neutral=TRUE)
+        case "Or":
+            return _logical(args[0], args[1], dominant=TRUE, neutral=FALSE)
+        case "IsNull":
+            return (TRUE if args[0] & NULL else 0) | (FALSE if args[0] & ~NULL else 0)
+        case "IsNotNull":
+            return (FALSE if args[0] & NULL else 0) | (TRUE if args[0] & ~NULL else 0)
+        case "EqualNullSafe":
+            if args[0] == NULL and args[1] == NULL:
+                return TRUE
+            both = args[0] & args[1] & NULL
+            return FALSE | (TRUE if both or (args[0] & ~NULL and args[1] & ~NULL) else 0)
+        case "Coalesce":
+            possible = 0
+            for arg in args:
+                possible |= arg & ~NULL
+                if not arg & NULL:
+                    return possible
+            return possible | NULL
+        case "If" if len(args) == 3:
+            return (args[1] if args[0] & (TRUE | VALUE) else 0) | (args[2] if args[0] & ~TRUE else 0)
+        case "In" if args and args[0] == NULL:
+            return NULL if len(args) > 1 else NULL | FALSE  # in an empty list there is nothing to compare with
+    if e.flags & NULL_INTOLERANT and not e.flags & UNEVALUABLE and NULL in args:
+        return NULL
+    return ANYTHING
+
+
+def _of_value(value: object) -> int:
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    return NULL if value is None else VALUE
+
+
+def _logical(a: int, b: int, dominant: int, neutral: int) -> int:
+    """Three-valued AND (dominant FALSE) or OR (dominant TRUE) over sets of outcomes."""
+    if (a | b) & VALUE:
+        a, b = (x & ~VALUE | (ANYTHING & ~VALUE if x & VALUE else 0) for x in (a, b))
+    possible = dominant if (a | b) & dominant else 0
+    if a & neutral and b & neutral:
+        possible |= neutral
+    if (a & NULL and b & (NULL | neutral)) or (b & NULL and a & (NULL | neutral)):
+        possible |= NULL
+    return possible

@@ -1,0 +1,28 @@
+"""The leaves that plans read, through common table expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.traversal import post_order
+
+
+def leaves_of(
+    plans: Sequence[LogicalPlan], definitions: Mapping[object, LogicalPlan] | None = None
+) -> list[list[LogicalPlan]]:
+    """The leaves, cached sub-plans among them, that each of some plans reads, also by common table expressions."""
+    found = []
+    for plan in plans:
+        leaves: list[LogicalPlan] = []
+        waiting, seen = [plan], set()
+        while waiting:
+            for node in post_order(waiting.pop()):
+                if not node.children or node.cached:
+                    leaves.append(node)
+                cte = node.info.get("cte") if node.kind == "CTERelationRef" else None
+                if cte is not None and definitions and cte in definitions and cte not in seen:
+                    seen.add(cte)
+                    waiting.append(definitions[cte])
+        found.append(leaves)
+    return found

@@ -1,0 +1,1 @@
+"""Reports as text, boxes, trees, HTML, SVG, Mermaid and Graphviz."""

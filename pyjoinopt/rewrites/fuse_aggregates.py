@@ -1,0 +1,244 @@
+"""Aggregates of the same rows that are put side by side by a join are computed in one go.
+
+    SELECT * FROM (SELECT count(*) am FROM sales JOIN times ON ... WHERE hour BETWEEN 8 AND 9),
+                  (SELECT count(*) pm FROM sales JOIN times ON ... WHERE hour BETWEEN 19 AND 20)
+
+reads and joins the sales twice, to join two rows in the end. One aggregate does:
+
+    SELECT count(*) FILTER (WHERE hour BETWEEN 8 AND 9) am, count(*) FILTER (WHERE hour BETWEEN 19 AND 20) pm
+    FROM sales JOIN times ON ... WHERE hour BETWEEN 8 AND 9 OR hour BETWEEN 19 AND 20
+
+An aggregate without GROUP BY gives one row whatever it reads, so the product is one row too. Both read the same inner
+joins of the same relations (`rewrites.plan_equivalence`), apart from filters on *one* of them. With filters on several
+relations the ORs would let combinations through that nobody asked for, and one pass over these could be more work than
+two passes; so it is never more than the passes together. A function sees the rows that it saw before, by its FILTER.
+Nothing that
+is tested or added up may fail, though: filters meet the rows of others, and Spark may compute a part that two functions
+share before it asks their filters.
+
+Source: "computation reuse via fusion", Bruno et al., ICDE 2022; Catalyst does it for scalar subqueries only
+(MergeScalarSubqueries).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyjoinopt.catalyst.support.predicate_helper import filtered
+from pyjoinopt.plan.constructors import aggregate, pick
+from pyjoinopt.plan.expressions import (
+    CORRELATED,
+    OUTER_REFERENCE,
+    PYTHON_UDF,
+    SUBQUERY,
+    Expression,
+    call,
+    conjunction,
+    conjuncts,
+    rewrite,
+    substitute,
+    walk,
+)
+from pyjoinopt.plan.fallible.fallibility import may_throw, movable
+from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
+from pyjoinopt.plan.traversal import post_order, transform_down
+from pyjoinopt.rewrites.inner_join_region import is_inner, side_by_side
+from pyjoinopt.rewrites.plan_equivalence import Alike, Columns, unnamed
+
+#: Functions that take a FILTER, and give the same for the same rows in whatever order these come, but for rounding.
+_FUNCTIONS = frozenset(
+    """
+    Count Sum Average Min Max BoolAnd BoolOr BitAndAgg BitOrAgg BitXorAgg
+    StddevPop StddevSamp VariancePop VarianceSamp Skewness Kurtosis Corr CovPopulation CovSample
+    """.split()
+)
+#: What a column may not hold that is to be computed elsewhere.
+_ASKING = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
+#: Aggregates with DISTINCT repeat every row, once for each set of columns and each filter: so many at most.
+_MOST_DISTINCT = 16
+
+
+def fuse_aggregates(plan: LogicalPlan, log: list[str] | None = None) -> LogicalPlan:
+    """Make one aggregate of those that inner joins put side by side and that read the same rows.
+
+    Args:
+        plan: a plan with its predicates pushed down; those of the result may have to be pushed again.
+        log: gets one sentence for every aggregate that became part of another one.
+
+    Returns:
+        The plan, the very same object if there was nothing to do.
+    """
+    if sum(isinstance(node, Aggregate) and _may_be_fused(node) for node in post_order(plan)) < 2:
+        return plan
+    seen: set[int] = set()
+
+    def change(node: LogicalPlan) -> LogicalPlan:
+        if not is_inner(node) or id(node) in seen:
+            return node
+        parts, predicates = side_by_side(node, seen)
+        if any(map(may_throw, predicates)):
+            return node  # it may rely on a join that has one row or none
+        fused = _fused(parts, log)
+        if len(fused) == len(parts):
+            return node
+        return pick(node.output, filtered(predicates, reduce(Join, fused)))
+
+    return transform_down(plan, change)
+
+
+def _may_be_fused(node: Aggregate) -> bool:
+    if node.grouping or node.cached:
+        return False
+    for e in (e for listed in node.aggregates for e in walk(listed) if e.kind == "AggregateExpression"):
+        if e.info.get("fn") not in _FUNCTIONS or not e.deterministic:
+            return False
+        arguments = (*e.children[0].children, *e.children[1:])
+        if not all(movable(a) and not may_throw(a) for a in arguments):
+            return False
+    return all(e.kind == "Alias" and e.deterministic and not e.contains & _ASKING for e in node.aggregates)
+
+
+def _fused(parts: Sequence[LogicalPlan], log: list[str] | None) -> list[LogicalPlan]:
+    """The parts, those that are fused where the first of them stood."""
+    result: list[LogicalPlan] = []
+    waiting = list(parts)
+    alike = Alike()
+    while waiting:
+        part = waiting.pop(0)
+        first = unnamed(part)
+        if not isinstance(first, Aggregate) or not _may_be_fused(first):
+            result.append(part)
+            continue
+        fusion = _Fusion(first, alike)
+        waiting = [other for other in waiting if not fusion.admits(unnamed(other), log)]
+        result.append(part if len(fusion.members) == 1 else fusion.plan())
+    return result
+
+
+class _Fusion:
+    """An aggregate, and others that read the same joins of the same relations."""
+
+    def __init__(self, first: Aggregate, alike: Alike) -> None:
+        self._alike = alike
+        self._leaves, predicates = _source(first)
+        self.members: list[tuple[Aggregate, Columns]] = [(first, {})]
+        self._predicates = [predicates]
+
+    def admits(self, other: LogicalPlan, log: list[str] | None = None) -> bool:
+        """Take in another aggregate, if that is possible."""
+        if not isinstance(other, Aggregate) or not _may_be_fused(other):
+            return False
+        leaves, predicates = _source(other)
+        columns = self._same_relations(leaves)
+        if columns is None or any(map(may_throw, predicates)) or any(map(may_throw, self._predicates[0])):
+            return False
+        told = [*self._predicates, [substitute(p, columns) for p in predicates]]
+        rests = self._rests(told)
+        members = [*self.members, (other, columns)]
+        if not self._differ_in_one_relation(rests) or sum(map(_distinct, members)) > _MOST_DISTINCT:
+            return False
+        self.members, self._predicates = members, told
+        if log is not None:
+            names = [", ".join(column.name for column in a.output) for a in (other, self.members[0][0])]
+            log.append(f"{names[0]} and {names[1]} are computed together: they are aggregates over the same relations")
+        return True
+
+    def plan(self) -> LogicalPlan:
+        """One aggregate with the columns of all."""
+        rests = self._rests(self._predicates)
+        kept = [conjunction(rest) for rest in rests]
+        own = {id(p) for p in rests[0]}
+        common = [p for p in self._predicates[0] if id(p) not in own]
+        aggregates = [
+            _only(substitute(e, columns), keep)
+            for (member, columns), keep in zip(self.members, kept, strict=True)
+            for e in member.aggregates
+        ]
+        alternatives = [keep for keep in kept if keep is not None]
+        some = [reduce(lambda a, b: call("Or", a, b), alternatives)] if len(alternatives) == len(kept) else []
+        return aggregate((), aggregates, filtered([*common, *some], reduce(Join, self._leaves)))
+
+    def _same_relations(self, leaves: Sequence[LogicalPlan]) -> Columns | None:
+        """The columns of these relations in terms of the first aggregate's, if they are the same ones."""
+        if len(leaves) != len(self._leaves):
+            return None
+        columns: Columns = {}
+        free = list(self._leaves)
+        for leaf in leaves:
+            for mine in free:
+                found = self._alike.columns(mine, leaf)
+                if found is not None:
+                    columns.update(found)
+                    free.remove(mine)
+                    break
+            else:
+                return None
+        return columns
+
+    def _rests(self, told: list[list[Expression]]) -> list[list[Expression]]:
+        """What each member demands of its rows beside what all demand."""
+        said: list[dict[int, list[Expression]]] = [{} for _ in told]
+        for own, predicates in zip(said, told, strict=True):
+            for p in predicates:
+                own.setdefault(self._alike.says(p), []).append(p)
+        common = {
+            number
+            for number, (first, *_) in said[0].items()
+            if all(number in own and all(self._alike.same(first, p, {}) for p in own[number]) for own in said)
+        }
+        return [[p for number, some in own.items() if number not in common for p in some] for own in said]
+
+    def _differ_in_one_relation(self, rests: list[list[Expression]]) -> bool:
+        """Do the demands that not all have read only one relation?"""
+        demands = [p for rest in rests for p in rest]
+        read = 0
+        for p in demands:
+            read |= p.references
+        inside = not demands or any(not read & ~leaf.output_set for leaf in self._leaves)
+        return inside and all(p.references for p in demands)
+
+
+def _source(node: Aggregate) -> tuple[list[LogicalPlan], list[Expression]]:
+    """The relations that an aggregate's inner joins join, and all that is demanded of their rows."""
+    leaves: list[LogicalPlan] = []
+    predicates: list[Expression] = []
+    stack: list[tuple[LogicalPlan, SubqueryAlias | None]] = [(node.child, None)]
+    while stack:
+        named, name = stack.pop()
+        below = unnamed(named)
+        name = name or (named if isinstance(named, SubqueryAlias) else None)
+        if below.cached:
+            leaves.append(named)
+        elif isinstance(below, Filter) and all(map(movable, conjuncts(below.condition))):
+            predicates += conjuncts(below.condition)
+            stack.append((below.child, name))
+        elif isinstance(below, Join) and is_inner(below):
+            predicates += conjuncts(below.condition)
+            stack += ((below.right, None), (below.left, None))
+        elif isinstance(below, Project) and below.only_attributes:
+            stack.append((below.child, name))
+        else:
+            leaves.append(named if name is None or name is named else name.with_children((named,)))
+    return leaves, predicates
+
+
+def _only(listed: Expression, keep: Expression | None) -> Expression:
+    """An aggregate's column, over the rows that are to be kept."""
+    if keep is None:
+        return listed
+
+    def change(e: Expression) -> Expression:
+        if e.kind != "AggregateExpression":
+            return e
+        function, *before = e.children
+        condition = conjunction([keep, *before])
+        assert condition is not None
+        info = {**e.info, "filtered": True}
+        return Expression(e.kind, (function, condition), e.type, e.flags, info=info, origin=e.origin)
+
+    return rewrite(listed, change)
+
+
+def _distinct(member: tuple[Aggregate, Columns]) -> int:
+    return sum(e.info.get("distinct", False) for listed in member[0].aggregates for e in walk(listed))

@@ -1,0 +1,132 @@
+"""Left joins of which only the rows without a partner are kept: they are anti joins.
+
+    SELECT a.x FROM a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL
+
+pads every row of `a` that has no partner, makes as many rows of every other as it has partners, and then throws these
+away. Where the tested column cannot be NULL in a row that has a partner (the condition rejects it, or a filter on `b`
+does, or it is never NULL there), what is left is `a ANTI JOIN b`, which looks for one partner and makes no row.
+
+The columns of `b` are gone then, so nothing above may read them. And Spark moves an anti join below other joins and
+projections, where its condition meets more rows: one that may fail stays what it is. Catalyst has no such rule.
+"""
+
+from __future__ import annotations
+
+from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, PYTHON_UDF, Expression, conjunction, conjuncts, describe
+from pyjoinopt.plan.facts.constraints import PlanFacts
+from pyjoinopt.plan.facts.null_rejection import rejects_nulls
+from pyjoinopt.plan.fallible.fallibility import may_throw
+from pyjoinopt.plan.nodes import ANTI, LEFT, NO_HINT, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.plan_names import plan_name
+from pyjoinopt.plan.required_columns import needed_columns
+from pyjoinopt.plan.traversal import parents_of, post_order
+
+_WORDS = {LEFT: "left", RIGHT: "right"}
+
+
+def outer_join_as_anti_join(plan: LogicalPlan, *, log: list[str] | None = None) -> LogicalPlan:
+    """Turn left and right joins of which only padded rows are kept into anti joins.
+
+    Args:
+        plan: any plan, filters as far down as they go; cached sub-plans are left as they are.
+        log: gets one sentence for every join that changed.
+
+    Returns:
+        The plan, the very same object if no join changed.
+    """
+    nodes = list(post_order(plan))
+    facts = PlanFacts()
+    risky = _computed_by_what_may_fail(nodes)
+    tests = {id(node): found for node in nodes if (found := _test(node, facts, risky)) is not None}
+    if not tests:
+        return plan
+    needed, parents = needed_columns(plan), parents_of(nodes)
+    hidden = sum({1 << bit for node in nodes for bit in node.info.get("hidden") or ()})
+    done: dict[int, LogicalPlan] = {}
+    for node in nodes:
+        new = node if node.cached else node.with_children(tuple(done[id(child)] for child in node.children))
+        test = tests.get(id(node))
+        if test is not None and isinstance(node, Filter) and isinstance(new, Filter):
+            padded = _sides(node.child)[1]
+            unread = not (needed[id(node)] | hidden) & padded.output_set
+            if unread and _is_read_by_id(node, parents):
+                new = _anti_join(new, test, padded.output_set)
+                if log is not None:
+                    log.append(_told(node.child, test))
+        done[id(node)] = new
+    return done[id(plan)]
+
+
+def _computed_by_what_may_fail(nodes: list[LogicalPlan]) -> int:
+    """The computed columns that may fail, also by way of others."""
+    risky = 0
+    for node in nodes:  # children first
+        if isinstance(node, (Project, Aggregate)):
+            for e in node.projections if isinstance(node, Project) else node.aggregates:
+                counts = e.contains & AGGREGATE_OR_WINDOW  # below which nothing moves that reads it
+                if e.kind == "Alias" and e.attribute is not None and not counts:
+                    if e.references & risky or may_throw(e):
+                        risky |= e.attribute.mask
+    return risky
+
+
+def _test(node: LogicalPlan, facts: PlanFacts, risky: int) -> Expression | None:
+    """The conjunct by which a filter keeps nothing but the padded rows of the outer join below it."""
+    if not isinstance(node, Filter) or node.cached or not isinstance(node.child, Join):
+        return None
+    join = node.child
+    condition = join.condition
+    if join.join_type not in _WORDS or join.cached or join.hint != NO_HINT or condition is None:
+        return None
+    if not condition.deterministic or condition.contains & PYTHON_UDF:
+        return None
+    if condition.references & risky or may_throw(condition):
+        return None
+    padded = _sides(join)[1]
+    test = None
+    for e in conjuncts(node.condition):
+        if not e.references & padded.output_set:
+            continue
+        column = e.children[0].attribute if e.kind == "IsNull" and e.children[0].kind == "AttributeReference" else None
+        if column is None or not column.mask & padded.output_set:
+            return None
+        if any(rejects_nulls(part, column.mask) for part in (*conjuncts(condition), *facts.constraints(padded))):
+            test = e
+    return test
+
+
+def _sides(join: LogicalPlan) -> tuple[LogicalPlan, LogicalPlan]:
+    """The side that an outer join keeps whole, and the one that it pads."""
+    assert isinstance(join, Join)
+    return (join.left, join.right) if join.join_type == LEFT else (join.right, join.left)
+
+
+def _anti_join(node: Filter, test: Expression, padded: int) -> LogicalPlan:
+    """Of the filter's conjuncts those stay that read the kept side; of a padded row all others are true."""
+    join = node.child
+    assert isinstance(join, Join)
+    kept, looked_into = _sides(join)
+    anti = Join(kept, looked_into, ANTI, join.condition)
+    rest = conjunction([e for e in conjuncts(node.condition) if not e.references & padded])
+    return anti if rest is None else Filter(rest, anti)
+
+
+def _is_read_by_id(node: LogicalPlan, parents: dict[int, list[LogicalPlan]]) -> bool:
+    """Do only filters and joins stand between a node and the lists of columns that pick from it?"""
+    while len(above := parents.get(id(node), [])) == 1:
+        node = above[0]
+        if isinstance(node, (Project, Aggregate)):
+            return True
+        if not isinstance(node, (Filter, Join)) or node.cached:
+            return False
+    return False
+
+
+def _told(join: LogicalPlan, test: Expression) -> str:
+    kept, padded = map(plan_name, _sides(join))
+    assert isinstance(join, Join)
+    names = (kept, padded) if join.join_type == LEFT else (padded, kept)
+    return (
+        f"{_WORDS[join.join_type]} join of {names[0]} and {names[1]} became anti: {describe(test)} keeps only rows of "
+        f"{kept} without a partner"
+    )

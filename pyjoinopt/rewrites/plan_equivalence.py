@@ -1,0 +1,125 @@
+"""Do two parts of a plan give the same rows? And which column of the one is which of the other?
+
+A query that reads a table twice has two relations whose columns have ids of their own. Two sub-plans over them are
+alike if they are the same tree once the ids of one are put in the place of the other's:
+
+    Filter (a.x > 3)  t AS a        is alike        Filter (b.x > 3)  t AS b        with  b.x -> a.x, b.y -> a.y
+
+Names count for nothing, nor does the order of conjuncts. What is not known to be the same is not alike: operators
+other than the few below, functions with parameters that the mirror does not have, anything nondeterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
+from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts, reference, substitute
+from pyjoinopt.plan.facts.value_numbers import Meanings
+from pyjoinopt.plan.nodes import EXISTENCE, NO_HINT, SINGLE, Aggregate, Filter, Join, LogicalPlan, Project
+
+#: Bit of a column of one plan -> a use of the column of another plan that holds the same.
+Columns = dict[int, Expression]
+
+
+def unnamed(plan: LogicalPlan) -> LogicalPlan:
+    """The plan below its names."""
+    while is_only_a_name(plan) and not plan.cached:
+        (plan,) = plan.children
+    return plan
+
+
+class Alike:
+    """Compares plans and expressions of one query; what was compared is remembered."""
+
+    def __init__(self) -> None:
+        self._meanings = Meanings()
+
+    def columns(self, one: LogicalPlan, other: LogicalPlan) -> Columns | None:
+        """For every column that `other` reads or computes the same one of `one`; None if they are not surely alike."""
+        pairs: list[tuple[LogicalPlan, LogicalPlan]] = []
+        stack = [(one, other)]
+        while stack:
+            a, b = map(unnamed, stack.pop())
+            if a.cached or b.cached or a.kind != b.kind or len(a.children) != len(b.children):
+                return None
+            pairs.append((a, b))
+            stack.extend(zip(a.children, b.children, strict=True))
+        known: Columns = {}
+        for a, b in reversed(pairs):  # children before parents
+            if not self._extended(known, a, b):
+                return None
+        return known
+
+    def says(self, predicate: Expression, known: Mapping[int, Expression] | None = None) -> int:
+        """A number for what a predicate says, once the columns of one plan stand in the place of another's.
+
+        Two predicates with one number look alike; whether they surely are is told by `same`.
+        """
+        return self._meanings(written_out(substitute(predicate, dict(known or {}))))
+
+    def same(self, one: Expression, other: Expression, known: Columns) -> bool:
+        """True if `other`, in terms of the columns known, is surely `one`."""
+        if one.kind == other.kind == "AggregateExpression":
+            told = [[e.info.get(field) for field in ("fn", "distinct", "parameters")] for e in (one, other)]
+            if told[0] != told[1] or told[0][2] in (None, "?") or len(one.children) != len(other.children):
+                return False
+            arguments = [(*e.children[0].children, *e.children[1:]) for e in (one, other)]
+            return len(arguments[0]) == len(arguments[1]) and all(
+                self.same(a, b, known) for a, b in zip(*arguments, strict=True)
+            )
+        return self._meanings.replaceable(written_out(one), written_out(substitute(other, known)))
+
+    def _extended(self, known: Columns, a: LogicalPlan, b: LogicalPlan) -> bool:
+        """Add the columns of two nodes over children that are alike; False if the nodes are not."""
+        if not a.children:
+            number = a.info.get("alike")
+            if number is None or number != b.info.get("alike") or len(a.output) != len(b.output):
+                return False
+            known.update((y.bit, reference(x)) for x, y in zip(a.output, b.output, strict=True))
+            return True
+        if isinstance(a, Filter) and isinstance(b, Filter):
+            return self._same_set(a.condition, b.condition, known)
+        if isinstance(a, Join) and isinstance(b, Join):
+            plain = a.join_type == b.join_type not in (EXISTENCE, SINGLE) and a.hint == b.hint == NO_HINT
+            return plain and self._same_set(a.condition, b.condition, known)
+        if isinstance(a, Aggregate) and isinstance(b, Aggregate):
+            if len(a.grouping) != len(b.grouping) or a.info.get("hint") != b.info.get("hint"):
+                return False
+            if not all(self.same(x, y, known) for x, y in zip(a.grouping, b.grouping, strict=True)):
+                return False
+            return self._same_list(a.aggregates, b.aggregates, known)
+        if isinstance(a, Project) and isinstance(b, Project):
+            return self._same_list(a.projections, b.projections, known)
+        return False
+
+    def _same_set(self, one: Expression | None, other: Expression | None, known: Columns) -> bool:
+        mine, theirs = conjuncts(one), conjuncts(other)
+        if len(mine) != len(theirs):
+            return False
+        said = {self.says(p): p for p in mine}
+        met = [said.get(self.says(p, known)) for p in theirs]
+        return all(m is not None and self.same(m, p, known) for m, p in zip(met, theirs, strict=True)) and len(
+            {id(m) for m in met}
+        ) == len(said)
+
+    def _same_list(self, one: tuple[Expression, ...], other: tuple[Expression, ...], known: Columns) -> bool:
+        if len(one) != len(other):
+            return False
+        for a, b in zip(one, other, strict=True):
+            if a.attribute is None or b.attribute is None:
+                return False
+            mine, theirs = (e.children[0] if e.kind == "Alias" else e for e in (a, b))
+            if not self.same(mine, theirs, known):
+                return False
+            if b.kind == "Alias":
+                known[b.attribute.bit] = reference(a.attribute)
+        return True
+
+
+def column(known: Columns, attribute: Attribute) -> Attribute:
+    """The column that holds the same as `attribute`."""
+    found = known[attribute.bit].attribute
+    assert found is not None
+    return found

@@ -1,0 +1,191 @@
+"""A join of a table with itself, of which only matters that there is a partner, is a semi join.
+
+    order IN (SELECT a.order FROM sales a JOIN sales b ON a.order = b.order AND a.store <> b.store)
+
+An order of twelve sales makes a hundred pairs, each of which says the same: this order is among them. Where nobody
+counts how often a row comes, and nobody reads a column of `b`, it is enough that *some* b is found:
+
+    order IN (SELECT a.order FROM sales a LEFT SEMI JOIN sales b ON a.order = b.order AND a.store <> b.store)
+
+Nobody counts on the right side of a semi or anti join, below DISTINCT, GROUP BY without other aggregates than MIN,
+MAX and those of distinct values, and below whatever hands its rows on from there.
+
+Any join could become one there, but few should: Spark can build only the right side of a semi join, and a small table
+on the left of a large one is better built. Both sides of a self-join are one table, and joined on one column of it
+they pair every group of its rows with itself.
+
+A common table expression is read in one way by all its readers or it stays; it loses the columns that nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
+from pyjoinopt.plan.expressions import SUBQUERY, Attribute, conjuncts, walk
+from pyjoinopt.plan.fallible.fallibility import may_throw, movable
+from pyjoinopt.plan.nodes import (
+    ANTI,
+    EXISTENCE,
+    INNER_LIKE,
+    NO_HINT,
+    OUTER,
+    SEMI,
+    Aggregate,
+    Filter,
+    Join,
+    LogicalPlan,
+    Project,
+)  # fmt: skip
+from pyjoinopt.plan.required_columns import needed_columns
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.plan_equivalence import unnamed
+
+#: Functions to which it is all one how often a value comes.
+_SETS = frozenset({"Min", "Max", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg"})
+_JOINS = INNER_LIKE | OUTER
+
+
+def self_join_as_semi(plan: LogicalPlan, log: list[str] | None = None) -> LogicalPlan:
+    """Turn self-joins that only look for a partner into semi joins.
+
+    Args:
+        plan: a plan with its predicates pushed down.
+        log: gets one sentence for every join that changed.
+
+    Returns:
+        The plan, the very same object if no join changed.
+    """
+    nodes = list(post_order(plan))
+    if not any(isinstance(node, Join) and node.join_type in INNER_LIKE for node in nodes):
+        return plan
+    # What a subquery or a cached plan reads of a common table expression is not seen here.
+    definitions = not any(n.cached or any(e.contains & SUBQUERY for e in n.expressions) for n in nodes)
+    uncounted = _uncounted(nodes, definitions)
+    needed = needed_columns(plan, definitions=definitions)
+    looked_into: dict[int, LogicalPlan] = {}
+    for node in nodes:
+        if isinstance(node, Join) and uncounted.get(id(node)) and node.join_type in INNER_LIKE:
+            side = _only_looked_into(node, needed[id(node)])
+            if side is not None:
+                looked_into[id(node)] = side
+    if not looked_into:
+        return plan
+    if log is not None:
+        log += [
+            f"a self-join on {n.condition} only looks for a partner: made a semi join"
+            for n in nodes
+            if isinstance(n, Join) and id(n) in looked_into
+        ]
+    return _rebuilt(nodes, looked_into, needed)
+
+
+def _uncounted(nodes: Sequence[LogicalPlan], definitions: bool) -> Mapping[int, bool]:
+    """For each node by id, whether nobody above counts how often its rows come."""
+    found: dict[int, bool] = {id(nodes[-1]): False}
+    read: dict[object, bool] = {}
+    for node in reversed(nodes):
+        own, name = found[id(node)], node.info.get("cte")
+        if node.kind == "CTERelationRef":
+            read[name] = own and read.get(name, True)
+        elif node.kind == "CTERelationDef":
+            own = definitions and read.get(name, False)
+        for position, child in enumerate(() if node.cached else node.children):
+            loose = _hands_on(node, position, own)
+            found[id(child)] = loose and found.get(id(child), True)
+    return found
+
+
+def _hands_on(node: LogicalPlan, position: int, own: bool) -> bool:
+    """Does nobody count the rows of a child of `node`, if nobody (`own`) or somebody counts those of `node`?"""
+    if not all(e.deterministic for e in node.expressions):
+        return False
+    if isinstance(node, Join):
+        if node.join_type in (SEMI, ANTI, EXISTENCE):
+            return True if position == 1 else own
+        return own and node.join_type in _JOINS
+    if isinstance(node, Aggregate):
+        called = [e for listed in node.aggregates for e in walk(listed) if e.kind == "AggregateExpression"]
+        return all(e.info.get("distinct") or e.info.get("fn") in _SETS for e in called)
+    if node.kind == "Distinct" or node.kind in ("Intersect", "Except") and not node.info.get("all", True):
+        return True
+    if node.kind == "Deduplicate":  # by all columns, as `df.distinct()`: else it would choose among other rows
+        return {a.bit for a in node.children[0].output} <= set(node.info.get("keys", ()))
+    if node.kind == "WithCTE":
+        return own and position == len(node.children) - 1
+    keeps = isinstance(node, (Filter, Project)) or is_only_a_name(node) or node.kind in ("Union", "CTERelationDef")
+    return own and keeps
+
+
+def _only_looked_into(join: Join, needed: int) -> LogicalPlan | None:
+    """The side of an inner join of which nobody reads a column, if it is a copy of a table on the other side."""
+    if join.hint != NO_HINT or join.cached:
+        return None
+    if not all(movable(p) and not may_throw(p) for p in conjuncts(join.condition)):
+        return None  # a semi join may be moved down to rows that other joins take away
+    for side, other in ((join.right, join.left), (join.left, join.right)):
+        if not needed & side.output_set and _is_copy(join, side, other):
+            return side
+    return None
+
+
+def _is_copy(join: Join, side: LogicalPlan, other: LogicalPlan) -> bool:
+    """Is `side` a table that is joined with itself by some column?"""
+    table = unnamed(side)
+    while isinstance(table, Filter) or (isinstance(table, Project) and table.only_attributes):
+        table = unnamed(table.child)
+    number = None if table.children else table.info.get("alike")
+    if number is None:
+        return False
+    place = {attribute.bit: i for i, attribute in enumerate(table.output)}
+    twins = [node for node in post_order(other) if node.info.get("alike") == number and not node.children]
+    equated = [[e.attribute for e in p.children] for p in conjuncts(join.condition) if p.kind == "EqualTo"]
+    return any(
+        _same_place(pair, place, twin.output) or _same_place(pair[::-1], place, twin.output)
+        for twin in twins
+        for pair in equated
+    )
+
+
+def _same_place(pair: Sequence[Attribute | None], place: Mapping[int, int], twin: Sequence[Attribute]) -> bool:
+    mine, theirs = pair
+    if mine is None or theirs is None or mine.bit not in place:
+        return False
+    return twin[place[mine.bit]].bit == theirs.bit
+
+
+def _rebuilt(
+    nodes: Sequence[LogicalPlan], looked_into: Mapping[int, LogicalPlan], needed: Mapping[int, int]
+) -> LogicalPlan:
+    """The plan with semi joins, and without what read the columns that are gone."""
+    done: dict[int, LogicalPlan] = {}
+    narrowed: dict[object, list[int]] = {}  # common table expression -> positions of the columns it still has
+    for node in nodes:
+        children = tuple(done[id(child)] for child in (() if node.cached else node.children))
+        side = looked_into.get(id(node))
+        made: LogicalPlan = node
+        if side is not None and isinstance(node, Join):
+            other = node.left if side is node.right else node.right
+            made = Join(done[id(other)], done[id(side)], SEMI, node.condition)
+        elif node.kind == "CTERelationRef" and node.info.get("cte") in narrowed:
+            output = tuple(node.output[i] for i in narrowed[node.info.get("cte")])
+            made = LogicalPlan(node.kind, (), output, (), None, node.origin, {**node.info, "narrowed": True})
+        elif not node.cached and any(a is not b for a, b in zip(children, node.children, strict=True)):
+            made = _over(node, children, needed[id(node)])
+            if node.kind == "CTERelationDef" and made.output != node.output:
+                kept = {attribute.bit for attribute in made.output}
+                narrowed[node.info.get("cte")] = [i for i, a in enumerate(node.output) if a.bit in kept]
+        done[id(node)] = made
+    return done[id(nodes[-1])]
+
+
+def _over(node: LogicalPlan, children: tuple[LogicalPlan, ...], needed: int) -> LogicalPlan:
+    """A node over children that may have lost columns that nobody needs."""
+    if isinstance(node, Project):
+        lost = node.references & ~children[0].output_set
+        kept = tuple(e for e in node.projections if not e.references & lost)
+        return node.with_children(children) if not lost else Project(kept, children[0])
+    new = node.with_children(children)
+    if type(node) is LogicalPlan and len(children) == 1 and node.output == node.children[0].output:
+        return LogicalPlan(node.kind, children, children[0].output, node.expressions, None, node.origin, new.info)
+    return new
