@@ -5,6 +5,7 @@
 
 | page | made from |
 |---|---|
+| `architecture.md`, its table of rooms | `tests/support/rooms.py`, the docstrings of the rooms |
 | `configuration.md` | the tables of `pyjoinopt/config.py` |
 | `performance.md` | `benchmarks/README.md`, under every script's section what it printed: `benchmarks/results/` |
 | `images/house.svg` | who imports whom in `pyjoinopt/` |
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -26,6 +28,7 @@ sys.path.insert(0, str(DOCS.parent))
 
 from pyjoinopt.config import OPTIONS, SESSION_KEYS, STATIC_KEYS  # noqa: E402
 from pyjoinopt.report.render.svg_style import document, look, text  # noqa: E402
+from tests.support.rooms import ALLOWED  # noqa: E402
 
 _MADE = "<!-- Written by docs/generate.py from {}. Do not edit. -->\n\n"
 
@@ -181,7 +184,31 @@ def house() -> str:
     return document(width, height, "The rooms of pyjoinopt, and who imports whom", words, parts) + "\n"
 
 
+_TABLE = re.compile(r"(?<=<!-- rooms: made by docs/generate.py -->\n).*?(?=<!-- end of rooms -->)", re.DOTALL)
+
+
+def architecture() -> str:
+    """The page with its table of rooms as the contract and the packages have it."""
+    return _TABLE.sub(lambda _: table_of_rooms(), (DOCS / "architecture.md").read_text(encoding="utf-8"))
+
+
+def table_of_rooms() -> str:
+    """Rooms from the top floor down: what each is for, by the first paragraph of its docstring; what it may import."""
+    floor, rows = floors(rooms()), ["| room | what it is for | may import |", "|---|---|---|"]
+    for room in sorted(floor, key=lambda room: (-floor[room], room)):
+        path = PACKAGE / room / "__init__.py"
+        name = f"{room}/" if path.exists() else room
+        source = (path if path.exists() else PACKAGE / f"{room}.py").read_text(encoding="utf-8")
+        about = ast.get_docstring(ast.parse(source))
+        assert about, f"{room} has no docstring"
+        paragraph = " ".join(about.partition("\n\n")[0].split())
+        others = ", ".join(f"`{other}`" for other in sorted(ALLOWED[room]) if other) or "nothing"
+        rows.append(f"| `{name}` | {_cell(paragraph)} | {others} |")
+    return "\n".join(rows) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "architecture.md": architecture,
     "configuration.md": configuration,
     "performance.md": performance,
     "images/house.svg": house,

@@ -43,7 +43,7 @@ def test_every_option_is_on_the_page_of_options() -> None:
 def test_the_house_has_all_rooms_and_no_circle() -> None:
     generate = loaded("generate")
     arrows = generate.rooms()
-    assert {"api", "bridge", "joins", "plan", "report", "statistics"} <= set(arrows)
+    assert {"api", "bridge", "catalyst", "estimation", "joins", "plan", "rewrites"} <= set(arrows)
     floor = generate.floors(arrows)
     assert all(floor[room] > floor[other] for room, others in arrows.items() for other in others)
     drawing = generate.house()
