@@ -7,9 +7,10 @@ import random
 from collections.abc import Iterator
 
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.plan.expressions import Attribute, call, reference
 from pyjoinopt.plan.nodes import relation
+from pyjoinopt.util.bitset import members
 
 SHAPES = ("chain", "cycle", "star", "snowflake", "clique", "grid", "random")
 
@@ -92,7 +93,7 @@ def sql(graph: JoinGraph) -> str:
 def catalog(graph: JoinGraph, statistics: list[RelationStatistics]) -> dict[str, dict[str, object]]:
     """Table name -> its statistics, for `injection.create_table`."""
     tables: dict[str, dict[str, object]] = {}
-    for vertex in vertices(graph.everything):
+    for vertex in members(graph.everything):
         known = statistics[vertex]
         columns: dict[str, dict[str, object]] = {}
         for a in graph.relations[vertex].output:

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.joins.emit.emit_plan import inner_join, join_predicates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.groups.find_groups import GroupFinder
 from pyjoinopt.plan.expressions import OUTER_REFERENCE, describe
 from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import map_subqueries, post_order
 from pyjoinopt.rewrites.normalise import normalise
+from pyjoinopt.util.bitset import members
 
 #: Sets that are looked for in a group before some are chosen.
 _MOST_FOUND = 100_000
@@ -100,7 +101,7 @@ def connected_sets(graph: JoinGraph, most: int, seed: str) -> list[int]:
     while level and len(found) < _MOST_FOUND:
         larger: dict[int, None] = {}
         for known in level:
-            for v in vertices(graph.everything & ~known):
+            for v in members(graph.everything & ~known):
                 if _joinable(graph, known, 1 << v):
                     larger.setdefault(known | 1 << v)
         level = list(larger)
@@ -125,8 +126,8 @@ def applied(graph: JoinGraph, relations: int) -> list[Edge]:
 
 def as_plan(graph: JoinGraph, relations: int) -> LogicalPlan:
     """The join of a set, in the written order as far as predicates tie it."""
-    rest = [v for v in vertices(relations) if 1 << v not in graph.looking] or list(vertices(relations))
-    rest += [v for v in vertices(relations) if v not in rest]
+    rest = [v for v in members(relations) if 1 << v not in graph.looking] or list(members(relations))
+    rest += [v for v in members(relations) if v not in rest]
     plan, joined = graph.relations[rest[0]], 1 << rest.pop(0)
     while rest:
         v = next((v for v in rest if _joinable(graph, joined, 1 << v)), rest[0])

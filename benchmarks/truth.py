@@ -17,10 +17,11 @@ from typing import Any
 
 from benchmarks.subplans import Group, applied, table_of
 from pyjoinopt.bridge.decode import Export
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.plan.expressions import Expression, reference, walk
 from pyjoinopt.plan.nodes import OUTER, SEMI, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.util.bitset import members
 from tests.rules.oracle import Oracle
 
 
@@ -182,7 +183,7 @@ class Counter:
             raise Unprintable("an outer join")
         looking = [edge for edge in applied(self._graph, relations) if edge.right]
         hidden = sum(edge.right for edge in looking)
-        compared: dict[int, set[int]] = {v: set() for v in vertices(relations & ~hidden)}
+        compared: dict[int, set[int]] = {v: set() for v in members(relations & ~hidden)}
 
         def column(bit: int) -> str:
             compared[self._owner[bit]].add(bit)

@@ -9,13 +9,14 @@ from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.operators import weakest
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.emit.emit_plan import join_predicates
-from pyjoinopt.joins.graph.hypergraph import JoinGraph, sign_of, vertices
+from pyjoinopt.joins.graph.hypergraph import JoinGraph, sign_of
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.join_costs import price
 from pyjoinopt.plan.expressions import TRUE, describe
 from pyjoinopt.plan.nodes import INNER
 from pyjoinopt.report.join_report import GroupReport, JoinEstimate, JoinReport, RelationReport
 from pyjoinopt.report.model import EdgeReport
+from pyjoinopt.util.bitset import members
 
 
 def _proved(bound: float) -> float | None:
@@ -44,7 +45,7 @@ def joins_report(
                 rows=estimates.rows(both),
                 bytes=estimates.bytes(both),
                 bound=_proved(estimates.upper_bound(both)),
-                source=weakest(statistics[v] for v in vertices(both)),
+                source=weakest(statistics[v] for v in members(both)),
                 cost=price(graph, estimates.size, cost, left, right),
                 sign=graph.sign(left, right),
                 left=number[left],

@@ -43,6 +43,7 @@ from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import parents_of, post_order, transform_down
 from pyjoinopt.rewrites.inner_join_region import is_inner, side_by_side
 from pyjoinopt.rewrites.plan_equivalence import unnamed
+from pyjoinopt.util.disjoint_sets import DisjointSets
 
 #: Types whose equal values are the same value, so that a group may be called by any of them.
 _EXACT = re.compile(r"tinyint|smallint|int|bigint|decimal\(.*\)|string|date|timestamp|timestamp_ntz|boolean")
@@ -176,13 +177,12 @@ def _together(
 
 def _classes(predicates: Iterable[Expression]) -> dict[int, int]:
     """Bit of a column -> a number that it shares with the columns that it is equal to."""
-    classes: dict[int, int] = {}
+    equal = DisjointSets[int]()
     for p in predicates:
         one, other = (e.attribute for e in p.children) if p.kind == "EqualTo" else (None, None)
         if one is not None and other is not None and one.type == other.type:
-            mine, theirs = (classes.setdefault(a.bit, a.bit) for a in (one, other))
-            classes = {bit: mine if number == theirs else number for bit, number in classes.items()}
-    return classes
+            equal.union(one.bit, other.bit)
+    return {bit: number for number, group in enumerate(equal.groups()) for bit in group}
 
 
 def _key(readers: Sequence[_Reader], unique: Sequence[set[int]], classes: Mapping[int, int]) -> list[int]:

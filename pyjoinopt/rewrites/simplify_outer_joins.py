@@ -48,6 +48,7 @@ from pyjoinopt.plan.nodes import (
 )  # fmt: skip
 from pyjoinopt.plan.plan_names import plan_name
 from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.util.bitset import members
 
 #: Strict column (bit) -> the predicate that throws its NULLs away.
 Strict = dict[int, Expression]
@@ -180,12 +181,9 @@ def _rejected(condition: Expression | None) -> Strict:
     """The columns for which NULL is never kept by a condition, with the conjunct that sees to it."""
     found: Strict = {}
     for predicate in conjuncts(condition):
-        remaining = predicate.references
-        while remaining:
-            low = remaining & -remaining
-            remaining ^= low
-            if low.bit_length() - 1 not in found and rejects_nulls(predicate, low):
-                found[low.bit_length() - 1] = predicate
+        for bit in members(predicate.references):
+            if bit not in found and rejects_nulls(predicate, 1 << bit):
+                found[bit] = predicate
     return found
 
 
@@ -200,12 +198,7 @@ def _through_projection(node: Project, above: Strict) -> Strict:
         if e.kind == "AttributeReference":
             below[e.attribute.bit] = why
         elif e.kind == "Alias":
-            remaining = e.references
-            while remaining:
-                low = remaining & -remaining
-                remaining ^= low
-                if outcomes(e, low) == NULL:
-                    below[low.bit_length() - 1] = why
+            below |= {bit: why for bit in members(e.references) if outcomes(e, 1 << bit) == NULL}
     return below
 
 

@@ -15,3 +15,15 @@ def members(mask: int) -> Iterator[int]:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
+
+
+def singletons(mask: int) -> Iterator[int]:
+    """The sets of one member each that make up a set, by ascending members.
+
+    >>> list(singletons(0b10110))
+    [2, 4, 16]
+    """
+    while mask:
+        low = mask & -mask
+        yield low
+        mask ^= low

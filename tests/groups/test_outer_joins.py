@@ -6,18 +6,19 @@ import pytest
 
 from pyjoinopt.cost import COut
 from pyjoinopt.joins.emit.emit_plan import emit
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.groups.find_groups import GroupFinder
 from pyjoinopt.joins.join_tree import join, leaf
 from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import CROSS, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join
+from pyjoinopt.util.bitset import members
 from tests.groups.regions import estimates, graph_of, joins
 
 
 def letters(graph: JoinGraph, relations: int) -> str:
-    return "".join(sorted(graph.names[v] for v in vertices(relations)))
+    return "".join(sorted(graph.names[v] for v in members(relations)))
 
 
 def sides(graph: JoinGraph, edge: Edge) -> str:

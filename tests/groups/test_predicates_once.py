@@ -20,13 +20,13 @@ import pytest
 from pyjoinopt.cost import SparkCost
 from pyjoinopt.joins.emit.emit_plan import emit
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
-from pyjoinopt.joins.graph.hypergraph import vertices
 from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.plan.expressions import Expression, conjuncts, describe
 from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import FULL, INNER, INNER_LIKE, LEFT, RIGHT, Filter, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
+from pyjoinopt.util.bitset import members
 from tests.groups.random_plans import Draw
 from tests.groups.regions import estimates, region_of
 from tests.groups.small_worlds import Orders, World, same
@@ -115,7 +115,7 @@ def has_to_wait(join: Join, left: int, right: int, p: Expression, reads: int, dr
 
 def some_rows(world: World, relations: int, rng: random.Random) -> list[int]:
     """Rows that a join of some relations may have, some of these padded."""
-    known = [world.rows(v) for v in vertices(relations)]
+    known = [world.rows(v) for v in members(relations)]
     return [sum(rng.choice(rows) for rows in known if rng.random() < 0.9) for _ in range(rng.randint(0, 3))]
 
 

@@ -9,9 +9,10 @@ from pyjoinopt.cost import CostModel
 from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import relation
+from pyjoinopt.util.bitset import members
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -50,7 +51,7 @@ class Builder:
 
     def over(self, relations: int) -> None:
         """Some predicate over a set of relations."""
-        read = tuple(self.column(v) for v in vertices(relations))
+        read = tuple(self.column(v) for v in members(relations))
         self.edges.append(Edge(Expression("Udf", read), relations, relations))
 
     def statistics(self) -> list[RelationStatistics]:
@@ -151,7 +152,7 @@ def renumbered(builder: Builder, order: Sequence[int]) -> Builder:
     place = {old: new for new, old in enumerate(order)}
 
     def moved(relations: int) -> int:
-        return sum(1 << place[v] for v in vertices(relations))
+        return sum(1 << place[v] for v in members(relations))
 
     result = Builder([builder.rows[v] for v in order], [builder.names[v] for v in order])
     result.columns = [builder.columns[v] for v in order]

@@ -14,7 +14,7 @@ from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.joins.search.join_costs import cost_of
@@ -31,6 +31,7 @@ from pyjoinopt.plan.nodes import (
     relation,
 )
 from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
+from pyjoinopt.util.bitset import members
 from tests.groups.regions import region_of
 from tests.joins.graphs import join_cost
 from tests.support.letters import Letters
@@ -146,7 +147,7 @@ def sides_wanted(graph: JoinGraph, left: int, right: int, edge: Edge | None) -> 
         shared = frozenset(_has(graph, left) & _has(graph, right))
         return shared, shared
     sides: tuple[list[int | None], list[int | None]] = ([], [])
-    held = sum(1 << a.bit for v in vertices(left) for a in graph.relations[v].output)
+    held = sum(1 << a.bit for v in members(left) for a in graph.relations[v].output)
     for predicate in conjuncts(edge.predicate):
         for column in predicate.children:
             assert predicate.kind == "EqualTo" and column.attribute is not None

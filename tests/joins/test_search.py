@@ -14,12 +14,13 @@ from pyjoinopt.cost.size import HASH_TABLES
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.canonical_order import canonical_order
-from pyjoinopt.joins.graph.hypergraph import JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.joins.search.choose_order import blocks, search
 from pyjoinopt.joins.search.dphyp import exact
 from pyjoinopt.joins.search.greedy import greedy, lone_parts
 from pyjoinopt.joins.search.join_costs import cost_of
+from pyjoinopt.util.bitset import members
 from tests.joins.graphs import Builder, best_costs, graph, random_builder, renumbered, with_hash_tables
 
 #: Of sixty graphs each.
@@ -356,4 +357,4 @@ def test_a_thousand_relations(shape: str) -> None:
 
 def test_vertices_of_every_set_add_up() -> None:
     g, _ = graph("A-B, C-D", [1, 2, 3, 4])
-    assert [list(vertices(b)) for b in blocks(g, [0, 1, 2, 3])] == [[0, 1], [2, 3]]
+    assert [list(members(b)) for b in blocks(g, [0, 1, 2, 3])] == [[0, 1], [2, 3]]

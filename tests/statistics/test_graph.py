@@ -16,11 +16,12 @@ from pyjoinopt.estimation.plans.operators import estimate_plan
 from pyjoinopt.estimation.plans.selectivity import apply_filter
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.groups.find_groups import GroupFinder
 from pyjoinopt.plan.expressions import Expression, call, conjunction, literal
 from pyjoinopt.plan.facts.or_extraction import said_within
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
+from pyjoinopt.util.bitset import members
 from tests.joins.graphs import Builder, random_builder
 from tests.statistics.tables import KNOWN, ROWS, TABLES, col, eq, leaf, lit
 
@@ -274,7 +275,7 @@ def test_rows_are_at_least_one_and_at_most_the_product() -> None:
         estimates = GraphEstimates(graph, builder.statistics())
         for relations in subsets(graph.everything):
             product = 1.0
-            for v in vertices(relations):
+            for v in members(relations):
                 product *= max(1.0, builder.rows[v])
             assert 1 <= estimates.rows(relations) <= product * (1 + 1e-6), seed
             assert estimates.bytes(relations) == pytest.approx(estimates.rows(relations) * estimates.width(relations))

@@ -18,6 +18,7 @@ from operator import or_
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts
 from pyjoinopt.plan.nodes import INNER, LEFT, RIGHT, Aggregate, Join
+from pyjoinopt.util.bitset import singletons
 
 
 def group_key(node: Aggregate) -> frozenset[int]:
@@ -49,13 +50,11 @@ def renamed_keys(keys: Iterable[int], names: Mapping[int, int]) -> frozenset[int
     """
     found = set()
     for key in keys:
-        renamed, rest = 0, key
-        while rest:
-            low = rest & -rest
-            rest ^= low
-            if low not in names:
+        renamed = 0
+        for column in singletons(key):
+            if column not in names:
                 break
-            renamed |= names[low]
+            renamed |= names[column]
         else:
             found.add(renamed)
     return frozenset(found)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from pyjoinopt.estimation.plans.composite_key_rows import key_rows
+from pyjoinopt.util.disjoint_sets import DisjointSets
 
 #: Numbers of classes, ascending.
 Bundle = tuple[int, ...]
@@ -97,7 +98,7 @@ def _bundles(classes: Sequence[dict[int, float]]) -> dict[Bundle, set[int]]:
 
 def _sharing(alike: list[Bundle], members: dict[Bundle, set[int]]) -> list[list[Bundle]]:
     """Bundles, sorted into those that have columns of a relation in common, directly or by others."""
-    groups = DisjointSets()
+    groups = DisjointSets[object]()
     for bundle in alike:
         for c in bundle:
             for v in members[bundle]:
@@ -116,30 +117,3 @@ def _shared(vertex: int, own: Sequence[int], classes: Sequence[dict[int, float]]
             if other > vertex:
                 seen.setdefault(other, []).append(c)
     return {other: shared for other, shared in seen.items() if len(shared) > 1}
-
-
-class DisjointSets:
-    """Disjoint sets of keys, in the order in which they were first seen."""
-
-    def __init__(self) -> None:
-        self._parent: dict[object, object] = {}
-
-    def _root(self, key: object) -> object:
-        parent = self._parent.setdefault(key, key)
-        while parent != key:
-            self._parent[key] = grand = self._parent[parent]
-            key, parent = parent, grand
-        return key
-
-    def union(self, a: object, b: object) -> None:
-        """Put the groups of two keys together."""
-        one, two = self._root(a), self._root(b)
-        if one != two:
-            self._parent[two] = one
-
-    def groups(self) -> Iterable[list[object]]:
-        """The groups."""
-        found: dict[object, list[object]] = {}
-        for key in self._parent:
-            found.setdefault(self._root(key), []).append(key)
-        return found.values()

@@ -35,7 +35,7 @@ from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.join import member, residual_selectivity, share_kept, share_left, side_by_side
 from pyjoinopt.estimation.plans.join_domains import Member, met_domains, shared_domains
 from pyjoinopt.estimation.plans.unique_keys import plain_mask
-from pyjoinopt.joins.cardinality.composite_keys import DisjointSets, Term, bundle_terms
+from pyjoinopt.joins.cardinality.composite_keys import Term, bundle_terms
 from pyjoinopt.joins.cardinality.log_cardinality import Sums
 from pyjoinopt.joins.cardinality.null_keys import without_null_keys
 from pyjoinopt.joins.cardinality.outer_joins import Padding, waits_above
@@ -45,6 +45,7 @@ from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.facts.or_extraction import tested
 from pyjoinopt.plan.nodes import INNER
+from pyjoinopt.util.disjoint_sets import DisjointSets
 
 Counting = Callable[[Sequence[Member]], list[float]]
 #: spark.sql.autoBroadcastJoinThreshold.
@@ -228,7 +229,7 @@ class GraphEstimates:
     def _collect(self, graph: JoinGraph, base: list[float], factors: list[tuple[int, float]]) -> None:
         """Sort the edges into classes, bundles and factors."""
         columns: dict[object, tuple[int, Expression]] = {}
-        linked = DisjointSets()
+        linked = DisjointSets[object]()
         for edge in graph.edges:
             if edge.join_type == INNER and edge.keys is not None and _ties_two(edge):
                 (left, a), (right, b) = edge.keys

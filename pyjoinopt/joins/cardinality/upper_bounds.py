@@ -20,7 +20,7 @@ key was compared at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
@@ -29,6 +29,7 @@ from pyjoinopt.estimation.plans.unique_keys import plain_column, times
 from pyjoinopt.joins.cardinality.outer_joins import Padding
 from pyjoinopt.joins.graph.hypergraph import Edge
 from pyjoinopt.plan.nodes import INNER
+from pyjoinopt.util.bitset import singletons
 
 #: Of sets of more vertices the product has to do: nothing so large is small enough for a hint.
 _MOST = 64
@@ -75,7 +76,7 @@ class Bounds:
             for key in sorted(known.keys):
                 if partners := _partners(key, of_vertex):
                     self._may_be_determined |= 1 << vertex
-                    for partner in _vertices(reduce(or_, partners)):
+                    for partner in singletons(reduce(or_, partners)):
                         self._determines.setdefault(partner, []).append((1 << vertex, partners))
         # Vertex -> per counted column what it is compared with, and the most rows that share a value.
         self._most: dict[int, list[tuple[int, float]]] = {}
@@ -101,7 +102,7 @@ class Bounds:
             bounds = self._padding.widened(relations, bounds)
             return 0.0 if 0.0 in bounds else math.prod(bounds)
         chosen = self._determining(relations) if relations.bit_count() <= _MOST else relations
-        alone = {vertex: self._bounds[vertex.bit_length() - 1] for vertex in _vertices(chosen)}
+        alone = {vertex: self._bounds[vertex.bit_length() - 1] for vertex in singletons(chosen)}
         if 0.0 in alone.values():
             return 0.0
         product = math.prod(alone.values())
@@ -129,9 +130,9 @@ class Bounds:
         found = self._determined(chosen, relations)
         if found == relations:
             return chosen
-        missing = sorted(_vertices(relations & ~found), key=lambda v: self._bounds[v.bit_length() - 1])
+        missing = sorted(singletons(relations & ~found), key=lambda v: self._bounds[v.bit_length() - 1])
         ways = [self._without_determined(relations, order) for order in (missing, missing[::-1])]
-        return chosen | min(ways, key=lambda way: math.prod(self._bounds[v.bit_length() - 1] for v in _vertices(way)))
+        return chosen | min(ways, key=lambda way: math.prod(self._bounds[v.bit_length() - 1] for v in singletons(way)))
 
     def _without_determined(self, relations: int, order: list[int]) -> int:
         """What is left of some vertices of a set if each goes, in this order, that all others of the set determine."""
@@ -143,7 +144,7 @@ class Bounds:
 
     def _determined(self, chosen: int, relations: int) -> int:
         """Some vertices and all of a set that they determine."""
-        fresh = list(_vertices(chosen))
+        fresh = list(singletons(chosen))
         while fresh:
             for vertex, partners in self._determines.get(fresh.pop(), ()):
                 if vertex & relations & ~chosen and all(p & chosen for p in partners):
@@ -152,20 +153,11 @@ class Bounds:
         return chosen
 
 
-def _vertices(relations: int) -> Iterator[int]:
-    while relations:
-        low = relations & -relations
-        relations ^= low
-        yield low
-
-
 def _partners(key: int, compared: dict[int, int]) -> list[int]:
     """Per column of a key the vertices that it is compared with; none if one of them is not compared."""
     partners = []
-    while key:
-        low = key & -key
-        key ^= low
-        if low not in compared:
+    for column in singletons(key):
+        if column not in compared:
             return []
-        partners.append(compared[low])
+        partners.append(compared[column])
     return partners

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from functools import reduce
 from operator import or_
 
-from pyjoinopt.joins.cardinality.composite_keys import DisjointSets
 from pyjoinopt.joins.graph.build_hypergraph import written_positions
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.groups.join_group import Region
 from pyjoinopt.plan.expressions import TRUE, conjuncts
 from pyjoinopt.plan.nodes import INNER, Filter, Join, LogicalPlan
+from pyjoinopt.util.bitset import members
+from pyjoinopt.util.disjoint_sets import DisjointSets
 
 
 def as_written(graph: JoinGraph, region: Region) -> Iterator[tuple[LogicalPlan, int]]:
@@ -52,13 +53,13 @@ def as_written(graph: JoinGraph, region: Region) -> Iterator[tuple[LogicalPlan, 
 
 def _has_all(graph: JoinGraph, relations: int, applied: frozenset[object]) -> bool:
     """Are all predicates of a set applied, or do they follow from those that are?"""
-    filters = [e for v in vertices(relations) for e in graph.filters[v]]
+    filters = [e for v in members(relations) for e in graph.filters[v]]
     if any(e.key not in applied for e in filters):
         return False
     inside = [e for e in graph.edges if not e.required & ~relations and e.predicate is not TRUE]
     if any(e.join_type == INNER and not e.implied and e.predicate.key not in applied for e in inside):
         return False
-    tied = DisjointSets()
+    tied = DisjointSets[object]()
     for edge in inside:
         if edge.keys is not None and not edge.implied:
             tied.union(*_ends(edge))

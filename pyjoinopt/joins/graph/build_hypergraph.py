@@ -22,9 +22,9 @@ from operator import or_
 
 from pyjoinopt.joins.graph.eligibility import Operator, Waiting, settle
 from pyjoinopt.joins.graph.fallible_predicates import Keys, are_keys, kept_apart, said_elsewhere, set_equal
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, merge_parts, vertices
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, merge_parts
 from pyjoinopt.joins.graph.transitive_equalities import with_implied
-from pyjoinopt.joins.groups.join_group import Conjunct, Item, Region, Written, bits
+from pyjoinopt.joins.groups.join_group import Conjunct, Item, Region, Written
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, reference
 from pyjoinopt.plan.facts.null_rejection import rejects_nulls
@@ -32,6 +32,7 @@ from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import FULL, INNER, LEFT, Filter, LogicalPlan, Project
 from pyjoinopt.plan.outer_references import row_references
 from pyjoinopt.plan.relation_names import relation_name, unique_names
+from pyjoinopt.util.bitset import members
 
 
 def written_positions(region: Region) -> list[int]:
@@ -65,7 +66,7 @@ def build_graph(
     written = _written_tree(region.written, vertex_of)
     spans = _Spans(order)
     equals = set_equal(region.conjuncts, owner)
-    at_risk = reduce(or_, (owner.get(bit, 0) for bit in bits(sensitive)), 0)
+    at_risk = reduce(or_, (owner.get(bit, 0) for bit in members(sensitive)), 0)
     places: list[Operator | Waiting] = [
         _waiting(conjunct, region, owner, spans)
         if conjunct.sides is None
@@ -116,7 +117,7 @@ def build_graph(
 
 def _guarded(region: Region, owner: dict[int, int]) -> list[int]:
     """What is read by predicates above the group that may fail: Spark moves them down to where they find all of it."""
-    found = (reduce(or_, (owner.get(bit, 0) for bit in bits(mask)), 0) for mask in region.guards)
+    found = (reduce(or_, (owner.get(bit, 0) for bit in members(mask)), 0) for mask in region.guards)
     return [reads for reads in found if reads.bit_count() > 1]
 
 
@@ -162,7 +163,7 @@ def _operator(conjunct: Conjunct, region: Region, owner: dict[int, int], spans: 
     written = spans(*conjunct.sides[0]), spans(*conjunct.sides[1])
     hidden = region.items[conjunct.right].plan.output_set if conjunct.right is not None else 0
     columns, reads = [0, hidden & predicate.references], 0
-    for bit in bits(predicate.references & ~hidden):
+    for bit in members(predicate.references & ~hidden):
         reads |= owner[bit]
         columns[0 if owner[bit] & written[0] else 1] |= 1 << bit
     if conjunct.right is not None:
@@ -184,7 +185,7 @@ def _ties(edges: list[Edge]) -> list[Edge]:
         if operator.join_type == INNER:
             continue
         for side in operator.sides:
-            parts = [1 << vertex for vertex in vertices(side)]
+            parts = [1 << vertex for vertex in members(side)]
             if len(parts) < 2:
                 continue
             waiting = [e.required for e in (*edges, *ties) if e is not operator and not e.required & ~side]
@@ -196,12 +197,7 @@ def _ties(edges: list[Edge]) -> list[Edge]:
 
 
 def _reads(predicate: Expression, owner: dict[int, int]) -> int:
-    reads, mask = 0, row_references(predicate)
-    while mask:
-        low = mask & -mask
-        reads |= owner[low.bit_length() - 1]
-        mask ^= low
-    return reads
+    return reduce(or_, (owner[bit] for bit in members(row_references(predicate))), 0)
 
 
 def _keys(predicate: Expression, owner: dict[int, int]) -> Keys | None:

@@ -17,12 +17,12 @@ from collections import Counter
 from typing import Any
 
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
-from pyjoinopt.joins.graph.hypergraph import JoinGraph, vertices
-from pyjoinopt.joins.groups.join_group import bits
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.plan.digest import Names
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.relation_names import source_names
+from pyjoinopt.util.bitset import members
 
 _Tie = tuple[str, int]  # a predicate as one of its vertices sees it, and the other vertices
 
@@ -32,7 +32,7 @@ def canonical_order(graph: JoinGraph, estimates: GraphEstimates) -> list[int]:
     roles: list[list[tuple[str, int]]] = [[] for _ in range(len(graph))]
     for edge in graph.operators:
         for side in (0, 1):
-            for v in vertices(edge.relations & edge.sides[side]):
+            for v in members(edge.relations & edge.sides[side]):
                 roles[v].append((edge.join_type, side))
     keys = []
     for v in range(len(graph)):
@@ -64,7 +64,7 @@ def _by_neighbours(colours: list[int], ties: dict[int, list[_Tie]]) -> list[int]
     """Colours, made finer for as long as what vertices are connected with distinguishes them."""
     while (seen := len(set(colours))) < len(colours):
         near = [
-            sorted((text, sorted(colours[w] for w in vertices(others))) for text, others in ties.get(v, ()))
+            sorted((text, sorted(colours[w] for w in members(others))) for text, others in ties.get(v, ()))
             for v in range(len(colours))
         ]
         colours = _ranks([(colour, repr(tied)) for colour, tied in zip(colours, near)])
@@ -75,7 +75,7 @@ def _by_neighbours(colours: list[int], ties: dict[int, list[_Tie]]) -> list[int]
 
 def _filters(graph: JoinGraph, vertex: int, names: Names) -> tuple[str, ...]:
     """The filters of a relation, without those that Spark infers from joins."""
-    own = dict.fromkeys(bits(graph.relations[vertex].output_set), "own")
+    own = dict.fromkeys(members(graph.relations[vertex].output_set), "own")
     return tuple(sorted(names.expression(e, own) for e in graph.filters[vertex] if e.kind != "IsNotNull"))
 
 
@@ -85,7 +85,7 @@ def _columns(leaf: LogicalPlan) -> str:
 
 def _ties(graph: JoinGraph, vertex: int, names: Names) -> list[_Tie]:
     """What ties a vertex to others; which way round an equality is written makes no difference."""
-    own = dict.fromkeys(bits(graph.relations[vertex].output_set), "own")
+    own = dict.fromkeys(members(graph.relations[vertex].output_set), "own")
 
     def name(e: Expression) -> str:
         sides = e.children if e.kind == "EqualTo" else (e,)

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 
-from pyjoinopt.joins.graph.hypergraph import vertices
-from pyjoinopt.joins.groups.join_group import Conjunct, bits
+from pyjoinopt.joins.groups.join_group import Conjunct
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.fallible import fallibility
+from pyjoinopt.util.bitset import members
+from pyjoinopt.util.disjoint_sets import DisjointSets
 
 #: More sets than this are not told one by one.
 _MOST = 200
@@ -26,14 +27,14 @@ Keys = tuple[tuple[int, Expression], tuple[int, Expression]]
 
 def set_equal(written: Iterable[Conjunct], owner: dict[int, int]) -> dict[int, int]:
     """Column -> the vertices of all columns that are set equal to it, its own among them, directly or by others."""
-    known: dict[int, set[int]] = {}
+    equal = DisjointSets[int]()
     for e in (e for conjunct in written for e in conjuncts(conjunct.predicate)):
         if e.kind in ("EqualTo", "EqualNullSafe") and all(child.kind == "AttributeReference" for child in e.children):
-            one, other = (known.setdefault(_bit(child), {_bit(child)}) for child in e.children)
-            if one is not other:
-                one |= other
-                known.update(dict.fromkeys(other, one))
-    return {bit: reduce(or_, (owner.get(column, 0) for column in columns)) for bit, columns in known.items()}
+            equal.union(*map(_bit, e.children))
+    found: dict[int, int] = {}
+    for columns in equal.groups():
+        found |= dict.fromkeys(columns, reduce(or_, (owner.get(column, 0) for column in columns)))
+    return found
 
 
 def said_elsewhere(predicate: Expression, equals: dict[int, int], owner: dict[int, int]) -> list[int]:
@@ -48,8 +49,8 @@ def said_elsewhere(predicate: Expression, equals: dict[int, int], owner: dict[in
         Sets; the empty one alone, which every set of vertices includes, if there are too many to tell.
     """
     sets = {0}
-    for bit in bits(predicate.references):
-        has_it = list(vertices(equals.get(bit, owner.get(bit, 0))))
+    for bit in members(predicate.references):
+        has_it = list(members(equals.get(bit, owner.get(bit, 0))))
         if len(sets) * len(has_it) > _MOST:
             return [0]
         sets = {known | 1 << vertex for known in sets for vertex in has_it} if has_it else sets
@@ -82,16 +83,16 @@ def kept_apart(keys: Keys | None, lowest: JoinTree, equals: dict[int, int]) -> t
     for (reads, e), (others, other) in (keys, keys[::-1]):
         if fallibility.may_throw(e):
             side = sides[0] if reads & sides[0] else sides[1]
-            meets = {others, *(1 << vertex for vertex in vertices(_copies(other, equals) & ~side))}
+            meets = {others, *(1 << vertex for vertex in members(_copies(other, equals) & ~side))}
             strangers = _copies(e, equals) & ~side
-            found += [(met | 1 << vertex, side) for met in meets for vertex in vertices(side)]
-            found += [(met | 1 << vertex, lowest.relations) for met in meets for vertex in vertices(strangers)]
+            found += [(met | 1 << vertex, side) for met in meets for vertex in members(side)]
+            found += [(met | 1 << vertex, lowest.relations) for met in meets for vertex in members(strangers)]
     return tuple(found)
 
 
 def _copies(e: Expression, equals: dict[int, int]) -> int:
     """The vertices that have a column equal to one that an expression reads."""
-    return reduce(or_, (equals.get(bit, 0) for bit in bits(e.references)), 0)
+    return reduce(or_, (equals.get(bit, 0) for bit in members(e.references)), 0)
 
 
 def _bit(column: Expression) -> int:

@@ -19,7 +19,7 @@ Sets of vertices are ints, bit *i* for vertex *i*.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +27,7 @@ from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, LogicalPlan
+from pyjoinopt.util.bitset import members
 
 _SIGNS = {LEFT: "⟕", FULL: "⟗", SEMI: "⋉", ANTI: "▷"}
 
@@ -99,7 +100,7 @@ class JoinGraph:
 
     def names_of(self, relations: int) -> tuple[str, ...]:
         """The names of a set of vertices."""
-        return tuple(self.names[v] for v in vertices(relations))
+        return tuple(self.names[v] for v in members(relations))
 
     @cached_property
     def is_fallible(self) -> bool:
@@ -171,7 +172,7 @@ class JoinGraph:
         """Per vertex the operators that require it, as a set of their numbers."""
         found = [0] * len(self.relations)
         for i, edge in enumerate(self.operators):
-            for vertex in vertices(edge.required):
+            for vertex in members(edge.required):
                 found[vertex] |= 1 << i
         return found
 
@@ -184,22 +185,15 @@ class JoinGraph:
         found = self._touching.get(relations)
         if found is None:
             found, of = 0, self._operators_of
-            for vertex in vertices(relations):
+            for vertex in members(relations):
                 found |= of[vertex]
             self._touching[relations] = found
         return found
 
     def _applied_operators(self, one: int, other: int) -> list[Edge]:
         """The operators that the join of two disjoint sets is the first to have all they require."""
-        both, found = one | other, []
-        candidates = self._touch(one) & self._touch(other)
-        while candidates:
-            low = candidates & -candidates
-            edge = self.operators[low.bit_length() - 1]
-            if not edge.required & ~both:
-                found.append(edge)
-            candidates ^= low
-        return found
+        candidates = [self.operators[i] for i in members(self._touch(one) & self._touch(other))]
+        return [edge for edge in candidates if not edge.required & ~(one | other)]
 
     def operator(self, one: int, other: int) -> Edge | None:
         """The operator that the join of two disjoint sets applies; the widest one where there are several."""
@@ -218,7 +212,7 @@ class JoinGraph:
         What has a part of one side of an operator ends up on that side, so it must not hold what has no place there.
         It is necessary only: two operators together may still leave no way on.
         """
-        for i in vertices(self._touch(relations)):
+        for i in members(self._touch(relations)):
             edge = self.operators[i]
             if not edge.required & ~relations:
                 continue
@@ -248,7 +242,7 @@ class JoinGraph:
     def neighbours(self, relations: int) -> int:
         """Vertices outside the set with a two-vertex edge into it."""
         near = 0
-        for vertex in vertices(relations):
+        for vertex in members(relations):
             near |= self.adjacency[vertex]
         return near & ~relations
 
@@ -270,35 +264,23 @@ def sign_of(edge: Edge) -> str:
     return _SIGNS.get(edge.join_type, "⋈")
 
 
-def vertices(relations: int) -> Iterator[int]:
-    """The members of a set, ascending.
-
-    >>> list(vertices(0b1010))
-    [1, 3]
-    """
-    while relations:
-        low = relations & -relations
-        yield low.bit_length() - 1
-        relations ^= low
-
-
 def merge_parts(parts: Sequence[int], waiting: Iterable[int]) -> list[int]:
     """Disjoint sets joined by edges, given as the sets that they require, for as long as one completes two of them.
 
     >>> [bin(part) for part in merge_parts([0b1, 0b10, 0b100, 0b1000], [0b111, 0b11])]
     ['0b111', '0b1000']
     """
-    part_of = {vertex: part for part in parts for vertex in vertices(part)}
+    part_of = {vertex: part for part in parts for vertex in members(part)}
     left, changed = list(waiting), True
     while changed:
         changed, still = False, []
         for required in left:
-            touched = {part_of[vertex] for vertex in vertices(required)}
+            touched = {part_of[vertex] for vertex in members(required)}
             if len(touched) > 2:
                 still.append(required)
             elif len(touched) == 2:
                 changed = True
                 merged = sum(touched)
-                part_of.update(dict.fromkeys(vertices(merged), merged))
+                part_of.update(dict.fromkeys(members(merged), merged))
         left = still
-    return list(dict.fromkeys(part_of[vertex] for part in parts for vertex in vertices(part)))
+    return list(dict.fromkeys(part_of[vertex] for part in parts for vertex in members(part)))

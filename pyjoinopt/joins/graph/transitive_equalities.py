@@ -13,6 +13,7 @@ from itertools import combinations
 
 from pyjoinopt.joins.graph.hypergraph import Edge
 from pyjoinopt.plan.expressions import Expression, call, reference
+from pyjoinopt.util.disjoint_sets import DisjointSets
 
 #: Classes of more columns are tied as they were written only: all pairs would be too many.
 _MOST_EQUAL = 100
@@ -25,15 +26,14 @@ def with_implied(edges: list[Edge], owner: dict[int, int]) -> list[Edge]:
 
     Each class counts in the estimate of a pair, so each has to be tested when the pair is joined.
     """
-    member: dict[int, list[Expression]] = {}
+    columns_of: dict[int, Expression] = {}
+    equal = DisjointSets[int]()
     for edge in edges:
         for left, right in _equated(edge):
-            a = member.setdefault(_bit(left), [left])
-            b = member.setdefault(_bit(right), [right])
-            if a is not b:
-                a.extend(b)
-                member.update({_bit(e): a for e in b})
-    classes = list({id(c): c for c in member.values()}.values())
+            columns_of.setdefault(_bit(left), left)
+            columns_of.setdefault(_bit(right), right)
+            equal.union(_bit(left), _bit(right))
+    classes = [[columns_of[bit] for bit in group] for group in equal.groups()]
     number = {_bit(e): i for i, columns in enumerate(classes) for e in columns}
     numbered = []
     for edge in edges:

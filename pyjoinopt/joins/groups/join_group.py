@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Union
 
@@ -92,11 +91,3 @@ class Region:
         for node in self.pending:
             mask |= node.output_set
         return mask
-
-
-def bits(mask: int) -> Iterator[int]:
-    """The members of an attribute set, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pyjoinopt.joins.groups.join_group import Conjunct, Region, bits
+from pyjoinopt.joins.groups.join_group import Conjunct, Region
 from pyjoinopt.plan.expressions import TRUE, Expression, conjuncts, substitute, walk
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import CROSS, FULL, LEFT, RIGHT, Join
 from pyjoinopt.plan.outer_references import row_references
+from pyjoinopt.util.bitset import members
 
 #: A predicate over computed columns may have this many parts when they are written out.
 _LONGEST = 400
@@ -100,7 +101,7 @@ def _home(region: Region, alias: Expression) -> int | None:
 
     What is computed below an outer join from its padded side is NULL in a padded row; above, it may be something else.
     """
-    owners = {region.owners.get(bit, -1) for bit in bits(alias.references)}
+    owners = {region.owners.get(bit, -1) for bit in members(alias.references)}
     if len(owners) > 1 or -1 in owners or fallibility.may_throw(alias):
         return None
     if not owners:
@@ -134,7 +135,7 @@ def tests_costly(region: Region | None, condition: Expression | None) -> bool:
     while waiting:
         fresh = waiting.pop().references & ~read
         read |= fresh
-        for body in (columns[bit].children[0] for bit in bits(fresh) if bit in columns):
+        for body in (columns[bit].children[0] for bit in members(fresh) if bit in columns):
             if fallibility.is_costly(body) and fallibility.may_throw(body):
                 return True
             waiting.append(body)
@@ -155,7 +156,7 @@ def guard(region: Region, predicates: Iterable[Expression]) -> None:
             fails = fails or fallibility.may_throw(part)
             fresh = row_references(part) & ~read
             read |= fresh
-            parts += [columns[bit].children[0] for bit in bits(fresh) if bit in columns]
+            parts += [columns[bit].children[0] for bit in members(fresh) if bit in columns]
         if fails and predicate.deterministic:
             region.guards.append(read)
 

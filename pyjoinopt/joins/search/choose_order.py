@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pyjoinopt.cost.model import CostModel
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.canonical_order import canonical_order
-from pyjoinopt.joins.graph.hypergraph import JoinGraph, merge_parts, vertices
+from pyjoinopt.joins.graph.hypergraph import JoinGraph, merge_parts
 from pyjoinopt.joins.join_tree import JoinTree, join
 from pyjoinopt.joins.search.cross_products import multiplied
 from pyjoinopt.joins.search.dphyp import exact
@@ -30,6 +30,7 @@ from pyjoinopt.joins.search.greedy import NOTIONS, greedy, lone_parts, polish
 from pyjoinopt.joins.search.interesting_partitionings import Partitionings
 from pyjoinopt.joins.search.join_costs import cost_of
 from pyjoinopt.joins.search.linearized_dp import Lined, linearized
+from pyjoinopt.util.bitset import members
 
 #: Pairs of sets that the exact search compares at most; about sixty milliseconds.
 BUDGET = 25_000
@@ -186,7 +187,7 @@ def blocks(graph: JoinGraph, canonical: Sequence[int]) -> list[int]:
         while fresh:
             block |= fresh
             fresh = graph.neighbours(fresh) & ~block
-        for member in vertices(block):
+        for member in members(block):
             block_of[member] = block
     parts = merge_parts(list(dict.fromkeys(block_of.values())), [edge.required for edge in graph.wide_edges])
     for reads, together in graph.late:

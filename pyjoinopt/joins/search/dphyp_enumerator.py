@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from pyjoinopt.cost.model import CostModel, Side, beside_join
 from pyjoinopt.cost.size import Size
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
-from pyjoinopt.joins.graph.hypergraph import JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, unfolded
 from pyjoinopt.joins.search.interesting_partitionings import Partitionings
 from pyjoinopt.joins.search.join_costs import price
 from pyjoinopt.joins.search.pair_budget import adjacency_of
+from pyjoinopt.util.bitset import members
 
 #: A set that is grown without finding pairs costs time too: at most this many sets for each pair of the budget.
 _SETS_PER_PAIR = 4
@@ -55,7 +56,7 @@ class Pairs:
         chosen = sum(1 << vertex for vertex in order)
         for edge in graph.wide_edges:
             if not edge.required & ~chosen:
-                self._wide.append(sum(1 << rank[v] for v in vertices(edge.required)))
+                self._wide.append(sum(1 << rank[v] for v in members(edge.required)))
         # Wide edges make every set dearer, those that find no pairs, too.
         self._most_sets = _SETS_PER_PAIR * budget // (1 + len(self._wide) // 4)
         self._neighbours: dict[int, int] = {}

@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pyjoinopt.cost.model import CostModel
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates, Part
-from pyjoinopt.joins.graph.hypergraph import JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.joins.search.dphyp import exact
+from pyjoinopt.util.bitset import members
 
 #: What makes one join go before another: the least of a function of the logarithms of the rows that it gives and takes.
 Notion = Callable[[float, float, float], float]
@@ -75,18 +76,18 @@ class _Greedy:
         self._next = len(parts)
         # A part keeps the place of its first member in the canonical order, for ties.
         self._place = {i: i for i in self._trees}
-        self._home: dict[int, int] = {v: i for i, t in self._trees.items() for v in vertices(t.relations)}
+        self._home: dict[int, int] = {v: i for i, t in self._trees.items() for v in members(t.relations)}
         self._near: dict[int, set[int]] = {i: set() for i in self._trees}
         inside = sum(tree.relations for tree in parts)
         for vertex, home in self._home.items():
-            self._near[home].update(map(self._home.__getitem__, vertices(graph.adjacency[vertex] & inside)))
+            self._near[home].update(map(self._home.__getitem__, members(graph.adjacency[vertex] & inside)))
             self._near[home].discard(home)
         # The parts that each wide edge still lies across.
         self._across: list[set[int]] = []
         self._wide_of: dict[int, set[int]] = {i: set() for i in self._trees}
         for edge in graph.wide_edges:
-            if all(v in self._home for v in vertices(edge.required)):
-                homes = {self._home[v] for v in vertices(edge.required)}
+            if all(v in self._home for v in members(edge.required)):
+                homes = {self._home[v] for v in members(edge.required)}
                 for home in homes:
                     self._wide_of[home].add(len(self._across))
                 self._across.append(homes)
@@ -195,9 +196,9 @@ class _Greedy:
 
 
 def _part_of(estimates: GraphEstimates, tree: JoinTree) -> Part:
-    members = vertices(tree.relations)
-    part = estimates.part(next(members))
-    for vertex in members:
+    vertices = members(tree.relations)
+    part = estimates.part(next(vertices))
+    for vertex in vertices:
         part = estimates.joined(part, estimates.part(vertex))
     return part
 

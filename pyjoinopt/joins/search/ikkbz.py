@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
-from pyjoinopt.joins.graph.hypergraph import JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.util.bitset import members
+from pyjoinopt.util.disjoint_sets import DisjointSets
 
 #: Roots that are tried.
 _ROOTS = 6
@@ -40,36 +42,28 @@ def left_deep_line(graph: JoinGraph, estimates: GraphEstimates, members: Sequenc
 
 
 def _spanning_tree(
-    graph: JoinGraph, estimates: GraphEstimates, members: Sequence[int]
+    graph: JoinGraph, estimates: GraphEstimates, relations: Sequence[int]
 ) -> dict[int, list[tuple[int, float]]] | None:
     """vertex -> (neighbour, selectivity) of a spanning tree of the most selective edges."""
-    parts = {v: estimates.part(v) for v in members}
-    inside = set(members)
+    parts = {v: estimates.part(v) for v in relations}
+    inside = set(relations)
     edges: list[tuple[float, int, int, int, int]] = []
-    place = {v: i for i, v in enumerate(members)}
-    for v in members:
-        near = [other for other in vertices(graph.adjacency[v]) if other in inside and place[v] < place[other]]
+    place = {v: i for i, v in enumerate(relations)}
+    for v in relations:
+        near = [other for other in members(graph.adjacency[v]) if other in inside and place[v] < place[other]]
         for other, log_rows in zip(near, estimates.log_rows_with(parts[v], [parts[other] for other in near])):
             selectivity = round(log_rows - parts[v].log_rows - parts[other].log_rows, 9)
             edges.append((selectivity, place[v], place[other], v, other))
-    home = {v: v for v in members}
-
-    def root_of(v: int) -> int:
-        while home[v] != v:
-            home[v] = v = home[home[v]]
-        return v
-
-    tree: dict[int, list[tuple[int, float]]] = {v: [] for v in members}
+    connected = DisjointSets[int]()
+    tree: dict[int, list[tuple[int, float]]] = {v: [] for v in relations}
     links = 0
     for selectivity, _, _, v, other in sorted(edges):
-        one, two = root_of(v), root_of(other)
-        if one != two:
-            home[one] = two
+        if connected.union(v, other):
             links += 1
             factor = math.exp(max(-690.0, min(0.0, selectivity)))
             tree[v].append((other, factor))
             tree[other].append((v, factor))
-    return tree if links == len(members) - 1 else None
+    return tree if links == len(relations) - 1 else None
 
 
 @dataclass(slots=True)

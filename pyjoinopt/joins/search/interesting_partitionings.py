@@ -29,10 +29,11 @@ from typing import cast
 from pyjoinopt.cost.model import CostModel, PartitionedModel, beside_join
 from pyjoinopt.cost.size import BROADCAST_TABLE
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, unfolded
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import FULL, INNER, Aggregate, Filter, LogicalPlan, Project
+from pyjoinopt.util.bitset import members
 
 #: The best plan of a set, however it lies.
 ANY = 0
@@ -102,7 +103,7 @@ class Partitionings:
             pairs: all pairs of sets that may be joined; none before all the pairs that make its own sets.
             everything: the set.
         """
-        tables = {1 << v: self._leaf(v) for v in vertices(everything)}
+        tables = {1 << v: self._leaf(v) for v in members(everything)}
         for left, right in pairs:
             self._join(left, right, tables[left], tables[right], tables.setdefault(left | right, {}))
         return self._tree(tables, everything)
@@ -150,7 +151,7 @@ class Partitionings:
         found = self._touched.get(relations)
         if found is None:
             found = 0
-            for vertex in vertices(relations):
+            for vertex in members(relations):
                 found |= self._classes[vertex]
             self._touched[relations] = found
         return found
@@ -162,8 +163,8 @@ class Partitionings:
         large = [v for v in everyone if self._estimates.size(1 << v).table != BROADCAST_TABLE]
         given = (self._given[v] for v in large)
         others = [key for key in (*chain.from_iterable(self._keys_of.values()), *given) if key]
-        movers = Counter(c for key in (*(self._classes[v] for v in large), *others) for c in vertices(key))
-        users = Counter(c for key in (*self._classes, *others) for c in vertices(key))
+        movers = Counter(c for key in (*(self._classes[v] for v in large), *others) for c in members(key))
+        users = Counter(c for key in (*self._classes, *others) for c in members(key))
         shared = sum(1 << c for c, count in users.items() if count > 2 and movers[c] > 1)
         sharing = [v for v in everyone if self._classes[v] & shared]
         if not shared or len(sharing) > _MOST:
@@ -239,7 +240,7 @@ def _equated(predicate: Expression) -> list[tuple[int, int]]:
 def _keys_of(edge: Edge, graph: JoinGraph, class_of: dict[int, int]) -> tuple[int, int]:
     """The classes that an outer, semi or anti join wants its two sides to lie by; none where one comes twice."""
     on_left = 0
-    for vertex in vertices(edge.sides[0]):
+    for vertex in members(edge.sides[0]):
         on_left |= graph.relations[vertex].output_set
     pairs = [(a, b) if on_left >> a & 1 else (b, a) for a, b in _equated(edge.predicate)]
     return _key([left for left, _ in pairs], class_of), _key([right for _, right in pairs], class_of)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
-from pyjoinopt.joins.graph.hypergraph import JoinGraph, vertices
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.util.bitset import members
 
 #: Two relations that are proved to have at most this many rows between them, multiplied, may form a cross product.
 TINY = 64.0
@@ -18,7 +19,7 @@ def adjacency_of(
     graph: JoinGraph, estimates: GraphEstimates, order: Sequence[int], rank: dict[int, int]
 ) -> list[int]:
     """Per vertex of an order its neighbours, all by their rank in the order."""
-    near = [sum(1 << rank[v] for v in vertices(graph.adjacency[vertex]) if v in rank) for vertex in order]
+    near = [sum(1 << rank[v] for v in members(graph.adjacency[vertex]) if v in rank) for vertex in order]
     # What a semi join looks into has no place in a cross product. And Spark's ReorderJoin takes products apart: where
     # it matters in which company a predicate is tested, none is made.
     bounds = [
@@ -42,7 +43,7 @@ def hopeless(graph: JoinGraph, within: int, budget: int) -> bool:
     n = within.bit_count()
     if (n**3 - n) // 6 > budget:
         return True
-    degrees = [(graph.adjacency[v] & within).bit_count() for v in vertices(within)]
+    degrees = [(graph.adjacency[v] & within).bit_count() for v in members(within)]
     degree = max(degrees, default=0)
     if degree > 1 and degree * 2 ** (degree - 1) > budget:
         return True
@@ -56,7 +57,7 @@ def _least_pairs(graph: JoinGraph, within: int, most: int) -> int:
 
     Each connected set is grown once from its smallest vertex, as by the search (see `exact`).
     """
-    near = {1 << v: graph.adjacency[v] & within for v in vertices(within)}
+    near = {1 << v: graph.adjacency[v] & within for v in members(within)}
     pairs = 0
     for start in sorted(near, reverse=True):
         stack = [(start, near[start], start - 1)]

@@ -35,6 +35,7 @@ from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, OUTER_REFERENCE, Exp
 from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import FULL, LEFT, OUTER, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.util.bitset import members
 
 _IDENTITY = frozenset(
     "boolean tinyint smallint int bigint decimal date timestamp timestamp_ntz time string binary void".split()
@@ -192,12 +193,8 @@ def _references(e: Expression) -> int:
 
 
 def _gathered(columns: int, known: dict[int, int], keep: bool = True) -> int:
-    found = columns if keep else 0
-    while columns:
-        low = columns & -columns
-        columns ^= low
-        found |= known.get(low.bit_length() - 1, 0)
-    return found
+    found = (known.get(bit, 0) for bit in members(columns))
+    return reduce(or_, found, columns if keep else 0)
 
 
 class _EqualityClasses:

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 
 from pyjoinopt.plan.expressions import NULL_INTOLERANT, Attribute, Expression, call, reference, rewrite, substitute
 from pyjoinopt.plan.facts.value_numbers import PredicateSet
+from pyjoinopt.util.bitset import singletons
 
 _COMPARISONS = frozenset(
     {"EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"}
@@ -94,11 +95,8 @@ def _readers(predicates: Iterable[Expression]) -> dict[int, list[Expression]]:
     """Column (as a set of one) -> the predicates that read it."""
     readers: dict[int, list[Expression]] = {}
     for predicate in predicates:
-        left = predicate.references
-        while left:
-            column = left & -left
+        for column in singletons(predicate.references):
             readers.setdefault(column, []).append(predicate)
-            left ^= column
     return readers
 
 
