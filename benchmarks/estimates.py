@@ -45,7 +45,7 @@ from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
-from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.samples import Samples
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.plan.traversal import post_order
@@ -54,7 +54,7 @@ from tests.support import tpc
 
 MOST = 500  # sub-plans of one group
 PATIENCE = 30.0  # seconds for one count
-PATIENT = Patience(3_600_000)  # what a first query does not wait for, the next one has
+PATIENT = ReadDeadline(3_600_000)  # what a first query does not wait for, the next one has
 SHARES = (0.5, 0.9, 0.95, 1.0)
 OURS, SPARK = ("auto", "footers"), "spark"
 

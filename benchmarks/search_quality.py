@@ -11,7 +11,7 @@ from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.joins.search.choose_order import BUDGET
 from pyjoinopt.joins.search.dphyp import exact
-from pyjoinopt.joins.search.greedy import greedy, lone_parts, polish
+from pyjoinopt.joins.search.greedy import greedy, reoptimize_subtrees, single_relations
 from pyjoinopt.joins.search.join_costs import cost_of
 from pyjoinopt.joins.search.linearized_dp import linearized
 
@@ -31,10 +31,10 @@ def ratios(shape: str, n: int, cost: CostModel, seed: int) -> tuple[float, float
     estimates = GraphEstimates(graph, statistics)
     canonical = canonical_order(graph, estimates)
     best = exact(graph, estimates, cost, MOST)
-    rough = greedy(graph, estimates, lone_parts(canonical))
+    rough = greedy(graph, estimates, single_relations(canonical))
     if best is None or rough is None or best.cost <= 0:
         return None
-    polished, _ = polish(graph, estimates, cost, rough, BUDGET, canonical)
+    polished, _ = reoptimize_subtrees(graph, estimates, cost, rough, BUDGET, canonical)
     lined, _, _ = linearized(graph, estimates, cost, polished, canonical, HALVES)
     one, two, three = (cost_of(tree, estimates, cost, graph) / best.cost for tree in (rough, polished, lined))
     return one, two, three

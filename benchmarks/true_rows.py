@@ -23,7 +23,7 @@ from pyjoinopt import optimize_joins
 from pyjoinopt.api import dataframe
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.feedback.learned_rows import Memory
+from pyjoinopt.feedback.learned_rows import LearnedRows
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.optimizer import optimize as optimizer
 from tests.rules.oracle import Oracle
@@ -32,7 +32,7 @@ from tests.rules.oracle import Oracle
 MOST, PATIENCE = 500, 30.0
 
 
-class _Told(Memory):
+class _Told(LearnedRows):
     """Knows the true rows of every group."""
 
     def __init__(self, truth: TrueRows, *arguments: Any) -> None:

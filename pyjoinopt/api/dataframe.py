@@ -23,7 +23,7 @@ from pyjoinopt.cost import cost_model
 from pyjoinopt.errors import RefusedError, UnsupportedDataFrameError
 from pyjoinopt.estimation.store.store import open_store
 from pyjoinopt.feedback import listener
-from pyjoinopt.feedback.learned_rows import Watch
+from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.optimizer.optimize import optimize, why_not_at_all
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.render.notebook import in_notebook, show
@@ -167,7 +167,7 @@ def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[
             strict = options.strict
             if options.feedback:
                 listener.learn(shim)
-            watches: list[Watch] = []
+            watches: list[ExpectedGroup] = []
             plan = optimize(gateway.export, gateway, options, report, watches, watch_pairs=watch_pairs)
             if plan is not gateway.export.root:
                 result = type(df)(gateway.rebuild(plan), df.sparkSession)

@@ -17,7 +17,7 @@ from pyjoinopt.estimation.sources.proven_keys import proved_keys
 from pyjoinopt.estimation.sources.registry import Relation
 from pyjoinopt.estimation.sources.samples import BLOB
 from pyjoinopt.estimation.store.store import Store, open_store
-from pyjoinopt.feedback.learned_rows import LEARNED, Watch
+from pyjoinopt.feedback.learned_rows import LEARNED, ExpectedGroup
 from pyjoinopt.optimizer.optimize import optimize
 from pyjoinopt.report.join_report import JoinReport
 
@@ -95,7 +95,7 @@ def _counted(gateway: Py4jGateway, options: Options, store: Store | None) -> lis
     """Joins of the query whose rows were counted when it ran before."""
     if store is None or options.statistics not in LEARNED or "feedback" in options.without or not store.has_feedback():
         return []
-    watches: list[Watch] = []
+    watches: list[ExpectedGroup] = []
     optimize(gateway.export, gateway, options, JoinReport(), watches)
     found = {}
     for watch in watches:

@@ -21,7 +21,7 @@ from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, to
 from pyjoinopt.catalyst.support.pushdown_policy import PARTS
 from pyjoinopt.errors import RefusedError
 from pyjoinopt.optimizer.optimize import why_not_at_all
-from pyjoinopt.plan.constructors import Fresh
+from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import map_subqueries
 from pyjoinopt.report.rule_trace import RuleStep, RuleTrace
@@ -92,7 +92,7 @@ def context_of(gateway: Py4jGateway) -> RuleContext:
     export = gateway.export
     statistics = SparkStatistics(told_by_spark(gateway.statistics, export.nodes), export.version)
     return RuleContext(
-        Fresh(len(export.attributes)), export.conf, export.filters_null, statistics, export.version
+        ColumnFactory(len(export.attributes)), export.conf, export.filters_null, statistics, export.version
     )
 
 

@@ -25,7 +25,7 @@ LEARNED = frozenset({"auto", "full"})
 
 
 @dataclass(frozen=True)
-class Watch:
+class ExpectedGroup:
     """A join group that was ordered and may be seen to run.
 
     Attributes:
@@ -78,7 +78,7 @@ class Watch:
         return tuple(name for v, name in enumerate(self.names) if relations >> v & 1)
 
 
-class Memory:
+class LearnedRows:
     """What the store remembers of join groups, and the groups of this call.
 
     Args:
@@ -99,7 +99,7 @@ class Memory:
         self._identity = identity
         self._store = store
         self._watching = watching
-        self.watches: list[Watch] = []
+        self.watches: list[ExpectedGroup] = []
 
     def recall(self, graph: JoinGraph, above: Sequence[Expression] | None = ()) -> dict[int, float]:
         """Set of vertices -> rows that were counted when this group ran.
@@ -131,7 +131,7 @@ class Memory:
         owners = column_owners(graph.relations, self._definitions)
         leaves = leaf_counts(graph.relations, self._definitions)
         asking = tuple(edge.required for edge in graph.edges if joined_plans(edge.predicate))
-        self.watches.append(Watch(tuple(names), owners, leaves, estimates, known, asking))
+        self.watches.append(ExpectedGroup(tuple(names), owners, leaves, estimates, known, asking))
 
 
 def with_true_rows(statistics: Sequence[RelationStatistics], rows: Mapping[int, float]) -> list[RelationStatistics]:

@@ -18,17 +18,17 @@ from typing import Any
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.errors import NotRunError
 from pyjoinopt.estimation.store.store import Store
-from pyjoinopt.feedback.learned_rows import Watch
+from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.feedback.match_metrics import Observation
 from pyjoinopt.report.executed_run import run_report
 from pyjoinopt.report.join_report import JoinReport
 
 _log = logging.getLogger("pyjoinopt")
-_expected: deque[tuple[Watch, Store]] = deque(maxlen=256)
+_expected: deque[tuple[ExpectedGroup, Store]] = deque(maxlen=256)
 _listening: list[tuple[Any, int]] = []  # the shim that listens, and the number by which it is asked
 
 
-def let_observe(report: JoinReport, df: Any, shim: Any, watches: Sequence[Watch], store: Store | None) -> None:
+def let_observe(report: JoinReport, df: Any, shim: Any, watches: Sequence[ExpectedGroup], store: Store | None) -> None:
     """Make `report.observe()` look at this DataFrame."""
     alive = weakref.ref(df)
 
@@ -67,7 +67,7 @@ def told_of_run(shim: Any, df: Any) -> dict[str, Any]:
     return dict(json.loads(shim.run(df._jdf)))
 
 
-def listen(df: Any, shim: Any, watches: Sequence[Watch], store: Store | None) -> None:
+def listen(df: Any, shim: Any, watches: Sequence[ExpectedGroup], store: Store | None) -> None:
     """Expect these groups to run, in whatever query they will be part of."""
     if store is None:
         return
@@ -90,7 +90,7 @@ def learn(shim: Any) -> None:
             _learn(watch, plan, store)
 
 
-def _learn(watch: Watch, plan: Sequence[Any], store: Store | None) -> list[Observation]:
+def _learn(watch: ExpectedGroup, plan: Sequence[Any], store: Store | None) -> list[Observation]:
     rows = watch.observe(plan)
     if store is not None:
         watch.remember(rows, store)

@@ -15,7 +15,7 @@ from pyjoinopt.catalyst.planner.equi_keys import extract_equi_keys
 from pyjoinopt.catalyst.planner.size_in_bytes import SizesOf
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, row_width
 from pyjoinopt.hints.choose_hint import join_hint
-from pyjoinopt.hints.memory_limits import UNKNOWN, Slack
+from pyjoinopt.hints.memory_limits import UNKNOWN, MemoryAllowance
 from pyjoinopt.plan.expressions import SUBQUERY, describe
 from pyjoinopt.plan.nodes import NO_HINT, Hint, Join, LogicalPlan
 from pyjoinopt.plan.required_columns import needed_columns
@@ -40,7 +40,7 @@ class HintGiver:
         conf: Mapping[str, str],
         report: JoinReport,
         sizes: SizesOf,
-        slack: Slack = UNKNOWN,
+        slack: MemoryAllowance = UNKNOWN,
     ) -> None:
         self._estimate = estimate
         self._sizes_of = sizes

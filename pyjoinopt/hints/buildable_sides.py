@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
-from pyjoinopt.hints.memory_limits import Slack
+from pyjoinopt.hints.memory_limits import MemoryAllowance
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.plan.nodes import LogicalPlan
 
 
 class TablesOf:
-    """Callable: a plan's join graphs -> their `Tables`, all in one plan.
+    """Callable: a plan's join graphs -> their `BuildableSides`, all in one plan.
 
     Args:
         conf: Spark's settings.
@@ -29,16 +29,16 @@ class TablesOf:
         slack: what may be proved of what is hinted; zeros if there will be no hints.
     """
 
-    def __init__(self, conf: Mapping[str, str], sizes: Callable[[LogicalPlan], int], slack: Slack) -> None:
+    def __init__(self, conf: Mapping[str, str], sizes: Callable[[LogicalPlan], int], slack: MemoryAllowance) -> None:
         self._conf = JoinConf.of(conf)
         self._sizes = sizes
         self._slack = slack
 
-    def __call__(self, relations: Sequence[LogicalPlan], estimates: GraphEstimates) -> Tables:
-        return Tables(estimates, [self._sizes(plan) for plan in relations], self._conf, self._slack)
+    def __call__(self, relations: Sequence[LogicalPlan], estimates: GraphEstimates) -> BuildableSides:
+        return BuildableSides(estimates, [self._sizes(plan) for plan in relations], self._conf, self._slack)
 
 
-class Tables:
+class BuildableSides:
     """Callable: set of vertices, its expected bytes -> the most that may be built of it (`Size.table`).
 
     Args:
@@ -48,7 +48,9 @@ class Tables:
         slack: what may be proved of what is hinted; zeros if there will be no hints.
     """
 
-    def __init__(self, estimates: GraphEstimates, believed: Sequence[float], conf: JoinConf, slack: Slack) -> None:
+    def __init__(
+        self, estimates: GraphEstimates, believed: Sequence[float], conf: JoinConf, slack: MemoryAllowance
+    ) -> None:
         self._estimates = estimates
         self._believed = believed
         self._threshold = conf.threshold

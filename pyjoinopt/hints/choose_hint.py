@@ -30,7 +30,7 @@ from pyjoinopt.catalyst.planner.build_side import (
     broadcast_side,
 )
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.hints.memory_limits import UNKNOWN, Slack
+from pyjoinopt.hints.memory_limits import UNKNOWN, MemoryAllowance
 from pyjoinopt.plan.nodes import NO_HINT, Hint
 
 #: So many times the threshold, counted, is too much to broadcast: a gigabyte as Spark comes. Spark may yet find filters
@@ -62,7 +62,7 @@ def join_hint(
     left_spark_bytes: float,
     right_spark_bytes: float,
     conf: JoinConf,
-    slack: Slack = UNKNOWN,
+    slack: MemoryAllowance = UNKNOWN,
     existing: Hint = NO_HINT,
     keyed: bool = True,
 ) -> HintChoice:

@@ -25,7 +25,7 @@ _OF_DRIVER, _OF_EXECUTOR = 16, 8
 _LEAST, _MOST = 8.0, 100.0
 
 
-class Slack(NamedTuple):
+class MemoryAllowance(NamedTuple):
     """How many times the broadcast threshold may be proved of what is built; 0 for no hints."""
 
     broadcast: float = _LEAST
@@ -33,10 +33,10 @@ class Slack(NamedTuple):
 
 
 #: Of a cluster of which nothing is known.
-UNKNOWN = Slack()
+UNKNOWN = MemoryAllowance()
 
 
-def slack_of(setting: int | str, conf: Mapping[str, str]) -> Slack:
+def slack_of(setting: int | str, conf: Mapping[str, str]) -> MemoryAllowance:
     """The slack of an option's value.
 
     Args:
@@ -52,7 +52,7 @@ def slack_of(setting: int | str, conf: Mapping[str, str]) -> Slack:
     Slack(broadcast=15.36, hashed=8.0)
     """
     if not isinstance(setting, str):
-        return Slack(setting, setting)
+        return MemoryAllowance(setting, setting)
     threshold = JoinConf.of(conf).threshold
     driver, memory = _bytes(conf, DRIVER), _bytes(conf, MEMORY)
     known = [driver / _OF_DRIVER] if driver else []
@@ -60,7 +60,7 @@ def slack_of(setting: int | str, conf: Mapping[str, str]) -> Slack:
         known.append(memory / max(1.0, _bytes(conf, EXECUTORS)) / _OF_EXECUTOR)
     if not known or threshold <= 0:
         return UNKNOWN
-    return Slack(min(_MOST, max(_LEAST, min(known) / threshold)))
+    return MemoryAllowance(min(_MOST, max(_LEAST, min(known) / threshold)))
 
 
 def _bytes(conf: Mapping[str, str], key: str) -> float:

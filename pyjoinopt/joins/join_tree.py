@@ -77,7 +77,7 @@ class JoinTree:
         return self.show([str(i) for i in range(self.relations.bit_length())])
 
 
-def unfolded(
+def build_tree(
     whole: State, halves: Callable[[State], int | tuple[State, State]], bytes_of: Callable[[int], float]
 ) -> JoinTree:
     """The tree that a search has found, from what it wrote down of each part.
@@ -87,7 +87,7 @@ def unfolded(
         halves: the vertex that a part is, or the two parts that it is made of.
         bytes_of: the size of a set; the smaller half becomes the right one, the build side.
 
-    >>> unfolded((0, 2), lambda at: at[0] if at[0] == at[1] else ((at[0], at[1] - 1), (at[1], at[1])), float)
+    >>> build_tree((0, 2), lambda at: at[0] if at[0] == at[1] else ((at[0], at[1] - 1), (at[1], at[1])), float)
     (2 ⋈ (1 ⋈ 0))
     """
     done: list[JoinTree] = []

@@ -16,18 +16,18 @@ from pyjoinopt.cost import cost_model
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
 from pyjoinopt.estimation.sources.proven_keys import ProvedKeys
-from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.samples import Samples
 from pyjoinopt.estimation.store.store import open_store
-from pyjoinopt.feedback.learned_rows import LEARNED, Memory, Watch
+from pyjoinopt.feedback.learned_rows import LEARNED, ExpectedGroup, LearnedRows
 from pyjoinopt.hints.apply_hints import HintGiver
 from pyjoinopt.hints.buildable_sides import TablesOf
-from pyjoinopt.hints.memory_limits import Slack, slack_of
+from pyjoinopt.hints.memory_limits import MemoryAllowance, slack_of
 from pyjoinopt.joins.emit.unchanged_order import why_unchanged
 from pyjoinopt.optimizer.forecast_operators import foresee
 from pyjoinopt.optimizer.reorder import Reorderer
 from pyjoinopt.optimizer.spark_strategies import heuristic_order, spark_order
-from pyjoinopt.plan.constructors import Fresh
+from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.facts.equality_substitution import sensitive_columns
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.traversal import map_subqueries, post_order
@@ -48,7 +48,7 @@ def optimize(
     gateway: Gateway,
     options: Options,
     report: JoinReport,
-    watches: list[Watch] | None = None,
+    watches: list[ExpectedGroup] | None = None,
     analysed: bool = True,
     watch_pairs: bool = False,
 ) -> LogicalPlan:
@@ -112,7 +112,7 @@ class _Road:
         self.report = report
         self.analysed = analysed
         self.watch_pairs = watch_pairs
-        self.fresh = Fresh(len(export.attributes))
+        self.fresh = ColumnFactory(len(export.attributes))
         self.sensitive = sensitive_columns(export.nodes)
         self.discerning = sensitive_columns(export.nodes, discerning_only=True) if self.sensitive else 0
         self.slack = slack_of(options.hint_slack, export.conf)
@@ -120,7 +120,7 @@ class _Road:
         leaves = [node for node in export.nodes if not node.children or node.cached]
         store = open_store(options.store, options.store_folder) if options.statistics != "none" else None
         full = options.statistics == "full"
-        patience = Patience(options.statistics_ms, full)
+        patience = ReadDeadline(options.statistics_ms, full)
         without = options.without
         known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store, patience, without)
         several = options.statistics in _SAMPLED and options.strategy in ("auto", "none")  # the twins know no samples
@@ -131,7 +131,7 @@ class _Road:
         self.estimates = PlanEstimates(self.keys or known, export.nodes, self.samples, known.applied)
         definitions = {n.info.get("cte"): n for n in export.nodes if n.kind == "CTERelationDef"}
         remembered = store if options.statistics in LEARNED and "feedback" not in without else None
-        self.memory = Memory(known.identity, remembered, definitions, watching)
+        self.memory = LearnedRows(known.identity, remembered, definitions, watching)
 
     def travel(self, root: LogicalPlan) -> LogicalPlan:
         """One whole plan, the plans of its subqueries first, each on the same road."""
@@ -173,7 +173,8 @@ class _Road:
     def order(self, plan: LogicalPlan) -> LogicalPlan:
         cost = cost_model(self.options.cost, self.export.conf, self.options.cost_constants)
         budget, seconds = self.options.pair_budget, self.options.search_seconds
-        tables = TablesOf(self.export.conf, self.sizes(plan), self.slack if self.options.hints else Slack(0, 0))
+        allowance = self.slack if self.options.hints else MemoryAllowance(0, 0)
+        tables = TablesOf(self.export.conf, self.sizes(plan), allowance)
         hold = self.analysed and NATIVE not in self.export.conf
         reorderer = Reorderer(
             self.estimates, cost, budget, self.report, self.memory, seconds, tables, self.watch_pairs, hold,

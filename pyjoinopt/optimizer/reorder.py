@@ -16,16 +16,16 @@ from typing import NamedTuple
 from pyjoinopt.cost import CostModel
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
-from pyjoinopt.feedback.learned_rows import Memory, with_true_rows
+from pyjoinopt.feedback.learned_rows import LearnedRows, with_true_rows
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
-from pyjoinopt.joins.emit.emit_plan import asks_what_follows, emit
+from pyjoinopt.joins.emit.emit_plan import applies_implied_equality, emit
 from pyjoinopt.joins.emit.original_joins import as_written
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
-from pyjoinopt.joins.groups.barriers import apart, walls
-from pyjoinopt.joins.groups.eliminate_joins import with_freed_semi_joins, without_unread
+from pyjoinopt.joins.groups.barriers import apart, reorder_barriers
+from pyjoinopt.joins.groups.eliminate_joins import drop_unused_left_joins, semi_to_inner_joins
 from pyjoinopt.joins.groups.find_groups import GroupFinder
-from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.groups.rank_predicates import with_ranks
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.choose_order import search
@@ -89,7 +89,7 @@ class Reorderer:
     cost: CostModel
     budget: int
     report: JoinReport
-    memory: Memory
+    memory: LearnedRows
     seconds: float = math.inf
     tables: TablesOf | None = None
     watch_pairs: bool = False
@@ -125,7 +125,7 @@ class Reorderer:
                 restore = id(node) in ordered_for
                 if not restore and not region.hidden:
                     region = self._without_unread(region, read[id(node)], keys)
-                region = with_ranks(with_freed_semi_joins(region, keys, self.sensitive), ranked)
+                region = with_ranks(semi_to_inner_joins(region, keys, self.sensitive), ranked)
                 smaller = len(region.items) < len(groups[id(node)].items)
                 above = None if id(node) in shared else conjuncts_above(node, parents)
                 reads = Reads(needed[id(node)], never_null[id(node)], above)
@@ -146,16 +146,16 @@ class Reorderer:
         return done[id(root)]
 
     def _tell_walls(self, root: LogicalPlan) -> None:
-        between = walls(root)
+        between = reorder_barriers(root)
         if between and not self.report.has_groups and not self.report.refusals:
             self.report.refuse("the whole query", apart(between))
             return
         for kind in between:
             self.report.refuse(kind, "no join is moved through it: those above it and those below are ordered apart")
 
-    def _without_unread(self, region: Region, read: int, keys: DistinctKeys) -> Region:
+    def _without_unread(self, region: JoinGroup, read: int, keys: DistinctKeys) -> JoinGroup:
         """The region without left joins that make no difference, which the report is told of."""
-        smaller, gone = without_unread(region, read, keys)
+        smaller, gone = drop_unused_left_joins(region, read, keys)
         for left, right in gone:
             names = relation_name(region.items[left].plan), relation_name(region.items[right].plan)
             why = f"dropped: no column of {names[1]} is read, and it has one row per join key"
@@ -164,7 +164,7 @@ class Reorderer:
 
     def _estimated(
         self,
-        region: Region,
+        region: JoinGroup,
         done: dict[int, LogicalPlan],
         reads: Reads,
     ) -> tuple[JoinGraph, JoinTree, list[RelationStatistics], GraphEstimates]:
@@ -185,7 +185,7 @@ class Reorderer:
 
     def _order(
         self,
-        region: Region,
+        region: JoinGroup,
         done: dict[int, LogicalPlan],
         reads: Reads,
         restore: bool,
@@ -205,7 +205,7 @@ class Reorderer:
         moved = allowed and not in_vain
         if why := _why_kept(allowed, in_vain):
             self.report.refuse(f"the group of {', '.join(graph.names)}", why)
-        moved &= found.tree.sets != written.sets or asks_what_follows(graph, written)
+        moved &= found.tree.sets != written.sets or applies_implied_equality(graph, written)
         tree, after = (found.tree, found.cost) if moved else (written, before)
         changed = moved or smaller
         seconds = perf_counter() - started
@@ -229,7 +229,7 @@ class Reorderer:
         return plan, []
 
 
-def _equates(region: Region, columns: int) -> bool:
+def _equates(region: JoinGroup, columns: int) -> bool:
     """True if Spark could copy predicates over some columns across an equality of the group."""
     seen = (conjunct.predicate for conjunct in region.conjuncts if conjunct.subquery is None)
     equalities = (e for predicate in seen for e in conjuncts(predicate) if e.kind in _EQUALITIES)

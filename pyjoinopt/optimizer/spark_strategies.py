@@ -18,7 +18,7 @@ from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph, written_positions
 from pyjoinopt.joins.groups.find_groups import GroupFinder
-from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.join_costs import cost_of
 from pyjoinopt.optimizer.describe_group import tell_group
@@ -109,7 +109,7 @@ def record(
         )  # fmt: skip
 
 
-def _items(region: Region) -> frozenset[int]:
+def _items(region: JoinGroup) -> frozenset[int]:
     return frozenset(_core(item.plan) for item in region.items.values())
 
 
@@ -120,7 +120,7 @@ def _core(plan: LogicalPlan) -> int:
     return id(plan)
 
 
-def _as_vertices(before: Region, after: Region) -> JoinTree:
+def _as_vertices(before: JoinGroup, after: JoinGroup) -> JoinTree:
     """The order of `after` in the vertex numbers of `before`."""
     vertex = {_core(before.items[p].plan): v for v, p in enumerate(written_positions(before))}
     plans = build_graph(after, {})[1]

@@ -14,7 +14,7 @@ _STAND_FOR = frozenset({"Between", "NullIf", "IfNull", "Nvl", "Nvl2"})
 _LONGEST = 2000
 
 
-def written_out(predicate: Expression) -> Expression:
+def inline_common_expressions(predicate: Expression) -> Expression:
     """The predicate with BETWEEN and its like replaced by what they stand for, common expressions written out.
 
     A reference means the definition with its id in the nearest `With` around it. Where an id is not unique, or the

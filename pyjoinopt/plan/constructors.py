@@ -24,13 +24,13 @@ from pyjoinopt.plan.expressions import (
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 
 
-class Fresh:
+class ColumnFactory:
     """Gives out attributes that are in no plan yet.
 
     Args:
         first: the lowest bit that is free: the number of attributes of the export.
 
-    >>> Fresh(7).attribute("n", "bigint").bit
+    >>> ColumnFactory(7).attribute("n", "bigint").bit
     7
     """
 
@@ -78,7 +78,7 @@ def aggregate_call(
     return Expression("AggregateExpression", children, type, flags, info={"distinct": False, "fn": function})
 
 
-def put_out_as(column: Attribute, child: Expression) -> Expression:
+def alias_as(column: Attribute, child: Expression) -> Expression:
     """`child AS column`, for a column of a relation that is not read any more."""
     flags = DETERMINISTIC if child.deterministic else 0
     return Expression("Alias", (child,), child.type, flags, column, info={"n": column.name, "as": True})
@@ -119,16 +119,16 @@ def replicate_rows(times: Attribute, columns: Sequence[Attribute], child: Logica
     return LogicalPlan("Generate", (child,), output, (generator,), info=info)
 
 
-def pick(columns: Sequence[Attribute], child: LogicalPlan) -> Project:
+def project(columns: Sequence[Attribute], child: LogicalPlan) -> Project:
     """A projection that just picks and orders columns."""
     return Project(tuple(reference(a) for a in columns), child)
 
 
-def each_once(columns: Sequence[Attribute], fresh: Fresh) -> list[Expression]:
+def with_distinct_ids(columns: Sequence[Attribute], fresh: ColumnFactory) -> list[Expression]:
     """A use of each column; one that was listed before gets an alias, so that all of them are told apart.
 
     >>> a = Attribute(0, 1, "a")
-    >>> each_once([a, a], Fresh(1))
+    >>> with_distinct_ids([a, a], ColumnFactory(1))
     [a, a AS a]
     """
     seen: set[int] = set()

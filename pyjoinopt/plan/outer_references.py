@@ -52,11 +52,11 @@ def joined_plans(predicate: Expression) -> list[LogicalPlan]:
     return [e.plan for e in asked if e.plan is not None and (e.flags & CORRELATED or e.kind != "ScalarSubquery")]
 
 
-def is_tied(predicate: Expression) -> bool:
+def reads_outer_columns_by_name(predicate: Expression) -> bool:
     """True if a subquery in the predicate refers, within its plan, to columns of the enclosing query.
 
     >>> from pyjoinopt.plan.expressions import Attribute, reference
-    >>> is_tied(reference(Attribute(0, 1, "a")))
+    >>> reads_outer_columns_by_name(reference(Attribute(0, 1, "a")))
     False
     """
     if not predicate.contains & CORRELATED:

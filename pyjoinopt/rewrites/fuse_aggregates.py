@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from pyjoinopt.catalyst.support.predicate_helper import filtered
-from pyjoinopt.plan.constructors import aggregate, pick
+from pyjoinopt.plan.constructors import aggregate, project
 from pyjoinopt.plan.expressions import (
     CORRELATED,
     OUTER_REFERENCE,
@@ -40,11 +40,11 @@ from pyjoinopt.plan.expressions import (
     substitute,
     walk,
 )
-from pyjoinopt.plan.fallible.fallibility import may_throw, movable
+from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
 from pyjoinopt.plan.traversal import post_order, transform_down
-from pyjoinopt.rewrites.inner_join_region import is_inner, side_by_side
-from pyjoinopt.rewrites.plan_equivalence import Alike, Columns, unnamed
+from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
+from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher, without_aliases
 
 #: Functions that take a FILTER, and give the same for the same rows in whatever order these come, but for rounding.
 _FUNCTIONS = frozenset(
@@ -76,13 +76,13 @@ def fuse_aggregates(plan: LogicalPlan, log: list[str] | None = None) -> LogicalP
     def change(node: LogicalPlan) -> LogicalPlan:
         if not is_inner(node) or id(node) in seen:
             return node
-        parts, predicates = side_by_side(node, seen)
+        parts, predicates = inner_join_inputs(node, seen)
         if any(map(may_throw, predicates)):
             return node  # it may rely on a join that has one row or none
         fused = _fused(parts, log)
         if len(fused) == len(parts):
             return node
-        return pick(node.output, filtered(predicates, reduce(Join, fused)))
+        return project(node.output, filtered(predicates, reduce(Join, fused)))
 
     return transform_down(plan, change)
 
@@ -94,7 +94,7 @@ def _may_be_fused(node: Aggregate) -> bool:
         if e.info.get("fn") not in _FUNCTIONS or not e.deterministic:
             return False
         arguments = (*e.children[0].children, *e.children[1:])
-        if not all(movable(a) and not may_throw(a) for a in arguments):
+        if not all(is_movable(a) and not may_throw(a) for a in arguments):
             return False
     return all(e.kind == "Alias" and e.deterministic and not e.contains & _ASKING for e in node.aggregates)
 
@@ -103,15 +103,15 @@ def _fused(parts: Sequence[LogicalPlan], log: list[str] | None) -> list[LogicalP
     """The parts, those that are fused where the first of them stood."""
     result: list[LogicalPlan] = []
     waiting = list(parts)
-    alike = Alike()
+    alike = PlanMatcher()
     while waiting:
         part = waiting.pop(0)
-        first = unnamed(part)
+        first = without_aliases(part)
         if not isinstance(first, Aggregate) or not _may_be_fused(first):
             result.append(part)
             continue
         fusion = _Fusion(first, alike)
-        waiting = [other for other in waiting if not fusion.admits(unnamed(other), log)]
+        waiting = [other for other in waiting if not fusion.admits(without_aliases(other), log)]
         result.append(part if len(fusion.members) == 1 else fusion.plan())
     return result
 
@@ -119,7 +119,7 @@ def _fused(parts: Sequence[LogicalPlan], log: list[str] | None) -> list[LogicalP
 class _Fusion:
     """An aggregate, and others that read the same joins of the same relations."""
 
-    def __init__(self, first: Aggregate, alike: Alike) -> None:
+    def __init__(self, first: Aggregate, alike: PlanMatcher) -> None:
         self._alike = alike
         self._leaves, predicates = _source(first)
         self.members: list[tuple[Aggregate, Columns]] = [(first, {})]
@@ -206,11 +206,11 @@ def _source(node: Aggregate) -> tuple[list[LogicalPlan], list[Expression]]:
     stack: list[tuple[LogicalPlan, SubqueryAlias | None]] = [(node.child, None)]
     while stack:
         named, name = stack.pop()
-        below = unnamed(named)
+        below = without_aliases(named)
         name = name or (named if isinstance(named, SubqueryAlias) else None)
         if below.cached:
             leaves.append(named)
-        elif isinstance(below, Filter) and all(map(movable, conjuncts(below.condition))):
+        elif isinstance(below, Filter) and all(map(is_movable, conjuncts(below.condition))):
             predicates += conjuncts(below.condition)
             stack.append((below.child, name))
         elif isinstance(below, Join) and is_inner(below):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pyjoinopt.plan.expressions import Expression, conjuncts
-from pyjoinopt.plan.fallible.fallibility import movable
+from pyjoinopt.plan.fallible.fallibility import is_movable
 from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, Join, LogicalPlan
-from pyjoinopt.rewrites.plan_equivalence import unnamed
+from pyjoinopt.rewrites.plan_equivalence import without_aliases
 
 
 def is_inner(node: LogicalPlan) -> bool:
@@ -15,11 +15,11 @@ def is_inner(node: LogicalPlan) -> bool:
         and node.join_type in INNER_LIKE
         and node.hint == NO_HINT
         and not node.cached
-        and all(map(movable, conjuncts(node.condition)))
+        and all(map(is_movable, conjuncts(node.condition)))
     )
 
 
-def side_by_side(top: LogicalPlan, seen: set[int]) -> tuple[list[LogicalPlan], list[Expression]]:
+def inner_join_inputs(top: LogicalPlan, seen: set[int]) -> tuple[list[LogicalPlan], list[Expression]]:
     """The parts of a region from left to right, and the conjuncts of its joins, those of lower joins first.
 
     Args:
@@ -31,7 +31,7 @@ def side_by_side(top: LogicalPlan, seen: set[int]) -> tuple[list[LogicalPlan], l
     stack: list[tuple[LogicalPlan, bool]] = [(top, False)]
     while stack:
         node, expanded = stack.pop()
-        below = unnamed(node)
+        below = without_aliases(node)
         if not isinstance(below, Join) or not is_inner(below):
             parts.append(node)
         elif expanded:

@@ -105,8 +105,8 @@ def _anti_join(node: Filter, test: Expression, padded: int) -> LogicalPlan:
     """Of the filter's conjuncts those stay that read the kept side; of a padded row all others are true."""
     join = node.child
     assert isinstance(join, Join)
-    kept, looked_into = _sides(join)
-    anti = Join(kept, looked_into, ANTI, join.condition)
+    kept, semi_right = _sides(join)
+    anti = Join(kept, semi_right, ANTI, join.condition)
     rest = conjunction([e for e in conjuncts(node.condition) if not e.references & padded])
     return anti if rest is None else Filter(rest, anti)
 

@@ -27,7 +27,7 @@ from functools import partial
 from pyjoinopt.catalyst.rules.eliminate_outer_join import eliminate_outer_join
 from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.catalyst.rules.push_extra_predicate_through_join import push_extra_predicate_through_join
-from pyjoinopt.plan.constructors import Fresh
+from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import MOST_PASSES
 from pyjoinopt.rewrites.existence_to_semi_joins import existence_as_semi
@@ -62,7 +62,7 @@ def normalise(
     filters_null: frozenset[int] = frozenset(),
     log: list[str] | None = None,
     spared: list[str] | None = None,
-    fresh: Fresh | None = None,
+    fresh: ColumnFactory | None = None,
     sensitive: int | None = None,
 ) -> LogicalPlan:
     """The default road up to the join groups: predicates in place, needless outer joins gone.

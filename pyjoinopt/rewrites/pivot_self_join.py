@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from pyjoinopt.catalyst.support.predicate_helper import filtered, is_only_a_name
-from pyjoinopt.plan.constructors import Fresh, aggregate, aggregate_call, constant, pick, put_out_as
+from pyjoinopt.plan.constructors import ColumnFactory, aggregate, aggregate_call, alias_as, constant, project
 from pyjoinopt.plan.expressions import (
     FOLDABLE,
     Attribute,
@@ -37,12 +37,12 @@ from pyjoinopt.plan.expressions import (
     substitute,
 )  # fmt: skip
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
-from pyjoinopt.plan.fallible.fallibility import may_throw, movable
+from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import parents_of, post_order, transform_down
-from pyjoinopt.rewrites.inner_join_region import is_inner, side_by_side
-from pyjoinopt.rewrites.plan_equivalence import unnamed
+from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
+from pyjoinopt.rewrites.plan_equivalence import without_aliases
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
 #: Types whose equal values are the same value, so that a group may be called by any of them.
@@ -73,7 +73,7 @@ class _Reader:
         return found
 
 
-def pivot_self_joins(plan: LogicalPlan, fresh: Fresh, log: list[str] | None = None) -> LogicalPlan:
+def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory, log: list[str] | None = None) -> LogicalPlan:
     """Read a common table expression once where an inner join needs several rows of it, told apart by constants.
 
     Args:
@@ -98,7 +98,7 @@ def pivot_self_joins(plan: LogicalPlan, fresh: Fresh, log: list[str] | None = No
     def change(node: LogicalPlan) -> LogicalPlan:
         if not is_inner(node) or id(node) in seen:
             return node
-        parts, predicates = side_by_side(node, seen)
+        parts, predicates = inner_join_inputs(node, seen)
         readers = [r for r in map(_reader, parts) if r is not None and r.name in definitions]
         wanted = needed.get(id(node), -1) if _reads_by_name(node, parents) else -1
         read = reduce(lambda mask, p: mask | p.references, predicates, wanted & node.output_set)
@@ -120,7 +120,7 @@ def pivot_self_joins(plan: LogicalPlan, fresh: Fresh, log: list[str] | None = No
         if len(parts) == before:
             return node
         joined = filtered(predicates, reduce(Join, parts))
-        return pick([a for a in node.output if a.mask & joined.output_set], joined)
+        return project([a for a in node.output if a.mask & joined.output_set], joined)
 
     return transform_down(plan, change)
 
@@ -134,12 +134,12 @@ def _grouped(table: LogicalPlan) -> LogicalPlan:
 
 def _reader(part: LogicalPlan) -> _Reader | None:
     predicates: list[Expression] = []
-    table = unnamed(part)
+    table = without_aliases(part)
     while isinstance(table, Filter) or (isinstance(table, Project) and table.only_attributes):
         if isinstance(table, Filter):
             predicates += conjuncts(table.condition)
-        table = unnamed(table.children[0])
-    if table.kind != "CTERelationRef" or not all(movable(p) and not may_throw(p) for p in predicates):
+        table = without_aliases(table.children[0])
+    if table.kind != "CTERelationRef" or not all(is_movable(p) and not may_throw(p) for p in predicates):
         return None
     return _Reader(part, table, tuple(predicates))
 
@@ -197,7 +197,7 @@ def _key(readers: Sequence[_Reader], unique: Sequence[set[int]], classes: Mappin
     return []
 
 
-def _pivot(group: Sequence[_Reader], by: Sequence[int], read: int, fresh: Fresh) -> LogicalPlan | None:
+def _pivot(group: Sequence[_Reader], by: Sequence[int], read: int, fresh: ColumnFactory) -> LogicalPlan | None:
     """One reference in the place of several, with the columns of all that are read; None if some has no maximum."""
     table = group[0].table
     new = tuple(fresh.attribute(a.name, a.type, a.nullable) for a in table.output)
@@ -213,12 +213,12 @@ def _pivot(group: Sequence[_Reader], by: Sequence[int], read: int, fresh: Fresh)
             if not read & a.mask:
                 continue
             if i in by:
-                names.append(put_out_as(a, reference(new[i])))
+                names.append(alias_as(a, reference(new[i])))
                 continue
             value = _largest(new[i], keep)
             if value is None:
                 return None
-            values.append(put_out_as(a, value))
+            values.append(alias_as(a, value))
             names.append(reference(a))
     counts = [fresh.alias(aggregate_call("Count", constant(1, "int"), where=keep), "rows", False) for keep in kept]
     alternatives = [keep for keep in kept if keep is not None]

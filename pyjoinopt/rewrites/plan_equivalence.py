@@ -14,34 +14,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
-from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts, reference, substitute
-from pyjoinopt.plan.facts.value_numbers import Meanings
+from pyjoinopt.plan.facts.value_numbers import ValueNumbering
 from pyjoinopt.plan.nodes import EXISTENCE, NO_HINT, SINGLE, Aggregate, Filter, Join, LogicalPlan, Project
 
 #: Bit of a column of one plan -> a use of the column of another plan that holds the same.
 Columns = dict[int, Expression]
 
 
-def unnamed(plan: LogicalPlan) -> LogicalPlan:
+def without_aliases(plan: LogicalPlan) -> LogicalPlan:
     """The plan below its names."""
     while is_only_a_name(plan) and not plan.cached:
         (plan,) = plan.children
     return plan
 
 
-class Alike:
+class PlanMatcher:
     """Compares plans and expressions of one query; what was compared is remembered."""
 
     def __init__(self) -> None:
-        self._meanings = Meanings()
+        self._meanings = ValueNumbering()
 
     def columns(self, one: LogicalPlan, other: LogicalPlan) -> Columns | None:
         """For every column that `other` reads or computes the same one of `one`; None if they are not surely alike."""
         pairs: list[tuple[LogicalPlan, LogicalPlan]] = []
         stack = [(one, other)]
         while stack:
-            a, b = map(unnamed, stack.pop())
+            a, b = map(without_aliases, stack.pop())
             if a.cached or b.cached or a.kind != b.kind or len(a.children) != len(b.children):
                 return None
             pairs.append((a, b))
@@ -57,7 +57,7 @@ class Alike:
 
         Two predicates with one number look alike; whether they surely are is told by `same`.
         """
-        return self._meanings(written_out(substitute(predicate, dict(known or {}))))
+        return self._meanings(inline_common_expressions(substitute(predicate, dict(known or {}))))
 
     def same(self, one: Expression, other: Expression, known: Columns) -> bool:
         """True if `other`, in terms of the columns known, is surely `one`."""
@@ -69,7 +69,8 @@ class Alike:
             return len(arguments[0]) == len(arguments[1]) and all(
                 self.same(a, b, known) for a, b in zip(*arguments, strict=True)
             )
-        return self._meanings.replaceable(written_out(one), written_out(substitute(other, known)))
+        return self._meanings.replaceable(inline_common_expressions(one), inline_common_expressions(substitute(other,
+        known)))
 
     def _extended(self, known: Columns, a: LogicalPlan, b: LogicalPlan) -> bool:
         """Add the columns of two nodes over children that are alike; False if the nodes are not."""

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 
 from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, conjuncts, walk
-from pyjoinopt.plan.fallible.fallibility import may_throw, movable
+from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import (
     ANTI,
     EXISTENCE,
@@ -39,7 +39,7 @@ from pyjoinopt.plan.nodes import (
 )  # fmt: skip
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.rewrites.plan_equivalence import unnamed
+from pyjoinopt.rewrites.plan_equivalence import without_aliases
 
 #: Functions to which it is all one how often a value comes.
 _SETS = frozenset({"Min", "Max", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg"})
@@ -63,21 +63,21 @@ def self_join_as_semi(plan: LogicalPlan, log: list[str] | None = None) -> Logica
     definitions = not any(n.cached or any(e.contains & SUBQUERY for e in n.expressions) for n in nodes)
     uncounted = _uncounted(nodes, definitions)
     needed = needed_columns(plan, definitions=definitions)
-    looked_into: dict[int, LogicalPlan] = {}
+    semi_right: dict[int, LogicalPlan] = {}
     for node in nodes:
         if isinstance(node, Join) and uncounted.get(id(node)) and node.join_type in INNER_LIKE:
             side = _only_looked_into(node, needed[id(node)])
             if side is not None:
-                looked_into[id(node)] = side
-    if not looked_into:
+                semi_right[id(node)] = side
+    if not semi_right:
         return plan
     if log is not None:
         log += [
             f"a self-join on {n.condition} only looks for a partner: made a semi join"
             for n in nodes
-            if isinstance(n, Join) and id(n) in looked_into
+            if isinstance(n, Join) and id(n) in semi_right
         ]
-    return _rebuilt(nodes, looked_into, needed)
+    return _rebuilt(nodes, semi_right, needed)
 
 
 def _uncounted(nodes: Sequence[LogicalPlan], definitions: bool) -> Mapping[int, bool]:
@@ -121,7 +121,7 @@ def _only_looked_into(join: Join, needed: int) -> LogicalPlan | None:
     """The side of an inner join of which nobody reads a column, if it is a copy of a table on the other side."""
     if join.hint != NO_HINT or join.cached:
         return None
-    if not all(movable(p) and not may_throw(p) for p in conjuncts(join.condition)):
+    if not all(is_movable(p) and not may_throw(p) for p in conjuncts(join.condition)):
         return None  # a semi join may be moved down to rows that other joins take away
     for side, other in ((join.right, join.left), (join.left, join.right)):
         if not needed & side.output_set and _is_copy(join, side, other):
@@ -131,9 +131,9 @@ def _only_looked_into(join: Join, needed: int) -> LogicalPlan | None:
 
 def _is_copy(join: Join, side: LogicalPlan, other: LogicalPlan) -> bool:
     """Is `side` a table that is joined with itself by some column?"""
-    table = unnamed(side)
+    table = without_aliases(side)
     while isinstance(table, Filter) or (isinstance(table, Project) and table.only_attributes):
-        table = unnamed(table.child)
+        table = without_aliases(table.child)
     number = None if table.children else table.info.get("alike")
     if number is None:
         return False
@@ -155,14 +155,14 @@ def _same_place(pair: Sequence[Attribute | None], place: Mapping[int, int], twin
 
 
 def _rebuilt(
-    nodes: Sequence[LogicalPlan], looked_into: Mapping[int, LogicalPlan], needed: Mapping[int, int]
+    nodes: Sequence[LogicalPlan], semi_right: Mapping[int, LogicalPlan], needed: Mapping[int, int]
 ) -> LogicalPlan:
     """The plan with semi joins, and without what read the columns that are gone."""
     done: dict[int, LogicalPlan] = {}
     narrowed: dict[object, list[int]] = {}  # common table expression -> positions of the columns it still has
     for node in nodes:
         children = tuple(done[id(child)] for child in (() if node.cached else node.children))
-        side = looked_into.get(id(node))
+        side = semi_right.get(id(node))
         made: LogicalPlan = node
         if side is not None and isinstance(node, Join):
             other = node.left if side is node.right else node.right

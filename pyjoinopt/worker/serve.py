@@ -39,7 +39,7 @@ from pyjoinopt.config import refused_keys, resolve
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.estimation.sources.registry import registered
 from pyjoinopt.estimation.store.store import State, Store, open_store
-from pyjoinopt.feedback.learned_rows import Watch
+from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.optimizer.optimize import optimize
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.worker.parent import end_with_parent
@@ -95,7 +95,7 @@ class PipeGateway(AskingGateway):
         return self._ask_jvm(request)
 
 
-class Asking:
+class DeadlineQuestions:
     """Asks the JVM about the plan of one request, within the time that is left."""
 
     def __init__(self, pipe: Pipe, request: int, until: float) -> None:
@@ -117,29 +117,29 @@ class Asking:
 
 def serve(pipe: Pipe) -> None:
     """Greet, then answer until the input ends."""
-    planner, learned, answered = Planner(), Learned(), 0
+    planner, learned, answered = Planner(), PendingFeedback(), 0
     pipe.write({"protocol": PROTOCOL, "version": __version__})
     while (message := pipe.read()) is not None:
         learned.learn(message.get("heard", ()))
         if "request" in message:
             number, request = int(message["id"]), message["request"]
             until = perf_counter() + request.get("milliseconds", 0) / 1000
-            ask = Asking(pipe, number, until)
+            ask = DeadlineQuestions(pipe, number, until)
             for part in planner.answer(ask, request, learned):
                 pipe.write({"id": number, **part})
             answered += 1
             gc.collect(1 if answered % _WHOLE else 2)
 
 
-class Learned:
+class PendingFeedback:
     """Join groups that were planned here, by the number of their query, until it is heard what they did."""
 
     MOST = 256
 
     def __init__(self) -> None:
-        self._expected: dict[int, tuple[list[Watch], Store]] = {}
+        self._expected: dict[int, tuple[list[ExpectedGroup], Store]] = {}
 
-    def expect(self, query: int, watches: list[Watch], store: Store | None) -> None:
+    def expect(self, query: int, watches: list[ExpectedGroup], store: Store | None) -> None:
         """These groups are of this query; a query comes once more for each of its subqueries."""
         recognised = [watch for watch in watches if watch.fingerprint is not None]
         if store is None or not recognised:
@@ -165,7 +165,9 @@ class Planner:
     def __init__(self) -> None:
         self._recurring = Recurring()
 
-    def answer(self, ask: Ask, request: dict[str, Any], learned: Learned) -> Iterator[dict[str, dict[str, Any]]]:
+    def answer(
+        self, ask: Ask, request: dict[str, Any], learned: PendingFeedback
+    ) -> Iterator[dict[str, dict[str, Any]]]:
         """What is to be written about one request: an answer, for which a query waits, then a report. Never raises."""
         started = perf_counter()
         planning = Planning(request, Questions(ask))
@@ -194,7 +196,7 @@ class Planning:
         self._request = request
         self._report = JoinReport()
 
-    def run(self, learned: Learned) -> dict[str, Any]:
+    def run(self, learned: PendingFeedback) -> dict[str, Any]:
         """The answer."""
         request, report = self._request, self._report
         export = decoded(request["export"])
@@ -204,7 +206,7 @@ class Planning:
         self.store = open_store(options.store, options.store_folder)
         self.before = self.store.state() if self.store is not None else None
         gateway = PipeGateway(export, self.ask)
-        watches: list[Watch] | None = [] if "query" in request and options.feedback else None
+        watches: list[ExpectedGroup] | None = [] if "query" in request and options.feedback else None
         plan = optimize(export, gateway, options, report, watches, analysed=False)
         edits = None
         if plan is not export.root:

@@ -11,7 +11,7 @@ from benchmarks.spark_search import SparkSearch
 from pyjoinopt.cost import COut
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.canonical_order import canonical_order
-from pyjoinopt.joins.search.choose_order import blocks
+from pyjoinopt.joins.search.choose_order import connected_components
 
 EDGES = {"chain": 15, "cycle": 16, "star": 15, "snowflake": 15, "clique": 120, "grid": 24}
 
@@ -20,7 +20,7 @@ EDGES = {"chain": 15, "cycle": 16, "star": 15, "snowflake": 15, "clique": 120, "
 def test_every_shape_hangs_together_and_has_its_edges(shape: str) -> None:
     graph, statistics = make(shape, 16)
     estimates = GraphEstimates(graph, statistics)
-    assert blocks(graph, canonical_order(graph, estimates)) == [graph.everything]
+    assert connected_components(graph, canonical_order(graph, estimates)) == [graph.everything]
     assert len(graph.edges) == EDGES.get(shape, len(graph.edges)) >= 15
     assert all(0 < s.columns[a.bit].ndv <= s.rows for r, s in zip(graph.relations, statistics) for a in r.output)
 

@@ -7,25 +7,25 @@ from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.groups.find_groups import GroupFinder
-from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan.expressions import conjuncts, describe
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 
 
-def region_of(plan: LogicalPlan) -> Region:
+def region_of(plan: LogicalPlan) -> JoinGroup:
     """The group that the plan is the top of."""
     return next(region for region in GroupFinder().find(plan).values() if region.top is plan)
 
 
-def only_region(plan: LogicalPlan) -> Region:
+def only_region(plan: LogicalPlan) -> JoinGroup:
     """The group of a plan that has no other, wherever its top is."""
     (region,) = GroupFinder().find(plan).values()
     return region
 
 
-def graph_of(plan: LogicalPlan) -> tuple[JoinGraph, JoinTree, Region]:
+def graph_of(plan: LogicalPlan) -> tuple[JoinGraph, JoinTree, JoinGroup]:
     """The graph of the only group, and its written order."""
     region = only_region(plan)
     graph, written = build_graph(region, {})

@@ -8,9 +8,9 @@ import pytest
 
 from pyjoinopt.joins.emit.emit_plan import emit
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
-from pyjoinopt.joins.groups.barriers import walls
+from pyjoinopt.joins.groups.barriers import reorder_barriers
 from pyjoinopt.joins.groups.find_groups import GroupFinder
-from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import join as joined
 from pyjoinopt.joins.join_tree import leaf
 from pyjoinopt.plan.expressions import PYTHON_UDF, Attribute, Expression, call, conjuncts, describe, reference
@@ -31,7 +31,7 @@ from tests.groups.regions import graph_of, only_region, predicates_of
 from tests.support.letters import Letters
 
 
-def regions(plan: LogicalPlan) -> list[Region]:
+def regions(plan: LogicalPlan) -> list[JoinGroup]:
     return list(GroupFinder().find(plan).values())
 
 
@@ -41,22 +41,22 @@ class TestWalls:
         lower = Join(a, b, INNER, w("a1 = b1"))
         limited = LogicalPlan("GlobalLimit", (Filter(w("a1 = 1"), lower),), lower.output)
         plan = Join(Filter(w("a1 = 2"), limited), LogicalPlan("Sort", (c,), c.output), INNER, w("a1 = c1"))
-        assert walls(LogicalPlan("Sort", (plan,), plan.output)) == ["GlobalLimit"]
-        assert walls(Join(Filter(w("a1 = 1"), lower), c, INNER, w("a1 = c1"))) == []
+        assert reorder_barriers(LogicalPlan("Sort", (plan,), plan.output)) == ["GlobalLimit"]
+        assert reorder_barriers(Join(Filter(w("a1 = 1"), lower), c, INNER, w("a1 = c1"))) == []
 
     def test_sides_of_a_union_and_joins_that_stay(self, w, abc):
         a, b, c = abc
         exists = w.attribute("e", "boolean", nullable=False)
         marked = Join(a, b, EXISTENCE, w("a1 = b1"), exists=exists)
-        assert walls(marked) == []
+        assert reorder_barriers(marked) == []
         union = LogicalPlan("Union", (marked, marked), marked.output)
-        assert walls(Join(union, c, INNER, w("a1 = c1"))) == [EXISTENCE, "Union"]
+        assert reorder_barriers(Join(union, c, INNER, w("a1 = c1"))) == [EXISTENCE, "Union"]
 
     def test_cached_joins_are_none(self, w, abc):
         a, b, c = abc
         lower = Join(a, b, INNER, w("a1 = b1"))
         cached = LogicalPlan("Sort", (lower,), lower.output, info={"cached": True})
-        assert walls(Join(cached, c, INNER, w("a1 = c1"))) == []
+        assert reorder_barriers(Join(cached, c, INNER, w("a1 = c1"))) == []
 
 
 class TestExtraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.joins.emit.emit_plan import emit
-from pyjoinopt.joins.emit.transitive_filters import inherited_filters
+from pyjoinopt.joins.emit.transitive_filters import transitive_filters
 from pyjoinopt.joins.join_tree import join as joined
 from pyjoinopt.joins.join_tree import leaf
 from pyjoinopt.plan.expressions import ANSI, DETERMINISTIC, Expression, call, describe
@@ -16,7 +16,7 @@ from tests.support.letters import Letters
 
 def inherited(plan: LogicalPlan) -> dict[str, list[str]]:
     graph, _, _ = graph_of(plan)
-    return {graph.names[v]: [describe(p) for p in found] for v, found in inherited_filters(graph).items()}
+    return {graph.names[v]: [describe(p) for p in found] for v, found in transitive_filters(graph).items()}
 
 
 def chain(w: Letters, *relations: LogicalPlan) -> LogicalPlan:

@@ -27,7 +27,7 @@ def test_its_left_side_belongs_to_the_group_and_its_right_side_is_one_item(w, ab
     a, b, c, s = abcs
     below = Join(Join(a, b, INNER, w("a1 = b1")), s, kind, w("a2 = s1"))
     region = only_region(Join(below, c, INNER, w("b2 = c1")))
-    assert [item.plan for item in region.items.values()] == [a, b, s, c] and region.looked_into == s.output_set
+    assert [item.plan for item in region.items.values()] == [a, b, s, c] and region.semi_right == s.output_set
     graph, written = build_graph(region, {})
     (edge,) = graph.looking.values()
     assert (edge.join_type, edge.right, edge.required) == (kind, 0b100, 0b101)

@@ -7,9 +7,9 @@ import pytest
 from pyjoinopt.cost import COut
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
-from pyjoinopt.feedback.learned_rows import Memory
-from pyjoinopt.joins.groups.eliminate_joins import with_freed_semi_joins, without_unread
-from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.feedback.learned_rows import LearnedRows
+from pyjoinopt.joins.groups.eliminate_joins import drop_unused_left_joins, semi_to_inner_joins
+from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.optimizer.reorder import Reorderer
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
@@ -27,12 +27,12 @@ def unique(w: Letters) -> LogicalPlan:
     return w.group("u1", w.relation("u", "u1 u2"), names="u1")
 
 
-def left(w: Letters, region: Region, read: str) -> set[str]:
+def left(w: Letters, region: JoinGroup, read: str) -> set[str]:
     """The items that are left when only some columns are read."""
     mask = 0
     for name in read.split():
         mask |= w.attribute(name).mask
-    smaller, _ = without_unread(region, mask, DistinctKeys())
+    smaller, _ = drop_unused_left_joins(region, mask, DistinctKeys())
     return {item.plan.kind if item.plan.children else item.plan.info["rel"]["name"] for item in smaller.items.values()}
 
 
@@ -78,7 +78,7 @@ def test_what_a_predicate_reads_stays(w, abc, unique, above):
 def test_a_filter_on_what_goes_does_not_keep_it(w, abc, unique):
     a, b, _ = abc
     region = region_of(Join(Join(a, Filter(w("u1 = 1"), unique), LEFT, w("a1 = u1")), b, INNER, w("a2 = b1")))
-    smaller, gone = without_unread(region, w.attribute("a1").mask, DistinctKeys())
+    smaller, gone = drop_unused_left_joins(region, w.attribute("a1").mask, DistinctKeys())
     assert len(gone) == 1 and [describe(c.predicate) for c in smaller.conjuncts] == ["(a2 = b1)"]
 
 
@@ -95,22 +95,22 @@ def test_one_goes_after_the_other(w, abc, unique):
 def test_a_semi_join_with_one_partner_at_most_is_an_inner_one(w, abc, unique, kind):
     a, b, _ = abc
     region = region_of(Join(Join(a, unique, kind, w("a1 = u1 and a2 < u1")), b, INNER, w("a2 = b1")))
-    freed = with_freed_semi_joins(region, DistinctKeys())
+    freed = semi_to_inner_joins(region, DistinctKeys())
     if kind == ANTI:
         assert freed is region
     else:
         kinds = [(c.join_type, describe(c.predicate)) for c in freed.conjuncts]
         assert kinds == [(INNER, "(a1 = u1)"), (INNER, "(a2 < u1)"), (INNER, "(a2 = b1)")]
-        assert not freed.looked_into and freed.attributes & unique.output_set == unique.output_set
+        assert not freed.semi_right and freed.attributes & unique.output_set == unique.output_set
 
 
 def test_a_semi_join_on_part_of_a_key_stays(w, abc):
     a, b, _ = abc
     pairs = w.group("u1 u2", w.relation("u", "u1 u2"), names="u1 u2")
     region = region_of(Join(Join(a, pairs, SEMI, w("a1 = u1")), b, INNER, w("a2 = b1")))
-    assert with_freed_semi_joins(region, DistinctKeys()) is region
+    assert semi_to_inner_joins(region, DistinctKeys()) is region
     whole = region_of(Join(Join(a, pairs, SEMI, w("a1 = u1 and a2 = u2")), b, INNER, w("a2 = b1")))
-    assert with_freed_semi_joins(whole, DistinctKeys()) is not whole
+    assert semi_to_inner_joins(whole, DistinctKeys()) is not whole
 
 
 def test_the_whole_way(w, abc, unique):
@@ -120,7 +120,7 @@ def test_the_whole_way(w, abc, unique):
     plan = w.project("a1 b2 c2", joined)
     report = JoinReport()
     known = PlanEstimates(lambda _: RelationStatistics(100.0, 4000.0))
-    result = Reorderer(known, COut(), 1000, report, Memory(lambda _: None, None)).apply(plan)
+    result = Reorderer(known, COut(), 1000, report, LearnedRows(lambda _: None, None)).apply(plan)
     report.complete()
     assert not any(node.kind == "Aggregate" for node in post_order(result)), show(result)
     assert result.output == plan.output and not result.references & ~result.children[0].output_set

@@ -12,7 +12,7 @@ import pytest
 
 from pyjoinopt.cost import COut
 from pyjoinopt.joins.emit.emit_plan import emit
-from pyjoinopt.joins.emit.transitive_filters import inherited_filters
+from pyjoinopt.joins.emit.transitive_filters import transitive_filters
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.search.choose_order import search
@@ -56,7 +56,7 @@ def test_a_filter_does_not_vanish(budget: int) -> None:
         region = region_of(draw.plan)
         graph, written = build_graph(region, {})
         implied = [describe(e.predicate) for e in graph.edges if e.implied]
-        inherited = [describe(p) for predicates in inherited_filters(graph).values() for p in predicates]
+        inherited = [describe(p) for predicates in transitive_filters(graph).values() for p in predicates]
         classes = {describe(e.predicate) for e in graph.edges if e.equality_class >= 0}
         rows = [float(random.Random(f"{seed} {v}").choice((1, 50, 10_000))) for v in range(len(graph))]
         found = search(graph, estimates(graph, rows), COut(), budget, written)

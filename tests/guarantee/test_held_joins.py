@@ -155,7 +155,7 @@ WITHIN = {
 def test_within_subqueries(db: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """Spark takes correlated predicates out of these when it optimises, from around the join that is held."""
     decided = []
-    is_held = pinned_semi_joins.is_held
+    is_held = pinned_semi_joins.should_pin
     monkeypatch.setattr(emit_plan, "is_held", lambda *asked: decided.append(is_held(*asked)) or decided[-1])
     for kind in ("SEMI", "ANTI"):
         joined = f"{MANY} LEFT {kind} JOIN lines ON l_order = o_id AND l_region <> o_region WHERE o_id > 3"

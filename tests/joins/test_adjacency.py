@@ -9,7 +9,7 @@ import pytest
 from pyjoinopt.cost import COut
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.search.dphyp import exact
-from pyjoinopt.joins.search.pair_budget import hopeless
+from pyjoinopt.joins.search.pair_budget import certainly_over_budget
 from tests.joins.graphs import Builder
 
 
@@ -28,8 +28,8 @@ def test_no_graph_is_given_up_that_could_be_searched(seed: int) -> None:
     estimates = GraphEstimates(graph, builder.statistics())
     found = exact(graph, estimates, COut(), 200_000)
     assert found is not None
-    assert not hopeless(graph, graph.everything, found.pairs)
-    assert hopeless(graph, graph.everything, n - 2)
+    assert not certainly_over_budget(graph, graph.everything, found.pairs)
+    assert certainly_over_budget(graph, graph.everything, n - 2)
 
 
 def test_graphs_are_given_up_at_once_that_have_too_many_pairs() -> None:
@@ -42,5 +42,5 @@ def test_graphs_are_given_up_at_once_that_have_too_many_pairs() -> None:
         if v >= side:
             builder.equal(v - side, v)
     graph = builder.graph()
-    assert hopeless(graph, graph.everything, 25_000)
-    assert not hopeless(graph, 0b11111, 25_000)
+    assert certainly_over_budget(graph, graph.everything, 25_000)
+    assert not certainly_over_budget(graph, 0b11111, 25_000)

@@ -19,7 +19,7 @@ from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
-from pyjoinopt.joins.search.choose_order import blocks, search
+from pyjoinopt.joins.search.choose_order import connected_components, search
 from pyjoinopt.joins.search.interesting_partitionings import Partitionings
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, Filter, Join, LogicalPlan
 from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
@@ -109,7 +109,7 @@ def test_whole_blocks_are_multiplied_in_the_best_order(model: CostModel) -> None
             with_hash_tables(estimates)
         if Partitionings(graph, estimates, model).worth:
             continue  # costs are not those of sets then
-        whole = blocks(graph, canonical_order(graph, estimates))
+        whole = connected_components(graph, canonical_order(graph, estimates))
         best = best_costs(graph, estimates, model)
         assert sum(whole) == graph.everything and all(block in best for block in whole), seed
         result = search(graph, estimates, model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyjoinopt.joins.emit.pinned_semi_joins import is_held
+from pyjoinopt.joins.emit.pinned_semi_joins import should_pin
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.plan.expressions import call
@@ -37,30 +37,30 @@ AB: JoinTree = join(leaf(0), leaf(1))
 @pytest.mark.parametrize("rows, held", [(1000, False), (501, False), (500, True), (0, True)])
 def test_at_most_half_the_rows(rows: float, held: bool) -> None:
     g, edge = graph()
-    assert is_held(g, edge, AB, {A: 1000.0, A | B: rows}.__getitem__) is held
+    assert should_pin(g, edge, AB, {A: 1000.0, A | B: rows}.__getitem__) is held
 
 
 def test_on_either_side_of_an_inner_join() -> None:
     g, edge = graph(asks=B)
-    assert is_held(g, edge, AB, {B: 100.0, A | B: 10.0}.__getitem__)
+    assert should_pin(g, edge, AB, {B: 100.0, A | B: 10.0}.__getitem__)
 
 
 @pytest.mark.parametrize("join_type, asks, held", [(LEFT, A, True), (LEFT, B, False), (FULL, A, False)])
 def test_outer_joins_let_it_through_on_the_side_that_they_keep(join_type: str, asks: int, held: bool) -> None:
     g, edge = graph(outer(join_type), asks=asks)
     rows = {A: 1000.0, B: 1000.0, A | B: 10.0}
-    assert is_held(g, edge, AB, rows.__getitem__) is held
+    assert should_pin(g, edge, AB, rows.__getitem__) is held
 
 
 def test_a_relation_alone_holds_nothing() -> None:
     g, edge = graph()
-    assert not is_held(g, edge, leaf(0), {A: 1000.0}.__getitem__)
+    assert not should_pin(g, edge, leaf(0), {A: 1000.0}.__getitem__)
 
 
 @pytest.mark.parametrize("kind, held", [("EqualTo", True), ("EqualNullSafe", True), ("LessThan", False), ("Or", False)])
 def test_without_a_key_spark_has_operators_of_its_own(kind: str, held: bool) -> None:
     g, edge = graph(kind=kind)
-    assert is_held(g, edge, AB, {A: 1000.0, A | B: 10.0}.__getitem__) is held
+    assert should_pin(g, edge, AB, {A: 1000.0, A | B: 10.0}.__getitem__) is held
 
 
 def test_an_anti_join_passes_a_semi_join_unless_that_is_held() -> None:
@@ -76,5 +76,5 @@ def test_an_anti_join_passes_a_semi_join_unless_that_is_held() -> None:
     builder.edges += looking
     g, below = builder.graph(), join(AB, leaf(2))
     rows = {A: 1000.0, A | B: 300.0, A | B | C: 200.0}
-    assert is_held(g, looking[1], below, rows.__getitem__)
-    assert not is_held(g, looking[1], below, rows.__getitem__, {A | B | C})
+    assert should_pin(g, looking[1], below, rows.__getitem__)
+    assert not should_pin(g, looking[1], below, rows.__getitem__, {A | B | C})

@@ -13,10 +13,10 @@ from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.joins.search.choose_order import search
-from pyjoinopt.joins.search.greedy import greedy, lone_parts
-from pyjoinopt.joins.search.ikkbz import left_deep_line
+from pyjoinopt.joins.search.greedy import greedy, single_relations
+from pyjoinopt.joins.search.ikkbz import ikkbz_order
 from pyjoinopt.joins.search.join_costs import cost_of
-from pyjoinopt.joins.search.linearized_dp import linearized, over_intervals
+from pyjoinopt.joins.search.linearized_dp import best_over_intervals, linearized
 from tests.joins.graphs import Builder, join_cost, random_builder
 from tests.joins.test_search import MODELS, chain, check_tree, cross_products
 from tests.joins.test_search_with_operators import drawn
@@ -49,7 +49,7 @@ def test_the_best_bracketing_of_a_line() -> None:
         line = random.Random(seed).sample(range(len(g)), len(g))
         for model in MODELS:
             expected = best_of_a_line(g, estimates, model, line)
-            result = over_intervals(g, estimates, model, line, 100_000)
+            result = best_over_intervals(g, estimates, model, line, 100_000)
             assert (result is None) == (expected == float("inf")), seed
             if result is not None:
                 found += 1
@@ -67,7 +67,7 @@ def test_never_worse_than_the_tree_it_begins_with() -> None:
         estimates = GraphEstimates(g, builder.statistics())
         canonical = canonical_order(g, estimates)
         for model in MODELS:
-            rough = greedy(g, estimates, lone_parts(canonical))
+            rough = greedy(g, estimates, single_relations(canonical))
             tree, _, _ = linearized(g, estimates, model, rough, canonical, 1_000_000)
             check_tree(g, tree)
             assert cross_products(g, tree) == 0
@@ -99,7 +99,7 @@ def test_the_line_of_a_tree_is_its_best_left_deep_order() -> None:
             builder.equal(i, j, builder.column(i, None, rng.choice((5.0, 50.0))), builder.column(j, None, 20.0))
         g = builder.graph()
         estimates = GraphEstimates(g, builder.statistics())
-        line = left_deep_line(g, estimates, list(range(n)))
+        line = ikkbz_order(g, estimates, list(range(n)))
         assert line is not None and sorted(line) == list(range(n))
         best = min(left_deep_cost(g, estimates, order) for order in itertools.permutations(range(n)))
         assert left_deep_cost(g, estimates, tuple(line)) == pytest.approx(best, rel=1e-6), seed
@@ -109,13 +109,13 @@ def test_no_line_where_relations_do_not_hang_together() -> None:
     builder = Builder([10.0, 10.0, 10.0])
     builder.equal(0, 1)
     g = builder.graph()
-    assert left_deep_line(g, GraphEstimates(g, builder.statistics()), [0, 1, 2]) is None
+    assert ikkbz_order(g, GraphEstimates(g, builder.statistics()), [0, 1, 2]) is None
 
 
 def test_a_limit_is_kept() -> None:
     g, estimates = chain(40)
     line = canonical_order(g, estimates)
-    assert over_intervals(g, estimates, SparkCost(), line, 100_000, stop=lambda: True) is None
-    tree = greedy(g, estimates, lone_parts(line))
+    assert best_over_intervals(g, estimates, SparkCost(), line, 100_000, stop=lambda: True) is None
+    tree = greedy(g, estimates, single_relations(line))
     same, pairs, _ = linearized(g, estimates, SparkCost(), tree, line, 0)
     assert cost_of(same, estimates, SparkCost(), g) <= cost_of(tree, estimates, SparkCost(), g) and pairs < 200

@@ -16,9 +16,9 @@ from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
-from pyjoinopt.joins.search.choose_order import blocks, search
+from pyjoinopt.joins.search.choose_order import connected_components, search
 from pyjoinopt.joins.search.dphyp import exact
-from pyjoinopt.joins.search.greedy import greedy, lone_parts
+from pyjoinopt.joins.search.greedy import greedy, single_relations
 from pyjoinopt.joins.search.join_costs import cost_of
 from pyjoinopt.util.bitset import members
 from tests.joins.graphs import Builder, best_costs, graph, random_builder, renumbered, with_hash_tables
@@ -57,7 +57,7 @@ def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
                 with_hash_tables(estimates)
             best = best_costs(g, estimates, model)
             hashed += any(estimates.size(s).table == HASH_TABLES for s in best)
-            whole = blocks(g, canonical_order(g, estimates))
+            whole = connected_components(g, canonical_order(g, estimates))
             assert sum(whole) == g.everything, seed
             largest = [s for s in best if not any(s != t and not s & ~t for t in best)]
             assert sorted(whole) == sorted(largest), seed
@@ -108,7 +108,7 @@ def test_greedy_is_valid_and_never_better_than_exact() -> None:
         g = builder.graph()
         estimates = GraphEstimates(g, builder.statistics())
         for model in MODELS:
-            tree = greedy(g, estimates, lone_parts(canonical_order(g, estimates)))
+            tree = greedy(g, estimates, single_relations(canonical_order(g, estimates)))
             check_tree(g, tree)
             assert cross_products(g, tree) == 0, seed
             best = search(g, estimates, model)
@@ -357,4 +357,4 @@ def test_a_thousand_relations(shape: str) -> None:
 
 def test_vertices_of_every_set_add_up() -> None:
     g, _ = graph("A-B, C-D", [1, 2, 3, 4])
-    assert [list(members(b)) for b in blocks(g, [0, 1, 2, 3])] == [[0, 1], [2, 3]]
+    assert [list(members(b)) for b in connected_components(g, [0, 1, 2, 3])] == [[0, 1], [2, 3]]

@@ -15,11 +15,11 @@ from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.groups.find_groups import GroupFinder
-from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
-from pyjoinopt.joins.search.choose_order import blocks, oriented, search
+from pyjoinopt.joins.search.choose_order import connected_components, search, with_sides_in_place
 from pyjoinopt.joins.search.dphyp import exact
-from pyjoinopt.joins.search.greedy import NOTIONS, greedy, lone_parts
+from pyjoinopt.joins.search.greedy import NOTIONS, greedy, single_relations
 from pyjoinopt.joins.search.interesting_partitionings import Partitionings
 from pyjoinopt.joins.search.join_costs import cost_of
 from pyjoinopt.plan.format import show
@@ -61,7 +61,7 @@ def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
         shared = Partitionings(graph, estimates, model).worth  # a plan may be cheaper than the sum of its joins
         assert graph.allows_order(written), seed
         best = best_costs(graph, estimates, model)
-        whole = blocks(graph, canonical_order(graph, estimates))
+        whole = connected_components(graph, canonical_order(graph, estimates))
         for block in whole:
             found = exact(graph, estimates, model, 100_000, block)
             assert (found is None) == (block not in best), seed
@@ -104,7 +104,7 @@ def test_sizes_are_those_of_the_set() -> None:
                     assert part.log_rows >= max(parts[p.relations].log_rows for p in preserved) - 1e-6, seed
 
 
-def named(seed: int, plan: LogicalPlan) -> tuple[Region, JoinGraph, JoinTree, GraphEstimates]:
+def named(seed: int, plan: LogicalPlan) -> tuple[JoinGroup, JoinGraph, JoinTree, GraphEstimates]:
     """The group of a plan; sizes depend on the names of the relations only."""
     region = region_of(plan)
     graph, written = build_graph(region, {})
@@ -152,8 +152,8 @@ def test_greedy_choices_leave_a_way_on(seed: int) -> None:
     draw = Draw(seed, rng.randint(20, 50), plain=not seed % 2, wide=0.2)
     graph, written = build_graph(region_of(draw.plan), {})
     rows = [float(rng.choice(ROWS)) for _ in graph.relations]
-    found = greedy(graph, estimates(graph, rows), lone_parts(range(len(graph))))
-    assert found is not None and graph.allows_order(oriented(graph, found))
+    found = greedy(graph, estimates(graph, rows), single_relations(range(len(graph))))
+    assert found is not None and graph.allows_order(with_sides_in_place(graph, found))
 
 
 def test_one_order_of_groups_that_are_too_large_to_be_searched() -> None:
@@ -164,12 +164,12 @@ def test_one_order_of_groups_that_are_too_large_to_be_searched() -> None:
         region, graph, written, known = named(seed, draw.plan)
         found = search(graph, known, SparkCost(), 0)
         text = found.tree.show(graph.names, graph.sign)
-        alone = lone_parts(canonical_order(graph, known))
+        alone = single_relations(canonical_order(graph, known))
         for notion in NOTIONS:
             tree = greedy(graph, known, alone, notion)
             assert tree is not None
-            assert cost_of(oriented(graph, tree), known, SparkCost(), graph) >= found.cost * (1 - 1e-9)
-            again = emit(graph, oriented(graph, tree), region)
+            assert cost_of(with_sides_in_place(graph, tree), known, SparkCost(), graph) >= found.cost * (1 - 1e-9)
+            again = emit(graph, with_sides_in_place(graph, tree), region)
             _, other, _, of_other = named(seed, again)
             assert search(other, of_other, SparkCost(), 0).tree.show(other.names, other.sign) == text, seed
             orders += tree.sets != found.tree.sets

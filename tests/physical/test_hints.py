@@ -11,7 +11,7 @@ from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.operators import estimate_plan
 from pyjoinopt.hints.choose_hint import join_hint
-from pyjoinopt.hints.memory_limits import Slack
+from pyjoinopt.hints.memory_limits import MemoryAllowance
 from pyjoinopt.plan.nodes import Filter, Join
 from tests.statistics.tables import TABLES, col, eq, leaf, lit
 from tests.statistics.test_cardinality import group, node
@@ -26,7 +26,7 @@ def hint(
     kind: str, left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float] = (1e11, 1e9),
     threshold: float = LIMIT, existing: tuple[str | None, str | None] = (None, None), slack: float = 1,
 ) -> tuple[str | None, str | None]:  # fmt: skip
-    return join_hint(kind, left, right, *believed, JoinConf(threshold), Slack(slack, slack), existing)[:2]
+    return join_hint(kind, left, right, *believed, JoinConf(threshold), MemoryAllowance(slack, slack), existing)[:2]
 
 
 def test_proved_side_that_spark_overrates() -> None:
@@ -126,7 +126,7 @@ def test_expected_to_fit_and_proved_to_do_no_harm() -> None:
     filtered = RelationStatistics(1e5, 2e6, "footers", False, upper_bound=2e6)  # 2 MB expected, 40 MB at most
     assert hint("Inner", LARGE, filtered, slack=8) == (None, "BROADCAST")
     assert hint("Inner", LARGE, filtered, slack=1) == (None, None)
-    reason = join_hint("Inner", LARGE, filtered, 1e11, 1e9, JoinConf(), Slack()).reason
+    reason = join_hint("Inner", LARGE, filtered, 1e11, 1e9, JoinConf(), MemoryAllowance()).reason
     assert reason == "about 100,000 rows (2.0 MB), at most 2,000,000 rows (40.0 MB), Spark believes 1.0 GB"
 
 
@@ -144,15 +144,16 @@ def test_hash_tables_of_partitions() -> None:
 
 def test_without_keys_there_is_nothing_to_hash() -> None:
     medium = RelationStatistics(1e6, 4e7, "footers", True, upper_bound=1e6)
-    assert join_hint("Inner", LARGE, medium, 1e11, 1e9, JoinConf(), Slack(8, 8), keyed=False).right is None
-    assert join_hint("Inner", LARGE, SMALL, 1e11, 1e9, JoinConf(), Slack(8, 8), keyed=False).right == "BROADCAST"
+    assert join_hint("Inner", LARGE, medium, 1e11, 1e9, JoinConf(), MemoryAllowance(8, 8), keyed=False).right is None
+    small = join_hint("Inner", LARGE, SMALL, 1e11, 1e9, JoinConf(), MemoryAllowance(8, 8), keyed=False)
+    assert small.right == "BROADCAST"
 
 
 def test_memory_lets_a_broadcast_be_larger_but_no_hash_table() -> None:
     medium, wide = RelationStatistics(5e5, 2e7, upper_bound=4e6), RelationStatistics(1e5, 2e6, upper_bound=6e6)
-    much = Slack(broadcast=16, hashed=8)
+    much = MemoryAllowance(broadcast=16, hashed=8)
     assert wide.bytes_bound > 8 * LIMIT
-    assert join_hint("Inner", LARGE, wide, 1e11, 1e9, JoinConf(), Slack()).right is None
+    assert join_hint("Inner", LARGE, wide, 1e11, 1e9, JoinConf(), MemoryAllowance()).right is None
     assert join_hint("Inner", LARGE, wide, 1e11, 1e9, JoinConf(), much).right == "BROADCAST"
     assert join_hint("Inner", LARGE, medium, 1e11, 1e9, JoinConf(), much).right is None
 

@@ -11,15 +11,15 @@ import pytest
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.hints.buildable_sides import Tables, TablesOf
-from pyjoinopt.hints.memory_limits import Slack
+from pyjoinopt.hints.buildable_sides import BuildableSides, TablesOf
+from pyjoinopt.hints.memory_limits import MemoryAllowance
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.plan.expressions import Attribute
 from pyjoinopt.plan.nodes import relation
 from tests.joins.graphs import Builder
 
 LIMIT = 1000.0
-SLACK = Slack(broadcast=8, hashed=4)
+SLACK = MemoryAllowance(broadcast=8, hashed=4)
 BELIEVED = 1e12
 
 
@@ -40,13 +40,13 @@ def estimates(relations: Sequence[Known]) -> GraphEstimates:
 
 
 def tables(
-    *relations: Known, adaptive: float = -1, slack: Slack = SLACK, threshold: float = LIMIT
-) -> Tables:
+    *relations: Known, adaptive: float = -1, slack: MemoryAllowance = SLACK, threshold: float = LIMIT
+) -> BuildableSides:
     conf = JoinConf(threshold, adaptive_threshold=adaptive)
-    return Tables(estimates(relations), [known.believed for known in relations], conf, slack)
+    return BuildableSides(estimates(relations), [known.believed for known in relations], conf, slack)
 
 
-def table(known: Known, adaptive: float = -1, slack: Slack = SLACK, threshold: float = LIMIT) -> int:
+def table(known: Known, adaptive: float = -1, slack: MemoryAllowance = SLACK, threshold: float = LIMIT) -> int:
     """What may be built of one relation."""
     return tables(known, adaptive=adaptive, slack=slack, threshold=threshold)(1, known.rows * 40)
 
@@ -97,7 +97,7 @@ def test_the_adaptive_habit() -> None:
 
 
 def test_without_hints_it_is_what_spark_does() -> None:
-    none = Slack(0, 0)
+    none = MemoryAllowance(0, 0)
     assert table(Known(25, 25), slack=none) == NO_TABLE
     assert table(Known(25, 25), adaptive=LIMIT, slack=none) == HASH_TABLES
     assert table(Known(25, 25, LIMIT), slack=none) == BROADCAST_TABLE

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyjoinopt.catalyst.planner.build_side import BROADCAST, HASH, MERGE, JoinConf
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.hints.choose_hint import join_hint
-from pyjoinopt.hints.memory_limits import Slack, slack_of
+from pyjoinopt.hints.memory_limits import MemoryAllowance, slack_of
 from pyjoinopt.plan.nodes import NO_HINT
 
 MB, GB = 1 << 20, 1 << 30
@@ -37,7 +37,8 @@ def test_what_is_built_is_proved_to_stay_below_the_limit(
     join_type: str, left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float],
     times: float, keyed: bool,
 ) -> None:  # fmt: skip
-    chosen = join_hint(join_type, left, right, *believed, JoinConf(THRESHOLD), Slack(times, times / 2), keyed=keyed)
+    allowance = MemoryAllowance(times, times / 2)
+    chosen = join_hint(join_type, left, right, *believed, JoinConf(THRESHOLD), allowance, keyed=keyed)
     event(str(chosen.left or chosen.right))
     assert chosen.left is None or chosen.right is None
     for side, strategy in ((left, chosen.left), (right, chosen.right)):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import DETERMINISTIC, UNEVALUABLE, Expression, call, describe, walk
 from tests.support.letters import Letters
 
@@ -33,22 +33,23 @@ def test_each_reference_finds_its_own_definition() -> None:
     w = Letters()
     w.attribute("a"), w.attribute("b")
     predicate = defined(call("LessThan", ref(7), call("And", ref(8), ref(7))), _7=w("a"), _8=w("b"))
-    assert describe(written_out(predicate)) == "(a < (b AND a))"
+    assert describe(inline_common_expressions(predicate)) == "(a < (b AND a))"
 
 
 def test_nested_definitions() -> None:
     w = Letters()
     w.attribute("a"), w.attribute("b")
     inner = defined(call("And", ref(2), ref(1)), _2=call("Or", ref(1), w("b")))
-    assert describe(written_out(defined(call("EqualTo", inner, ref(1)), _1=w("a")))) == "(((a OR b) AND a) = a)"
+    inlined = inline_common_expressions(defined(call("EqualTo", inner, ref(1)), _1=w("a")))
+    assert describe(inlined) == "(((a OR b) AND a) = a)"
     in_definition = defined(call("And", ref(2), ref(2)), _2=defined(call("Or", ref(1), ref(1)), _1=w("a")))
-    assert describe(written_out(in_definition)) == "((a OR a) AND (a OR a))"
+    assert describe(inline_common_expressions(in_definition)) == "((a OR a) AND (a OR a))"
 
 
 def test_a_reference_of_an_outer_definition_stays() -> None:
     w = Letters()
     w.attribute("a")
-    written = written_out(defined(call("And", ref(1), ref(9)), _1=w("a")))
+    written = inline_common_expressions(defined(call("And", ref(1), ref(9)), _1=w("a")))
     assert [e.kind for e in walk(written)] == ["AttributeReference", "CommonExpressionRef", "And"]
 
 
@@ -57,7 +58,7 @@ def test_an_id_defined_twice_means_nothing_sure() -> None:
     w.attribute("a"), w.attribute("b")
     definitions = [Expression("CommonExpressionDef", (w(n),), "int", FLAGS, info={"id": 1}) for n in "ab"]
     twice = Expression("With", (ref(1), *definitions), flags=FLAGS)
-    assert written_out(twice) is twice
+    assert inline_common_expressions(twice) is twice
 
 
 def test_doubling_ends_somewhere() -> None:
@@ -66,7 +67,7 @@ def test_doubling_ends_somewhere() -> None:
     predicate = w("a")
     for id in range(1, 60):
         predicate = defined(call("Or", ref(id), ref(id)), **{f"_{id}": predicate})
-    assert sum(1 for _ in walk(written_out(predicate))) < 20_000
+    assert sum(1 for _ in walk(inline_common_expressions(predicate))) < 20_000
 
 
 QUERIES = {
@@ -87,6 +88,6 @@ def test_what_spark_makes(spark: SparkSession, text: str) -> None:
     df = spark.range(9).selectExpr("id", "id + 1 as n").where(text)
     bridge = bridge_for(df)
     export = decode(bridge.export(df._jdf, "{}"))
-    written = written_out(export.root.expressions[0])
+    written = inline_common_expressions(export.root.expressions[0])
     assert written.kind == QUERIES[text]
     assert not {e.kind for e in walk(written)} & {"With", "CommonExpressionRef", "CommonExpressionDef"}

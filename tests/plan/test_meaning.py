@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyjoinopt.plan.expressions import walk
-from pyjoinopt.plan.facts.value_numbers import Meanings
+from pyjoinopt.plan.facts.value_numbers import ValueNumbering
 from tests.plan.test_ranges import mirrored
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def test_what_gives_null_is_not_what_fails_or_wraps(spark: SparkSession, text: s
     session = spark.newSession()
     session.conf.set("spark.sql.ansi.enabled", ansi)
     plain, twice, trying = mirrored(session.range(3).selectExpr(f"{text} a", f"{text} b", f"{other} c"))
-    meanings = Meanings()
+    meanings = ValueNumbering()
     assert meanings(plain) == meanings(twice)
     (same_kind,) = (e for e in walk(trying) if e.kind == plain.kind)
     assert meanings(plain) != meanings(same_kind)

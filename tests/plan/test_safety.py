@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.plan.expressions import ANSI, DETERMINISTIC, PYTHON_UDF, SUBQUERY, Attribute, Expression, reference
-from pyjoinopt.plan.fallible.fallibility import may_throw, movable, why_not_movable
+from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw, why_not_movable
 
 TEXT = reference(Attribute(0, 1, "t", "string"))
 NUMBER = reference(Attribute(1, 2, "n", "int"))
@@ -46,5 +46,5 @@ def test_what_may_throw(expression: Expression, throws: bool) -> None:
 )
 def test_what_must_not_move(flags: int, reason: str) -> None:
     predicate = Expression("Something", (NUMBER,), flags=flags)
-    assert not movable(predicate)
+    assert not is_movable(predicate)
     assert reason in why_not_movable(predicate)

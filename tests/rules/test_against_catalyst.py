@@ -37,11 +37,11 @@ def queries(request: pytest.FixtureRequest) -> Iterator[tuple[str, dict[str, Dat
     yield request.param, {f"{request.param} {n}": session.sql(text) for n, text in texts.items()}
 
 
-push_all = partial(push_down_predicates, faithful=True)
+push_all = partial(push_down_predicates, as_catalyst=True)
 
 
 def reordered(plan: LogicalPlan) -> LogicalPlan:
-    return to_fixed_point(plan, partial(reorder_join, faithful=True))
+    return to_fixed_point(plan, partial(reorder_join, as_catalyst=True))
 
 
 def pushed(plan: LogicalPlan) -> LogicalPlan:
@@ -140,7 +140,7 @@ def test_cost_based_join_reorder(analysed: tuple[str, SparkSession], oracle: Ora
         ready = oracle.applied(start, BEFORE_CBO)
         statistics = SparkStatistics(told_by_spark(partial(oracle.relations, ready), ready.nodes), ready.version)
         theirs = oracle.applied(ready, ["CostBasedJoinReorder"], once=True, confs=CBO)
-        ours = cost_based_join_reorder(ready.root, statistics, faithful=True)
+        ours = cost_based_join_reorder(ready.root, statistics, as_catalyst=True)
         tally.count(f"{benchmark} {number}", ready.root, theirs.root, ours)
         oracle.applied(ready, [], plan=ours)  # the JVM accepts the plan
     report(tally)

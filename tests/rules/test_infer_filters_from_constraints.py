@@ -11,7 +11,7 @@ from pyjoinopt.catalyst.rules.registry import RULES
 from pyjoinopt.plan.constructors import union
 from pyjoinopt.plan.expressions import DETERMINISTIC, Expression, call, conjuncts, reference
 from pyjoinopt.plan.facts.constraints import PlanFacts
-from pyjoinopt.plan.facts.value_numbers import Meanings
+from pyjoinopt.plan.facts.value_numbers import ValueNumbering
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, LEFT, RIGHT, SEMI, SINGLE, Filter, Join, LogicalPlan
 from tests.rules.oracle import HEADER, Oracle, Tally
 from tests.rules.states import compare, finished
@@ -207,7 +207,7 @@ def test_meanings() -> None:
         ("a + (b + c) = 1", "(c + a) + b = 1"),
     ]
     different = [("a < b", "b < a"), ("a = 1", "a <=> 1"), ("a = 1", "a = true"), ("f(a) = 1", "g(a) = 1")]
-    meanings = Meanings()
+    meanings = ValueNumbering()
     assert all(meanings(w(one)) == meanings(w(other)) for one, other in same)
     assert all(meanings(w(one)) != meanings(w(other)) for one, other in different)
     assert meanings(w("rand()")) != meanings(w("rand()"))

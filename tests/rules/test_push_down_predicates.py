@@ -189,7 +189,7 @@ def test_python_udfs_stay_unless_asked_to_be_faithful() -> None:
     udf = Expression("PythonUDF", (reference(w.attribute("a")),), "boolean", DETERMINISTIC | PYTHON_UDF)
     plan = Filter(udf, join(x, y, w("a = d")))
     assert push_down_predicates(plan) is plan
-    assert places(push_down_predicates(plan, faithful=True)) == {"left": "pythonudf(a)", "join": "(a = d)"}
+    assert places(push_down_predicates(plan, as_catalyst=True)) == {"left": "pythonudf(a)", "join": "(a = d)"}
 
 
 def test_many_levels() -> None:

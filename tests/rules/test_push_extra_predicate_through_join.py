@@ -9,7 +9,7 @@ import pytest
 
 from pyjoinopt.catalyst.rules.push_extra_predicate_through_join import push_extra_predicate_through_join
 from pyjoinopt.plan.expressions import ANSI, Expression, conjuncts
-from pyjoinopt.plan.facts.or_extraction import said_within
+from pyjoinopt.plan.facts.or_extraction import extract_predicate_within
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.normalise import normalise
@@ -89,11 +89,11 @@ def test_what_somebody_else_reads_too_loses_no_rows(w: Letters) -> None:
 def test_what_may_fail_is_not_said(w: Letters) -> None:
     w.relation("x", "a b"), w.relation("y", "d e")
     e = w("raise_error(a) and d = 2 or a = 3 and e = 4")
-    assert said_within(e, w("a = b").references) is None
+    assert extract_predicate_within(e, w("a = b").references) is None
     quotient = Expression("Divide", w("a = b").children, "double", w("a").flags | ANSI)
     both = Expression("Or", (e.children[1], Expression("And", (Expression("EqualTo", (quotient, w("1"))), w("d = 2")))))
-    assert said_within(both, w("a = b").references) is None
-    assert said_within(both, w("d = e").references) is not None
+    assert extract_predicate_within(both, w("a = b").references) is None
+    assert extract_predicate_within(both, w("d = e").references) is not None
 
 
 def test_beside_catalyst(spark, oracle: Oracle) -> None:

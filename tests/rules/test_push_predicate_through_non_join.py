@@ -149,13 +149,13 @@ def test_operators_that_hand_on_rows_are_passed(kind: str) -> None:
 def test_operators_that_choose_rows_are_not_passed(kind: str) -> None:
     w = Letters()
     plan = Filter(w("a > 1"), opaque(kind, w.relation("x", "a b")))
-    assert push_down_predicates(plan, faithful=True) is plan
+    assert push_down_predicates(plan, as_catalyst=True) is plan
 
 
 def test_an_operator_that_computes_something_random_is_a_wall() -> None:
     w = Letters()
     plan = Filter(w("a > 1"), opaque("RepartitionByExpression", w.relation("x", "a b"), w("rand()")))
-    assert push_down_predicates(plan, faithful=True) is plan
+    assert push_down_predicates(plan, as_catalyst=True) is plan
 
 
 def test_a_watermark_keeps_what_reads_the_event_time() -> None:
@@ -182,7 +182,7 @@ def test_what_may_fail_does_not_meet_rows_that_a_join_or_an_explode_would_have_r
     assert push_down_predicates(above) is above
     inner = push_down_predicates(Filter(test, join(x, y, w("a = d"))))
     assert isinstance(inner, Join) and inner.left is x  # in the condition
-    assert lines(push_down_predicates(above, faithful=True))[1].startswith("Filter")
+    assert lines(push_down_predicates(above, as_catalyst=True))[1].startswith("Filter")
     explode = Filter(test, opaque("Generate", x))
     assert push_down_predicates(explode) is explode
     distinct = push_down_predicates(Filter(test, constructors.distinct(x)))
@@ -206,7 +206,7 @@ def test_what_may_fail_does_not_overtake_its_guard() -> None:
     assert push_down_predicates(guarded) is guarded
     first = push_down_predicates(Filter(Expression("And", (fails, guard)), grouped))
     assert [line.split()[0] for line in lines(first)] == ["Filter", "Aggregate", "Filter", "LocalRelation"]
-    assert lines(push_down_predicates(guarded, faithful=True))[2].startswith("Filter")
+    assert lines(push_down_predicates(guarded, as_catalyst=True))[2].startswith("Filter")
 
 
 def test_python_udfs_stay_above_unless_faithful() -> None:
@@ -216,7 +216,7 @@ def test_python_udfs_stay_above_unless_faithful() -> None:
     for node in (constructors.distinct(x), constructors.union([x, y]), w.group("a", x, total(w)), window(w, x, "a")):
         plan = Filter(udf, node)
         assert push_down_predicates(plan) is plan
-        assert "pythonudf" in show(push_down_predicates(plan, faithful=True).children[0])
+        assert "pythonudf" in show(push_down_predicates(plan, as_catalyst=True).children[0])
 
 
 def test_many_levels_of_everything() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyjoinopt.catalyst.rules.push_projection_through_union import push_projection_through_union
 from pyjoinopt.catalyst.rules.registry import RULES
 from pyjoinopt.plan import constructors
-from pyjoinopt.plan.constructors import Fresh
+from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import LogicalPlan, Project
 from tests.rules.oracle import Oracle, Tally
@@ -21,7 +21,7 @@ NAME = "PushProjectionThroughUnion"
 
 
 def pushed(w: Letters, plan: LogicalPlan, repeats: bool = False) -> LogicalPlan:
-    return push_projection_through_union(plan, fresh=Fresh(len(w.columns)), repeats=repeats)
+    return push_projection_through_union(plan, fresh=ColumnFactory(len(w.columns)), repeats=repeats)
 
 
 def test_only_the_wanted_columns_leave_each_branch() -> None:

@@ -236,7 +236,7 @@ def test_predicates_that_must_not_move() -> None:
     assert reorder_join(plan) is plan
     # A predicate without columns connects anything, so with it y stays before z; the joins below it are then looked at
     # without it.
-    assert show(reorder_join(plan, faithful=True)).splitlines() == [
+    assert show(reorder_join(plan, as_catalyst=True)).splitlines() == [
         "Filter (rand() > 0)",
         "  Project xa, xb, xc, yd, za, zb, zc",
         "    Join Inner (yd = za)",

@@ -76,7 +76,7 @@ def test_a_duplicate_column_is_compared_at_each_place(w: Letters) -> None:
 
 
 def test_all_and_distinct_are_different_rules(w: Letters) -> None:
-    x, y, context = w.relation("x", "a"), w.relation("y", "b"), RuleContext(constructors.Fresh(10))
+    x, y, context = w.relation("x", "a"), w.relation("y", "b"), RuleContext(constructors.ColumnFactory(10))
     for kind, every, rules in [
         ("Except", True, {"RewriteExceptAll"}), ("Intersect", True, {"RewriteIntersectAll"}),
         ("Except", False, {"ReplaceExceptWithAntiJoin"}), ("Intersect", False, {"ReplaceIntersectWithSemiJoin"}),
@@ -88,7 +88,7 @@ def test_all_and_distinct_are_different_rules(w: Letters) -> None:
 def test_new_columns_are_new_for_each_operation(w: Letters) -> None:
     x, y, z = w.relation("x", "a"), w.relation("y", "b"), w.relation("z", "c")
     inner = operation("Except", x, y, True)
-    context = RuleContext(constructors.Fresh(len(w.columns)))
+    context = RuleContext(constructors.ColumnFactory(len(w.columns)))
     plan = RULES["RewriteExceptAll"].run(operation("Except", inner, z, True), context)
     made = [e.attribute.bit for n in post_order(plan) for e in n.expressions if e.kind == "Alias" and e.attribute]
     assert len(made) == len(set(made)) == 6 and min(made) == len(w.columns)
@@ -97,7 +97,8 @@ def test_new_columns_are_new_for_each_operation(w: Letters) -> None:
 
 def test_intersect_all_by_hand(w: Letters) -> None:
     plan = RULES["RewriteIntersectAll"].run(
-        operation("Intersect", w.relation("x", "a"), w.relation("y", "b"), True), RuleContext(constructors.Fresh(2))
+        operation("Intersect", w.relation("x", "a"), w.relation("y", "b"), True),
+        RuleContext(constructors.ColumnFactory(2))
     )
     assert show(plan).splitlines() == [
         "Project a",
@@ -115,7 +116,7 @@ def test_intersect_all_by_hand(w: Letters) -> None:
 
 
 def test_cached_sub_plans_stay(w: Letters) -> None:
-    x, y, context = w.relation("x", "a"), w.relation("y", "b"), RuleContext(constructors.Fresh(10))
+    x, y, context = w.relation("x", "a"), w.relation("y", "b"), RuleContext(constructors.ColumnFactory(10))
     for kind, every in [("Except", True), ("Except", False), ("Intersect", True), ("Intersect", False)]:
         plan = operation(kind, x, y, every)
         plan.cached = True
@@ -130,7 +131,7 @@ def test_two_thousand_levels(w: Letters) -> None:
     plan = x
     for _ in range(500):
         plan = operation("Except", constructors.distinct(operation("Intersect", plan, y)), y)
-    context = RuleContext(constructors.Fresh(10))
+    context = RuleContext(constructors.ColumnFactory(10))
     for name in FAMILY:
         plan = RULES[name].run(plan, context)
     kinds = [node.kind for node in post_order(plan)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyjoinopt
-from pyjoinopt.worker.serve import Learned
+from pyjoinopt.worker.serve import PendingFeedback
 from tests.sessions.conftest import BAD_ORDER, planned, rows
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Watch:
 
 
 def test_groups_of_one_query_with_columns_in_common_learn_nothing() -> None:
-    learned = Learned()
+    learned = PendingFeedback()
     first, second, third, store = Watch(1, 2), Watch(2, 3), Watch(4), object()
     learned.expect(7, [first, third], store)  # type: ignore[list-item, arg-type]
     learned.expect(7, [second], store)  # type: ignore[list-item, arg-type]
@@ -101,7 +101,7 @@ def test_groups_of_one_query_with_columns_in_common_learn_nothing() -> None:
 
 
 def test_only_the_last_queries_are_remembered() -> None:
-    learned = Learned()
-    for query in range(Learned.MOST + 10):
+    learned = PendingFeedback()
+    for query in range(PendingFeedback.MOST + 10):
         learned.expect(query, [Watch(query)], object())  # type: ignore[list-item, arg-type]
-    assert len(learned._expected) == Learned.MOST and 9 not in learned._expected and 10 in learned._expected
+    assert len(learned._expected) == PendingFeedback.MOST and 9 not in learned._expected and 10 in learned._expected

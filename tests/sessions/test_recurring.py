@@ -46,7 +46,7 @@ class Planning:
     """A worker's planner, and how often it had to plan."""
 
     def __init__(self, store: Path) -> None:
-        self._planner, self._learned = serve.Planner(), serve.Learned()
+        self._planner, self._learned = serve.Planner(), serve.PendingFeedback()
         self._store = store
         self.planned = self.asked = 0
 

@@ -11,7 +11,7 @@ from pyjoinopt.bridge.decode import decode
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.plan.nodes import FULL, LEFT, Aggregate, Filter, Join
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.rewrites.plan_equivalence import Alike, column, unnamed
+from pyjoinopt.rewrites.plan_equivalence import PlanMatcher, column, without_aliases
 from tests.support.letters import Letters
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ def two(session: SparkSession, one: str, other: str) -> tuple[LogicalPlan, Logic
 )
 def test_plans(tiny: SparkSession, one: str, other: str, alike: bool) -> None:
     a, b = two(tiny, one, other)
-    known = Alike().columns(a, b)
+    known = PlanMatcher().columns(a, b)
     assert (known is not None) is alike
     if known is not None:
-        assert [column(known, theirs) for theirs in b.output] == list(unnamed(a).output)
+        assert [column(known, theirs) for theirs in b.output] == list(without_aliases(a).output)
         assert not a.output_set & b.output_set
 
 
@@ -88,9 +88,9 @@ def test_functions(tiny: SparkSession) -> None:
     listed = ", ".join(f"{text} c{i}" for i, text in enumerate(texts))
     for mine in texts:
         a, b = two(tiny, f"select {mine} q from t", f"select {listed} from t")
-        a, b = unnamed(a), unnamed(b)
+        a, b = without_aliases(a), without_aliases(b)
         assert isinstance(a, Aggregate) and isinstance(b, Aggregate)
-        alike = Alike()
+        alike = PlanMatcher()
         known = alike.columns(a.child, b.child)
         assert known is not None
         same = [alike.same(a.aggregates[0].children[0], e.children[0], known) for e in b.aggregates]
@@ -104,7 +104,7 @@ def test_a_definition_is_alike_in_all_its_readers(tiny: SparkSession) -> None:
     readers = [node for node in export.nodes if node.kind == "CTERelationRef"]
     assert len(readers) == 4
     for one, other in combinations(readers, 2):
-        known = Alike().columns(one, other)
+        known = PlanMatcher().columns(one, other)
         assert (known is not None) is (one.info["cte"] == other.info["cte"])
 
 
@@ -114,7 +114,7 @@ def test_a_definition_is_alike_in_all_its_readers(tiny: SparkSession) -> None:
 def test_numbers_tell_relations(w: Letters) -> None:
     a, b = w.relation("a", "a1 a2", alike=1), w.relation("b", "b1 b2", alike=1)
     c, d = w.relation("c", "c1 c2", alike=2), w.relation("d", "d1 d2")
-    alike = Alike()
+    alike = PlanMatcher()
     known = alike.columns(a, b)
     assert known is not None and [column(known, x).name for x in b.output] == ["a1", "a2"]
     assert alike.columns(a, c) is None and alike.columns(d, d) is None
@@ -124,7 +124,7 @@ def test_numbers_tell_relations(w: Letters) -> None:
 
 def test_sets_of_conditions(w: Letters) -> None:
     a, b = w.relation("a", "a1 a2", alike=1), w.relation("b", "b1 b2", alike=1)
-    alike = Alike()
+    alike = PlanMatcher()
     assert alike.columns(Filter(w("a1 > 1 and a2 = a1"), a), Filter(w("b1 = b2 and 1 < b1"), b)) is not None
     assert alike.columns(Filter(w("a1 > 1 and a1 > 1"), a), Filter(w("b1 > 1 and b2 > 1"), b)) is None
     assert alike.columns(Filter(w("a1 > 1 and a2 > 1"), a), Filter(w("b1 > 1 and b1 > 1"), b)) is None
@@ -134,7 +134,7 @@ def test_sets_of_conditions(w: Letters) -> None:
 def test_what_is_cached_or_outer(w: Letters) -> None:
     a, b = w.relation("a", "a1", alike=1), w.relation("b", "b1", alike=1)
     c, d = w.relation("c", "c1", alike=2), w.relation("d", "d1", alike=2)
-    assert Alike().columns(Join(a, c, LEFT, w("a1 = c1")), Join(b, d, LEFT, w("d1 = b1"))) is not None
-    assert Alike().columns(Join(a, c, LEFT, w("a1 = c1")), Join(b, d, FULL, w("b1 = d1"))) is None
+    assert PlanMatcher().columns(Join(a, c, LEFT, w("a1 = c1")), Join(b, d, LEFT, w("d1 = b1"))) is not None
+    assert PlanMatcher().columns(Join(a, c, LEFT, w("a1 = c1")), Join(b, d, FULL, w("b1 = d1"))) is None
     cached = w.relation("e", "e1", alike=1, cached=True)
-    assert Alike().columns(a, cached) is None
+    assert PlanMatcher().columns(a, cached) is None

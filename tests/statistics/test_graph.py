@@ -19,7 +19,7 @@ from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.groups.find_groups import GroupFinder
 from pyjoinopt.plan.expressions import Expression, call, conjunction, literal
-from pyjoinopt.plan.facts.or_extraction import said_within
+from pyjoinopt.plan.facts.or_extraction import extract_predicate_within
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 from pyjoinopt.util.bitset import members
 from tests.joins.graphs import Builder, random_builder
@@ -320,7 +320,7 @@ def test_what_relations_have_passed_of_a_predicate_over_both_counts_once() -> No
     builder = Builder([25.0, 25.0])
     a, b = builder.column(0, "a", 25.0), builder.column(1, "b", 25.0)
     either = call("Or", call("And", eq(a, lit(1)), eq(b, lit(2))), call("And", eq(a, lit(2)), eq(b, lit(1))))
-    said = [said_within(either, plan.output_set) for plan in builder.graph().relations]
+    said = [extract_predicate_within(either, plan.output_set) for plan in builder.graph().relations]
     relations = tuple(Filter(e, plan) for e, plan in zip(said, builder.graph().relations) if e is not None)
     known = [apply_filter(s, plan.condition) for s, plan in zip(builder.statistics(), relations)]
     assert [s.rows for s in known] == pytest.approx([1.96, 1.96])

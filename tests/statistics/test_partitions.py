@@ -16,7 +16,7 @@ from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.estimation.sources import analyzed_tables
 from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
 from pyjoinopt.estimation.sources.partition_pruning import partition_filters
-from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Relation
 from pyjoinopt.estimation.sources.samples import Samples
 from pyjoinopt.estimation.store.store import Store
@@ -56,7 +56,7 @@ def estimate(df: DataFrame, store: Store | None = None, source: str = "auto") ->
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         plan, nodes = normalise(gateway.export.root), gateway.export.nodes
         leaves = [n for n in nodes if not n.children]
-        patient = Patience(60_000, thorough=True)
+        patient = ReadDeadline(60_000, thorough=True)
         known = LeafStatistics(gateway.statistics, leaves, source, nodes, store, patient)
         known.announce(post_order(plan))
         samples = Samples(gateway.samples, known.relation, store, patience=patient)

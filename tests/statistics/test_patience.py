@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
-from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Files, Relation
 from pyjoinopt.estimation.sources.samples import BLOB, Samples
 from pyjoinopt.estimation.store.store import Store
@@ -42,21 +42,21 @@ class Shim:
 
 
 def test_one_deadline_for_everything() -> None:
-    patience = Patience(1000)
+    patience = ReadDeadline(1000)
     assert patience.left() > 990 and patience.for_samples() == 250
     time.sleep(0.05)
     assert patience.left() <= 950
-    spent = Patience(20)
+    spent = ReadDeadline(20)
     spent.left()
     time.sleep(0.03)
     assert spent.left() == spent.for_samples() == 1, "whoever is late still asks for what is there"
-    assert Patience(1000, thorough=True).for_samples() > 4900
+    assert ReadDeadline(1000, thorough=True).for_samples() > 4900
 
 
 def asked(plan: LogicalPlan, store: Store | None = None, drawing: bool = True) -> list[tuple[str, dict[str, Any]]]:
     shim, nodes = Shim(), [T, plan]
-    known = LeafStatistics(shim.statistics, [T], "auto", nodes, store, Patience(1000))
-    samples = Samples(shim.samples, known.relation, store, patience=Patience(1000))
+    known = LeafStatistics(shim.statistics, [T], "auto", nodes, store, ReadDeadline(1000))
+    samples = Samples(shim.samples, known.relation, store, patience=ReadDeadline(1000))
     samples.drawing = drawing
     known.reading = lambda: samples.begin(plan)
     samples.look(plan, known)

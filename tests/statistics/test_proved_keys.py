@@ -12,7 +12,7 @@ from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
 from pyjoinopt.estimation.sources.proven_keys import BLOB, ProvedKeys
-from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.normalise import normalise
@@ -220,5 +220,5 @@ def test_a_join_of_joins_is_bounded_and_broadcast(spark: SparkSession, folder: P
 
 
 def test_time_for_keys() -> None:
-    assert Patience(2000).for_keys() == 100
-    assert Patience(2000, thorough=True).for_keys() > 9000
+    assert ReadDeadline(2000).for_keys() == 100
+    assert ReadDeadline(2000, thorough=True).for_keys() > 9000

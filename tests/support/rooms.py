@@ -25,8 +25,8 @@ ALLOWED: dict[str, set[str]] = {
     },
     "worker": {"optimizer", "feedback", "estimation", "report", "bridge", "config", "errors", "_version"},
     "api": {
-        "util", "optimizer", "feedback", "catalyst", "estimation", "cost", "plan", "report", "bridge", "config", "errors",
-        "_version", "",
+        "util", "optimizer", "feedback", "catalyst", "estimation", "cost", "plan", "report", "bridge", "config",
+        "errors", "_version", "",
     },
     "rules": {"api"},  # `pyjoinopt.rules` and `pyjoinopt.statistics`, for users
     "statistics": {"api", "estimation", "feedback"},

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from pyjoinopt.catalyst.support.pushdown_policy import Passage
+from pyjoinopt.catalyst.support.pushdown_policy import PushdownResult
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import Filter
@@ -33,7 +33,7 @@ class Combined:
         """The conjuncts have been changed or some have been left behind."""
         self._known = None
 
-    def with_lower(self, pending: deque[Expression], lower: Filter) -> Passage | None:
+    def with_lower(self, pending: deque[Expression], lower: Filter) -> PushdownResult | None:
         """Merge `pending` into the lower filter; None if none of it may be merged.
 
         Returns:
@@ -41,7 +41,7 @@ class Combined:
         """
         if not lower.condition.deterministic:
             return None
-        above = [p for p in pending if not p.deterministic or fallibility.throwable(p)]
+        above = [p for p in pending if not p.deterministic or fallibility.is_meant_to_throw(p)]
         if len(above) == len(pending):
             return None
         if self._known is None or above:
@@ -51,7 +51,8 @@ class Combined:
         if above or repeats & self._known or len(self._known) < len(pending):
             kept = []
             for predicate in pending:
-                if predicate.deterministic and not fallibility.throwable(predicate) and predicate.key not in repeats:
+                stays = not predicate.deterministic or fallibility.is_meant_to_throw(predicate)
+                if not stays and predicate.key not in repeats:
                     repeats.add(predicate.key)
                     kept.append(predicate)
             pending.clear()
@@ -59,4 +60,4 @@ class Combined:
         fresh = bool(pending)
         pending.extendleft(reversed(own))
         self._known.update(repeats)
-        return Passage(pending, above, fresh)
+        return PushdownResult(pending, above, fresh)

@@ -26,7 +26,7 @@ def cost_based_join_reorder(
     statistics: Statistics,
     *,
     conf: Mapping[str, str] | None = None,
-    faithful: bool = False,
+    as_catalyst: bool = False,
     groups: list[ReorderedGroup] | None = None,
 ) -> LogicalPlan:
     """Order every group of inner joins as Spark's cost-based optimizer would.
@@ -41,13 +41,13 @@ def cost_based_join_reorder(
         conf: Spark's configuration; `dp.threshold` (12), `card.weight` (0.7) and `dp.star.filter` (off) under
             `spark.sql.cbo.joinReorder.` are read, and what `find_star_joins` reads. That it was called is taken as
             leave to work: the switches are not.
-        faithful: also order groups with Python UDFs, subqueries or outer references in their conditions.
+        as_catalyst: also order groups with Python UDFs, subqueries or outer references in their conditions.
         groups: gets one entry for every group that was searched.
 
     Returns:
         The plan, the very same object if every group is in the best order already.
     """
-    rule = _Rule(statistics, conf or {}, faithful, groups)
+    rule = _Rule(statistics, conf or {}, as_catalyst, groups)
     return transform_down(plan, rule.at)
 
 
@@ -56,14 +56,14 @@ class _Rule:
         self,
         statistics: Statistics,
         conf: Mapping[str, str],
-        faithful: bool,
+        as_catalyst: bool,
         groups: list[ReorderedGroup] | None,
     ) -> None:
         self.statistics = statistics
         self.conf = conf
         self.threshold = int(conf.get("spark.sql.cbo.joinReorder.dp.threshold", 12))
         self.card_weight = float(conf.get("spark.sql.cbo.joinReorder.card.weight", 0.7))
-        self.faithful = faithful
+        self.as_catalyst = as_catalyst
         self.groups = groups
         self.ordered: set[int] = set()
         self._alive: list[LogicalPlan] = []  # ids in `ordered` stay unique while these live
@@ -79,7 +79,7 @@ class _Rule:
         items, conditions = extract_inner_joins(top)
         if not 2 < len(items) <= self.threshold or not conditions:
             return top
-        if not self.faithful and not all(fallibility.movable(p) for p in conditions):
+        if not self.as_catalyst and not all(fallibility.is_movable(p) for p in conditions):
             return top
         known = []
         for item in items:
@@ -203,7 +203,7 @@ def _place_one_sided(
         home = next((i for i, item in enumerate(items) if not predicate.references & ~item.output_set), None)
         if home is None:
             joining.append(predicate)
-        elif fallibility.throwable(predicate) or fallibility.may_throw(predicate):
+        elif fallibility.is_meant_to_throw(predicate) or fallibility.may_throw(predicate):
             on_top.append(predicate)
         else:
             own[home].append(predicate)

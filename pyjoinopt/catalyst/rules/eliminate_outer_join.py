@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
-from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import (
     CORRELATED,
     OUTER_REFERENCE,
@@ -102,7 +102,7 @@ class _Rule:
             join_type = INNER if left or right else join.join_type
         if join_type == join.join_type:
             return node
-        reasons = list(dict.fromkeys(describe(written_out(p)) for p in (left, right) if p is not None))
+        reasons = list(dict.fromkeys(describe(inline_common_expressions(p)) for p in (left, right) if p is not None))
         verb = "rejects" if len(reasons) == 1 else "reject"
         self._tell(join, f"became {_WORDS[join_type]}: {' and '.join(reasons)} {verb} NULLs")
         return node.with_children((join.with_type(join_type),))
@@ -129,7 +129,7 @@ class _Rule:
             return True
         if not predicate.deterministic or predicate.contains & (CORRELATED | OUTER_REFERENCE):
             return False
-        predicate = written_out(predicate)
+        predicate = inline_common_expressions(predicate)
         if predicate.contains & UNEVALUABLE and any(
             e.flags & UNEVALUABLE and e.kind != "AttributeReference" for e in walk(predicate)
         ):

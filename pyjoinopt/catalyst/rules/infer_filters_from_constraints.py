@@ -30,7 +30,7 @@ from collections.abc import Iterable
 from pyjoinopt.plan.expressions import Expression, call, conjunction, conjuncts
 from pyjoinopt.plan.facts.constraints import PlanFacts
 from pyjoinopt.plan.facts.inference import not_null
-from pyjoinopt.plan.facts.value_numbers import PredicateSet
+from pyjoinopt.plan.facts.value_numbers import ExpressionSet
 from pyjoinopt.plan.nodes import ANTI, INNER_LIKE, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order, transform_down
 
@@ -89,7 +89,7 @@ class _Rule:
             )
         )
 
-    def _filtered(self, side: LogicalPlan, known: PredicateSet) -> LogicalPlan:
+    def _filtered(self, side: LogicalPlan, known: ExpressionSet) -> LogicalPlan:
         """One input of a join under a filter with what is known of it and not guaranteed by it."""
         outside = ~side.output_set
         here = (
@@ -98,8 +98,8 @@ class _Rule:
         new = conjunction(self._set(here).without(self.facts.constraints(side)))
         return side if new is None else Filter(new, side)
 
-    def _set(self, *several: Iterable[Expression]) -> PredicateSet:
-        together = PredicateSet(self.facts.meanings)
+    def _set(self, *several: Iterable[Expression]) -> ExpressionSet:
+        together = ExpressionSet(self.facts.meanings)
         for predicates in several:
             together.update(predicates)
         return together

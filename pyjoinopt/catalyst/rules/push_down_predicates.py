@@ -23,21 +23,21 @@ from pyjoinopt.catalyst.rules.combine_filters import Combined
 from pyjoinopt.catalyst.rules.push_predicate_through_join import filter_over_join, join_condition
 from pyjoinopt.catalyst.rules.push_predicate_through_non_join import pushed_into_branches, through
 from pyjoinopt.catalyst.support.predicate_helper import filtered
-from pyjoinopt.catalyst.support.pushdown_policy import COMBINE, JOIN, NON_JOIN, PARTS, Manner
+from pyjoinopt.catalyst.support.pushdown_policy import COMBINE, JOIN, NON_JOIN, PARTS, PushdownPolicy
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 from pyjoinopt.plan.traversal import transform_down
 
 
 def push_down_predicates(
-    plan: LogicalPlan, *, faithful: bool = False, avoid_double_evaluation: bool = True,
+    plan: LogicalPlan, *, as_catalyst: bool = False, avoid_double_evaluation: bool = True,
     parts: frozenset[str] = PARTS,
 ) -> LogicalPlan:  # fmt: skip
     """Move filters and one-sided join conditions towards the leaves.
 
     Args:
         plan: any plan; cached sub-plans are left as they are, and no filter is pushed into one.
-        faithful: move whatever Catalyst moves. By default Python UDFs and outer references stay, and what
+        as_catalyst: move whatever Catalyst moves. By default Python UDFs and outer references stay, and what
             may fail is not evaluated on rows that it did not meet.
         avoid_double_evaluation: a conjunct over a computed column stays above the projection that computes it if that
             is costly (Spark 4.2's `spark.sql.optimizer.avoidDoubleFilterEval`).
@@ -46,7 +46,7 @@ def push_down_predicates(
     Returns:
         The plan, the very same object if nothing moved.
     """
-    manner = Manner(faithful, avoid_double_evaluation, parts)
+    manner = PushdownPolicy(as_catalyst, avoid_double_evaluation, parts)
 
     def at(node: LogicalPlan) -> LogicalPlan:
         if node.cached:
@@ -58,7 +58,7 @@ def push_down_predicates(
     return transform_down(plan, at)
 
 
-def _descend(top: Filter, manner: Manner) -> LogicalPlan:
+def _descend(top: Filter, manner: PushdownPolicy) -> LogicalPlan:
     """Carry the conjuncts of `top` down until nothing lets them pass; pick up other filters on the way.
 
     One descent instead of one step a pass: on a tower of two thousand filters that is the difference between linear
@@ -94,7 +94,7 @@ def _descend(top: Filter, manner: Manner) -> LogicalPlan:
     return result
 
 
-def _rest(pending: deque[Expression], lowest: Filter | None, below: LogicalPlan, manner: Manner) -> LogicalPlan:
+def _rest(pending: deque[Expression], lowest: Filter | None, below: LogicalPlan, manner: PushdownPolicy) -> LogicalPlan:
     """What becomes of conjuncts that got as far as `below`."""
     if isinstance(below, Join) and not below.cached:
         split = filter_over_join(list(pending), below, manner) if JOIN in manner.parts else None

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from pyjoinopt.catalyst.support.predicate_helper import filtered, is_only_a_name
 from pyjoinopt.plan.expressions import Expression, conjuncts
-from pyjoinopt.plan.facts.or_extraction import said_within, tested
+from pyjoinopt.plan.facts.or_extraction import extract_predicate_within, top_filters
 from pyjoinopt.plan.nodes import ANTI, INNER_LIKE, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import parents_of, post_order
 
@@ -37,8 +37,8 @@ def push_extra_predicate_through_join(plan: LogicalPlan) -> LogicalPlan:
         alternatives = [e for e in conjuncts(node.condition) if e.kind == "Or"]
         for relation in _relations(node, parents) if alternatives else ():
             found = told.setdefault(id(relation), [])
-            known = {e.key for e in tested(relation)} | {e.key for e in found}
-            said = [said_within(e, relation.output_set) for e in alternatives]
+            known = {e.key for e in top_filters(relation)} | {e.key for e in found}
+            said = [extract_predicate_within(e, relation.output_set) for e in alternatives]
             found[:0] = [e for e in said if e is not None and e.key not in known]  # the topmost first, as Spark tests
     if not any(told.values()):
         return plan

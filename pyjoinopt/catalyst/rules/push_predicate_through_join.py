@@ -18,7 +18,7 @@ own condition; the padded side is the other way round.
 from __future__ import annotations
 
 from pyjoinopt.catalyst.support.predicate_helper import can_evaluate_within_join, filtered, rejoined
-from pyjoinopt.catalyst.support.pushdown_policy import Manner
+from pyjoinopt.catalyst.support.pushdown_policy import PushdownPolicy
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import (
@@ -39,7 +39,7 @@ _PADS_RIGHT = frozenset({LEFT, SINGLE, ANTI, EXISTENCE})
 _KNOWN = INNER_LIKE | _PRESERVES_LEFT | {RIGHT}
 
 
-def filter_over_join(predicates: list[Expression], join: Join, manner: Manner) -> LogicalPlan | None:
+def filter_over_join(predicates: list[Expression], join: Join, manner: PushdownPolicy) -> LogicalPlan | None:
     """The join under a filter with these conjuncts, the conjuncts distributed; None if none of them moves."""
     if join.join_type not in _KNOWN:
         return None
@@ -63,11 +63,11 @@ def filter_over_join(predicates: list[Expression], join: Join, manner: Manner) -
     return filtered(right + rest, rejoined(join, filtered(left, join.left), join.right, own))
 
 
-def join_condition(join: Join, manner: Manner) -> Join:
+def join_condition(join: Join, manner: PushdownPolicy) -> Join:
     """The join with the one-sided conjuncts of its condition where they belong; the same object if none moves."""
     if join.condition is None or join.join_type == FULL or join.join_type not in _KNOWN:
         return join
-    if manner.faithful and join.join_type == SINGLE:
+    if manner.as_catalyst and join.join_type == SINGLE:
         return join
     left, right, rest = _split(conjuncts(join.condition), join, manner)
     if join.join_type in _PADS_RIGHT:
@@ -79,15 +79,15 @@ def join_condition(join: Join, manner: Manner) -> Join:
     return rejoined(join, filtered(left, join.left), filtered(right, join.right), rest)
 
 
-def _within(predicate: Expression, manner: Manner) -> bool:
+def _within(predicate: Expression, manner: PushdownPolicy) -> bool:
     """Whether the condition of an inner join may hold a conjunct from above it."""
-    if manner.faithful and fallibility.throwable(predicate):
+    if manner.as_catalyst and fallibility.is_meant_to_throw(predicate):
         return False
     return manner.joinable(predicate) and can_evaluate_within_join(predicate)
 
 
 def _split(
-    predicates: list[Expression], join: Join, manner: Manner
+    predicates: list[Expression], join: Join, manner: PushdownPolicy
 ) -> tuple[list[Expression], list[Expression], list[Expression]]:
     """(readable on the left alone, on the right alone, the rest)."""
     left: list[Expression] = []
@@ -96,7 +96,7 @@ def _split(
     fixed: list[Expression] = []
     for predicate in predicates:
         reads = manner.reads(predicate)
-        if not manner.movable(predicate) or fallibility.throwable(predicate):
+        if not manner.movable(predicate) or fallibility.is_meant_to_throw(predicate):
             fixed.append(predicate)
         elif not reads & ~join.left.output_set and manner.to_more_rows(predicate):
             left.append(predicate)

@@ -35,7 +35,7 @@ from pyjoinopt.catalyst.support.alias_substitution import (
     reads_same_source,
 )  # fmt: skip
 from pyjoinopt.catalyst.support.predicate_helper import filtered, is_only_a_name
-from pyjoinopt.catalyst.support.pushdown_policy import Manner, Passage
+from pyjoinopt.catalyst.support.pushdown_policy import PushdownPolicy, PushdownResult
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
     CORRELATED,
@@ -49,7 +49,7 @@ from pyjoinopt.plan.expressions import (
 )  # fmt: skip
 from pyjoinopt.plan.fallible.fallibility import is_costly, may_throw
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
-from pyjoinopt.plan.outer_references import is_tied
+from pyjoinopt.plan.outer_references import reads_outer_columns_by_name
 
 _CHECKED = PYTHON_UDF | OUTER_REFERENCE | CORRELATED | SUBQUERY | AGGREGATE_OR_WINDOW
 
@@ -67,7 +67,7 @@ _NOT_ROW_BY_ROW = frozenset({"Generate", "ScriptTransformation", "Pivot", "BinBy
 _EXPENSIVE = frozenset({"ScalaUDF", "Like", "RLike", "ArrayJoin", "CallMethodViaReflection"})
 
 
-def through(pending: deque[Expression], node: LogicalPlan, manner: Manner) -> Passage | None:
+def through(pending: deque[Expression], node: LogicalPlan, manner: PushdownPolicy) -> PushdownResult | None:
     """Which conjuncts pass a node, and what they are below it; None if it is a node that none ever passes."""
     if isinstance(node, Project) or is_only_a_name(node):
         passage = _through_projection(pending, node, manner)
@@ -81,10 +81,10 @@ def through(pending: deque[Expression], node: LogicalPlan, manner: Manner) -> Pa
     elif node.kind in _GENERIC and len(node.children) == 1:
         passage = _through_generic(pending, node, manner)
     elif node.kind == "Union":
-        passage = _partition(pending, manner, lambda p: None if is_tied(p) else p)
+        passage = _partition(pending, manner, lambda p: None if reads_outer_columns_by_name(p) else p)
     else:
         return None
-    return passage if manner.faithful else _in_order(pending, passage)
+    return passage if manner.as_catalyst else _in_order(pending, passage)
 
 
 def pushed_into_branches(predicates: Iterable[Expression], union: LogicalPlan) -> LogicalPlan:
@@ -99,7 +99,7 @@ def pushed_into_branches(predicates: Iterable[Expression], union: LogicalPlan) -
     return union.with_children(tuple(branches))
 
 
-def _in_order(pending: deque[Expression], passage: Passage) -> Passage:
+def _in_order(pending: deque[Expression], passage: PushdownResult) -> PushdownResult:
     """A conjunct that may fail does not overtake one that is evaluated before it and stays: that guards it."""
     if not passage.above or not passage.below or not any(may_throw(p) for p in passage.below):
         return passage
@@ -117,14 +117,14 @@ def _in_order(pending: deque[Expression], passage: Passage) -> Passage:
             above.append(predicate)
         else:
             below.append(changed)
-    return Passage(below, above, True)
+    return PushdownResult(below, above, True)
 
 
 def _partition(
-    pending: Iterable[Expression], manner: Manner, below: Callable[[Expression], Expression | None]
-) -> Passage:
+    pending: Iterable[Expression], manner: PushdownPolicy, below: Callable[[Expression], Expression | None]
+) -> PushdownResult:
     """Split by `below`, which gives what a movable conjunct becomes, or None if it stays."""
-    result = Passage(deque(), [])
+    result = PushdownResult(deque(), [])
     for predicate in pending:
         moved = below(predicate) if manner.movable(predicate) else None
         if moved is None:
@@ -135,11 +135,11 @@ def _partition(
     return result
 
 
-def _through_generic(pending: deque[Expression], node: LogicalPlan, manner: Manner) -> Passage:
+def _through_generic(pending: deque[Expression], node: LogicalPlan, manner: PushdownPolicy) -> PushdownResult:
     if not all(e.deterministic for e in node.expressions):
-        return Passage(deque(), list(pending))
+        return PushdownResult(deque(), list(pending))
     inner = node.children[0].output_set
-    careful = not manner.faithful and node.kind in _NOT_ROW_BY_ROW
+    careful = not manner.as_catalyst and node.kind in _NOT_ROW_BY_ROW
 
     def below(predicate: Expression) -> Expression | None:
         reads = manner.reads(predicate)
@@ -150,20 +150,20 @@ def _through_generic(pending: deque[Expression], node: LogicalPlan, manner: Mann
     return _partition(pending, manner, below)
 
 
-def _through_window(pending: deque[Expression], node: LogicalPlan, manner: Manner) -> Passage:
+def _through_window(pending: deque[Expression], node: LogicalPlan, manner: PushdownPolicy) -> PushdownResult:
     functions, keys, _ = node.info.get("parts", (len(node.expressions), 0, 0))
     partition = node.expressions[functions : functions + keys]
     if "parts" not in node.info or not all(e.kind == "AttributeReference" for e in partition):
-        return Passage(deque(), list(pending))
+        return PushdownResult(deque(), list(pending))
     allowed = 0
     for e in partition:
         allowed |= e.references
     return _partition(pending, manner, lambda p: p if not manner.reads(p) & ~allowed else None)
 
 
-def _through_aggregate(pending: deque[Expression], node: Aggregate, manner: Manner) -> Passage:
+def _through_aggregate(pending: deque[Expression], node: Aggregate, manner: PushdownPolicy) -> PushdownResult:
     if not node.grouping or not all(e.deterministic for e in node.aggregates):
-        return Passage(deque(), list(pending))
+        return PushdownResult(deque(), list(pending))
     columns = {
         e.attribute.bit: e.children[0]
         for e in node.aggregates
@@ -172,10 +172,11 @@ def _through_aggregate(pending: deque[Expression], node: Aggregate, manner: Mann
     inner = node.child.output_set
 
     def below(predicate: Expression) -> Expression | None:
-        if not manner.reads(predicate) or not manner.faithful and grows_too_large(predicate, columns):
+        if not manner.reads(predicate) or not manner.as_catalyst and grows_too_large(predicate, columns):
             return None
         moved = substitute(predicate, columns)
-        if manner.reads(moved) & ~inner or not manner.movable(moved) or moved is not predicate and is_tied(moved):
+        changed = moved is not predicate
+        if manner.reads(moved) & ~inner or not manner.movable(moved) or changed and reads_outer_columns_by_name(moved):
             return None
         return moved
 
@@ -186,19 +187,19 @@ def _aggregates(e: Expression) -> bool:
     return bool(e.flags & AGGREGATE_OR_WINDOW) or e.kind in ("PythonUDAF", "PythonUDF")
 
 
-def _through_projection(pending: deque[Expression], node: LogicalPlan, manner: Manner) -> Passage:
+def _through_projection(pending: deque[Expression], node: LogicalPlan, manner: PushdownPolicy) -> PushdownResult:
     inner = node.children[0]
     columns: dict[int, Expression] = {}
     costly: set[int] = set()
     computed = 0
     if isinstance(node, Project):
         if not all(e.deterministic for e in node.projections):
-            return Passage(deque(), list(pending))
+            return PushdownResult(deque(), list(pending))
         columns = node.columns()
         for bit in columns:
             computed |= 1 << bit
         if manner.avoid_double_evaluation:
-            test = _is_expensive if manner.faithful else is_costly
+            test = _is_expensive if manner.as_catalyst else is_costly
             costly = {bit for bit, body in columns.items() if test(body)}
     references = 0
     contains = 0
@@ -206,10 +207,10 @@ def _through_projection(pending: deque[Expression], node: LogicalPlan, manner: M
         references |= predicate.references
         contains |= predicate.contains
     if not references & (computed | ~inner.output_set) and not contains & _CHECKED:
-        return Passage(pending, [])
+        return PushdownResult(pending, [])
     if contains & SUBQUERY and any(reads_same_source(p, inner) for p in pending):
-        return Passage(deque(), list(pending))
-    result = Passage(deque(), [], changed=True)
+        return PushdownResult(deque(), list(pending))
+    result = PushdownResult(deque(), [], changed=True)
     for predicate in pending:
         moved = _below(predicate, inner, columns, computed, costly, manner)
         if moved is None:
@@ -225,19 +226,19 @@ def _below(
     columns: dict[int, Expression],
     computed: int,
     costly: set[int],
-    manner: Manner,
+    manner: PushdownPolicy,
 ) -> Expression | None:
     """The predicate in terms of `inner`; None if it must stay above a projection."""
-    if not manner.faithful and not manner.movable(predicate):
+    if not manner.as_catalyst and not manner.movable(predicate):
         return None
     if predicate.references & computed:
         if any(predicate.references >> bit & 1 for bit in costly):
             return None
-        largest = LARGEST_PREDICATE if manner.faithful else LARGEST_BY_DEFAULT
-        if grows_too_large(predicate, columns, largest) or is_tied(predicate):
+        largest = LARGEST_PREDICATE if manner.as_catalyst else LARGEST_BY_DEFAULT
+        if grows_too_large(predicate, columns, largest) or reads_outer_columns_by_name(predicate):
             return None
         predicate = substitute(predicate, columns)
-        if not manner.faithful and not manner.movable(predicate):
+        if not manner.as_catalyst and not manner.movable(predicate):
             return None
     return None if manner.reads(predicate) & ~inner.output_set else predicate
 

@@ -20,7 +20,7 @@ columns of the first branch only; on such a query Spark 4.3 fails here.
 
 from __future__ import annotations
 
-from pyjoinopt.plan.constructors import Fresh
+from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.expressions import CORRELATED, Expression, reference, substitute
 from pyjoinopt.plan.nodes import LogicalPlan, Project
 from pyjoinopt.plan.traversal import transform_down
@@ -28,7 +28,7 @@ from pyjoinopt.plan.traversal import transform_down
 _UNIONS = frozenset({"Union", "SequentialStreamingUnion"})
 
 
-def push_projection_through_union(plan: LogicalPlan, *, fresh: Fresh, repeats: bool = False) -> LogicalPlan:
+def push_projection_through_union(plan: LogicalPlan, *, fresh: ColumnFactory, repeats: bool = False) -> LogicalPlan:
     """Every deterministic Project over a Union goes into its branches (Catalyst's `PushProjectionThroughUnion`).
 
     Args:
@@ -40,12 +40,12 @@ def push_projection_through_union(plan: LogicalPlan, *, fresh: Fresh, repeats: b
         The plan, the very same object if nothing was pushed.
 
     >>> from pyjoinopt.plan.expressions import Attribute
-    >>> from pyjoinopt.plan.constructors import pick, union
+    >>> from pyjoinopt.plan.constructors import project, union
     >>> from pyjoinopt.plan.nodes import relation
     >>> from pyjoinopt.plan.format import show
     >>> a, b, c, d = (Attribute(i, i, name) for i, name in enumerate("abcd"))
     >>> both = union([relation("t", [a, b]), relation("u", [c, d])])
-    >>> print(show(push_projection_through_union(pick([b], both), fresh=Fresh(4))))
+    >>> print(show(push_projection_through_union(project([b], both), fresh=ColumnFactory(4))))
     Union
       Project b
         LocalRelation t
@@ -68,7 +68,7 @@ def push_projection_through_union(plan: LogicalPlan, *, fresh: Fresh, repeats: b
     return transform_down(plan, at)
 
 
-def _pushed(project: Project, union: LogicalPlan, fresh: Fresh) -> LogicalPlan:
+def _pushed(project: Project, union: LogicalPlan, fresh: ColumnFactory) -> LogicalPlan:
     first, *others = union.children
     branches = [Project(project.projections, first)]
     for branch in others:
@@ -79,7 +79,7 @@ def _pushed(project: Project, union: LogicalPlan, fresh: Fresh) -> LogicalPlan:
     )  # fmt: skip
 
 
-def _renamed(e: Expression, columns: dict[int, Expression], fresh: Fresh) -> Expression:
+def _renamed(e: Expression, columns: dict[int, Expression], fresh: ColumnFactory) -> Expression:
     """A column of the projection as another branch has it."""
     if e.kind == "Alias" and e.attribute is not None:
         return fresh.alias(substitute(e.children[0], columns), e.attribute.name, e.attribute.nullable)

@@ -61,7 +61,7 @@ def _push_down(parts: frozenset[str]) -> Callable[[LogicalPlan, RuleContext], Lo
 
     def run(plan: LogicalPlan, c: RuleContext) -> LogicalPlan:
         once = c.spark >= (4, 2) and c.flag("optimizer.avoidDoubleFilterEval")
-        return push_down_predicates(plan, faithful=True, avoid_double_evaluation=once, parts=parts)
+        return push_down_predicates(plan, as_catalyst=True, avoid_double_evaluation=once, parts=parts)
 
     return run
 
@@ -128,7 +128,7 @@ _ALL = (
     NamedRule(JOIN, _push_down(frozenset({JOIN})), "each conjunct to the side of a join that it reads"),
     NamedRule(
         "ReorderJoin",
-        lambda plan, c: reorder_join(plan, faithful=True, statistics=c.statistics, conf=c.conf),
+        lambda plan, c: reorder_join(plan, as_catalyst=True, statistics=c.statistics, conf=c.conf),
         "no cross product where a condition is at hand",
     ),
     NamedRule(
@@ -141,7 +141,7 @@ _ALL = (
     ),
     NamedRule(
         "CostBasedJoinReorder",
-        lambda plan, c: cost_based_join_reorder(plan, c.statistics, conf=c.conf, faithful=True),
+        lambda plan, c: cost_based_join_reorder(plan, c.statistics, conf=c.conf, as_catalyst=True),
         "the cheapest order of inner joins by statistics of every column",
         once=True,
     ),

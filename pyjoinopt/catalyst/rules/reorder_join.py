@@ -30,12 +30,12 @@ from pyjoinopt.plan.traversal import transform_down
 Item = tuple[LogicalPlan, str]
 
 
-def flatten_join(plan: LogicalPlan, *, faithful: bool = True) -> tuple[list[Item], list[Expression]]:
+def flatten_join(plan: LogicalPlan, *, as_catalyst: bool = True) -> tuple[list[Item], list[Expression]]:
     """Take a left-deep chain of inner and cross joins apart (Catalyst's `ExtractFiltersAndInnerJoins`).
 
     Args:
         plan: a join, or a filter over one; anything else is a chain of one relation.
-        faithful: False to stop at a join or filter with a predicate that must not be moved.
+        as_catalyst: False to stop at a join or filter with a predicate that must not be moved.
 
     Returns:
         The relations left to right, each with its join type (the first with that of the lowest join), and the
@@ -46,8 +46,8 @@ def flatten_join(plan: LogicalPlan, *, faithful: bool = True) -> tuple[list[Item
     join_type = INNER
     while True:
         top = _below_names(plan)
-        join = _below_names(top.child) if isinstance(top, Filter) and _may_open(top, faithful) else top
-        if not (isinstance(join, Join) and _opens(join) and _may_open(join, faithful)):
+        join = _below_names(top.child) if isinstance(top, Filter) and _may_open(top, as_catalyst) else top
+        if not (isinstance(join, Join) and _opens(join) and _may_open(join, as_catalyst)):
             break
         if isinstance(top, Filter):
             conditions.append(conjuncts(top.condition))
@@ -69,10 +69,10 @@ def _opens(plan: LogicalPlan) -> bool:
     return isinstance(plan, Join) and plan.join_type in INNER_LIKE and plan.hint == NO_HINT
 
 
-def _may_open(plan: LogicalPlan, faithful: bool) -> bool:
+def _may_open(plan: LogicalPlan, as_catalyst: bool) -> bool:
     if plan.cached:
         return False
-    return faithful or all(fallibility.movable(p) for e in plan.expressions for p in conjuncts(e))
+    return as_catalyst or all(fallibility.is_movable(p) for e in plan.expressions for p in conjuncts(e))
 
 
 def create_ordered_join(items: Sequence[Item], conditions: Iterable[Expression]) -> LogicalPlan:
@@ -125,7 +125,7 @@ def _next(left: LogicalPlan, rest: list[Item], conditions: list[Expression]) -> 
 def reorder_join(
     plan: LogicalPlan,
     *,
-    faithful: bool = False,
+    as_catalyst: bool = False,
     groups: list[ReorderedGroup] | None = None,
     statistics: Statistics | None = None,
     conf: Mapping[str, str] | None = None,
@@ -134,7 +134,7 @@ def reorder_join(
 
     Args:
         plan: a plan with its predicates pushed down; cached sub-plans are left as they are.
-        faithful: take apart whatever Catalyst does, also around Python UDFs, subqueries and outer references.
+        as_catalyst: take apart whatever Catalyst does, also around Python UDFs, subqueries and outer references.
         groups: gets one entry for every chain that was looked at.
         statistics: of tables; None if the row count is unknown. Without it, stars are not looked for.
         conf: Spark's settings: `spark.sql.cbo.starSchemaDetection`, and those of `find_star_joins`.
@@ -145,19 +145,19 @@ def reorder_join(
     """
     conf = conf or {}
     stars = is_on(conf, "spark.sql.cbo.starSchemaDetection") and not is_on(conf, "spark.sql.cbo.enabled")
-    rule = _Rule(faithful, groups, statistics if stars else None, conf)
+    rule = _Rule(as_catalyst, groups, statistics if stars else None, conf)
     return transform_down(plan, rule.at)
 
 
 class _Rule:
     def __init__(
         self,
-        faithful: bool,
+        as_catalyst: bool,
         groups: list[ReorderedGroup] | None,
         statistics: Statistics | None,
         conf: Mapping[str, str],
     ) -> None:
-        self.faithful = faithful
+        self.as_catalyst = as_catalyst
         self.groups = groups
         self.statistics = statistics
         self.conf = conf
@@ -167,7 +167,7 @@ class _Rule:
     def at(self, node: LogicalPlan) -> LogicalPlan:
         if id(node) in self.done or not isinstance(node, (Filter, Join)):
             return node
-        items, conditions = flatten_join(node, faithful=self.faithful)
+        items, conditions = flatten_join(node, as_catalyst=self.as_catalyst)
         if len(items) < 2:
             return node
         if len(items) == 2 or not conditions:

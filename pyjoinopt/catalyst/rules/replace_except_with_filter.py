@@ -38,7 +38,7 @@ from pyjoinopt.plan.expressions import (
     substitute,
     walk,
 )
-from pyjoinopt.plan.fallible.fallibility import throwable
+from pyjoinopt.plan.fallible.fallibility import is_meant_to_throw
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order, transform_down
 
@@ -150,7 +150,7 @@ def _combined(right: LogicalPlan) -> Expression | None:
     condition, below = top.condition, top.child
     while isinstance(below, Filter):
         upper, lower = conjuncts(condition), conjuncts(below.condition)
-        if not below.condition.deterministic or any(throwable(p) for p in upper):
+        if not below.condition.deterministic or any(is_meant_to_throw(p) for p in upper):
             return None
         new = conjunction(distinct_expressions((*lower, *upper))[len(distinct_expressions(tuple(lower))) :])
         condition = below.condition if new is None else call("And", below.condition, new)

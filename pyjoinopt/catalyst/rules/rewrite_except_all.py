@@ -24,7 +24,7 @@ from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.plan.traversal import transform_down
 
 
-def rewrite_except_all(plan: LogicalPlan, *, fresh: constructors.Fresh) -> LogicalPlan:
+def rewrite_except_all(plan: LogicalPlan, *, fresh: constructors.ColumnFactory) -> LogicalPlan:
     """Every EXCEPT ALL becomes a union, a sum, a filter and a generator (Catalyst's `RewriteExceptAll`).
 
     Args:
@@ -39,7 +39,7 @@ def rewrite_except_all(plan: LogicalPlan, *, fresh: constructors.Fresh) -> Logic
     >>> from pyjoinopt.plan.format import show
     >>> x, y = relation("x", [Attribute(0, 1, "c")]), relation("y", [Attribute(1, 2, "d")])
     >>> except_all = LogicalPlan("Except", (x, y), x.output, info={"all": True})
-    >>> print(show(rewrite_except_all(except_all, fresh=constructors.Fresh(2))))
+    >>> print(show(rewrite_except_all(except_all, fresh=constructors.ColumnFactory(2))))
     Project c
       Generate replicaterows(sum, c)
         Filter (sum > 0)
@@ -62,11 +62,11 @@ def rewrite_except_all(plan: LogicalPlan, *, fresh: constructors.Fresh) -> Logic
         keys = [reference(a) for a in columns]
         sums = constructors.aggregate(keys, [*keys, total], both)
         left_over = Filter(call("GreaterThan", reference(total.attribute), constructors.constant(0, "bigint")), sums)
-        return constructors.pick(left.output, constructors.replicate_rows(total.attribute, columns, left_over))
+        return constructors.project(left.output, constructors.replicate_rows(total.attribute, columns, left_over))
 
     return transform_down(plan, rewritten)
 
 
-def _counted(side: LogicalPlan, by: int, fresh: constructors.Fresh) -> Project:
+def _counted(side: LogicalPlan, by: int, fresh: constructors.ColumnFactory) -> Project:
     count = fresh.alias(constructors.constant(by, "bigint"), "vcol", nullable=False)
-    return Project((count, *constructors.each_once(side.output, fresh)), side)
+    return Project((count, *constructors.with_distinct_ids(side.output, fresh)), side)

@@ -22,7 +22,7 @@ from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.plan.traversal import transform_down
 
 
-def rewrite_intersect_all(plan: LogicalPlan, *, fresh: constructors.Fresh) -> LogicalPlan:
+def rewrite_intersect_all(plan: LogicalPlan, *, fresh: constructors.ColumnFactory) -> LogicalPlan:
     """Every INTERSECT ALL becomes a union, two counts, a filter and a generator (Catalyst's `RewriteIntersectAll`).
 
     Args:
@@ -51,18 +51,18 @@ def rewrite_intersect_all(plan: LogicalPlan, *, fresh: constructors.Fresh) -> Lo
         smaller = constructors.if_else(call("GreaterThan", in_left, in_right), in_right, in_left)
         times = fresh.alias(smaller, "min_count", nullable=False)
         counted = Project((*keys, times), Filter(in_both, grouped))
-        return constructors.pick(left.output, constructors.replicate_rows(_column(times), columns, counted))
+        return constructors.project(left.output, constructors.replicate_rows(_column(times), columns, counted))
 
     return transform_down(plan, rewritten)
 
 
-def _marked(side: LogicalPlan, marks: tuple[bool | None, bool | None], fresh: constructors.Fresh) -> Project:
+def _marked(side: LogicalPlan, marks: tuple[bool | None, bool | None], fresh: constructors.ColumnFactory) -> Project:
     """The side with two columns in front: true in its own, NULL in the other one's."""
     made = [
         fresh.alias(constructors.constant(mark, "boolean"), f"vcol{i}", nullable=mark is None)
         for i, mark in enumerate(marks, 1)
     ]
-    return Project((*made, *constructors.each_once(side.output, fresh)), side)
+    return Project((*made, *constructors.with_distinct_ids(side.output, fresh)), side)
 
 
 def _column(alias: Expression) -> Attribute:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics
-from pyjoinopt.plan.constructors import Fresh
+from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.nodes import LogicalPlan
 
 #: Catalyst's statistics of a sub-plan; None if its row count is unknown.
@@ -29,7 +29,7 @@ class RuleContext:
         spark: (major, minor) of the Spark whose habits are followed, where they differ.
     """
 
-    fresh: Fresh
+    fresh: ColumnFactory
     conf: Mapping[str, str] = field(default_factory=dict)
     filters_null: frozenset[int] = frozenset()
     statistics: Statistics = _unknown

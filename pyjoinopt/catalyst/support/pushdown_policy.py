@@ -21,7 +21,7 @@ PARTS = frozenset({COMBINE, NON_JOIN, JOIN})
 
 
 @dataclass(slots=True)
-class Passage:
+class PushdownResult:
     """Conjuncts that pass a node (in terms of what is below it), those that stay above, and whether any was changed."""
 
     below: deque[Expression]
@@ -30,32 +30,32 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class PushdownPolicy:
     """How to move.
 
     Attributes:
-        faithful: move whatever Catalyst moves.
+        as_catalyst: move whatever Catalyst moves.
         avoid_double_evaluation: see `push_down_predicates`.
         parts: which of the three rules run.
     """
 
-    faithful: bool = False
+    as_catalyst: bool = False
     avoid_double_evaluation: bool = True
     parts: frozenset[str] = PARTS
 
     def movable(self, predicate: Expression) -> bool:
         """Whether it may be moved at all, wherever to."""
-        if self.faithful:
+        if self.as_catalyst:
             return predicate.deterministic
-        return fallibility.movable(predicate) or fallibility.asking(predicate)
+        return fallibility.is_movable(predicate) or fallibility.has_movable_subquery(predicate)
 
     def joinable(self, predicate: Expression) -> bool:
         """Whether a join's condition may hold it, for all that this manner has to say."""
-        return predicate.deterministic if self.faithful else fallibility.movable(predicate)
+        return predicate.deterministic if self.as_catalyst else fallibility.is_movable(predicate)
 
     def to_more_rows(self, predicate: Expression) -> bool:
         """Whether it may be evaluated on rows that do not reach it as the query is written."""
-        return self.faithful or not fallibility.may_throw(predicate)
+        return self.as_catalyst or not fallibility.may_throw(predicate)
 
     def reads(self, predicate: Expression) -> int:
         """The attributes that it reads of its row."""

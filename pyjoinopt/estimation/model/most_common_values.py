@@ -36,13 +36,13 @@ def read(given: Any, filled: float) -> Heavy:
     return tuple(found) if sum(share for _, share in found) <= 1.01 else ()
 
 
-def evened(domains: Iterable[float], heavy: Sequence[Heavy]) -> list[float]:
+def effective_ndv(domains: Iterable[float], heavy: Sequence[Heavy]) -> list[float]:
     """Of how many equally frequent values pairs of rows would meet as often as they do, for each column of a class.
 
     >>> half = (("unknown", 0.5),)
-    >>> [round(d, 2) for d in evened([101.0, 101.0], [half, half])]  # 1 / (0.5 * 0.5 + 0.5 * 0.5 / 100)
+    >>> [round(d, 2) for d in effective_ndv([101.0, 101.0], [half, half])]  # 1 / (0.5 * 0.5 + 0.5 * 0.5 / 100)
     [3.96, 3.96]
-    >>> evened([101.0, 50.0], [half, ()])
+    >>> effective_ndv([101.0, 50.0], [half, ()])
     [101.0, 50.0]
     """
     before = list(domains)

@@ -13,7 +13,7 @@ from pyjoinopt.estimation.plans.join_domains import Member, met_domains, referre
 from pyjoinopt.estimation.plans.selectivity import OTHER, RANGE, selectivity
 from pyjoinopt.estimation.plans.unique_keys import of_join, plain_mask, times
 from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts
-from pyjoinopt.plan.facts.or_extraction import said_within, tested
+from pyjoinopt.plan.facts.or_extraction import extract_predicate_within, top_filters
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, INNER, LEFT, RIGHT, SEMI, SINGLE, Join
 
 #: Rows that an anti join keeps at least, of what it gets.
@@ -34,7 +34,7 @@ def member(e: Expression, relation: RelationStatistics) -> Member:
     )  # fmt: skip
 
 
-def side_by_side(parts: Sequence[RelationStatistics]) -> RelationStatistics:
+def combined_columns(parts: Sequence[RelationStatistics]) -> RelationStatistics:
     """The columns of several relations as if they were one, for predicates that read more than one of them."""
     columns = {
         bit: replace(column, ndv=known.distinct(bit)) for known in parts for bit, column in known.columns.items()
@@ -56,10 +56,10 @@ def share_left(
         parts: the attributes of each relation, and what is known of it.
         passed: keys of conjuncts that the relations' filters test (`push_extra_predicate_through_join`).
     """
-    together = side_by_side([known for _, known in parts])
+    together = combined_columns([known for _, known in parts])
     share = selectivity(predicate, together)
     for columns, _ in parts:
-        said = said_within(predicate, columns)
+        said = extract_predicate_within(predicate, columns)
         if said is not None and said.key in passed and share > 0.0:
             share /= max(share, selectivity(said, together))
     return share
@@ -83,7 +83,7 @@ def residual_selectivity(predicate: Expression) -> float:
 def join_statistics(node: Join, left: RelationStatistics, right: RelationStatistics, source: str) -> RelationStatistics:
     """Statistics of a join's result; `bytes` is left for the caller, who knows the output's types."""
     sides = node.left.output_set, node.right.output_set
-    passed = {e.key for side in node.children if _has_alternatives(node) for e in tested(side)}
+    passed = {e.key for side in node.children if _has_alternatives(node) for e in top_filters(side)}
     inner, matched = _inner(node.condition, sides, left, right, passed)
     l_rows, r_rows = left.rows, right.rows
     l_most, r_most = left.upper_bound, right.upper_bound

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.estimation.model.histogram import Bin, repeat_share
-from pyjoinopt.estimation.model.most_common_values import Heavy, evened
+from pyjoinopt.estimation.model.most_common_values import Heavy, effective_ndv
 
 #: How far to go from values that are all alike (0) to those of random references (1).
 _POPULAR = 0.5
@@ -121,7 +121,7 @@ def met_domains(members: Sequence[Member]) -> list[float]:
         d if m.key_values is not None else _popular(chosen, d, _evenness(m, domain))
         for m, d, domain in zip(members, met, domains)
     )
-    return evened(popular, [m.heavy if m.key_values is None else () for m in members])
+    return effective_ndv(popular, [m.heavy if m.key_values is None else () for m in members])
 
 
 def referred_shares(members: Sequence[Member]) -> list[float]:

@@ -20,7 +20,7 @@ from pyjoinopt.estimation.plans.operators import estimate_operator, renamed
 from pyjoinopt.estimation.plans.selectivity import apply_filter, selectivity
 from pyjoinopt.estimation.sources.sampled_selectivity import is_weak
 from pyjoinopt.estimation.sources.samples import Samples
-from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Expression, conjunction
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
 
@@ -117,7 +117,7 @@ class PlanEstimates:
 
     def _without_applied(self, node: Filter, inputs: list[RelationStatistics]) -> RelationStatistics:
         """A filter's estimate, less what was filtered when its leaf was counted."""
-        rest = conjunction(self._not_applied(and_operands(written_out(node.condition))))
+        rest = conjunction(self._not_applied(and_operands(inline_common_expressions(node.condition))))
         return inputs[0] if rest is None else apply_filter(inputs[0], rest)
 
     def _not_applied(self, conjuncts: Iterable[Expression]) -> tuple[Expression, ...]:

@@ -43,7 +43,7 @@ from pyjoinopt.estimation.plans.intervals import (
     step_of,
 )
 from pyjoinopt.estimation.plans.like_patterns import PATTERNS, pattern_share
-from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import CORRELATED, SUBQUERY, Attribute, Expression, call, operands
 from pyjoinopt.plan.facts.constant_values import has_value
 from pyjoinopt.plan.facts.inference import null_intolerant_columns
@@ -73,7 +73,7 @@ def selectivity(predicate: Expression, relation: RelationStatistics) -> float:
     """
     done: list[float] = []
     # A step is (what to do, its expression, number of results to combine, factor); "" means "look at it".
-    stack: list[tuple[str, Expression, int, float]] = [("", written_out(predicate), 0, 1.0)]
+    stack: list[tuple[str, Expression, int, float]] = [("", inline_common_expressions(predicate), 0, 1.0)]
     while stack:
         step, e, count, factor = stack.pop()
         if step:
@@ -97,7 +97,7 @@ def selectivity(predicate: Expression, relation: RelationStatistics) -> float:
 
 def apply_filter(relation: RelationStatistics, condition: Expression) -> RelationStatistics:
     """The relation after `Filter condition`: fewer rows, and narrower columns where the condition narrows one."""
-    condition = written_out(condition)
+    condition = inline_common_expressions(condition)
     rows = relation.rows * selectivity(condition, relation)
     columns = dict(relation.columns)
     intervals: dict[int, tuple[Interval, float]] = {}

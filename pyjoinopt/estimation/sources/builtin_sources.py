@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from pyjoinopt.estimation.model.relation_statistics import DEFAULT_ROWS, row_width, unknown
 from pyjoinopt.estimation.sources.analyzed_tables import recall
-from pyjoinopt.estimation.sources.jvm_questions import WIDE, Leaves
+from pyjoinopt.estimation.sources.jvm_questions import WIDE, LeafFacts
 from pyjoinopt.estimation.sources.registry import Column, Files, Known, Relation, StatisticsSource
 from pyjoinopt.estimation.store.store import Store
 
@@ -27,10 +27,10 @@ _FOOTERS = frozenset({"parquet", "orc"})
 _TEXT = frozenset({"csv", "json", "text"})
 
 
-class Told:
+class ReportedByJvm:
     """A source that the JVM's first answer holds already."""
 
-    def __init__(self, name: str, leaves: Leaves, *says: str) -> None:
+    def __init__(self, name: str, leaves: LeafFacts, *says: str) -> None:
         self.name = name
         self._leaves = leaves
         self._says = says or (name,)
@@ -44,7 +44,7 @@ class Told:
         return replace(known, source=self.name) if known.source == "size" else known
 
 
-class Written:
+class LiteralRows:
     """Rows that the plan itself tells the number of; nobody is asked."""
 
     name = "local"
@@ -57,7 +57,7 @@ class Written:
 class FromFiles:
     """What files say of themselves: remembered in the store, else read now, all relations at once."""
 
-    def __init__(self, name: str, leaves: Leaves, what: str, formats: frozenset[str], store: Store | None) -> None:
+    def __init__(self, name: str, leaves: LeafFacts, what: str, formats: frozenset[str], store: Store | None) -> None:
         self.name = name
         self._leaves = leaves
         self._what = what
@@ -133,7 +133,7 @@ class Size:
 
     name = "size"
 
-    def __init__(self, leaves: Leaves) -> None:
+    def __init__(self, leaves: LeafFacts) -> None:
         self._leaves = leaves
 
     def lookup(self, relation: Relation) -> Known | None:
@@ -157,7 +157,7 @@ class Default:
 
 
 def ladder(
-    option: str, leaves: Leaves, store: Store | None, without: Collection[str] = ()
+    option: str, leaves: LeafFacts, store: Store | None, without: Collection[str] = ()
 ) -> tuple[StatisticsSource, ...]:
     """The built-in sources of an option, the best first, without some of them.
 
@@ -167,30 +167,30 @@ def ladder(
         store: what was learnt earlier.
         without: rungs that "auto" and "full" leave out: "analyze", "catalog", "memory", "footers", "text".
 
-    >>> nothing = Leaves(lambda *_: {}, [], "catalog", 0)
+    >>> nothing = LeafFacts(lambda *_: {}, [], "catalog", 0)
     >>> [source.name for source in ladder("catalog", nothing, None)]
     ['local', 'catalog', 'default']
-    >>> [source.name for source in ladder("auto", Leaves(lambda *_: {}, [], "auto", 0), None, {"analyze", "text"})]
+    >>> [source.name for source in ladder("auto", LeafFacts(lambda *_: {}, [], "auto", 0), None, {"analyze", "text"})]
     ['local', 'catalog', 'memory', 'footers', 'reported', 'size', 'default']
     """
-    local = Told("local", leaves)
-    catalog = Told("catalog", leaves, "catalog", "catalyst")
+    local = ReportedByJvm("local", leaves)
+    catalog = ReportedByJvm("catalog", leaves, "catalog", "catalyst")
     footers = FromFiles("footers", leaves, "footers", _FOOTERS, store)
     text = FromFiles("size / row width", leaves, "text", _TEXT, store)
-    memory = Told("memory", leaves)
-    reported = Told("reported", leaves, "catalyst", "size", "iceberg snapshot")
+    memory = ReportedByJvm("memory", leaves)
+    reported = ReportedByJvm("reported", leaves, "catalyst", "size", "iceberg snapshot")
     rungs: dict[str, StatisticsSource]
     match option:
         case "none":
-            return Written(), Size(leaves), Default()
+            return LiteralRows(), Size(leaves), Default()
         case "catalog":
             rungs = {"catalog": catalog}
         case "footers":
             rungs = {"footers": footers}
         case _:
             rungs = {
-                "analyze": Analysed(store), "catalog": Told("catalog", leaves), "memory": memory, "footers": footers,
-                "text": text, "reported": reported, "size": Size(leaves),
+                "analyze": Analysed(store), "catalog": ReportedByJvm("catalog", leaves), "memory": memory, "footers":
+                footers, "text": text, "reported": reported, "size": Size(leaves),
             }  # fmt: skip
     return local, *(source for rung, source in rungs.items() if rung not in without), Default()
 

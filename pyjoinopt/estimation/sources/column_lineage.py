@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from pyjoinopt.estimation.model.comparisons import EQUALITIES, and_operands
 from pyjoinopt.estimation.model.literals import column_of
-from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
     OUTER_REFERENCE,
@@ -26,7 +26,7 @@ NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
 _LONGEST = 500
 
 
-class Meanings:
+class ColumnLineage:
     """What columns stand for, in terms of the columns of leaves."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Meanings:
 
     def conjuncts(self, condition: Expression) -> tuple[Expression, ...]:
         """The conjuncts of a condition, over the columns of leaves."""
-        parts = and_operands(written_out(condition))
+        parts = and_operands(inline_common_expressions(condition))
         return tuple(substitute(e, self._meaning) if e.references else e for e in parts)
 
     def of_leaves(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pyjoinopt.estimation.sources.json import files_of, known_from, relation_of
-from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Files, Known, Relation
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
@@ -24,7 +24,7 @@ _FIRST: dict[str, tuple[list[str], bool]] = {
 }
 
 
-class Leaves:
+class LeafFacts:
     """The leaves of a plan, and what the JVM says of them.
 
     Args:
@@ -47,7 +47,7 @@ class Leaves:
         counted: int = -1,
         filters: Mapping[int, tuple[Expression, ...]] | None = None,
         reading: Callable[[], object] = lambda: None,
-        patience: Patience | None = None,
+        patience: ReadDeadline | None = None,
         without: Collection[str] = (),
     ) -> None:
         self._ask = ask

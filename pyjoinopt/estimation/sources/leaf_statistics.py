@@ -12,9 +12,9 @@ from pyjoinopt.estimation.sources.builtin_sources import ladder
 from pyjoinopt.estimation.sources.columns_of_interest import counted_columns, needed_columns
 from pyjoinopt.estimation.sources.declared_keys import declared_keys, with_keys, without_effect
 from pyjoinopt.estimation.sources.json import entry_of
-from pyjoinopt.estimation.sources.jvm_questions import Ask, Leaves
+from pyjoinopt.estimation.sources.jvm_questions import Ask, LeafFacts
 from pyjoinopt.estimation.sources.partition_pruning import partition_columns, partition_filters
-from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Known, Relation, answer, prepare, registered
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Expression
@@ -52,7 +52,7 @@ class LeafStatistics:
         source: str,
         nodes: Iterable[LogicalPlan] = (),
         store: Store | None = None,
-        patience: Patience | None = None,
+        patience: ReadDeadline | None = None,
         without: Collection[str] = (),
     ) -> None:
         self._ask = ask
@@ -155,10 +155,10 @@ class LeafStatistics:
             _tell(leaves.relations[number].name, known.note)
         return [(leaves.relations[number], found[number]) for number in leaves.relations]
 
-    def _look(self, some: Sequence[LogicalPlan]) -> Leaves:
+    def _look(self, some: Sequence[LogicalPlan]) -> LeafFacts:
         needed = needed_columns(self._nodes) if self._nodes else -1
         counted = counted_columns(self._nodes) if self._nodes else -1
-        leaves = Leaves(
+        leaves = LeafFacts(
             self._ask, some, self._source, needed, counted, self._filters, lambda: self.reading(), self._patience,
             self._without,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from pyjoinopt.estimation.model.comparisons import and_operands
 from pyjoinopt.estimation.sources.column_lineage import is_countable
-from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.plan.traversal import parents_of
@@ -54,7 +54,7 @@ def _filters_of(leaf: LogicalPlan, above: dict[int, list[LogicalPlan]]) -> tuple
     while len(parents := above.get(id(node), [])) == 1:
         node = parents[0]
         if isinstance(node, Filter):
-            for e in and_operands(written_out(node.condition)):
+            for e in and_operands(inline_common_expressions(node.condition)):
                 if is_countable(e) and not e.references & others:
                     conjuncts.setdefault(e.key, e)
         elif not (node.kind in _THROUGH or (isinstance(node, Project) and node.only_attributes)):

@@ -22,9 +22,9 @@ from typing import Any
 from pyjoinopt.estimation.model.comparisons import and_operands
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.estimation.sources.column_lineage import Meanings, number_of
+from pyjoinopt.estimation.sources.column_lineage import ColumnLineage, number_of
 from pyjoinopt.estimation.sources.declared_keys import with_keys
-from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Files, Relation
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Attribute, Expression
@@ -59,14 +59,14 @@ class ProvedKeys:
         relation: Callable[[LogicalPlan], Relation | None],
         ask: AskKeys,
         store: Store | None = None,
-        patience: Patience | None = None,
+        patience: ReadDeadline | None = None,
     ) -> None:
         self._leaf = leaf
         self._relation = relation
         self._ask = ask
         self._store = store
         self._patience = patience
-        self._meanings = Meanings()
+        self._meanings = ColumnLineage()
         self._proved: dict[int, set[Names]] = {}
         self._told: dict[int, RelationStatistics] = {}
 

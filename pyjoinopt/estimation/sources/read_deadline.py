@@ -15,14 +15,14 @@ KEYS = 0.05
 THOROUGH = 5
 
 
-class Patience:
+class ReadDeadline:
     """The time that is left; it begins to run with the first question.
 
     Args:
         milliseconds: for everything.
         thorough: wait longer, and for samples as long as for footers.
 
-    >>> Patience(2000).for_samples()
+    >>> ReadDeadline(2000).for_samples()
     500
     """
 

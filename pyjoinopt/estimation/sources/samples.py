@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
-from pyjoinopt.estimation.sources.column_lineage import Meanings, is_countable, number_of
+from pyjoinopt.estimation.sources.column_lineage import ColumnLineage, is_countable, number_of
 from pyjoinopt.estimation.sources.partition_pruning import partition_columns
-from pyjoinopt.estimation.sources.read_deadline import Patience
+from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Files, Relation
 from pyjoinopt.estimation.sources.sampled_distinct import codes, left_after
 from pyjoinopt.estimation.sources.sampled_selectivity import Share, is_weak
@@ -70,7 +70,7 @@ class Samples:
         relation: Callable[[LogicalPlan], Relation | None],
         store: Store | None = None,
         thorough: bool = False,
-        patience: Patience | None = None,
+        patience: ReadDeadline | None = None,
     ) -> None:
         self._ask = ask
         self._relation = relation
@@ -80,7 +80,7 @@ class Samples:
         self._begun: set[tuple[str, str]] = set()
         self._keys: dict[int, int] = {}
         self.drawing = True
-        self._meanings = Meanings()
+        self._meanings = ColumnLineage()
         self._samples: dict[int, _Sample | None] = {}
 
     # -- questions ---------------------------------------------------------------------------------------------

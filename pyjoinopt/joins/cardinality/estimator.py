@@ -32,18 +32,18 @@ from operator import or_
 from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.estimation.plans.join import member, residual_selectivity, share_kept, share_left, side_by_side
+from pyjoinopt.estimation.plans.join import combined_columns, member, residual_selectivity, share_kept, share_left
 from pyjoinopt.estimation.plans.join_domains import Member, met_domains, shared_domains
 from pyjoinopt.estimation.plans.unique_keys import plain_mask
 from pyjoinopt.joins.cardinality.composite_keys import Term, bundle_terms
 from pyjoinopt.joins.cardinality.log_cardinality import Sums
 from pyjoinopt.joins.cardinality.null_keys import without_null_keys
-from pyjoinopt.joins.cardinality.outer_joins import Padding, waits_above
+from pyjoinopt.joins.cardinality.outer_joins import OuterJoinFactors, is_applied_above
 from pyjoinopt.joins.cardinality.row_widths import widths
 from pyjoinopt.joins.cardinality.upper_bounds import Bounds
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.plan.expressions import Expression
-from pyjoinopt.plan.facts.or_extraction import tested
+from pyjoinopt.plan.facts.or_extraction import top_filters
 from pyjoinopt.plan.nodes import INNER
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
@@ -105,7 +105,7 @@ class GraphEstimates:
         self._sums = Sums(base, self._terms, widths(graph.relations, statistics, self._read))
         for required, factor in factors:
             self._sums.factor(required, factor)
-        self._padding = Padding(graph.edges)
+        self._padding = OuterJoinFactors(graph.edges)
         for edge in self._padding.edges:
             if edge.join_type == INNER:
                 factor = self._padding.filter_factor(edge, statistics)
@@ -113,7 +113,7 @@ class GraphEstimates:
                 inputs = self._log_rows(edge.sides[0]), self._log_rows(edge.sides[1])
                 factor = self._padding.join_factor(edge, inputs, statistics, self._outputs)
             self._sums.factor(edge.required, factor)
-        looked_into = 0
+        semi_right = 0
         # A relation that a semi join looks into has a size of its own, but gives no column to any result.
         for edge in graph.edges:
             if edge.right:
@@ -122,8 +122,8 @@ class GraphEstimates:
                 bytes = rows * self.width(edge.right)
                 self._sizes[edge.right] = Size(rows, bytes, self._table(edge.right, bytes))
                 self._sums.without_columns(vertex)
-                looked_into |= edge.right
-        self._bounds = Bounds(graph.edges, proved, self._padding, looked_into)
+                semi_right |= edge.right
+        self._bounds = Bounds(graph.edges, proved, self._padding, semi_right)
 
     def correct(self, rows: Mapping[int, float]) -> None:
         """Take true row counts of sets of two relations and more; to be called before anything is asked.
@@ -243,7 +243,7 @@ class GraphEstimates:
             if edge.right:
                 factors.append((edge.required, self._looking(graph, edge) - base[edge.right.bit_length() - 1]))
                 continue
-            if waits_above(edge):
+            if is_applied_above(edge):
                 continue
             if not edge.implied and edge.required:
                 factors.append((edge.required, math.log(self._other(graph, edge))))
@@ -266,7 +266,7 @@ class GraphEstimates:
         return math.log(max(kept, _LEAST_SHARE))
 
     def _side_by_side(self, relations: int) -> RelationStatistics:
-        return side_by_side([known for _, known in self._parts(relations)])
+        return combined_columns([known for _, known in self._parts(relations)])
 
     def _parts(self, relations: int) -> list[tuple[int, RelationStatistics]]:
         """The attributes of each relation of a set, and what is known of it."""
@@ -282,7 +282,7 @@ class GraphEstimates:
     def _other(self, graph: JoinGraph, edge: Edge) -> float:
         """Selectivity of an edge that belongs to no class."""
         if edge.keys is None:
-            passed = {e.key for plan in graph.relations if edge.predicate.kind == "Or" for e in tested(plan)}
+            passed = {e.key for plan in graph.relations if edge.predicate.kind == "Or" for e in top_filters(plan)}
             return max(share_left(edge.predicate, self._parts(edge.relations), passed), _LEAST_SHARE)
         known = [member(e, self.relations[side.bit_length() - 1]) for side, e in edge.keys if side.bit_count() == 1]
         return 1.0 / max(shared_domains(known)) if known else residual_selectivity(edge.predicate)

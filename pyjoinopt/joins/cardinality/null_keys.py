@@ -34,10 +34,10 @@ def without_null_keys(
     found = list(statistics)
     if not any(column.nulls for known in statistics for column in known.columns.values()):
         return found
-    looked_into = 0
+    semi_right = 0
     for edge in graph.edges:
-        looked_into |= edge.right
-    owner = {a.bit: v for v, plan in enumerate(graph.relations) if not looked_into >> v & 1 for a in plan.output}
+        semi_right |= edge.right
+    owner = {a.bit: v for v, plan in enumerate(graph.relations) if not semi_right >> v & 1 for a in plan.output}
     outer = [edge for edge in graph.edges if edge.join_type in (LEFT, FULL)]
     for bit, own in owner.items() if never_null else ():
         if never_null >> bit & 1 and not _is_padded(own, outer):

@@ -44,16 +44,16 @@ class Edge(Protocol):
     def room(self) -> tuple[int, int]: ...
 
 
-def waits_above(edge: Edge) -> bool:
+def is_applied_above(edge: Edge) -> bool:
     """Is the edge an outer join, or a filter over one relation that stays above joins?"""
     return edge.join_type in (LEFT, FULL) or (edge.join_type == INNER and edge.relations.bit_count() == 1)
 
 
-class Padding:
+class OuterJoinFactors:
     """The outer joins of a graph and the filters above them, in an order in which they can be estimated."""
 
     def __init__(self, edges: Iterable[Edge]) -> None:
-        waiting = [edge for edge in edges if waits_above(edge)]
+        waiting = [edge for edge in edges if is_applied_above(edge)]
         self.edges = sorted(waiting, key=lambda edge: (edge.required.bit_count(), edge.join_type == INNER))
         self._padded = self._full = 0
         self._share: defaultdict[int, float] = defaultdict(float)

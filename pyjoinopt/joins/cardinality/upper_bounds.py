@@ -26,7 +26,7 @@ from operator import or_
 
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.unique_keys import plain_column, times
-from pyjoinopt.joins.cardinality.outer_joins import Padding
+from pyjoinopt.joins.cardinality.outer_joins import OuterJoinFactors
 from pyjoinopt.joins.graph.hypergraph import Edge
 from pyjoinopt.plan.nodes import INNER
 from pyjoinopt.util.bitset import singletons
@@ -42,19 +42,19 @@ class Bounds:
         edges: of the join graph.
         relations: what is known of each vertex.
         padding: the outer joins of the graph.
-        looked_into: vertices that semi and anti joins look into; they never multiply rows.
+        semi_right: vertices that semi and anti joins look into; they never multiply rows.
     """
 
     def __init__(
         self,
         edges: Sequence[Edge],
         relations: Sequence[RelationStatistics],
-        padding: Padding,
-        looked_into: int,
+        padding: OuterJoinFactors,
+        semi_right: int,
     ) -> None:
         self._bounds = [known.upper_bound for known in relations]
         self._padding = padding
-        self._looked_into = looked_into
+        self._looked_into = semi_right
         self._known: dict[int, float] = {}
         # Vertex -> the vertices that it may determine, each with what a whole key of it is compared with, by column.
         self._determines: dict[int, list[tuple[int, list[int]]]] = {}

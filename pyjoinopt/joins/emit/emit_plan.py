@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pyjoinopt.joins.emit.pinned_semi_joins import is_held
-from pyjoinopt.joins.emit.transitive_filters import inherited_filters
+from pyjoinopt.joins.emit.pinned_semi_joins import should_pin
+from pyjoinopt.joins.emit.transitive_filters import transitive_filters
 from pyjoinopt.joins.graph.build_hypergraph import with_columns
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, merge_parts
-from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, conjuncts
 from pyjoinopt.plan.fallible import fallibility
@@ -21,7 +21,7 @@ from pyjoinopt.plan.nodes import CROSS, INNER, Filter, Join, LogicalPlan
 def emit(
     graph: JoinGraph,
     tree: JoinTree,
-    region: Region,
+    region: JoinGroup,
     made: Callable[[LogicalPlan, int], object] = lambda *_: None,
     rows: Callable[[int], float] | None = None,
 ) -> LogicalPlan:
@@ -39,7 +39,7 @@ def emit(
     if tree.relations != graph.everything:
         raise ValueError(f"the order covers {tree.relations:b}, the group {graph.everything:b}")
     plans: list[LogicalPlan] = []
-    inherited = inherited_filters(graph)
+    inherited = transitive_filters(graph)
     held: set[int] = set()
     product = CROSS if region.crossed or _needs_no_product(graph) else INNER
     for node in tree.post_order():
@@ -49,7 +49,7 @@ def emit(
         right, left = plans.pop(), plans.pop()
         operator = graph.operator(node.left.relations, node.right.relations)
         if operator is not None:
-            if rows is not None and is_held(graph, operator, node.left, rows, held):
+            if rows is not None and should_pin(graph, operator, node.left, rows, held):
                 held.add(node.relations)
             plan = _operator(graph, operator, left, right, node, node.relations in held)
         else:
@@ -121,7 +121,7 @@ def join_predicates(graph: JoinGraph, left: int, right: int) -> list[Expression]
     return [e.predicate for e in sorted(written, key=_rank)]
 
 
-def asks_what_follows(graph: JoinGraph, tree: JoinTree) -> bool:
+def applies_implied_equality(graph: JoinGraph, tree: JoinTree) -> bool:
     """Does an order ask an equality that was not written, before those that it follows from can be asked?
 
     As written such a join would be a cross product.

@@ -13,14 +13,14 @@ from operator import or_
 
 from pyjoinopt.joins.graph.build_hypergraph import written_positions
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
-from pyjoinopt.joins.groups.join_group import Region
+from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.plan.expressions import TRUE, conjuncts
 from pyjoinopt.plan.nodes import INNER, Filter, Join, LogicalPlan
 from pyjoinopt.util.bitset import members
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
 
-def as_written(graph: JoinGraph, region: Region) -> Iterator[tuple[LogicalPlan, int]]:
+def as_written(graph: JoinGraph, region: JoinGroup) -> Iterator[tuple[LogicalPlan, int]]:
     """Joins and filters of a region, each with the vertices whose join it makes.
 
     Args:

@@ -29,7 +29,7 @@ from pyjoinopt.plan.nodes import ANTI, INNER, LEFT, SEMI
 FEWER = 0.5
 
 
-def is_held(
+def should_pin(
     graph: JoinGraph, edge: Edge, left: JoinTree, rows: Callable[[int], float], held: Container[int] = ()
 ) -> bool:
     """Should a join of an order be held where it is?

@@ -18,8 +18,8 @@ from operator import or_
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.plan.expressions import Expression, substitute
 from pyjoinopt.plan.facts.equality_substitution import null_supplied
-from pyjoinopt.plan.facts.or_extraction import tested
-from pyjoinopt.plan.facts.value_numbers import Meanings
+from pyjoinopt.plan.facts.or_extraction import top_filters
+from pyjoinopt.plan.facts.value_numbers import ValueNumbering
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import OUTER, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
@@ -29,7 +29,7 @@ _EXACT = frozenset("boolean tinyint smallint int bigint decimal date timestamp t
 _MOST = 200
 
 
-def inherited_filters(graph: JoinGraph) -> dict[int, list[Expression]]:
+def transitive_filters(graph: JoinGraph) -> dict[int, list[Expression]]:
     """What follows for each relation from the filters of the others: conjuncts over one column.
 
     Args:
@@ -42,10 +42,10 @@ def inherited_filters(graph: JoinGraph) -> dict[int, list[Expression]]:
     passed = [
         (vertex, p)
         for vertex, plan in enumerate(graph.relations if equals else ())
-        for p in tested(plan)
+        for p in top_filters(plan)
         if not p.references & ~plan.output_set  # of hidden columns, another relation may have namesakes
     ]
-    meaning = Meanings()
+    meaning = ValueNumbering()
     known = {(vertex, meaning(p)) for vertex, p in passed}
     found: dict[int, list[Expression]] = defaultdict(list)
     pending = [p for _, p in passed if _may_be_said_again(p)]
@@ -97,7 +97,7 @@ def _may_be_said_again(e: Expression) -> bool:
     return (
         e.kind != "IsNotNull"
         and e.references.bit_count() == 1
-        and fallibility.movable(e)
+        and fallibility.is_movable(e)
         and not fallibility.may_throw(e)
         and not fallibility.is_costly(e)
     )

@@ -1,13 +1,13 @@
 """Why a plan is the same after an optimisation, where no rule and no search has given a reason of its own.
 
-A report that says "nothing changed" and no more leaves its reader to guess. The reasons of `group`, `walls` and
-`reorder` come from where something is refused. What is left are plans in which there is nothing to refuse, and this
+A report that says "nothing changed" and no more leaves its reader to guess. The reasons of `group`, `reorder_barriers`
+and `reorder` come from where something is refused. What is left are plans in which there is nothing to refuse, and this
 module names what they lack: it has an answer for every plan.
 """
 
 from __future__ import annotations
 
-from pyjoinopt.joins.groups.barriers import apart, walls
+from pyjoinopt.joins.groups.barriers import apart, reorder_barriers
 from pyjoinopt.plan.expressions import SUBQUERY, walk
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
@@ -33,7 +33,7 @@ def why_unchanged(root: LogicalPlan, strategy: str) -> str:
         return "all of its joins are inside cached data, which Spark reads as it is" if cached else "it has no join"
     if joins == 1:
         return f"it joins two relations, so there is one order; {_NO_HINT}"
-    if between := list(dict.fromkeys(kind for plan in plans for kind in walls(plan))):
+    if between := list(dict.fromkeys(kind for plan in plans for kind in reorder_barriers(plan))):
         return apart(between)
     if len(plans) > 1 or any(node.kind == "WithCTE" for node in nodes):
         return (

@@ -20,11 +20,17 @@ from collections.abc import Iterable
 from functools import cache, reduce
 from operator import or_
 
-from pyjoinopt.joins.graph.eligibility import Operator, Waiting, settle
-from pyjoinopt.joins.graph.fallible_predicates import Keys, are_keys, kept_apart, said_elsewhere, set_equal
+from pyjoinopt.joins.graph.eligibility import InnerConjunct, NonInnerJoin, compute_eligibility_sets
+from pyjoinopt.joins.graph.fallible_predicates import (
+    Keys,
+    co_required_by_keys,
+    equated_vertices,
+    is_equi_key,
+    substitution_sets,
+)
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, merge_parts
 from pyjoinopt.joins.graph.transitive_equalities import with_implied
-from pyjoinopt.joins.groups.join_group import Conjunct, Item, Region, Written
+from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup, JoinInput, Written
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, reference
 from pyjoinopt.plan.facts.null_rejection import rejects_nulls
@@ -35,7 +41,7 @@ from pyjoinopt.plan.relation_names import relation_name, unique_names
 from pyjoinopt.util.bitset import members
 
 
-def written_positions(region: Region) -> list[int]:
+def written_positions(region: JoinGroup) -> list[int]:
     """Leaf positions in the written order, left to right: position i of the list is vertex i."""
     order: list[int] = []
     stack: list[Written] = [region.written]
@@ -49,7 +55,7 @@ def written_positions(region: Region) -> list[int]:
 
 
 def build_graph(
-    region: Region, plans: dict[int, LogicalPlan], sensitive: int = 0
+    region: JoinGroup, plans: dict[int, LogicalPlan], sensitive: int = 0
 ) -> tuple[JoinGraph, JoinTree]:
     """The graph of a region and the order it was written in.
 
@@ -65,22 +71,22 @@ def build_graph(
     edges: list[Edge] = []
     written = _written_tree(region.written, vertex_of)
     spans = _Spans(order)
-    equals = set_equal(region.conjuncts, owner)
+    equals = equated_vertices(region.conjuncts, owner)
     at_risk = reduce(or_, (owner.get(bit, 0) for bit in members(sensitive)), 0)
-    places: list[Operator | Waiting] = [
+    places: list[NonInnerJoin | InnerConjunct] = [
         _waiting(conjunct, region, owner, spans)
         if conjunct.sides is None
         else _operator(conjunct, region, owner, spans, at_risk)
         for conjunct in region.conjuncts
     ]
-    settle(
-        [place for place in places if isinstance(place, Operator)],
-        [place for place in places if isinstance(place, Waiting)],
+    compute_eligibility_sets(
+        [place for place in places if isinstance(place, NonInnerJoin)],
+        [place for place in places if isinstance(place, InnerConjunct)],
     )
     for conjunct, place in zip(region.conjuncts, places, strict=True):
         predicate, reads, required = conjunct.predicate, place.reads, place.required
         apart: tuple[tuple[int, int], ...]
-        if isinstance(place, Operator):
+        if isinstance(place, NonInnerJoin):
             right = 0 if conjunct.right is None else place.written[1]
             room = place.room[0], place.room[1]
             apart = ()
@@ -93,16 +99,16 @@ def build_graph(
                     apart=apart, subquery=conjunct.subquery,
                 )  # fmt: skip
             )
-        elif required.bit_count() == 1 and not fallibility.throwable(predicate):
+        elif required.bit_count() == 1 and not fallibility.is_meant_to_throw(predicate):
             filters[required.bit_length() - 1].append(predicate)
         else:
             keys, together, apart = _keys(predicate, owner), 0, ()
             # Spark leaves one that is meant to throw where it stands.
-            if fallibility.may_throw(predicate) and not fallibility.throwable(predicate):
+            if fallibility.may_throw(predicate) and not fallibility.is_meant_to_throw(predicate):
                 lowest = _lowest(written, reads)
-                together, apart = lowest.relations, kept_apart(keys, lowest, equals)
-                if not are_keys(keys, lowest):
-                    sets = said_elsewhere(predicate, equals, owner)
+                together, apart = lowest.relations, co_required_by_keys(keys, lowest, equals)
+                if not is_equi_key(keys, lowest):
+                    sets = substitution_sets(predicate, equals, owner)
                     apart += tuple((s, _lowest(written, s).relations if s else written.relations) for s in sets)
             edges.append(Edge(predicate, reads, required, keys, together=together, apart=apart))
     edges += _ties(edges)
@@ -115,7 +121,7 @@ def build_graph(
     return graph, written
 
 
-def _guarded(region: Region, owner: dict[int, int]) -> list[int]:
+def _guarded(region: JoinGroup, owner: dict[int, int]) -> list[int]:
     """What is read by predicates above the group that may fail: Spark moves them down to where they find all of it."""
     found = (reduce(or_, (owner.get(bit, 0) for bit in members(mask)), 0) for mask in region.guards)
     return [reads for reads in found if reads.bit_count() > 1]
@@ -146,14 +152,16 @@ class _Spans:
         return self._sums[high] & ~self._sums[low]
 
 
-def _waiting(conjunct: Conjunct, region: Region, owner: dict[int, int], spans: _Spans) -> Waiting:
+def _waiting(conjunct: Conjunct, region: JoinGroup, owner: dict[int, int], spans: _Spans) -> InnerConjunct:
     predicate = conjunct.predicate
     reads, below = _reads(predicate, owner), spans(conjunct.start, conjunct.end)
-    whole = not reads or (reads.bit_count() == 1 and fallibility.throwable(predicate))
-    return Waiting(reads, below, below if whole else reads, fixed=not reads or fallibility.may_throw(predicate))
+    whole = not reads or (reads.bit_count() == 1 and fallibility.is_meant_to_throw(predicate))
+    return InnerConjunct(reads, below, below if whole else reads, fixed=not reads or fallibility.may_throw(predicate))
 
 
-def _operator(conjunct: Conjunct, region: Region, owner: dict[int, int], spans: _Spans, at_risk: int) -> Operator:
+def _operator(
+    conjunct: Conjunct, region: JoinGroup, owner: dict[int, int], spans: _Spans, at_risk: int
+) -> NonInnerJoin:
     """An outer, semi or anti join; the columns that the latter look into are hidden, so they may be known elsewhere.
 
     `at_risk` are the relations with sensitive columns.
@@ -175,7 +183,7 @@ def _operator(conjunct: Conjunct, region: Region, owner: dict[int, int], spans: 
 
     supplied = {LEFT: written[1], FULL: written[0] | written[1]}.get(conjunct.join_type, 0)
     guarded = bool(supplied & at_risk)
-    return Operator(conjunct.join_type, written, reads, rejects, fallibility.may_throw(predicate), guarded)
+    return NonInnerJoin(conjunct.join_type, written, reads, rejects, fallibility.may_throw(predicate), guarded)
 
 
 def _ties(edges: list[Edge]) -> list[Edge]:
@@ -210,7 +218,7 @@ def _keys(predicate: Expression, owner: dict[int, int]) -> Keys | None:
     return (sides[0], left), (sides[1], right)
 
 
-def _vertex_plan(item: Item, plans: dict[int, LogicalPlan], filters: list[Expression]) -> LogicalPlan:
+def _vertex_plan(item: JoinInput, plans: dict[int, LogicalPlan], filters: list[Expression]) -> LogicalPlan:
     plan = with_columns(plans.get(id(item.plan), item.plan), item.columns)
     condition = conjunction(sorted(filters, key=fallibility.may_throw))
     return plan if condition is None else Filter(condition, plan)

@@ -49,8 +49,8 @@ from pyjoinopt.plan.nodes import FULL, LEFT
 
 
 @dataclass(eq=False)
-class Operator:
-    """An outer, semi or anti join of the written order; `settle` fills in `sides` and `room`.
+class NonInnerJoin:
+    """An outer, semi or anti join of the written order; `compute_eligibility_sets` fills in `sides` and `room`.
 
     Attributes:
         join_type: left, full, semi or anti.
@@ -73,7 +73,7 @@ class Operator:
     guarded: bool = False
     sides: tuple[int, int] = (0, 0)
     room: list[int] = field(default_factory=list)
-    guests: list[tuple[int, Operator, int]] = field(default_factory=list)
+    guests: list[tuple[int, NonInnerJoin, int]] = field(default_factory=list)
 
     @property
     def below(self) -> int:
@@ -92,8 +92,9 @@ class Operator:
 
 
 @dataclass(eq=False)
-class Waiting:
-    """A conjunct of the inner joins; `settle` widens `required` from what it reads to what it must wait for.
+class InnerConjunct:
+    """A conjunct of the inner joins; `compute_eligibility_sets` widens `required` from what it reads to what it must
+    wait for.
 
     Attributes:
         reads: the relations that it reads.
@@ -108,18 +109,18 @@ class Waiting:
     fixed: bool = False
 
 
-def settle(operators: Iterable[Operator], filters: Iterable[Waiting]) -> None:
+def compute_eligibility_sets(operators: Iterable[NonInnerJoin], filters: Iterable[InnerConjunct]) -> None:
     """Work out what the operators and filters of a group must wait for.
 
     Args:
         operators: all outer, semi and anti joins.
         filters: all conjuncts of inner joins and filters, those over one relation included.
     """
-    found: list[Operator] = []
-    placed: list[Waiting] = []
-    everything: list[Operator | Waiting] = [*operators, *filters]
-    for e in sorted(everything, key=lambda e: (e.below.bit_count(), isinstance(e, Waiting))):
-        if isinstance(e, Waiting):
+    found: list[NonInnerJoin] = []
+    placed: list[InnerConjunct] = []
+    everything: list[NonInnerJoin | InnerConjunct] = [*operators, *filters]
+    for e in sorted(everything, key=lambda e: (e.below.bit_count(), isinstance(e, InnerConjunct))):
+        if isinstance(e, InnerConjunct):
             for operator in found:
                 if not operator.below & ~e.below and e.reads & _enclosed(operator):
                     e.required |= operator.required
@@ -132,7 +133,7 @@ def settle(operators: Iterable[Operator], filters: Iterable[Waiting]) -> None:
             _let_guests_bring_guests(found)
 
 
-def _enclosed(operator: Operator) -> int:
+def _enclosed(operator: NonInnerJoin) -> int:
     """All that the closed sides of the operator may hold."""
     held = 0
     for side in operator.closed:
@@ -140,9 +141,9 @@ def _enclosed(operator: Operator) -> int:
     return held
 
 
-def _settle(upper: Operator, found: list[Operator], placed: list[Waiting]) -> None:
+def _settle(upper: NonInnerJoin, found: list[NonInnerJoin], placed: list[InnerConjunct]) -> None:
     upper.room = [upper.written[side] if side in upper.closed else -1 for side in (0, 1)]
-    slips: list[tuple[Operator, int, int]] = []
+    slips: list[tuple[NonInnerJoin, int, int]] = []
     sides = []
     for side in (0, 1):
         inside = [e for e in found if not e.below & ~upper.written[side]]
@@ -160,7 +161,7 @@ def _settle(upper: Operator, found: list[Operator], placed: list[Waiting]) -> No
             lower.guests.append((place, upper, 1 - side))
 
 
-def _let_guests_bring_guests(operators: list[Operator]) -> None:
+def _let_guests_bring_guests(operators: list[NonInnerJoin]) -> None:
     """What slipped into an operator's side may hold what slipped into it: that side is any relation to the law."""
     growing = True
     while growing:
@@ -172,7 +173,9 @@ def _let_guests_bring_guests(operators: list[Operator]) -> None:
                     growing = True
 
 
-def _open(upper: Operator, reads: int, inside: list[Operator], slips: list[tuple[Operator, int, int]]) -> int:
+def _open(
+    upper: NonInnerJoin, reads: int, inside: list[NonInnerJoin], slips: list[tuple[NonInnerJoin, int, int]]
+) -> int:
     """What the left side of a left, semi or anti join must hold."""
     must = reads
     for lower in inside:
@@ -185,7 +188,7 @@ def _open(upper: Operator, reads: int, inside: list[Operator], slips: list[tuple
     return must
 
 
-def _may_slip(lower: Operator, place: int, upper: Operator, side: int) -> bool:
+def _may_slip(lower: NonInnerJoin, place: int, upper: NonInnerJoin, side: int) -> bool:
     """May `upper`, which reads on its `side` only what `lower` has in `place`, be applied below `lower`, in there?"""
     if lower.fixed or lower.guarded:
         return False
@@ -201,13 +204,13 @@ def _may_slip(lower: Operator, place: int, upper: Operator, side: int) -> bool:
 
 
 def _closed(
-    upper: Operator, side: int, reads: int, inside: list[Operator], placed: list[Waiting],
-    slips: list[tuple[Operator, int, int]],
+    upper: NonInnerJoin, side: int, reads: int, inside: list[NonInnerJoin], placed: list[InnerConjunct],
+    slips: list[tuple[NonInnerJoin, int, int]],
 ) -> int:  # fmt: skip
     """What a closed side must hold: all that stood there as written, but for what may be peeled off."""
     whole = upper.written[side]
     must, apart = reads, 0
-    peeled: list[tuple[Operator, int]] = []
+    peeled: list[tuple[NonInnerJoin, int]] = []
     skipped: list[int] = []
     for lower in sorted(inside, key=lambda e: -e.below.bit_count()):
         if any(not lower.below & ~part for part in skipped):
@@ -239,7 +242,7 @@ def _closed(
     return must
 
 
-def _peeled_side(lower: Operator, upper: Operator, side: int, reads: int, rest: int) -> int | None:
+def _peeled_side(lower: NonInnerJoin, upper: NonInnerJoin, side: int, reads: int, rest: int) -> int | None:
     """The side of `lower`, in the closed `side` of `upper`, that may be joined after `upper`; None if neither may."""
     if lower.join_type == LEFT and not reads & lower.room[1]:
         return 1 if _may_slip(lower, 0, upper, side) else None

@@ -25,7 +25,7 @@ _MOST = 200
 Keys = tuple[tuple[int, Expression], tuple[int, Expression]]
 
 
-def set_equal(written: Iterable[Conjunct], owner: dict[int, int]) -> dict[int, int]:
+def equated_vertices(written: Iterable[Conjunct], owner: dict[int, int]) -> dict[int, int]:
     """Column -> the vertices of all columns that are set equal to it, its own among them, directly or by others."""
     equal = DisjointSets[int]()
     for e in (e for conjunct in written for e in conjuncts(conjunct.predicate)):
@@ -37,12 +37,12 @@ def set_equal(written: Iterable[Conjunct], owner: dict[int, int]) -> dict[int, i
     return found
 
 
-def said_elsewhere(predicate: Expression, equals: dict[int, int], owner: dict[int, int]) -> list[int]:
+def substitution_sets(predicate: Expression, equals: dict[int, int], owner: dict[int, int]) -> list[int]:
     """The sets of vertices on which Spark may say a predicate that joins no keys: one for each column that it reads.
 
     Args:
         predicate: what is said.
-        equals: see `set_equal`.
+        equals: see `equated_vertices`.
         owner: column -> its vertex.
 
     Returns:
@@ -57,13 +57,13 @@ def said_elsewhere(predicate: Expression, equals: dict[int, int], owner: dict[in
     return sorted(sets)
 
 
-def are_keys(keys: Keys | None, lowest: JoinTree) -> bool:
+def is_equi_key(keys: Keys | None, lowest: JoinTree) -> bool:
     """True if each side of an equality reads one half of a join: else it is tested pair by pair."""
     halves = [half.relations for half in (lowest.left, lowest.right) if half is not None]
     return keys is not None and all(sum(bool(reads & half) for half in halves) == 1 for reads, _ in keys)
 
 
-def kept_apart(keys: Keys | None, lowest: JoinTree, equals: dict[int, int]) -> tuple[tuple[int, int], ...]:
+def co_required_by_keys(keys: Keys | None, lowest: JoinTree, equals: dict[int, int]) -> tuple[tuple[int, int], ...]:
     """What keeps the sides of an equality that may fail from being computed for rows that they do not meet as written.
 
     From `int(at) = bk` and `bk = dk` Spark infers `int(at) = dk`, and moves that to where it finds both: what a side is
@@ -72,7 +72,7 @@ def kept_apart(keys: Keys | None, lowest: JoinTree, equals: dict[int, int]) -> t
     Args:
         keys: of the equality.
         lowest: the smallest part of the written order that has all it reads.
-        equals: see `set_equal`.
+        equals: see `equated_vertices`.
     """
     if keys is None or lowest.left is None or lowest.right is None:
         return ()

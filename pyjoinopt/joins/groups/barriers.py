@@ -20,12 +20,12 @@ _ORDERED = INNER_LIKE | OUTER | {SEMI, ANTI}
 SHARED = "a common table expression that is read several times"
 
 
-def walls(root: LogicalPlan) -> list[str]:
+def reorder_barriers(root: LogicalPlan) -> list[str]:
     """The kinds of operators that stand between two joins, and of joins that are never moved, each once.
 
     None where there are fewer than two joins: nothing is kept apart.
 
-    >>> walls(LogicalPlan("LocalRelation"))
+    >>> reorder_barriers(LogicalPlan("LocalRelation"))
     []
     """
     walk = _Walk(root)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pyjoinopt.joins.groups.join_group import Conjunct, Region, Written
+from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup, Written
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.facts.distinct_keys import Keys, is_unique
 from pyjoinopt.plan.fallible import fallibility
@@ -23,7 +23,9 @@ from pyjoinopt.plan.nodes import INNER, LEFT, SEMI, LogicalPlan
 DistinctKeysOf = Callable[[LogicalPlan], frozenset[Keys]]
 
 
-def without_unread(region: Region, read: int, keys: DistinctKeysOf) -> tuple[Region, list[tuple[int, int]]]:
+def drop_unused_left_joins(
+    region: JoinGroup, read: int, keys: DistinctKeysOf
+) -> tuple[JoinGroup, list[tuple[int, int]]]:
     """The region without left joins that make no difference.
 
     Args:
@@ -49,7 +51,7 @@ def without_unread(region: Region, read: int, keys: DistinctKeysOf) -> tuple[Reg
     return region, gone
 
 
-def _unread(region: Region, conjunct: Conjunct, read: int, keys: DistinctKeysOf) -> int | None:
+def _unread(region: JoinGroup, conjunct: Conjunct, read: int, keys: DistinctKeysOf) -> int | None:
     """The position of the one item on the right of a left join that may go."""
     if conjunct.join_type != LEFT or conjunct.sides is None or fallibility.may_throw(conjunct.predicate):
         return None
@@ -77,7 +79,7 @@ def _stands_on(conjunct: Conjunct, start: int, end: int) -> bool:
     return start <= conjunct.start and conjunct.end <= end
 
 
-def _without(region: Region, conjunct: Conjunct, position: int) -> Region:
+def _without(region: JoinGroup, conjunct: Conjunct, position: int) -> JoinGroup:
     gone = {bit for bit, owner in region.owners.items() if owner == position}
     mask = sum(1 << bit for bit in gone)
     assert conjunct.sides is not None
@@ -110,7 +112,7 @@ def _pruned(written: Written, position: int) -> Written:
     return done[0]
 
 
-def with_freed_semi_joins(region: Region, keys: DistinctKeysOf, sensitive: int = 0) -> Region:
+def semi_to_inner_joins(region: JoinGroup, keys: DistinctKeysOf, sensitive: int = 0) -> JoinGroup:
     """The region with inner joins for semi joins that find one partner at most; the same one if there are none.
 
     Of an inner join Spark infers more than of a semi join, so none is freed by `sensitive` columns
@@ -152,7 +154,7 @@ def with_freed_semi_joins(region: Region, keys: DistinctKeysOf, sensitive: int =
     for position in freed:
         owners |= {attribute.bit: position for attribute in region.items[position].plan.output}
     return replace(
-        region, conjuncts=kept, owners=owners, attributes=attributes, looked_into=region.looked_into & ~attributes
+        region, conjuncts=kept, owners=owners, attributes=attributes, semi_right=region.semi_right & ~attributes
     )
 
 

@@ -34,15 +34,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from pyjoinopt.joins.groups.join_group import Item, Region
+from pyjoinopt.joins.groups.join_group import JoinGroup, JoinInput
 from pyjoinopt.joins.groups.merge_groups import (
     computes_late,
+    exceeds_inline_limit,
     guard,
-    looked_into,
     merged,
     outer_joined,
-    outgrown,
     place,
+    semi_right,
     tests_costly,
     with_conjuncts,
 )  # fmt: skip
@@ -88,19 +88,19 @@ class Refusal:
 class GroupFinder:
     """Finds the join groups of one plan.
 
-    After `find`, `groups` maps the id of each group's top node to its Region, and `refusals` lists what ended a
+    After `find`, `groups` maps the id of each group's top node to its JoinGroup, and `refusals` lists what ended a
     region although it is a join or sits between joins.
     """
 
     def __init__(self) -> None:
-        self.groups: dict[int, Region] = {}
+        self.groups: dict[int, JoinGroup] = {}
         self.refusals: list[Refusal] = []
         self._positions = 0
         self._hinted: dict[int, bool] = {}
-        self._regions: dict[int, Region | None] = {}
+        self._regions: dict[int, JoinGroup | None] = {}
         self._shared: set[int] = set()
 
-    def find(self, root: LogicalPlan) -> dict[int, Region]:
+    def find(self, root: LogicalPlan) -> dict[int, JoinGroup]:
         """The groups by the id of their top node; subquery plans are not entered."""
         nodes = list(post_order(root))
         parents = Counter(id(child) for node in nodes if not node.cached for child in node.children)
@@ -126,7 +126,7 @@ class GroupFinder:
 
     # -- one node ----------------------------------------------------------------------------------------------
 
-    def _region(self, node: LogicalPlan) -> Region | None:
+    def _region(self, node: LogicalPlan) -> JoinGroup | None:
         if isinstance(node, Join):
             return self._join(node)
         if len(node.children) != 1:
@@ -141,11 +141,11 @@ class GroupFinder:
             return below
         return None
 
-    def _below(self, child: LogicalPlan) -> Region | None:
+    def _below(self, child: LogicalPlan) -> JoinGroup | None:
         region = self._regions[id(child)]
         return region.copy() if region is not None and id(child) in self._shared else region
 
-    def _join(self, node: Join) -> Region | None:
+    def _join(self, node: Join) -> JoinGroup | None:
         looks_only = node.join_type in (SEMI, ANTI)
         if node.join_type not in INNER_LIKE | OUTER and not (looks_only and node.condition is not None):
             return None
@@ -154,10 +154,10 @@ class GroupFinder:
             self.refuse(node, _WHY_KEPT.get(node.hint[0] or "", yours))
             return None
         for predicate in conjuncts(node.condition):
-            if not fallibility.movable(predicate):
+            if not fallibility.is_movable(predicate):
                 self.refuse(node, fallibility.why_not_movable(predicate))
                 return None
-        if node.condition is not None and fallibility.hoisted(node.condition):
+        if node.condition is not None and fallibility.extracts_variant(node.condition):
             self.refuse(node, _VARIANT)
             return None
         left, right = self._sides(node, looks_only)
@@ -165,17 +165,17 @@ class GroupFinder:
             if open_ is None:
                 self._guard(child, node.condition)
         opened = self._open(node.left, left), self._open(node.right, right)
-        spelled = opened[0].spelled + opened[1].spelled
-        if outgrown({**opened[0].late, **opened[1].late}, node.condition, spelled):
+        inlined_size = opened[0].inlined_size + opened[1].inlined_size
+        if exceeds_inline_limit({**opened[0].late, **opened[1].late}, node.condition, inlined_size):
             self.refuse(node, "its condition would grow too long in terms of the columns of the relations")
             opened = self._open(node.left, None), self._open(node.right, None)
         if looks_only:
-            return looked_into(node, *opened)
+            return semi_right(node, *opened)
         if node.join_type in OUTER:
             return outer_joined(node, *opened)
         return with_conjuncts(merged(node, *opened), node.condition)
 
-    def _sides(self, node: Join, looks_only: bool) -> tuple[Region | None, Region | None]:
+    def _sides(self, node: Join, looks_only: bool) -> tuple[JoinGroup | None, JoinGroup | None]:
         """The regions of a join's sides; None for a side that the region of the join ends at."""
         left = self._below(node.left)
         right = None if looks_only else self._below(node.right)
@@ -197,13 +197,13 @@ class GroupFinder:
             left = None  # the predicate reads its columns by their identity
         return left, right
 
-    def _filter(self, node: Filter, below: Region) -> Region | None:
+    def _filter(self, node: Filter, below: JoinGroup) -> JoinGroup | None:
         for predicate in conjuncts(node.condition):
-            if not fallibility.movable(predicate) and not _may_be_asked_elsewhere(predicate, below):
+            if not fallibility.is_movable(predicate) and not _may_be_asked_elsewhere(predicate, below):
                 if not below.pending:
                     self.refuse(node, fallibility.why_not_movable(predicate))
                 return None
-        if fallibility.hoisted(node.condition):
+        if fallibility.extracts_variant(node.condition):
             # Spark makes it a part of the join below, which must then get no projection either.
             self.refuse(node, _VARIANT)
             self._regions[id(node.child)] = None
@@ -211,19 +211,20 @@ class GroupFinder:
         if tests_costly(below, node.condition):
             self.refuse(node, _COSTLY)
             return None
-        if not self._look_through(below) or outgrown(below.late, node.condition, below.spelled):
+        if not self._look_through(below) or exceeds_inline_limit(below.late, node.condition, below.inlined_size):
             return None
         below.top = node
         return with_conjuncts(below, node.condition)
 
-    def _open(self, child: LogicalPlan, region: Region | None) -> Region:
+    def _open(self, child: LogicalPlan, region: JoinGroup | None) -> JoinGroup:
         """The child's region with its projections looked through, or else the child as an item of its own."""
         if region is not None and self._look_through(region):
             return region
         self._close(child)
         position, self._positions = self._positions, self._positions + 1
         owners = {attribute.bit: position for attribute in child.output}
-        return Region(child, {position: Item(child)}, position, position, position + 1, child.output_set, owners)
+        return JoinGroup(child, {position: JoinInput(child)}, position, position, position + 1, child.output_set,
+        owners)
 
     def _guard(self, child: LogicalPlan, condition: Expression | None) -> None:
         """Note of the region below a condition what Spark will move into it."""
@@ -239,15 +240,15 @@ class GroupFinder:
 
     # -- projections in between --------------------------------------------------------------------------------
 
-    def _look_through(self, region: Region) -> bool:
+    def _look_through(self, region: JoinGroup) -> bool:
         """Absorb the pending projections; False, and nothing done, if one of them must stay."""
         computed = 0
         for node in region.pending:
             for e in node.expressions:
-                if e.kind not in ("Alias", "AttributeReference") or not fallibility.movable(e):
+                if e.kind not in ("Alias", "AttributeReference") or not fallibility.is_movable(e):
                     self.refuse(node, fallibility.why_not_movable(e))
                     return False
-                if fallibility.hoisted(e):
+                if fallibility.extracts_variant(e):
                     self.refuse(node, _VARIANT)
                     return False
                 if e.kind == "Alias":
@@ -271,19 +272,19 @@ class GroupFinder:
         return False
 
 
-def _may_be_asked_elsewhere(predicate: Expression, below: Region) -> bool:
+def _may_be_asked_elsewhere(predicate: Expression, below: JoinGroup) -> bool:
     """True if a filter on some items of the region could ask the subqueries of a predicate.
 
     What a correlated one names of its row cannot be written out, and columns must not be taken for one another.
     """
-    if not fallibility.asking(predicate):
+    if not fallibility.has_movable_subquery(predicate):
         return False
     if predicate.contains & CORRELATED and _reads_computed(below, predicate):
         return False
     return not any(e.plan is not None and e.plan.output_set & below.visible for e in walk(predicate))
 
 
-def _reads_computed(region: Region, predicate: Expression | None) -> bool:
+def _reads_computed(region: JoinGroup, predicate: Expression | None) -> bool:
     """True if a predicate reads a column that is, or has to be, computed on top of the region's relations."""
     computed = sum(1 << bit for bit in region.late)
     for node in region.pending:

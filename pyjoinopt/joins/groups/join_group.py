@@ -10,7 +10,7 @@ from pyjoinopt.plan.nodes import INNER, LogicalPlan
 
 
 @dataclass(eq=False, slots=True)
-class Item:
+class JoinInput:
     """A sub-plan that the group orders as a whole, and the columns to compute on top of it, innermost first."""
 
     plan: LogicalPlan
@@ -40,7 +40,7 @@ Written = Union[int, tuple["Written", "Written"]]  # noqa: UP007
 
 
 @dataclass(eq=False, slots=True)
-class Region:
+class JoinGroup:
     """A join group in the making; `top` is its highest join or filter.
 
     Attributes:
@@ -48,19 +48,19 @@ class Region:
         conjuncts: all predicates.
         start, end: interval of leaf positions that it covers.
         attributes: every attribute visible inside it, hidden and computed ones too.
-        looked_into: attributes of the right sides of its semi and anti joins, which nothing above can see.
+        semi_right: attributes of the right sides of its semi and anti joins, which nothing above can see.
         padded: positions of the items whose columns an outer join of the region fills up with NULLs.
         owners: attribute bit -> position of the item that produces it.
         late: attribute bit -> alias computed on top of the group, in an order in which each can be computed.
         hidden: bits of columns that a USING join hid from `*`, still reachable by name.
         crossed: whether a cross join was asked for.
-        spelled: parts of the predicates in which late columns are written out.
+        inlined_size: parts of the predicates in which late columns are written out.
         pending: nodes above `top` that a join further up may look through.
         guards: sets of attributes that predicates above the group read which may fail.
     """
 
     top: LogicalPlan
-    items: dict[int, Item]
+    items: dict[int, JoinInput]
     written: Written
     start: int
     end: int
@@ -69,16 +69,16 @@ class Region:
     conjuncts: list[Conjunct] = field(default_factory=list)
     late: dict[int, Expression] = field(default_factory=dict)
     hidden: list[int] = field(default_factory=list)
-    looked_into: int = 0
+    semi_right: int = 0
     padded: set[int] = field(default_factory=set)
     crossed: bool = False
     pending: list[LogicalPlan] = field(default_factory=list)
-    spelled: int = 0
+    inlined_size: int = 0
     guards: list[int] = field(default_factory=list)
 
-    def copy(self) -> Region:
+    def copy(self) -> JoinGroup:
         """An independent copy, for a sub-plan that stands under two parents."""
-        items = {position: Item(item.plan, list(item.columns)) for position, item in self.items.items()}
+        items = {position: JoinInput(item.plan, list(item.columns)) for position, item in self.items.items()}
         return replace(
             self, items=items, owners=dict(self.owners), conjuncts=list(self.conjuncts), late=dict(self.late),
             pending=list(self.pending), hidden=list(self.hidden), padded=set(self.padded), guards=list(self.guards),
@@ -87,7 +87,7 @@ class Region:
     @property
     def visible(self) -> int:
         """All attributes, those of pending projections and of what semi joins look into included."""
-        mask = self.attributes | self.looked_into
+        mask = self.attributes | self.semi_right
         for node in self.pending:
             mask |= node.output_set
         return mask

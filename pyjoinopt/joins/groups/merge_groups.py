@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pyjoinopt.joins.groups.join_group import Conjunct, Region
+from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup
 from pyjoinopt.plan.expressions import TRUE, Expression, conjuncts, substitute, walk
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import CROSS, FULL, LEFT, RIGHT, Join
@@ -18,7 +18,7 @@ _LONGEST = 400
 _LONGEST_TOGETHER = 2000
 
 
-def merged(node: Join, left: Region, right: Region) -> Region:
+def merged(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
     """One region out of two; the larger one's collections are extended."""
     big, small = (left, right) if len(left.items) >= len(right.items) else (right, left)
     big.items.update(small.items)
@@ -31,12 +31,12 @@ def merged(node: Join, left: Region, right: Region) -> Region:
         big, top=node, crossed=left.crossed or right.crossed or node.join_type == CROSS,
         written=(left.written, right.written), start=min(left.start, right.start),
         end=max(left.end, right.end), attributes=left.attributes | right.attributes,
-        looked_into=left.looked_into | right.looked_into, spelled=left.spelled + right.spelled,
+        semi_right=left.semi_right | right.semi_right, inlined_size=left.inlined_size + right.inlined_size,
         padded=left.padded | right.padded,
     )  # fmt: skip
 
 
-def looked_into(node: Join, left: Region, right: Region) -> Region:
+def semi_right(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
     """The left side's region under a semi or anti join with one item on its right."""
     ((position, item),) = right.items.items()
     assert node.condition is not None
@@ -47,11 +47,11 @@ def looked_into(node: Join, left: Region, right: Region) -> Region:
     left.conjuncts.append(Conjunct(condition, start, end, node.join_type, position, sides, node.subquery))
     return replace(
         left, top=node, written=(left.written, right.written), start=start, end=end,
-        looked_into=left.looked_into | right.attributes,
+        semi_right=left.semi_right | right.attributes,
     )  # fmt: skip
 
 
-def outer_joined(node: Join, left: Region, right: Region) -> Region:
+def outer_joined(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
     """One region out of the two sides of an outer join; a right join is a left one the other way round."""
     if node.join_type == RIGHT:
         left, right = right, left
@@ -67,24 +67,24 @@ def outer_joined(node: Join, left: Region, right: Region) -> Region:
     return region
 
 
-def with_conjuncts(region: Region, condition: Expression | None) -> Region:
+def with_conjuncts(region: JoinGroup, condition: Expression | None) -> JoinGroup:
     for predicate in conjuncts(condition):
         region.conjuncts.append(Conjunct(_in_terms_of_items(region, predicate), region.start, region.end))
     return region
 
 
-def _in_terms_of_items(region: Region, predicate: Expression) -> Expression:
+def _in_terms_of_items(region: JoinGroup, predicate: Expression) -> Expression:
     """The predicate with late columns written out."""
     late = {bit: alias.children[0] for bit, alias in region.late.items()}
     computed = sum(1 << bit for bit in late)
     if predicate.references & computed:
         while predicate.references & computed:
             predicate = substitute(predicate, late)
-        region.spelled += sum(1 for _ in walk(predicate))
+        region.inlined_size += sum(1 for _ in walk(predicate))
     return predicate
 
 
-def place(region: Region, alias: Expression) -> None:
+def place(region: JoinGroup, alias: Expression) -> None:
     """Compute a column on the one item it reads, or late, on top of the group."""
     assert alias.attribute is not None
     region.attributes |= alias.attribute.mask
@@ -96,7 +96,7 @@ def place(region: Region, alias: Expression) -> None:
         region.owners[alias.attribute.bit] = position
 
 
-def _home(region: Region, alias: Expression) -> int | None:
+def _home(region: JoinGroup, alias: Expression) -> int | None:
     """The item that a column of a projection above the region may be computed on, if there is one.
 
     What is computed below an outer join from its padded side is NULL in a padded row; above, it may be something else.
@@ -105,14 +105,14 @@ def _home(region: Region, alias: Expression) -> int | None:
     if len(owners) > 1 or -1 in owners or fallibility.may_throw(alias):
         return None
     if not owners:
-        looked_into = {conjunct.right for conjunct in region.conjuncts}
-        return min((p for p in region.items if p not in region.padded and p not in looked_into), default=None)
+        semi_right = {conjunct.right for conjunct in region.conjuncts}
+        return min((p for p in region.items if p not in region.padded and p not in semi_right), default=None)
     position = owners.pop()
     renames = alias.children[0].kind == "AttributeReference"
     return position if renames or position not in region.padded else None
 
 
-def computes_late(region: Region) -> bool:
+def computes_late(region: JoinGroup) -> bool:
     """True if some column of the region, or of a projection that waits above it, has to be computed on top of it.
 
     On top of a group that is padded by an outer join, it would not be padded with the rest of that side.
@@ -121,7 +121,7 @@ def computes_late(region: Region) -> bool:
     return bool(region.late) or any(e.kind == "Alias" and _home(region, e) is None for e in pending)
 
 
-def tests_costly(region: Region | None, condition: Expression | None) -> bool:
+def tests_costly(region: JoinGroup | None, condition: Expression | None) -> bool:
     """True if the condition reads a column of the region that is costly to compute and may fail (`s RLIKE p AS m`).
 
     Spark leaves such a condition above the projection, where it meets joined rows only. Written out it would be an
@@ -142,7 +142,7 @@ def tests_costly(region: Region | None, condition: Expression | None) -> bool:
     return False
 
 
-def guard(region: Region, predicates: Iterable[Expression]) -> None:
+def guard(region: JoinGroup, predicates: Iterable[Expression]) -> None:
     """Note what predicates above the region read that may fail.
 
     They stay where they are, but Spark moves them down to the lowest join that has all they read, in any order.
@@ -161,10 +161,10 @@ def guard(region: Region, predicates: Iterable[Expression]) -> None:
             region.guards.append(read)
 
 
-def outgrown(late: dict[int, Expression], condition: Expression | None, spelled: int) -> bool:
+def exceeds_inline_limit(late: dict[int, Expression], condition: Expression | None, inlined_size: int) -> bool:
     """True if the condition, late columns written out, has too many parts (x = x + x, fifty times).
 
-    `spelled` is how many parts such predicates of the group have already.
+    `inlined_size` is how many parts such predicates of the group have already.
     """
     if not late or condition is None:
         return False
@@ -176,4 +176,4 @@ def outgrown(late: dict[int, Expression], condition: Expression | None, spelled:
     for bit, alias in late.items():
         sizes[bit] = size(alias.children[0])
     lengths = [size(p) for p in conjuncts(condition) if any(p.references >> bit & 1 for bit in late)]
-    return bool(lengths) and (max(lengths) > _LONGEST or sum(lengths) + spelled > _LONGEST_TOGETHER)
+    return bool(lengths) and (max(lengths) > _LONGEST or sum(lengths) + inlined_size > _LONGEST_TOGETHER)

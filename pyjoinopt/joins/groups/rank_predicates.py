@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyjoinopt.joins.groups.join_group import Conjunct, Region
+from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup
 from pyjoinopt.plan.constructors import constant
 from pyjoinopt.plan.expressions import Expression, rewrite
 from pyjoinopt.plan.fallible.fallibility import may_throw
@@ -18,7 +18,7 @@ from pyjoinopt.plan.fallible.window_ranks import LEAST
 _LARGEST = 2**31 - 1
 
 
-def with_ranks(region: Region, ranks: int) -> Region:
+def with_ranks(region: JoinGroup, ranks: int) -> JoinGroup:
     """The region with predicates that know which columns are ranks; the same one if that makes no difference.
 
     Args:

@@ -24,12 +24,12 @@ from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.joins.graph.hypergraph import JoinGraph, merge_parts
 from pyjoinopt.joins.join_tree import JoinTree, join
-from pyjoinopt.joins.search.cross_products import multiplied
+from pyjoinopt.joins.search.cross_products import join_components
 from pyjoinopt.joins.search.dphyp import exact
-from pyjoinopt.joins.search.greedy import NOTIONS, greedy, lone_parts, polish
+from pyjoinopt.joins.search.greedy import NOTIONS, greedy, reoptimize_subtrees, single_relations
 from pyjoinopt.joins.search.interesting_partitionings import Partitionings
 from pyjoinopt.joins.search.join_costs import cost_of
-from pyjoinopt.joins.search.linearized_dp import Lined, linearized
+from pyjoinopt.joins.search.linearized_dp import LinearizedPlan, linearized
 from pyjoinopt.util.bitset import members
 
 #: Pairs of sets that the exact search compares at most; about sixty milliseconds.
@@ -87,7 +87,7 @@ def search(
     sharing = partitionings if partitionings.worth else None
     strategy, pairs = "exact", 0
     trees: list[JoinTree] = []
-    for block in blocks(graph, canonical):
+    for block in connected_components(graph, canonical):
         small = block.bit_count() <= _ALWAYS_EXACT
         left = (_FOR_SMALL if small else 1) * budget - pairs
         best = exact(graph, estimates, cost, left, block, canonical, stop, sharing)
@@ -107,9 +107,9 @@ def search(
         if written is None:
             raise ValueError("no order was found, and none was given to fall back to")
         strategy = "greedy"
-        whole, looked_at = polish(graph, estimates, cost, written, budget - pairs, canonical, stop)
+        whole, looked_at = reoptimize_subtrees(graph, estimates, cost, written, budget - pairs, canonical, stop)
         pairs += looked_at
-    tree = oriented(graph, whole)
+    tree = with_sides_in_place(graph, whole)
     return SearchResult(tree, cost_of(tree, estimates, cost, graph), strategy, pairs)
 
 
@@ -121,7 +121,7 @@ def _put_together(
     stop: Callable[[], bool] | None,
 ) -> JoinTree | None:
     """One tree of those of the blocks; None if outer joins allow none that was looked for."""
-    return multiplied(graph, estimates, cost, trees) or greedy(graph, estimates, trees, stop=stop)
+    return join_components(graph, estimates, cost, trees) or greedy(graph, estimates, trees, stop=stop)
 
 
 def _approximated(
@@ -133,16 +133,16 @@ def _approximated(
     halves: int,
     canonical: Sequence[int],
     stop: Callable[[], bool] | None,
-) -> Lined | None:
+) -> LinearizedPlan | None:
     """A good order of a block that is too large to be searched; None if none was found."""
-    alone = lone_parts([v for v in canonical if block >> v & 1])
-    best: tuple[float, Lined] | None = None
+    alone = single_relations([v for v in canonical if block >> v & 1])
+    best: tuple[float, LinearizedPlan] | None = None
     pairs = 0
     for notion in NOTIONS if graph.operators else NOTIONS[:1]:
         tree = greedy(graph, estimates, alone, notion, stop)
         if tree is None:
             continue
-        tree, polished = polish(graph, estimates, cost, tree, budget - pairs, canonical, stop)
+        tree, polished = reoptimize_subtrees(graph, estimates, cost, tree, budget - pairs, canonical, stop)
         lined = linearized(graph, estimates, cost, tree, canonical, halves, stop)
         pairs += polished + lined.pairs
         total = cost_of(lined.tree, estimates, cost, graph)
@@ -153,7 +153,7 @@ def _approximated(
     return None if best is None else best[1]._replace(pairs=pairs)
 
 
-def oriented(graph: JoinGraph, tree: JoinTree) -> JoinTree:
+def with_sides_in_place(graph: JoinGraph, tree: JoinTree) -> JoinTree:
     """The tree with the sides of outer, semi and anti joins in their places."""
     if not graph.operators:
         return tree
@@ -169,14 +169,14 @@ def oriented(graph: JoinGraph, tree: JoinTree) -> JoinTree:
     return done[0]
 
 
-def blocks(graph: JoinGraph, canonical: Sequence[int]) -> list[int]:
+def connected_components(graph: JoinGraph, canonical: Sequence[int]) -> list[int]:
     """The largest sets that can be joined without a cross product, in canonical order of their first members.
 
     Two-vertex edges join blocks at once. A wide edge joins two blocks if they complete it, which joining others may
     bring about; so wide edges are looked at until none of them changes anything.
 
     >>> graph = JoinGraph((), (), (), ())
-    >>> blocks(graph, [])
+    >>> connected_components(graph, [])
     []
     """
     block_of = dict.fromkeys(canonical, 0)

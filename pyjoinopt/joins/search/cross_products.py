@@ -19,7 +19,7 @@ from pyjoinopt.plan.nodes import INNER
 _MOST = 6
 
 
-def multiplied(
+def join_components(
     graph: JoinGraph, estimates: GraphEstimates, cost: CostModel, blocks: Sequence[JoinTree]
 ) -> JoinTree | None:
     """The cheapest tree of whole blocks; None if they are too many, or if outer joins allow none.

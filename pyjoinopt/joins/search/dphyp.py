@@ -38,9 +38,9 @@ from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree
-from pyjoinopt.joins.search.dphyp_enumerator import Exhausted, Pairs
+from pyjoinopt.joins.search.dphyp_enumerator import DPhyp, Exhausted
 from pyjoinopt.joins.search.interesting_partitionings import Partitionings
-from pyjoinopt.joins.search.pair_budget import hopeless
+from pyjoinopt.joins.search.pair_budget import certainly_over_budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ def exact(
         None if the budget did not suffice, on `stop`, or if the vertices do not hang together.
     """
     chosen = graph.everything if within is None else within
-    if hopeless(graph, chosen, budget):
+    if certainly_over_budget(graph, chosen, budget):
         return None
     order = [v for v in canonical or canonical_order(graph, estimates) if chosen >> v & 1]
-    search = Pairs(graph, estimates, cost, budget, order, stop)
+    search = DPhyp(graph, estimates, cost, budget, order, stop)
     if partitionings is not None:
         search.recorded = []
     try:

@@ -12,7 +12,7 @@ from pyjoinopt.cost.model import CostModel, Side, beside_join
 from pyjoinopt.cost.size import Size
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
-from pyjoinopt.joins.join_tree import JoinTree, unfolded
+from pyjoinopt.joins.join_tree import JoinTree, build_tree
 from pyjoinopt.joins.search.interesting_partitionings import Partitionings
 from pyjoinopt.joins.search.join_costs import price
 from pyjoinopt.joins.search.pair_budget import adjacency_of
@@ -29,7 +29,7 @@ class Exhausted(Exception):
     """The budget is spent."""
 
 
-class Pairs:
+class DPhyp:
     """One run. Sets are masks of canonical numbers; `_original` translates them for the estimates."""
 
     def __init__(
@@ -238,5 +238,5 @@ class Pairs:
             one = self._left.get(relations)
             return self._order[relations.bit_length() - 1] if one is None else (one, relations ^ one)
 
-        tree = unfolded(self.everything, halves, lambda relations: self._size_of(relations).bytes)
+        tree = build_tree(self.everything, halves, lambda relations: self._size_of(relations).bytes)
         return tree, self._cost[self.everything]

@@ -8,7 +8,7 @@ often is; so other notions of what to join next are at hand, too (`NOTIONS`). Tw
 * parts that no edge ties are joined in the end, smallest first: the only cross products in the tree. A predicate that
   must wait for several relations may tie parts again once such a product was made, so it is asked each time;
 * the exact search then takes the tree's small sub-trees, whose relations are known by now, and orders each anew
-  (`polish`). Orders of the few large results above them were the greedy choice's strong side anyway.
+  (`reoptimize_subtrees`). Orders of the few large results above them were the greedy choice's strong side anyway.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pyjoinopt.joins.search.dphyp import exact
 from pyjoinopt.util.bitset import members
 
 #: What makes one join go before another: the least of a function of the logarithms of the rows that it gives and takes.
-Notion = Callable[[float, float, float], float]
-NOTIONS: tuple[Notion, ...] = (
+Merit = Callable[[float, float, float], float]
+NOTIONS: tuple[Merit, ...] = (
     lambda rows, one, other: rows,  # few rows
     lambda rows, one, other: rows - max(one, other),  # few rows beside the larger side's: what drops most goes first
     lambda rows, one, other: rows - one - other,  # a strong predicate
@@ -41,7 +41,7 @@ def greedy(
     graph: JoinGraph,
     estimates: GraphEstimates,
     parts: Sequence[JoinTree],
-    notion: Notion = NOTIONS[0],
+    notion: Merit = NOTIONS[0],
     stop: Callable[[], bool] | None = None,
 ) -> JoinTree | None:
     """Join all parts into one tree; None if that came to a point where outer joins allow no further step, or to a stop.
@@ -62,7 +62,7 @@ class _Greedy:
         graph: JoinGraph,
         estimates: GraphEstimates,
         parts: Sequence[JoinTree],
-        notion: Notion,
+        notion: Merit,
         stop: Callable[[], bool] | None,
     ) -> None:
         self._stop = stop
@@ -151,8 +151,8 @@ class _Greedy:
 
     def _smallest(self) -> tuple[int, int] | None:
         def key(i: int) -> tuple[bool, float, int]:
-            looked_into = self._trees[i].relations in self._looking  # its edge ties it as soon as it may be joined
-            return looked_into, round(self._parts[i].log_rows, _DIGITS), self._place[i]
+            semi_right = self._trees[i].relations in self._looking  # its edge ties it as soon as it may be joined
+            return semi_right, round(self._parts[i].log_rows, _DIGITS), self._place[i]
 
         if self._free:
             one, other = heapq.nsmallest(2, self._trees, key=key)
@@ -203,7 +203,7 @@ def _part_of(estimates: GraphEstimates, tree: JoinTree) -> Part:
     return part
 
 
-def polish(
+def reoptimize_subtrees(
     graph: JoinGraph,
     estimates: GraphEstimates,
     cost: CostModel,
@@ -236,6 +236,6 @@ def polish(
     return done[0], pairs
 
 
-def lone_parts(order: Sequence[int]) -> list[JoinTree]:
+def single_relations(order: Sequence[int]) -> list[JoinTree]:
     """Every relation as a part of its own."""
     return [leaf(vertex) for vertex in order]

@@ -23,7 +23,7 @@ _ROOTS = 6
 _HIGHEST = 1e300
 
 
-def left_deep_line(graph: JoinGraph, estimates: GraphEstimates, members: Sequence[int]) -> list[int] | None:
+def ikkbz_order(graph: JoinGraph, estimates: GraphEstimates, members: Sequence[int]) -> list[int] | None:
     """The best left-deep order of a spanning tree; None if the members do not hang together by two-vertex edges.
 
     Args:
@@ -67,7 +67,7 @@ def _spanning_tree(
 
 
 @dataclass(slots=True)
-class _Piece:
+class _CompoundRelation:
     """Relations glued together: what they do to the rows, what that costs, and who they are."""
 
     growth: float
@@ -78,17 +78,17 @@ class _Piece:
     def rank(self) -> float:
         return (self.growth - 1.0) / self.cost if self.cost > 0 else -_HIGHEST
 
-    def glue(self, after: _Piece) -> _Piece:
+    def merge(self, after: _CompoundRelation) -> _CompoundRelation:
         growth = min(_HIGHEST, self.growth * after.growth)
         cost = min(_HIGHEST, self.cost + self.growth * after.cost)
-        return _Piece(growth, cost, self.line + after.line)
+        return _CompoundRelation(growth, cost, self.line + after.line)
 
 
 def _from_root(
     root: int, hanging: dict[int, list[tuple[int, float]]], rows: dict[int, float], place: dict[int, int]
 ) -> tuple[float, list[int]]:
     """(cost, line) of the best left-deep order that starts with `root`."""
-    chains: dict[int, list[_Piece]] = {}
+    chains: dict[int, list[_CompoundRelation]] = {}
     stack: list[tuple[int, int, float, bool]] = [(root, -1, 1.0, False)]
     while stack:
         vertex, parent, selectivity, expanded = stack.pop()
@@ -100,12 +100,12 @@ def _from_root(
         keyed = [[(p.rank, place[p.line[0]], p) for p in chains.pop(other)] for other, _ in below]
         chain = [piece for _, _, piece in heapq.merge(*keyed, key=lambda entry: entry[:2])]
         growth = max(1e-12, rows[vertex] * selectivity)
-        piece = _Piece(growth, 0.0 if vertex == root else growth, [vertex])
+        piece = _CompoundRelation(growth, 0.0 if vertex == root else growth, [vertex])
         if vertex != root:
             while chain and chain[0].rank < piece.rank:
-                piece = piece.glue(chain.pop(0))
+                piece = piece.merge(chain.pop(0))
         chains[vertex] = [piece, *chain]
     whole = chains[root][0]
     for piece in chains[root][1:]:
-        whole = whole.glue(piece)
+        whole = whole.merge(piece)
     return whole.cost, whole.line

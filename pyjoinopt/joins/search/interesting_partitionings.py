@@ -30,7 +30,7 @@ from pyjoinopt.cost.model import CostModel, PartitionedModel, beside_join
 from pyjoinopt.cost.size import BROADCAST_TABLE
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
-from pyjoinopt.joins.join_tree import JoinTree, unfolded
+from pyjoinopt.joins.join_tree import JoinTree, build_tree
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import FULL, INNER, Aggregate, Filter, LogicalPlan, Project
 from pyjoinopt.util.bitset import members
@@ -182,7 +182,7 @@ class Partitionings:
             plan = tables[relations][lies]
             return (plan.left, plan.left_lies), (relations ^ plan.left, plan.right_lies)
 
-        return unfolded((everything, ANY), halves, lambda relations: self._estimates.size(relations).bytes)
+        return build_tree((everything, ANY), halves, lambda relations: self._estimates.size(relations).bytes)
 
 
 def _keep(table: _Table, plan: _Plan, useful: frozenset[int]) -> None:

@@ -26,8 +26,8 @@ from pyjoinopt.cost.model import CostModel, Side, beside_join, met
 from pyjoinopt.cost.size import Size
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
-from pyjoinopt.joins.join_tree import JoinTree, join, unfolded
-from pyjoinopt.joins.search.ikkbz import left_deep_line
+from pyjoinopt.joins.join_tree import JoinTree, build_tree, join
+from pyjoinopt.joins.search.ikkbz import ikkbz_order
 from pyjoinopt.joins.search.join_costs import price
 
 #: A line may be so long where a graph is sparse: few of its intervals have a tree then.
@@ -38,7 +38,7 @@ _SPARSE, _DENSE = 2, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class IntervalPlan:
     """The best tree over the intervals of a line, its cost, and the halves that were compared for it."""
 
     tree: JoinTree
@@ -46,7 +46,7 @@ class Linear:
     pairs: int
 
 
-class Lined(NamedTuple):
+class LinearizedPlan(NamedTuple):
     """What lines made of a tree: the halves that were compared, and whether all its relations stood in one line."""
 
     tree: JoinTree
@@ -71,7 +71,7 @@ def linearized(
     canonical: Sequence[int],
     limit: int,
     stop: Callable[[], bool] | None = None,
-) -> Lined:
+) -> LinearizedPlan:
     """A tree that is at most as costly as the one given.
 
     Args:
@@ -98,10 +98,10 @@ def linearized(
             stack += [(node, True), (node.right, False), (node.left, False)]
         else:
             lines = [[part.vertex for part in node.post_order() if part.is_leaf]]
-            other = left_deep_line(graph, estimates, [v for v in canonical if node.relations >> v & 1])
-            best: Linear | None = None
+            other = ikkbz_order(graph, estimates, [v for v in canonical if node.relations >> v & 1])
+            best: IntervalPlan | None = None
             for line in lines if other is None else [*lines, other]:
-                found = over_intervals(graph, estimates, cost, line, limit - pairs, stop)
+                found = best_over_intervals(graph, estimates, cost, line, limit - pairs, stop)
                 if found is None:
                     break
                 pairs += found.pairs
@@ -113,17 +113,17 @@ def linearized(
                 continue
             in_one = best is not None and node is tree
             done.append(node if best is None else best.tree)
-    return Lined(done[0], pairs, in_one)
+    return LinearizedPlan(done[0], pairs, in_one)
 
 
-def over_intervals(
+def best_over_intervals(
     graph: JoinGraph,
     estimates: GraphEstimates,
     cost: CostModel,
     line: Sequence[int],
     limit: int,
     stop: Callable[[], bool] | None = None,
-) -> Linear | None:
+) -> IntervalPlan | None:
     """The cheapest tree whose parts are intervals of a line of vertices; None if there is none, or not in time.
 
     Args:
@@ -187,7 +187,7 @@ def over_intervals(
                 known[i][j] = best, whole, near, where
     if n - 1 not in known[0]:
         return None
-    return Linear(_tree(line, known, estimates), known[0][n - 1][0], pairs)
+    return IntervalPlan(_tree(line, known, estimates), known[0][n - 1][0], pairs)
 
 
 def _tied(wide: Sequence[int], left: int, right: int) -> bool:
@@ -203,4 +203,4 @@ def _tree(
         k = known[i][j][3]
         return line[i] if i == j else ((i, k), (k + 1, j))
 
-    return unfolded((0, len(line) - 1), halves, lambda relations: estimates.size(relations).bytes)
+    return build_tree((0, len(line) - 1), halves, lambda relations: estimates.size(relations).bytes)

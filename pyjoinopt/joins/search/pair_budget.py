@@ -34,7 +34,7 @@ def adjacency_of(
     return near
 
 
-def hopeless(graph: JoinGraph, within: int, budget: int) -> bool:
+def certainly_over_budget(graph: JoinGraph, within: int, budget: int) -> bool:
     """True if there are certainly more pairs than the budget; much sooner than by looking at so many.
 
     No connected graph has fewer pairs than a chain, and a vertex with d neighbours is the centre of a star. Otherwise

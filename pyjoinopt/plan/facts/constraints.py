@@ -29,7 +29,7 @@ from pyjoinopt.plan.expressions import (
 )  # fmt: skip
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys, Keys, equi_keys, is_unique
 from pyjoinopt.plan.facts.inference import merged_by_or, not_null, replaced_by_equals, replaced_by_literals
-from pyjoinopt.plan.facts.value_numbers import Meanings, PredicateSet
+from pyjoinopt.plan.facts.value_numbers import ExpressionSet, ValueNumbering
 from pyjoinopt.plan.nodes import (
     ANTI,
     EXISTENCE,
@@ -64,13 +64,13 @@ class PlanFacts:
     def __init__(self, most: int = MOST, literals: bool = True) -> None:
         self.most = most
         self.literals = literals
-        self.meanings = Meanings()
-        self._constraints: dict[int, PredicateSet] = {}
+        self.meanings = ValueNumbering()
+        self._constraints: dict[int, ExpressionSet] = {}
         self._not_null: dict[int, int] = {}
         self._keys = DistinctKeys()
         self._alive: list[LogicalPlan] = []  # ids stay unique while their nodes live
 
-    def constraints(self, plan: LogicalPlan) -> PredicateSet:
+    def constraints(self, plan: LogicalPlan) -> ExpressionSet:
         """Predicates that are true of every row of `plan`."""
         return self._remembered(plan, self._constraints, self._constraints_of)
 
@@ -82,7 +82,7 @@ class PlanFacts:
         """Sets of expression keys (`Expression.key`), each unique over the rows of `plan`."""
         return self._keys(plan)
 
-    def inferred(self, predicates: PredicateSet) -> list[Expression]:
+    def inferred(self, predicates: ExpressionSet) -> list[Expression]:
         """What follows from equalities among the predicates, beside them."""
         if len(predicates) >= self.most:
             return []
@@ -105,18 +105,18 @@ class PlanFacts:
 
     # -- constraints -------------------------------------------------------------------------------------------
 
-    def _constraints_of(self, node: LogicalPlan) -> PredicateSet:
+    def _constraints_of(self, node: LogicalPlan) -> ExpressionSet:
         valid = self._valid(node)
         columns = self.never_null(node)
         follows = self.inferred(valid) + not_null(valid, (a for a in node.output if a.mask & columns))
         outside = ~node.output_set
-        kept = PredicateSet(self.meanings)
+        kept = ExpressionSet(self.meanings)
         for p in (*valid, *follows):
             if p.references and p.deterministic and not p.references & outside and len(kept) < self.most:
                 kept.add(p)
         return kept
 
-    def _valid(self, node: LogicalPlan) -> PredicateSet:
+    def _valid(self, node: LogicalPlan) -> ExpressionSet:
         below = [self._constraints[id(child)] for child in _inputs(node)]
         if isinstance(node, Filter) and below:
             return self._all(below[0], _uncorrelated(node.condition))
@@ -140,13 +140,13 @@ class PlanFacts:
             return self._all(below[0], _renamed(below[1], node.children[1], node.children[0]))
         return below[0] if len(below) == 1 and node.kind != "Expand" else self._all()
 
-    def _all(self, *several: Iterable[Expression]) -> PredicateSet:
-        together = PredicateSet(self.meanings)
+    def _all(self, *several: Iterable[Expression]) -> ExpressionSet:
+        together = ExpressionSet(self.meanings)
         for predicates in several:
             together.update(predicates)
         return together
 
-    def _aliased(self, below: PredicateSet, listed: Iterable[Expression]) -> PredicateSet:
+    def _aliased(self, below: ExpressionSet, listed: Iterable[Expression]) -> ExpressionSet:
         """Constraints of the input, also in terms of the columns that a projection names anew."""
         valid = self._all(below)
         for e in listed:
@@ -168,7 +168,7 @@ class PlanFacts:
         kind, replaceable = body.kind, self.meanings.replaceable
         return rewrite(predicate, lambda e: name if e.kind == kind and replaceable(e, body) else e)
 
-    def _of_union(self, node: LogicalPlan, below: list[PredicateSet]) -> PredicateSet:
+    def _of_union(self, node: LogicalPlan, below: list[ExpressionSet]) -> ExpressionSet:
         """What each branch knows, in the columns of the first, merged branch by branch."""
         if not below:
             return self._all()
@@ -176,7 +176,7 @@ class PlanFacts:
         for predicates, branch in zip(below[1:], node.children[1:], strict=True):
             other = self._all(_renamed(predicates, branch, node.children[0]))
             common = [p for p in merged if (q := other.get(p)) is not None and self.meanings.replaceable(p, q)]
-            mutual = PredicateSet(self.meanings, common)
+            mutual = ExpressionSet(self.meanings, common)
             merged = self._all(mutual, merged_by_or(merged.without(mutual), other.without(mutual)))
         return merged
 

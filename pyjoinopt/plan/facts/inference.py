@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pyjoinopt.plan.expressions import NULL_INTOLERANT, Attribute, Expression, call, reference, rewrite, substitute
-from pyjoinopt.plan.facts.value_numbers import PredicateSet
+from pyjoinopt.plan.facts.value_numbers import ExpressionSet
 from pyjoinopt.util.bitset import singletons
 
 _COMPARISONS = frozenset(
@@ -57,9 +57,9 @@ def _is_field(e: Expression) -> bool:
     return e.kind == "AttributeReference"
 
 
-def not_null(predicates: PredicateSet, columns: Iterable[Attribute]) -> list[Expression]:
+def not_null(predicates: ExpressionSet, columns: Iterable[Attribute]) -> list[Expression]:
     """IS NOT NULL for what the predicates need to be so, and for the columns, as far as it is not among them."""
-    found, memo = PredicateSet(predicates.meanings), predicates.meanings.memo
+    found, memo = ExpressionSet(predicates.meanings), predicates.meanings.memo
     for predicate in predicates:
         if id(predicate) not in memo:
             memo[id(predicate)] = [call("IsNotNull", column) for column in null_intolerant_columns(predicate)]
@@ -68,9 +68,9 @@ def not_null(predicates: PredicateSet, columns: Iterable[Attribute]) -> list[Exp
     return found.without(predicates)
 
 
-def replaced_by_equals(predicates: PredicateSet, most: int) -> list[Expression]:
+def replaced_by_equals(predicates: ExpressionSet, most: int) -> list[Expression]:
     """The predicates again with one column for another that equals it, those that are new; about `most` of them."""
-    inferred = PredicateSet(predicates.meanings)
+    inferred = ExpressionSet(predicates.meanings)
     others = [p for p in predicates if p.kind != "IsNotNull"]
     readers: dict[int, list[Expression]] | None = None
     for equality in others:
@@ -118,7 +118,7 @@ def _is_cast_column(e: Expression) -> bool:
     return e.kind == "Cast" and e.children[0].kind == "AttributeReference"
 
 
-def replaced_by_literals(predicates: PredicateSet, most: int) -> list[Expression]:
+def replaced_by_literals(predicates: ExpressionSet, most: int) -> list[Expression]:
     """The predicates again with a literal for a column that equals it, those that are new; about `most` of them.
 
     Equalities that replace columns themselves stay as they are, and so does every `<=>`.
@@ -132,7 +132,7 @@ def replaced_by_literals(predicates: PredicateSet, most: int) -> list[Expression
                     break
     if not bindings:
         return []
-    inferred = PredicateSet(predicates.meanings)
+    inferred = ExpressionSet(predicates.meanings)
     targets = [p for p in predicates if p.kind not in ("EqualNullSafe", "IsNotNull") and not _replacements(p)]
     for column, literal in bindings.values():
         for predicate in targets:
@@ -152,7 +152,7 @@ def binary_stable(type: str) -> bool:
     return " collate " not in type.lower()
 
 
-def _replaced(known: PredicateSet, predicate: Expression, old: Expression, new: Expression) -> Expression:
+def _replaced(known: ExpressionSet, predicate: Expression, old: Expression, new: Expression) -> Expression:
     """The predicate with `new` for the column `old`, made once however many nodes know both."""
     memo, key = known.meanings.memo, (id(predicate), old.references, known.meanings(new))
     if key not in memo:

@@ -10,7 +10,7 @@ towards "cannot tell".
 
 from __future__ import annotations
 
-from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import NULL_INTOLERANT, REPLACED, UNEVALUABLE, Expression, walk
 from pyjoinopt.plan.facts.constant_values import is_fixed
 
@@ -28,7 +28,7 @@ def outcomes(expression: Expression, null_columns: int) -> int:
     True
     """
     results: list[int] = []
-    for e in walk(written_out(expression)):
+    for e in walk(inline_common_expressions(expression)):
         n = len(e.children)
         args = results[len(results) - n :]
         del results[len(results) - n :]

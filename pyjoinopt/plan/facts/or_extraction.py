@@ -19,7 +19,7 @@ from pyjoinopt.plan.nodes import Filter, LogicalPlan
 _ON_TOP = frozenset({"Filter", "Project", "SubqueryAlias", "View"})
 
 
-def said_within(predicate: Expression, columns: int) -> Expression | None:
+def extract_predicate_within(predicate: Expression, columns: int) -> Expression | None:
     """What follows from a conjunct for some columns alone; None if nothing does, or nothing that is safe to say.
 
     Args:
@@ -28,9 +28,9 @@ def said_within(predicate: Expression, columns: int) -> Expression | None:
 
     >>> from pyjoinopt.plan.expressions import Attribute, reference
     >>> a, b, c, d = (call("IsNull", reference(Attribute(i, i, name))) for i, name in enumerate("abcd"))
-    >>> said_within(call("Or", call("And", a, b), call("And", c, d)), 0b0101)
+    >>> extract_predicate_within(call("Or", call("And", a, b), call("And", c, d)), 0b0101)
     ((a IS NULL) OR (c IS NULL))
-    >>> said_within(call("Or", call("And", a, b), d), 0b0101) is None
+    >>> extract_predicate_within(call("Or", call("And", a, b), d), 0b0101) is None
     True
     """
     if predicate.kind != "Or" or not predicate.references & columns or not predicate.references & ~columns:
@@ -47,12 +47,12 @@ def said_within(predicate: Expression, columns: int) -> Expression | None:
         else:
             steps += [(e, True), (e.children[1], False), (e.children[0], False)]
     follows = said[0]
-    if follows is None or not fallibility.movable(follows) or is_sensitive(follows):
+    if follows is None or not fallibility.is_movable(follows) or is_sensitive(follows):
         return None
     return follows
 
 
-def tested(plan: LogicalPlan) -> Iterator[Expression]:
+def top_filters(plan: LogicalPlan) -> Iterator[Expression]:
     """The conjuncts that a plan's rows have passed, as far as its topmost operators say."""
     while plan.kind in _ON_TOP and plan.children and not plan.cached:
         if isinstance(plan, Filter):

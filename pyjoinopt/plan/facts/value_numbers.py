@@ -1,8 +1,8 @@
 """Which predicates say the same: numbers instead of comparisons.
 
 Inference makes the same predicate again and again: `b > 5` from `a > 5` and `a = b`, then `a > 5` back from it. Each
-must be recognised, also when it is written `5 < b` or `NOT (b <= 5)`. A `Meanings` gives every expression a number,
-equal for expressions that say the same, so that a set of predicates is a dict and a comparison costs nothing.
+must be recognised, also when it is written `5 < b` or `NOT (b <= 5)`. A `ValueNumbering` gives every expression a
+number, equal for expressions that say the same, so that a set of predicates is a dict and a comparison costs nothing.
 
 Some parameters of expressions stay in the JVM (the escape character of LIKE, for one). Expressions that
 look alike but for such parameters get the same number too, which is then not `certain`. A number that is not certain
@@ -35,12 +35,12 @@ _LONGEST_CHAIN = 64
 _VALUES = (bool, int, float, str, Decimal, date)
 
 
-class Meanings:
+class ValueNumbering:
     """Gives out the numbers; they compare with each other only.
 
     >>> from pyjoinopt.plan.expressions import Attribute, call, reference
     >>> a, b = reference(Attribute(0, 1, "a")), reference(Attribute(1, 2, "b"))
-    >>> meanings = Meanings()
+    >>> meanings = ValueNumbering()
     >>> meanings(call("LessThan", a, b)) == meanings(call("Not", call("LessThanOrEqual", b, a)))
     True
     """
@@ -126,12 +126,12 @@ class Meanings:
         return self._chains.get(number, (number,)) if same_chain else (number,)
 
 
-class PredicateSet:
+class ExpressionSet:
     """Predicates in the order they were added, those that say the same once (Catalyst's `ExpressionSet`)."""
 
     __slots__ = ("meanings", "_by_number")
 
-    def __init__(self, meanings: Meanings, predicates: Iterable[Expression] = ()) -> None:
+    def __init__(self, meanings: ValueNumbering, predicates: Iterable[Expression] = ()) -> None:
         self.meanings = meanings
         self._by_number: dict[int, Expression] = {}
         self.update(predicates)
@@ -140,7 +140,7 @@ class PredicateSet:
         self._by_number.setdefault(self.meanings(predicate), predicate)
 
     def update(self, predicates: Iterable[Expression]) -> None:
-        if isinstance(predicates, PredicateSet) and predicates.meanings is self.meanings:
+        if isinstance(predicates, ExpressionSet) and predicates.meanings is self.meanings:
             for number, predicate in predicates._by_number.items():
                 self._by_number.setdefault(number, predicate)
             return
@@ -151,8 +151,8 @@ class PredicateSet:
         """The one in the set that says the same."""
         return self._by_number.get(self.meanings(predicate))
 
-    def without(self, other: PredicateSet) -> list[Expression]:
-        """Those that the other set, of the same `Meanings`, does not say."""
+    def without(self, other: ExpressionSet) -> list[Expression]:
+        """Those that the other set, of the same `ValueNumbering`, does not say."""
         return [p for n, p in self._by_number.items() if n not in other._by_number]
 
     def __contains__(self, predicate: Expression) -> bool:

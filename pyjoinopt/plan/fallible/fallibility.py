@@ -9,7 +9,7 @@ query was written. *Throwable* is Catalyst's own, stronger mark (`raise_error`, 
 
 from __future__ import annotations
 
-from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
     ANSI,
@@ -56,20 +56,20 @@ _COSTLY_KINDS = frozenset(
 )
 
 
-def movable(predicate: Expression) -> bool:
+def is_movable(predicate: Expression) -> bool:
     """True if a join's condition or a filter elsewhere could hold it (Catalyst's canEvaluateWithinJoin, stricter)."""
     return predicate.deterministic and not predicate.contains & (
         PYTHON_UDF | OUTER_REFERENCE | CORRELATED | SUBQUERY | AGGREGATE_OR_WINDOW
     )
 
 
-def asking(predicate: Expression) -> bool:
+def has_movable_subquery(predicate: Expression) -> bool:
     """True if a filter elsewhere in its query could hold it, and it has a subquery, perhaps a correlated one."""
     never = PYTHON_UDF | OUTER_REFERENCE | AGGREGATE_OR_WINDOW
     return predicate.deterministic and bool(predicate.contains & SUBQUERY) and not predicate.contains & never
 
 
-def throwable(expression: Expression) -> bool:
+def is_meant_to_throw(expression: Expression) -> bool:
     """True if Catalyst itself refuses to move it because it is meant to fail."""
     return bool(expression.contains & THROWABLE)
 
@@ -80,7 +80,7 @@ def may_throw(expression: Expression) -> bool:
     What is constant does not count where it is always evaluated: Spark computes it before it reads any row. In a branch
     it may be one that fails, and Spark leaves that for the rows which take the branch; see `evaluates`.
     """
-    stack = [(written_out(expression), NOTHING, True)]
+    stack = [(inline_common_expressions(expression), NOTHING, True)]
     while stack:
         e, known, always = stack.pop()
         if evaluates(e, always):
@@ -132,7 +132,7 @@ def is_costly(body: Expression) -> bool:
     return any(e.kind in _COSTLY_KINDS for e in walk(body))
 
 
-def hoisted(expression: Expression) -> bool:
+def extracts_variant(expression: Expression) -> bool:
     """True if Spark may compute a part of it early that can fail: what it takes out of a VARIANT.
 
     A projection right above a join makes Spark 4.3 compute such parts of the join's condition below that join
@@ -145,7 +145,7 @@ def hoisted(expression: Expression) -> bool:
 
 
 def why_not_movable(predicate: Expression) -> str:
-    """The reason for a report, for a predicate that is not `movable`."""
+    """The reason for a report, for a predicate that is not `is_movable`."""
     if predicate.contains & PYTHON_UDF:
         return "a Python UDF is not moved"
     if predicate.contains & (OUTER_REFERENCE | CORRELATED):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pyjoinopt.plan.common_expressions import written_out
+from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import CORRELATED, OUTER_REFERENCE, SUBQUERY, Expression, walk
 from pyjoinopt.plan.facts.distinct_keys import ROW_SUBSETS
 from pyjoinopt.plan.nodes import LogicalPlan
@@ -66,7 +66,7 @@ def ranks(nodes: Sequence[LogicalPlan]) -> int:
                 found &= ~mixed.output_set
     for node in _in_subqueries(nodes):
         found &= ~columns.defined_by(node)
-    read = [written_out(e) for node in nodes for e in node.expressions if e.references & found]
+    read = [inline_common_expressions(e) for node in nodes for e in node.expressions if e.references & found]
     while True:
         trusted = found
         for e in read:
