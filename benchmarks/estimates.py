@@ -137,7 +137,7 @@ class Run:
             leaves = [node for node in nodes if not node.children]
             for source in OURS:
                 leaf = LeafStatistics(gateway.statistics, leaves, source, nodes, None, PATIENT)
-                sampled = Samples(gateway.samples, leaf.relation, patience=PATIENT) if source == "auto" else None
+                sampled = Samples(gateway.samples, leaf.relation, deadline=PATIENT) if source == "auto" else None
                 estimates = PlanEstimates(leaf, nodes, sampled, leaf.applied)
                 for plan in normal:
                     estimates.define(post_order(plan))

@@ -31,7 +31,7 @@ class HintGiver:
         conf: Spark's settings.
         report: gets one entry a hint.
         sizes: a whole plan -> what Spark believes of its parts.
-        slack: what may be proved of a side that is built.
+        allowance: what may be proved of a side that is built.
     """
 
     def __init__(
@@ -40,14 +40,14 @@ class HintGiver:
         conf: Mapping[str, str],
         report: JoinReport,
         sizes: SizesOf,
-        slack: MemoryAllowance = UNKNOWN,
+        allowance: MemoryAllowance = UNKNOWN,
     ) -> None:
         self._estimate = estimate
         self._sizes_of = sizes
         self._sizes: Callable[[LogicalPlan], int] = lambda _: 0
         self._needed: Mapping[int, int] = {}
         self._join_conf = JoinConf.of(conf)
-        self._slack = slack
+        self._allowance = allowance
         self._report = report
         self._hinted: set[int] = set()
 
@@ -78,7 +78,7 @@ class HintGiver:
             return NO_HINT
         left, right = (self._pruned(child) for child in node.children)
         left_hint, right_hint, reason = join_hint(
-            node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._join_conf, self._slack,
+            node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._join_conf, self._allowance,
             keyed=extract_equi_keys(node) is not None,
         )  # fmt: skip
         if left_hint is None and right_hint is None:

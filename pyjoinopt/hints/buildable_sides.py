@@ -6,7 +6,7 @@ that it is going to get. Three things decide:
 * what Spark does by itself: it broadcasts what it *believes* to be small, going by file sizes and products of joins;
 * what is *expected*: a broadcast is worth a hint if it fits `spark.sql.autoBroadcastJoinThreshold`;
 * what is *proved*: a hint is a promise that Spark does not check, so it is given only if the rows that there can be at
-  most do no harm, either (`slack`).
+  most do no harm, either (`allowance`).
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ class TablesOf:
     Args:
         conf: Spark's settings.
         sizes: what Spark believes of that plan's parts.
-        slack: what may be proved of what is hinted; zeros if there will be no hints.
+        allowance: what may be proved of what is hinted; zeros if there will be no hints.
     """
 
-    def __init__(self, conf: Mapping[str, str], sizes: Callable[[LogicalPlan], int], slack: MemoryAllowance) -> None:
+    def __init__(
+        self, conf: Mapping[str, str], sizes: Callable[[LogicalPlan], int], allowance: MemoryAllowance
+    ) -> None:
         self._conf = JoinConf.of(conf)
         self._sizes = sizes
-        self._slack = slack
+        self._allowance = allowance
 
     def __call__(self, relations: Sequence[LogicalPlan], estimates: GraphEstimates) -> BuildableSides:
-        return BuildableSides(estimates, [self._sizes(plan) for plan in relations], self._conf, self._slack)
+        return BuildableSides(estimates, [self._sizes(plan) for plan in relations], self._conf, self._allowance)
 
 
 class BuildableSides:
@@ -45,21 +47,21 @@ class BuildableSides:
         estimates: bounds of sets.
         believed: bytes that Spark believes each vertex to have.
         conf: Spark's settings.
-        slack: what may be proved of what is hinted; zeros if there will be no hints.
+        allowance: what may be proved of what is hinted; zeros if there will be no hints.
     """
 
     def __init__(
-        self, estimates: GraphEstimates, believed: Sequence[float], conf: JoinConf, slack: MemoryAllowance
+        self, estimates: GraphEstimates, believed: Sequence[float], conf: JoinConf, allowance: MemoryAllowance
     ) -> None:
         self._estimates = estimates
         self._believed = believed
         self._threshold = conf.threshold
         self._adaptive = conf.adaptive_threshold
-        self._slack = slack
+        self._allowance = allowance
 
     def __call__(self, relations: int, bytes: float) -> int:
         fits = bytes <= self._threshold
-        limit = self._threshold * (self._slack.broadcast if fits else self._slack.hashed)
+        limit = self._threshold * (self._allowance.broadcast if fits else self._allowance.hashed)
         if bytes <= limit:
             bound = self._estimates.upper_bound(relations) * self._estimates.width(relations)
             if bound <= limit:

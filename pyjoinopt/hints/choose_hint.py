@@ -3,8 +3,8 @@
 A hint is a promise that Spark does not check: it builds what it is told to build, whatever its size. So two things
 must hold of a side that a hint has built. What is *expected* of it must be small enough to be worth it. And what is
 *proved*, the rows that there can be at most (exact counts, catalog counts, a limit, groups of which there cannot be
-more, joins on keys), must do no harm (`slack`). And Spark, going by sizes of files and products of joins, must not do
-the same by itself.
+more, joins on keys), must do no harm (`allowance`). And Spark, going by sizes of files and products of joins, must not
+do the same by itself.
 
 * **BROADCAST** if the expected bytes fit the threshold; instead of a side that Spark would broadcast by itself only if
   this one is smaller by enough to matter.
@@ -62,7 +62,7 @@ def join_hint(
     left_spark_bytes: float,
     right_spark_bytes: float,
     conf: JoinConf,
-    slack: MemoryAllowance = UNKNOWN,
+    allowance: MemoryAllowance = UNKNOWN,
     existing: Hint = NO_HINT,
     keyed: bool = True,
 ) -> HintChoice:
@@ -73,7 +73,7 @@ def join_hint(
         left, right: what is known of the two sides.
         left_spark_bytes, right_spark_bytes: what Spark believes (`spark_sizes.spark_bytes`).
         conf: Spark's settings; with a threshold below 0 nothing is ever hinted.
-        slack: what may be proved of a side that is built.
+        allowance: what may be proved of a side that is built.
         existing: hints that the query gives; they are never touched.
         keyed: has it keys to hash by? Without, it can be broadcast only.
 
@@ -90,7 +90,7 @@ def join_hint(
     itself = broadcast_side(join_type, left_spark_bytes, right_spark_bytes, conf, NO_HINT, hinted=False)
     harmful = None if itself is None else _harmful(sides[itself == "right"], conf)
     allowed = [s for s in sides if join_type in (BROADCASTS_LEFT if s.name == "left" else BROADCASTS_RIGHT)]
-    small = [s for s in _harmless(allowed, conf.threshold * slack.broadcast) if conf.fits(s.known.bytes)]
+    small = [s for s in _harmless(allowed, conf.threshold * allowance.broadcast) if conf.fits(s.known.bytes)]
     if itself is not None and harmful is None:
         built = sides[itself == "right"]
         small = [side for side in small if side is not built and built.known.bytes - side.known.bytes > _WORTH]
@@ -102,7 +102,7 @@ def join_hint(
     if not keyed:
         return HintChoice(None, None, "no side is proved to fit")
     other = {"left": right, "right": left}
-    fitting = _harmless(allowed, conf.threshold * slack.hashed)
+    fitting = _harmless(allowed, conf.threshold * allowance.hashed)
     much = [side for side in fitting if conf.much_smaller(side.known.bytes, other[side.name].bytes)]
     if much:
         side = min(much, key=_smaller)

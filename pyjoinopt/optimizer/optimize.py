@@ -115,19 +115,19 @@ class _Road:
         self.fresh = ColumnFactory(len(export.attributes))
         self.sensitive = sensitive_columns(export.nodes)
         self.discerning = sensitive_columns(export.nodes, discerning_only=True) if self.sensitive else 0
-        self.slack = slack_of(options.hint_slack, export.conf)
+        self.allowance = slack_of(options.hint_slack, export.conf)
         self.sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
         leaves = [node for node in export.nodes if not node.children or node.cached]
         store = open_store(options.store, options.store_folder) if options.statistics != "none" else None
         full = options.statistics == "full"
-        patience = ReadDeadline(options.statistics_ms, full)
+        deadline = ReadDeadline(options.statistics_ms, full)
         without = options.without
-        known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store, patience, without)
+        known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store, deadline, without)
         several = options.statistics in _SAMPLED and options.strategy in ("auto", "none")  # the twins know no samples
         sampled, proved = several and "samples" not in without, several and "keys" not in without
-        self.samples = Samples(gateway.samples, known.relation, store, full, patience) if sampled else None
+        self.samples = Samples(gateway.samples, known.relation, store, full, deadline) if sampled else None
         self.known = known
-        self.keys = ProvedKeys(known, known.relation, gateway.keys, store, patience) if proved else None
+        self.keys = ProvedKeys(known, known.relation, gateway.keys, store, deadline) if proved else None
         self.estimates = PlanEstimates(self.keys or known, export.nodes, self.samples, known.applied)
         definitions = {n.info.get("cte"): n for n in export.nodes if n.kind == "CTERelationDef"}
         remembered = store if options.statistics in LEARNED and "feedback" not in without else None
@@ -173,7 +173,7 @@ class _Road:
     def order(self, plan: LogicalPlan) -> LogicalPlan:
         cost = cost_model(self.options.cost, self.export.conf, self.options.cost_constants)
         budget, seconds = self.options.pair_budget, self.options.search_seconds
-        allowance = self.slack if self.options.hints else MemoryAllowance(0, 0)
+        allowance = self.allowance if self.options.hints else MemoryAllowance(0, 0)
         tables = TablesOf(self.export.conf, self.sizes(plan), allowance)
         hold = self.analysed and NATIVE not in self.export.conf
         reorderer = Reorderer(
@@ -191,5 +191,5 @@ class _Road:
     def give_hints(self, plan: LogicalPlan) -> LogicalPlan:
         if not self.options.hints or self.options.strategy != "auto":
             return plan
-        giver = HintGiver(self.estimates, self.export.conf, self.report, self.sizes, self.slack)
+        giver = HintGiver(self.estimates, self.export.conf, self.report, self.sizes, self.allowance)
         return giver.apply(plan)

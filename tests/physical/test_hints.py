@@ -24,9 +24,10 @@ GUESS = RelationStatistics(100.0, 4000.0, "footers", False)  # as small, but not
 
 def hint(
     kind: str, left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float] = (1e11, 1e9),
-    threshold: float = LIMIT, existing: tuple[str | None, str | None] = (None, None), slack: float = 1,
+    threshold: float = LIMIT, existing: tuple[str | None, str | None] = (None, None), allowance: float = 1,
 ) -> tuple[str | None, str | None]:  # fmt: skip
-    return join_hint(kind, left, right, *believed, JoinConf(threshold), MemoryAllowance(slack, slack), existing)[:2]
+    return join_hint(kind, left, right, *believed, JoinConf(threshold), MemoryAllowance(allowance, allowance),
+    existing)[:2]
 
 
 def test_proved_side_that_spark_overrates() -> None:
@@ -124,22 +125,22 @@ def test_empty_sides() -> None:
 
 def test_expected_to_fit_and_proved_to_do_no_harm() -> None:
     filtered = RelationStatistics(1e5, 2e6, "footers", False, upper_bound=2e6)  # 2 MB expected, 40 MB at most
-    assert hint("Inner", LARGE, filtered, slack=8) == (None, "BROADCAST")
-    assert hint("Inner", LARGE, filtered, slack=1) == (None, None)
+    assert hint("Inner", LARGE, filtered, allowance=8) == (None, "BROADCAST")
+    assert hint("Inner", LARGE, filtered, allowance=1) == (None, None)
     reason = join_hint("Inner", LARGE, filtered, 1e11, 1e9, JoinConf(), MemoryAllowance()).reason
     assert reason == "about 100,000 rows (2.0 MB), at most 2,000,000 rows (40.0 MB), Spark believes 1.0 GB"
 
 
 def test_hash_tables_of_partitions() -> None:
     medium = RelationStatistics(1e6, 4e7, "footers", True, upper_bound=1e6)  # 40 MB: too large to broadcast
-    assert hint("Inner", LARGE, medium, slack=8) == (None, "SHUFFLE_HASH")
-    assert hint("Inner", medium, LARGE, (1e9, 1e11), slack=8) == ("SHUFFLE_HASH", None)
-    assert hint("Inner", LARGE, medium, slack=2) == (None, None)  # may not fit if one partition has it all
-    assert hint("Inner", medium, medium, slack=8) == (None, None)  # to hash as many rows as to sort is no gain
-    assert hint("LeftSemi", LARGE, medium, slack=8) == (None, "SHUFFLE_HASH")
-    assert hint("LeftSemi", medium, LARGE, (1e9, 1e11), slack=8) == (None, None)
+    assert hint("Inner", LARGE, medium, allowance=8) == (None, "SHUFFLE_HASH")
+    assert hint("Inner", medium, LARGE, (1e9, 1e11), allowance=8) == ("SHUFFLE_HASH", None)
+    assert hint("Inner", LARGE, medium, allowance=2) == (None, None)  # may not fit if one partition has it all
+    assert hint("Inner", medium, medium, allowance=8) == (None, None)  # to hash as many rows as to sort is no gain
+    assert hint("LeftSemi", LARGE, medium, allowance=8) == (None, "SHUFFLE_HASH")
+    assert hint("LeftSemi", medium, LARGE, (1e9, 1e11), allowance=8) == (None, None)
     unproved = RelationStatistics(1e6, 4e7, "footers")
-    assert hint("Inner", LARGE, unproved, slack=8) == (None, None)
+    assert hint("Inner", LARGE, unproved, allowance=8) == (None, None)
 
 
 def test_without_keys_there_is_nothing_to_hash() -> None:
@@ -160,9 +161,9 @@ def test_memory_lets_a_broadcast_be_larger_but_no_hash_table() -> None:
 
 def test_merge_where_spark_would_broadcast_too_much() -> None:
     packed = RelationStatistics(1e8, 4e9, "footers", True, upper_bound=1e8)  # of a file that is one value, repeated
-    assert hint("Inner", LARGE, packed, (1e11, 1e6), slack=8) == (None, "SHUFFLE_MERGE")
-    assert hint("Inner", SMALL, packed, (1e11, 1e6), slack=8) == ("BROADCAST", None)  # better still
+    assert hint("Inner", LARGE, packed, (1e11, 1e6), allowance=8) == (None, "SHUFFLE_MERGE")
+    assert hint("Inner", SMALL, packed, (1e11, 1e6), allowance=8) == ("BROADCAST", None)  # better still
     large = RelationStatistics(1e7, 4e8, "footers", True, upper_bound=1e7)  # a pity, but no harm
-    assert hint("Inner", LARGE, large, (1e11, 1e6), slack=8) == (None, None)
+    assert hint("Inner", LARGE, large, (1e11, 1e6), allowance=8) == (None, None)
     guessed = RelationStatistics(1e8, 4e9, "size")
-    assert hint("Inner", LARGE, guessed, (1e11, 1e6), slack=8) == (None, None)
+    assert hint("Inner", LARGE, guessed, (1e11, 1e6), allowance=8) == (None, None)

@@ -40,15 +40,15 @@ def estimates(relations: Sequence[Known]) -> GraphEstimates:
 
 
 def tables(
-    *relations: Known, adaptive: float = -1, slack: MemoryAllowance = SLACK, threshold: float = LIMIT
+    *relations: Known, adaptive: float = -1, allowance: MemoryAllowance = SLACK, threshold: float = LIMIT
 ) -> BuildableSides:
     conf = JoinConf(threshold, adaptive_threshold=adaptive)
-    return BuildableSides(estimates(relations), [known.believed for known in relations], conf, slack)
+    return BuildableSides(estimates(relations), [known.believed for known in relations], conf, allowance)
 
 
-def table(known: Known, adaptive: float = -1, slack: MemoryAllowance = SLACK, threshold: float = LIMIT) -> int:
+def table(known: Known, adaptive: float = -1, allowance: MemoryAllowance = SLACK, threshold: float = LIMIT) -> int:
     """What may be built of one relation."""
-    return tables(known, adaptive=adaptive, slack=slack, threshold=threshold)(1, known.rows * 40)
+    return tables(known, adaptive=adaptive, allowance=allowance, threshold=threshold)(1, known.rows * 40)
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_the_adaptive_habit() -> None:
 
 def test_without_hints_it_is_what_spark_does() -> None:
     none = MemoryAllowance(0, 0)
-    assert table(Known(25, 25), slack=none) == NO_TABLE
-    assert table(Known(25, 25), adaptive=LIMIT, slack=none) == HASH_TABLES
-    assert table(Known(25, 25, LIMIT), slack=none) == BROADCAST_TABLE
+    assert table(Known(25, 25), allowance=none) == NO_TABLE
+    assert table(Known(25, 25), adaptive=LIMIT, allowance=none) == HASH_TABLES
+    assert table(Known(25, 25, LIMIT), allowance=none) == BROADCAST_TABLE
 
 
 def test_with_broadcasting_switched_off_there_is_none() -> None:

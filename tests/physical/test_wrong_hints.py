@@ -76,8 +76,8 @@ def test_the_limit_by_memory(driver: int | None, memory: int | None, executors: 
     conf = {"spark.sql.autoBroadcastJoinThreshold": str(threshold), "pyjoinopt.executors": str(executors)}
     conf |= {"pyjoinopt.driver": str(driver)} if driver else {}
     conf |= {"pyjoinopt.memory": str(memory)} if memory else {}
-    slack = slack_of("auto", conf)
-    limit = slack.broadcast * threshold
-    assert slack.hashed == 8 and 8 <= slack.broadcast <= 100
+    allowance = slack_of("auto", conf)
+    limit = allowance.broadcast * threshold
+    assert allowance.hashed == 8 and 8 <= allowance.broadcast <= 100
     for part in ([driver / 16] if driver else []) + ([memory / executors / 8] if memory else []):
         assert limit <= max(part, 8 * threshold) * (1 + 1e-9)

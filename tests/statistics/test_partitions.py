@@ -59,7 +59,7 @@ def estimate(df: DataFrame, store: Store | None = None, source: str = "auto") ->
         patient = ReadDeadline(60_000, thorough=True)
         known = LeafStatistics(gateway.statistics, leaves, source, nodes, store, patient)
         known.announce(post_order(plan))
-        samples = Samples(gateway.samples, known.relation, store, patience=patient)
+        samples = Samples(gateway.samples, known.relation, store, deadline=patient)
         estimates = PlanEstimates(known, nodes, samples, known.applied)
         estimates.look(plan)
         relation = known.relation(leaves[0])

@@ -42,10 +42,10 @@ class Shim:
 
 
 def test_one_deadline_for_everything() -> None:
-    patience = ReadDeadline(1000)
-    assert patience.left() > 990 and patience.for_samples() == 250
+    deadline = ReadDeadline(1000)
+    assert deadline.left() > 990 and deadline.for_samples() == 250
     time.sleep(0.05)
-    assert patience.left() <= 950
+    assert deadline.left() <= 950
     spent = ReadDeadline(20)
     spent.left()
     time.sleep(0.03)
@@ -56,7 +56,7 @@ def test_one_deadline_for_everything() -> None:
 def asked(plan: LogicalPlan, store: Store | None = None, drawing: bool = True) -> list[tuple[str, dict[str, Any]]]:
     shim, nodes = Shim(), [T, plan]
     known = LeafStatistics(shim.statistics, [T], "auto", nodes, store, ReadDeadline(1000))
-    samples = Samples(shim.samples, known.relation, store, patience=ReadDeadline(1000))
+    samples = Samples(shim.samples, known.relation, store, deadline=ReadDeadline(1000))
     samples.drawing = drawing
     known.reading = lambda: samples.begin(plan)
     samples.look(plan, known)

@@ -46,19 +46,19 @@ def push_down_predicates(
     Returns:
         The plan, the very same object if nothing moved.
     """
-    manner = PushdownPolicy(as_catalyst, avoid_double_evaluation, parts)
+    policy = PushdownPolicy(as_catalyst, avoid_double_evaluation, parts)
 
     def at(node: LogicalPlan) -> LogicalPlan:
         if node.cached:
             return node
         if isinstance(node, Join):
-            return join_condition(node, manner) if JOIN in parts else node
-        return _descend(node, manner) if isinstance(node, Filter) else node
+            return join_condition(node, policy) if JOIN in parts else node
+        return _descend(node, policy) if isinstance(node, Filter) else node
 
     return transform_down(plan, at)
 
 
-def _descend(top: Filter, manner: PushdownPolicy) -> LogicalPlan:
+def _descend(top: Filter, policy: PushdownPolicy) -> LogicalPlan:
     """Carry the conjuncts of `top` down until nothing lets them pass; pick up other filters on the way.
 
     One descent instead of one step a pass: on a tower of two thousand filters that is the difference between linear
@@ -70,7 +70,7 @@ def _descend(top: Filter, manner: PushdownPolicy) -> LogicalPlan:
     lowest: Filter | None = top  # the filter that has exactly the conjuncts `pending`, over `below`
     below = top.child
     while not below.cached and below.kind != "Union":
-        if (COMBINE if isinstance(below, Filter) else NON_JOIN) not in manner.parts:
+        if (COMBINE if isinstance(below, Filter) else NON_JOIN) not in policy.parts:
             break
         if isinstance(below, Filter):
             passage = combined.with_lower(pending, below)
@@ -79,7 +79,7 @@ def _descend(top: Filter, manner: PushdownPolicy) -> LogicalPlan:
             lowest = None if passage.changed else below
             passed.append((None, passage.above))
         else:
-            passage = through(pending, below, manner)
+            passage = through(pending, below, policy)
             if passage is None or not passage.below:
                 break
             if passage.above or passage.changed:
@@ -88,20 +88,20 @@ def _descend(top: Filter, manner: PushdownPolicy) -> LogicalPlan:
             passed.append((below, passage.above))
         pending = passage.below
         below = below.children[0]
-    result = _rest(pending, lowest, below, manner)
+    result = _rest(pending, lowest, below, policy)
     for node, above in reversed(passed):
         result = filtered(above, result if node is None else node.with_children((result,)))
     return result
 
 
-def _rest(pending: deque[Expression], lowest: Filter | None, below: LogicalPlan, manner: PushdownPolicy) -> LogicalPlan:
+def _rest(pending: deque[Expression], lowest: Filter | None, below: LogicalPlan, policy: PushdownPolicy) -> LogicalPlan:
     """What becomes of conjuncts that got as far as `below`."""
     if isinstance(below, Join) and not below.cached:
-        split = filter_over_join(list(pending), below, manner) if JOIN in manner.parts else None
+        split = filter_over_join(list(pending), below, policy) if JOIN in policy.parts else None
         if split is not None:
             return split
-    elif below.kind == "Union" and not below.cached and NON_JOIN in manner.parts:
-        passage = through(pending, below, manner)
+    elif below.kind == "Union" and not below.cached and NON_JOIN in policy.parts:
+        passage = through(pending, below, policy)
         if passage is not None and passage.below:
             return filtered(passage.above, pushed_into_branches(passage.below, below))
     return lowest if lowest is not None else filtered(list(pending), below)

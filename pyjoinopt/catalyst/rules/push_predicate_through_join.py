@@ -39,17 +39,17 @@ _PADS_RIGHT = frozenset({LEFT, SINGLE, ANTI, EXISTENCE})
 _KNOWN = INNER_LIKE | _PRESERVES_LEFT | {RIGHT}
 
 
-def filter_over_join(predicates: list[Expression], join: Join, manner: PushdownPolicy) -> LogicalPlan | None:
+def filter_over_join(predicates: list[Expression], join: Join, policy: PushdownPolicy) -> LogicalPlan | None:
     """The join under a filter with these conjuncts, the conjuncts distributed; None if none of them moves."""
     if join.join_type not in _KNOWN:
         return None
-    left, right, rest = _split(predicates, join, manner)
+    left, right, rest = _split(predicates, join, policy)
     own = [] if join.condition is None else [join.condition]
     if join.join_type in INNER_LIKE:
         within: list[Expression] = []
         outside: list[Expression] = []
         for p in rest:
-            (within if _within(p, manner) else outside).append(p)
+            (within if _within(p, policy) else outside).append(p)
         if not (left or right or within):
             return None
         joined = rejoined(join, filtered(left, join.left), filtered(right, join.right), within + own)
@@ -63,13 +63,13 @@ def filter_over_join(predicates: list[Expression], join: Join, manner: PushdownP
     return filtered(right + rest, rejoined(join, filtered(left, join.left), join.right, own))
 
 
-def join_condition(join: Join, manner: PushdownPolicy) -> Join:
+def join_condition(join: Join, policy: PushdownPolicy) -> Join:
     """The join with the one-sided conjuncts of its condition where they belong; the same object if none moves."""
     if join.condition is None or join.join_type == FULL or join.join_type not in _KNOWN:
         return join
-    if manner.as_catalyst and join.join_type == SINGLE:
+    if policy.as_catalyst and join.join_type == SINGLE:
         return join
-    left, right, rest = _split(conjuncts(join.condition), join, manner)
+    left, right, rest = _split(conjuncts(join.condition), join, policy)
     if join.join_type in _PADS_RIGHT:
         left, rest = [], left + rest
     elif join.join_type == RIGHT:
@@ -79,15 +79,15 @@ def join_condition(join: Join, manner: PushdownPolicy) -> Join:
     return rejoined(join, filtered(left, join.left), filtered(right, join.right), rest)
 
 
-def _within(predicate: Expression, manner: PushdownPolicy) -> bool:
+def _within(predicate: Expression, policy: PushdownPolicy) -> bool:
     """Whether the condition of an inner join may hold a conjunct from above it."""
-    if manner.as_catalyst and fallibility.is_meant_to_throw(predicate):
+    if policy.as_catalyst and fallibility.is_meant_to_throw(predicate):
         return False
-    return manner.joinable(predicate) and can_evaluate_within_join(predicate)
+    return policy.joinable(predicate) and can_evaluate_within_join(predicate)
 
 
 def _split(
-    predicates: list[Expression], join: Join, manner: PushdownPolicy
+    predicates: list[Expression], join: Join, policy: PushdownPolicy
 ) -> tuple[list[Expression], list[Expression], list[Expression]]:
     """(readable on the left alone, on the right alone, the rest)."""
     left: list[Expression] = []
@@ -95,12 +95,12 @@ def _split(
     both: list[Expression] = []
     fixed: list[Expression] = []
     for predicate in predicates:
-        reads = manner.reads(predicate)
-        if not manner.movable(predicate) or fallibility.is_meant_to_throw(predicate):
+        reads = policy.reads(predicate)
+        if not policy.movable(predicate) or fallibility.is_meant_to_throw(predicate):
             fixed.append(predicate)
-        elif not reads & ~join.left.output_set and manner.to_more_rows(predicate):
+        elif not reads & ~join.left.output_set and policy.to_more_rows(predicate):
             left.append(predicate)
-        elif not reads & ~join.right.output_set and manner.to_more_rows(predicate):
+        elif not reads & ~join.right.output_set and policy.to_more_rows(predicate):
             right.append(predicate)
         else:
             both.append(predicate)

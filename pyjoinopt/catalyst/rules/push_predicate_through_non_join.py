@@ -67,24 +67,24 @@ _NOT_ROW_BY_ROW = frozenset({"Generate", "ScriptTransformation", "Pivot", "BinBy
 _EXPENSIVE = frozenset({"ScalaUDF", "Like", "RLike", "ArrayJoin", "CallMethodViaReflection"})
 
 
-def through(pending: deque[Expression], node: LogicalPlan, manner: PushdownPolicy) -> PushdownResult | None:
+def through(pending: deque[Expression], node: LogicalPlan, policy: PushdownPolicy) -> PushdownResult | None:
     """Which conjuncts pass a node, and what they are below it; None if it is a node that none ever passes."""
     if isinstance(node, Project) or is_only_a_name(node):
-        passage = _through_projection(pending, node, manner)
+        passage = _through_projection(pending, node, policy)
     elif isinstance(node, Aggregate):
-        passage = _through_aggregate(pending, node, manner)
+        passage = _through_aggregate(pending, node, policy)
     elif node.kind == "Window":
-        passage = _through_window(pending, node, manner)
+        passage = _through_window(pending, node, policy)
     elif node.kind == "EventTimeWatermark":
         allowed = ~node.references
-        passage = _partition(pending, manner, lambda p: p if not manner.reads(p) & ~allowed else None)
+        passage = _partition(pending, policy, lambda p: p if not policy.reads(p) & ~allowed else None)
     elif node.kind in _GENERIC and len(node.children) == 1:
-        passage = _through_generic(pending, node, manner)
+        passage = _through_generic(pending, node, policy)
     elif node.kind == "Union":
-        passage = _partition(pending, manner, lambda p: None if reads_outer_columns_by_name(p) else p)
+        passage = _partition(pending, policy, lambda p: None if reads_outer_columns_by_name(p) else p)
     else:
         return None
-    return passage if manner.as_catalyst else _in_order(pending, passage)
+    return passage if policy.as_catalyst else _in_order(pending, passage)
 
 
 def pushed_into_branches(predicates: Iterable[Expression], union: LogicalPlan) -> LogicalPlan:
@@ -121,12 +121,12 @@ def _in_order(pending: deque[Expression], passage: PushdownResult) -> PushdownRe
 
 
 def _partition(
-    pending: Iterable[Expression], manner: PushdownPolicy, below: Callable[[Expression], Expression | None]
+    pending: Iterable[Expression], policy: PushdownPolicy, below: Callable[[Expression], Expression | None]
 ) -> PushdownResult:
     """Split by `below`, which gives what a movable conjunct becomes, or None if it stays."""
     result = PushdownResult(deque(), [])
     for predicate in pending:
-        moved = below(predicate) if manner.movable(predicate) else None
+        moved = below(predicate) if policy.movable(predicate) else None
         if moved is None:
             result.above.append(predicate)
         else:
@@ -135,22 +135,22 @@ def _partition(
     return result
 
 
-def _through_generic(pending: deque[Expression], node: LogicalPlan, manner: PushdownPolicy) -> PushdownResult:
+def _through_generic(pending: deque[Expression], node: LogicalPlan, policy: PushdownPolicy) -> PushdownResult:
     if not all(e.deterministic for e in node.expressions):
         return PushdownResult(deque(), list(pending))
     inner = node.children[0].output_set
-    careful = not manner.as_catalyst and node.kind in _NOT_ROW_BY_ROW
+    careful = not policy.as_catalyst and node.kind in _NOT_ROW_BY_ROW
 
     def below(predicate: Expression) -> Expression | None:
-        reads = manner.reads(predicate)
+        reads = policy.reads(predicate)
         if reads & ~inner or careful and (not reads or may_throw(predicate)):
             return None
         return predicate
 
-    return _partition(pending, manner, below)
+    return _partition(pending, policy, below)
 
 
-def _through_window(pending: deque[Expression], node: LogicalPlan, manner: PushdownPolicy) -> PushdownResult:
+def _through_window(pending: deque[Expression], node: LogicalPlan, policy: PushdownPolicy) -> PushdownResult:
     functions, keys, _ = node.info.get("parts", (len(node.expressions), 0, 0))
     partition = node.expressions[functions : functions + keys]
     if "parts" not in node.info or not all(e.kind == "AttributeReference" for e in partition):
@@ -158,10 +158,10 @@ def _through_window(pending: deque[Expression], node: LogicalPlan, manner: Pushd
     allowed = 0
     for e in partition:
         allowed |= e.references
-    return _partition(pending, manner, lambda p: p if not manner.reads(p) & ~allowed else None)
+    return _partition(pending, policy, lambda p: p if not policy.reads(p) & ~allowed else None)
 
 
-def _through_aggregate(pending: deque[Expression], node: Aggregate, manner: PushdownPolicy) -> PushdownResult:
+def _through_aggregate(pending: deque[Expression], node: Aggregate, policy: PushdownPolicy) -> PushdownResult:
     if not node.grouping or not all(e.deterministic for e in node.aggregates):
         return PushdownResult(deque(), list(pending))
     columns = {
@@ -172,22 +172,22 @@ def _through_aggregate(pending: deque[Expression], node: Aggregate, manner: Push
     inner = node.child.output_set
 
     def below(predicate: Expression) -> Expression | None:
-        if not manner.reads(predicate) or not manner.as_catalyst and grows_too_large(predicate, columns):
+        if not policy.reads(predicate) or not policy.as_catalyst and grows_too_large(predicate, columns):
             return None
         moved = substitute(predicate, columns)
         changed = moved is not predicate
-        if manner.reads(moved) & ~inner or not manner.movable(moved) or changed and reads_outer_columns_by_name(moved):
+        if policy.reads(moved) & ~inner or not policy.movable(moved) or changed and reads_outer_columns_by_name(moved):
             return None
         return moved
 
-    return _partition(pending, manner, below)
+    return _partition(pending, policy, below)
 
 
 def _aggregates(e: Expression) -> bool:
     return bool(e.flags & AGGREGATE_OR_WINDOW) or e.kind in ("PythonUDAF", "PythonUDF")
 
 
-def _through_projection(pending: deque[Expression], node: LogicalPlan, manner: PushdownPolicy) -> PushdownResult:
+def _through_projection(pending: deque[Expression], node: LogicalPlan, policy: PushdownPolicy) -> PushdownResult:
     inner = node.children[0]
     columns: dict[int, Expression] = {}
     costly: set[int] = set()
@@ -198,8 +198,8 @@ def _through_projection(pending: deque[Expression], node: LogicalPlan, manner: P
         columns = node.columns()
         for bit in columns:
             computed |= 1 << bit
-        if manner.avoid_double_evaluation:
-            test = _is_expensive if manner.as_catalyst else is_costly
+        if policy.avoid_double_evaluation:
+            test = _is_expensive if policy.as_catalyst else is_costly
             costly = {bit for bit, body in columns.items() if test(body)}
     references = 0
     contains = 0
@@ -212,7 +212,7 @@ def _through_projection(pending: deque[Expression], node: LogicalPlan, manner: P
         return PushdownResult(deque(), list(pending))
     result = PushdownResult(deque(), [], changed=True)
     for predicate in pending:
-        moved = _below(predicate, inner, columns, computed, costly, manner)
+        moved = _below(predicate, inner, columns, computed, costly, policy)
         if moved is None:
             result.above.append(predicate)
         else:
@@ -226,21 +226,21 @@ def _below(
     columns: dict[int, Expression],
     computed: int,
     costly: set[int],
-    manner: PushdownPolicy,
+    policy: PushdownPolicy,
 ) -> Expression | None:
     """The predicate in terms of `inner`; None if it must stay above a projection."""
-    if not manner.as_catalyst and not manner.movable(predicate):
+    if not policy.as_catalyst and not policy.movable(predicate):
         return None
     if predicate.references & computed:
         if any(predicate.references >> bit & 1 for bit in costly):
             return None
-        largest = LARGEST_PREDICATE if manner.as_catalyst else LARGEST_BY_DEFAULT
+        largest = LARGEST_PREDICATE if policy.as_catalyst else LARGEST_BY_DEFAULT
         if grows_too_large(predicate, columns, largest) or reads_outer_columns_by_name(predicate):
             return None
         predicate = substitute(predicate, columns)
-        if not manner.as_catalyst and not manner.movable(predicate):
+        if not policy.as_catalyst and not policy.movable(predicate):
             return None
-    return None if manner.reads(predicate) & ~inner.output_set else predicate
+    return None if policy.reads(predicate) & ~inner.output_set else predicate
 
 
 def _is_expensive(body: Expression) -> bool:

@@ -34,7 +34,7 @@ class LeafFacts:
         needed, counted: sets of attributes, see `needed`.
         filters: number of a leaf -> filters on its partition columns.
         reading: called before the first file is opened.
-        patience: how long files may be read; None for as long as the JVM likes.
+        deadline: how long files may be read; None for as long as the JVM likes.
         without: what the JVM is not asked for.
     """
 
@@ -47,7 +47,7 @@ class LeafFacts:
         counted: int = -1,
         filters: Mapping[int, tuple[Expression, ...]] | None = None,
         reading: Callable[[], object] = lambda: None,
-        patience: ReadDeadline | None = None,
+        deadline: ReadDeadline | None = None,
         without: Collection[str] = (),
     ) -> None:
         self._ask = ask
@@ -56,7 +56,7 @@ class LeafFacts:
         self._counted = counted
         self._filters = dict(filters or {})
         self._reading = reading
-        self._patience = patience
+        self._deadline = deadline
         self._without = without
         self._leaves = {leaf.number: leaf for leaf in leaves if leaf.number is not None}
         self.first: dict[int, Known] = {}
@@ -94,7 +94,7 @@ class LeafFacts:
         """Ask for more, which may open files."""
         leaves = [relation.leaf for relation in relations if relation.leaf is not None]
         self._reading()
-        limits = dict.fromkeys(("deadlineMs", "totalMs"), self._patience.left()) if self._patience is not None else {}
+        limits = dict.fromkeys(("deadlineMs", "totalMs"), self._deadline.left()) if self._deadline is not None else {}
         distinct = {
             str(relation.leaf.number): [a.bit for a in relation.leaf.output if a.name in relation.counted]
             for relation in relations

@@ -37,7 +37,7 @@ class LeafStatistics:
         source: the `statistics` option; see `sources.ladder`.
         nodes: all nodes of the plan, to know which columns matter; none: all columns do.
         store: what was learnt earlier, and where to remember what is learnt now.
-        patience: how long files may be read; None for as long as the JVM likes.
+        deadline: how long files may be read; None for as long as the JVM likes.
         without: sources that are not asked; see `statistics_without`.
 
     Attributes:
@@ -52,7 +52,7 @@ class LeafStatistics:
         source: str,
         nodes: Iterable[LogicalPlan] = (),
         store: Store | None = None,
-        patience: ReadDeadline | None = None,
+        deadline: ReadDeadline | None = None,
         without: Collection[str] = (),
     ) -> None:
         self._ask = ask
@@ -60,7 +60,7 @@ class LeafStatistics:
         self._source = source
         self._nodes = list(nodes)
         self._store = store
-        self._patience = patience
+        self._deadline = deadline
         self._without = without
         self._statistics: dict[int, RelationStatistics] = {}
         self._relations: dict[int, Relation] = {}
@@ -159,7 +159,7 @@ class LeafStatistics:
         needed = needed_columns(self._nodes) if self._nodes else -1
         counted = counted_columns(self._nodes) if self._nodes else -1
         leaves = LeafFacts(
-            self._ask, some, self._source, needed, counted, self._filters, lambda: self.reading(), self._patience,
+            self._ask, some, self._source, needed, counted, self._filters, lambda: self.reading(), self._deadline,
             self._without,
         )  # fmt: skip
         analysed = self._source in _ANALYSED and "analyze" not in self._without

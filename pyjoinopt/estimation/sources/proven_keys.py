@@ -50,7 +50,7 @@ class ProvedKeys:
         relation: leaf -> how it is described to sources, with its files; None if there are none.
         ask: see `Gateway.keys`.
         store: where proofs are remembered.
-        patience: how long to wait for proofs that are not remembered.
+        deadline: how long to wait for proofs that are not remembered.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class ProvedKeys:
         relation: Callable[[LogicalPlan], Relation | None],
         ask: AskKeys,
         store: Store | None = None,
-        patience: ReadDeadline | None = None,
+        deadline: ReadDeadline | None = None,
     ) -> None:
         self._leaf = leaf
         self._relation = relation
         self._ask = ask
         self._store = store
-        self._patience = patience
+        self._deadline = deadline
         self._meanings = ColumnLineage()
         self._proved: dict[int, set[Names]] = {}
         self._told: dict[int, RelationStatistics] = {}
@@ -151,7 +151,7 @@ class ProvedKeys:
     def _answers(self, entries: list[dict[str, Any]]) -> list[list[bool | None]]:
         if not entries:
             return []
-        limit = {"deadlineMs": self._patience.for_keys()} if self._patience is not None else {}
+        limit = {"deadlineMs": self._deadline.for_keys()} if self._deadline is not None else {}
         try:
             return self._ask(entries, **limit)
         except Exception as error:

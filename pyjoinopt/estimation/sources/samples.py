@@ -8,7 +8,7 @@ question. `shares` says what share that makes.
 **When a sample is drawn.** What the store or the JVM has is used whenever a relation is filtered. Drawing a new one
 opens files, so it is done only where arithmetic is weak (patterns, functions, OR, text, more than one column) and
 where it may decide something: not if the plan has a single join. Drawing begins as soon as it is known that footers
-have to be read too, and goes on beside that; how long a query waits for it is a matter of `patience`.
+have to be read too, and goes on beside that; how long a query waits for it is a matter of `deadline`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Samples:
         relation: leaf -> how it is described to sources, with its files; None if there are none.
         store: where samples are remembered.
         thorough: draw a sample of every relation that is filtered.
-        patience: how long to wait for samples that are drawn; None for as long as the JVM likes.
+        deadline: how long to wait for samples that are drawn; None for as long as the JVM likes.
 
     Attributes:
         drawing: False if no new samples are drawn.
@@ -70,13 +70,13 @@ class Samples:
         relation: Callable[[LogicalPlan], Relation | None],
         store: Store | None = None,
         thorough: bool = False,
-        patience: ReadDeadline | None = None,
+        deadline: ReadDeadline | None = None,
     ) -> None:
         self._ask = ask
         self._relation = relation
         self._store = store
         self._thorough = thorough
-        self._patience = patience
+        self._deadline = deadline
         self._begun: set[tuple[str, str]] = set()
         self._keys: dict[int, int] = {}
         self.drawing = True
@@ -214,8 +214,8 @@ class Samples:
         if not entries:
             return []
         try:
-            if self._patience is not None:
-                request = {"deadlineMs": self._patience.for_samples(), **request}
+            if self._deadline is not None:
+                request = {"deadlineMs": self._deadline.for_samples(), **request}
             return self._ask(entries, **{"give": self._store is not None, **request})
         except Exception as error:
             _log.warning("no samples: %s", error)
