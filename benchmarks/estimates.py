@@ -140,8 +140,8 @@ class Run:
                 sampled = Samples(gateway.samples, leaf.relation, deadline=PATIENT) if source == "auto" else None
                 estimates = PlanEstimates(leaf, nodes, sampled, leaf.applied)
                 for plan in normal:
-                    estimates.define(post_order(plan))
-                    estimates.look(plan)
+                    estimates.add_ctes(post_order(plan))
+                    estimates.prefetch_samples(plan)
                 for group in groups:
                     sizes = GraphEstimates(group.graph, [estimates(plan) for plan in group.graph.relations])
                     group.estimates[source] = [sizes.rows(relations) for relations in group.sets]

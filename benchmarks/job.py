@@ -165,7 +165,7 @@ def grade(found: Planned, statistics: Sequence[RelationStatistics]) -> float:
 def grade_by_default(found: Planned, cost: CostModel) -> float:
     """The same of the order that the default search finds, with the statistics that there are."""
     estimates = GraphEstimates(found.graph, found.statistics)
-    estimates.judge(_built)
+    estimates.set_buildable(_built)
     tree = search(found.graph, estimates, cost).tree
     return times_worse(c_out(tree, found.query.cards.__getitem__), cheapest(found.query.cards))
 
@@ -191,7 +191,7 @@ def _graded(found: Planned, estimates: Any) -> float:
 def grade_by_model(found: Planned, statistics: Sequence[RelationStatistics]) -> float:
     """How many times the least cost under the default model the order of the default search has, by true counts."""
     estimates = GraphEstimates(found.graph, statistics)
-    estimates.judge(_built)
+    estimates.set_buildable(_built)
     return _graded_by_model(found, search(found.graph, estimates, SparkCost()).tree)
 
 

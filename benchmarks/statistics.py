@@ -86,7 +86,7 @@ def draw(df: Any, store: Store) -> tuple[float, int, int, int]:
         estimates = PlanEstimates(known, nodes, Samples(ask, known.relation, store))
         plan = normalise(gateway.export.root)
         started = perf_counter()
-        estimates.look(plan)
+        estimates.prefetch_samples(plan)
         milliseconds = (perf_counter() - started) * 1000
         sampled = sum("sample" in estimates(node).source for node in post_order(plan) if node.kind == "Filter")
         return milliseconds, ask.bytes, ask.kept, sampled

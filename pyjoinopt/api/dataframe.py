@@ -166,7 +166,7 @@ def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[
             options = _options(keywords, gateway.export.conf)
             strict = options.strict
             if options.feedback:
-                listener.learn(shim)
+                listener.listen_for_metrics(shim)
             watches: list[ExpectedGroup] = []
             plan = optimize(gateway.export, gateway, options, report, watches, watch_pairs=watch_pairs)
             if plan is not gateway.export.root:

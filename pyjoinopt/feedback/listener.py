@@ -78,7 +78,7 @@ def listen(df: Any, shim: Any, watches: Sequence[ExpectedGroup], store: Store | 
     _listening[:] = [(shim, number)]
 
 
-def learn(shim: Any) -> None:
+def listen_for_metrics(shim: Any) -> None:
     """Remember what the listener has heard since the last time."""
     if not _listening:
         return
@@ -99,4 +99,4 @@ def _learn(watch: ExpectedGroup, plan: Sequence[Any], store: Store | None) -> li
 
 def _last_words() -> None:
     with contextlib.suppress(Exception):  # the JVM may have gone first
-        learn(_listening[0][0])
+        listen_for_metrics(_listening[0][0])

@@ -78,8 +78,8 @@ class HintGiver:
             return NO_HINT
         left, right = (self._pruned(child) for child in node.children)
         left_hint, right_hint, reason = join_hint(
-            node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._join_conf, self._allowance,
-            keyed=extract_equi_keys(node) is not None,
+            node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._join_conf,
+            self._allowance, keyed=extract_equi_keys(node) is not None,
         )  # fmt: skip
         if left_hint is None and right_hint is None:
             return NO_HINT

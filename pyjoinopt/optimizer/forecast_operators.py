@@ -29,7 +29,7 @@ _Foreseen = dict[int, tuple[Join, JoinOperator, int]]
 _OTHER = {"left": "right", "right": "left", "": ""}
 
 
-def foresee(
+def forecast(
     report: JoinReport, before: LogicalPlan, after: LogicalPlan, conf: Mapping[str, str], sizes: SizesOf,
     spark: str = "",
 ) -> None:  # fmt: skip

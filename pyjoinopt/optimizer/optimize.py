@@ -24,7 +24,7 @@ from pyjoinopt.hints.apply_hints import HintGiver
 from pyjoinopt.hints.buildable_sides import TablesOf
 from pyjoinopt.hints.memory_limits import MemoryAllowance, slack_of
 from pyjoinopt.joins.emit.unchanged_order import why_unchanged
-from pyjoinopt.optimizer.forecast_operators import foresee
+from pyjoinopt.optimizer.forecast_operators import forecast
 from pyjoinopt.optimizer.reorder import Reorderer
 from pyjoinopt.optimizer.spark_strategies import heuristic_order, spark_order
 from pyjoinopt.plan.constructors import ColumnFactory
@@ -72,11 +72,11 @@ def optimize(
     if not any(isinstance(node, Join) for node in export.nodes):
         report.refuse("the whole query", why_unchanged(export.root, options.strategy))
         return export.root
-    road = _Road(export, gateway, options, report, analysed, watch_pairs, watching=watches is not None)
-    plan = road.travel(export.root)
+    optimization = _Optimization(export, gateway, options, report, analysed, watch_pairs, watching=watches is not None)
+    plan = optimization.run(export.root)
     if watches is not None:
-        watches += road.memory.watches
-    report.later(lambda: report.notes.extend(road.known.notes()))
+        watches += optimization.memory.watches
+    report.later(lambda: report.notes.extend(optimization.known.notes()))
     if plan is export.root:
         report.later(lambda: _give_reason(report, export.root))
     return export.root if options.strategy == "none" else plan
@@ -101,7 +101,7 @@ def why_not_at_all(export: Export) -> str | None:
     return None
 
 
-class _Road:
+class _Optimization:
     def __init__(
         self, export: Export, gateway: Gateway, options: Options, report: JoinReport, analysed: bool,
         watch_pairs: bool, watching: bool,
@@ -133,10 +133,10 @@ class _Road:
         remembered = store if options.statistics in LEARNED and "feedback" not in without else None
         self.memory = LearnedRows(known.identity, remembered, definitions, watching)
 
-    def travel(self, root: LogicalPlan) -> LogicalPlan:
-        """One whole plan, the plans of its subqueries first, each on the same road."""
+    def run(self, root: LogicalPlan) -> LogicalPlan:
+        """One whole plan, the plans of its subqueries first, each on the same optimization."""
         if self.analysed:
-            root = map_subqueries(root, self.travel)
+            root = map_subqueries(root, self.run)
         if not any(isinstance(node, Join) for node in post_order(root)):
             return root
         before = self._joins_gone()
@@ -148,21 +148,21 @@ class _Road:
         if self.analysed:
             plan = restore_subqueries(plan, self.sensitive)
         nodes = list(post_order(plan))
-        self.estimates.define(nodes)
-        self.known.announce(nodes)
+        self.estimates.add_ctes(nodes)
+        self.known.use_partition_filters(nodes)
         several = sum(isinstance(node, Join) for node in nodes) > 1  # one join has no other order
         if self.samples is not None:
-            samples, self.known.reading = self.samples, lambda: samples.begin(plan)
+            samples, self.known.on_first_file_read = self.samples, lambda: samples.begin(plan)
             samples.drawing = several
         if self.keys is not None and several:
-            self.keys.look(nodes)
-        self.estimates.look(plan)
+            self.keys.prove(nodes)
+        self.estimates.prefetch_samples(plan)
         orders = len(report.changes)
         ordered = self.order(plan)
         if self.options.strategy in TWINS and len(report.changes) == orders:
             ordered = plan  # a twin of Spark's rule may build the same order anew, which nobody would hear of
         hinted = self.give_hints(ordered)
-        self.report.later(lambda: foresee(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark))
+        self.report.later(lambda: forecast(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark))
         if hinted is plan and self._joins_gone() == before:
             return root  # predicates were only moved where Spark moves them too
         return hinted

@@ -41,7 +41,7 @@ from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import parents_of, post_order
 from pyjoinopt.report.join_report import JoinReport
 
-#: Of a join graph's relations: what may be built of its sets (see `GraphEstimates.judge`).
+#: Of a join graph's relations: what may be built of its sets (see `GraphEstimates.set_buildable`).
 TablesOf = Callable[[Sequence[LogicalPlan], GraphEstimates], Callable[[int, float], int]]
 
 
@@ -139,9 +139,9 @@ class Reorderer:
             if plan is None:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             done[id(node)] = plan
-            self.estimate.define([plan])  # what reads it is estimated by what it has become
+            self.estimate.add_ctes([plan])  # what reads it is estimated by what it has become
             for operator, rows, bound in stays:
-                self.estimate.tell(done[id(operator)], rows, bound)
+                self.estimate.override_rows(done[id(operator)], rows, bound)
         self.report.later(lambda: self._tell_walls(root))
         return done[id(root)]
 
@@ -178,9 +178,9 @@ class Reorderer:
         for alias in region.late.values():
             needed |= alias.references
         estimates = GraphEstimates(graph, statistics, needed, reads.never_null)
-        estimates.correct(counted)
+        estimates.apply_true_rows(counted)
         if self.tables is not None:
-            estimates.judge(self.tables(graph.relations, estimates))
+            estimates.set_buildable(self.tables(graph.relations, estimates))
         return graph, written, statistics, estimates
 
     def _order(
@@ -220,7 +220,7 @@ class Reorderer:
             ]
         plan = emit(
             graph, tree, region,
-            lambda plan, made: self.estimate.tell(plan, estimates.rows(made), estimates.upper_bound(made)),
+            lambda plan, made: self.estimate.override_rows(plan, estimates.rows(made), estimates.upper_bound(made)),
             estimates.rows if self.hold else None,
         )  # fmt: skip
         if region.hidden or (restore and plan.output != region.top.output):

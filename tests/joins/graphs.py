@@ -119,7 +119,7 @@ def with_hash_tables(estimates: GraphEstimates) -> None:
 
     Left alone, estimates never say that hash tables may be built.
     """
-    estimates.judge(lambda _, b: BROADCAST_TABLE if b <= 1e3 else HASH_TABLES if b <= 1e5 else NO_TABLE)
+    estimates.set_buildable(lambda _, b: BROADCAST_TABLE if b <= 1e3 else HASH_TABLES if b <= 1e5 else NO_TABLE)
 
 
 def best_costs(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> dict[int, float]:

@@ -37,7 +37,7 @@ def three_on_one_key(tables: int) -> tuple[JoinGraph, GraphEstimates]:
     relations = tuple(relation(name, own) for name, own in zip("FGHK", columns))
     graph = JoinGraph(relations, ("F", "G", "H", "K"), tuple(edges), ((),) * 4)
     estimates = GraphEstimates(graph, known)
-    estimates.judge(lambda relations, bytes: tables)
+    estimates.set_buildable(lambda relations, bytes: tables)
     return graph, estimates
 
 
@@ -65,7 +65,7 @@ def test_what_lies_by_the_key_of_an_outer_join(w: Letters, lower: str) -> None:
     plan = Join(Join(Join(a, b, INNER, w("a = b")), c, lower, w("a = c")), d, LEFT, w("a = d"))
     graph, written = build_graph(region_of(plan), {})
     estimates = GraphEstimates(graph, [RelationStatistics(1e6, 4e7, "test", True, {}) for _ in graph.relations])
-    estimates.judge(lambda relations, bytes: NO_TABLE)
+    estimates.set_buildable(lambda relations, bytes: NO_TABLE)
     assert written.left is not None and written.right is not None
     size, model = estimates.size, SparkCost()
     parts = model.parts(size(written.left.relations), size(written.right.relations), size(written.relations), LEFT)
@@ -99,7 +99,7 @@ def test_left_joins_on_one_key_move_the_left_side_once(w: Letters) -> None:
         for plan in graph.relations
     ]
     estimates = GraphEstimates(graph, known)
-    estimates.judge(lambda relations, _: NO_TABLE)
+    estimates.set_buildable(lambda relations, _: NO_TABLE)
     priced = Partitionings(graph, estimates, SparkCost())
     assert priced.worth
     prices = {last: priced.price(join(join(join(leaf(0), leaf(one)), leaf(two)), leaf(last)))
@@ -115,7 +115,7 @@ def test_an_equality_that_no_class_has_is_part_of_the_key(w: Letters, more: str)
     last = w("ak = ck" + (f" and {more}" if more else ""))
     graph, written = build_graph(region_of(Join(Join(a, b, INNER, w("ak = bk")), c, INNER, last)), {})
     estimates = GraphEstimates(graph, [RelationStatistics(1e6, 4e7, "test", True, {}) for _ in graph.relations])
-    estimates.judge(lambda relations, bytes: NO_TABLE)
+    estimates.set_buildable(lambda relations, bytes: NO_TABLE)
     assert written.left is not None and written.right is not None
     size, model = estimates.size, SparkCost()
     parts = model.parts(size(written.left.relations), size(written.right.relations), size(written.relations))

@@ -62,7 +62,7 @@ def drawn(seed: int) -> tuple[JoinGraph, GraphEstimates]:
     graph = JoinGraph(relations, tuple(f"t{v}" for v in range(n)), tuple(edges), tuple(() for _ in range(n)))
     estimates = GraphEstimates(graph, known)
     tables = [rng.choice((NO_TABLE, NO_TABLE, HASH_TABLES, BROADCAST_TABLE)) for _ in range(n)]
-    estimates.judge(lambda relations, _: min(table for v, table in enumerate(tables) if relations >> v & 1))
+    estimates.set_buildable(lambda relations, _: min(table for v, table in enumerate(tables) if relations >> v & 1))
     return graph, estimates
 
 
@@ -98,7 +98,7 @@ def drawn_with_operators(seed: int) -> tuple[JoinGraph, GraphEstimates]:
         if source.info and tables[-1] != BROADCAST_TABLE and rng.random() < 0.2:
             source.info["rel"]["buckets"] = [source.output[c].bit for c in some()]
     estimates = GraphEstimates(graph, known)
-    estimates.judge(lambda relations, _: min(table for v, table in enumerate(tables) if relations >> v & 1))
+    estimates.set_buildable(lambda relations, _: min(table for v, table in enumerate(tables) if relations >> v & 1))
     return graph, estimates
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from pyjoinopt.optimizer import forecast_operators as module
-from pyjoinopt.optimizer.forecast_operators import foresee
+from pyjoinopt.optimizer.forecast_operators import forecast
 from pyjoinopt.plan.nodes import INNER, RIGHT, Join, LogicalPlan
 from pyjoinopt.report.join_report import GroupReport, HintReport, JoinEstimate, JoinReport
 from tests.support.letters import Letters
@@ -38,7 +38,7 @@ def test_operator_and_side() -> None:
     a, b, c = tables(w)
     plan = Join(Join(a, b, INNER, w("a1 = b1")), c, INNER, w("a2 = c1"))
     report = reported([a, b, c], (0, 1), (3, 2))
-    foresee(report, plan, plan, {}, SIZES)
+    forecast(report, plan, plan, {}, SIZES)
     told = [(j.operator, j.build) for j in report.groups[0].estimated_rows]
     assert told == [("BroadcastHashJoin", "right"), ("SortMergeJoin", "")]
     assert told == [(j.operator, j.build) for j in report.groups[0].joins_before]
@@ -49,7 +49,7 @@ def test_a_right_join_is_told_with_the_sides_of_the_report() -> None:
     a, b, _ = tables(w)
     plan = Join(b, a, RIGHT, w("a1 = b1"))  # the report has it as a left join of a and b
     report = reported([a, b], (0, 1))
-    foresee(report, plan, plan, {}, SIZES)
+    forecast(report, plan, plan, {}, SIZES)
     assert (report.groups[0].estimated_rows[0].operator, report.groups[0].estimated_rows[0].build) == (
         "BroadcastHashJoin",
         "right",
@@ -62,12 +62,12 @@ def test_hints_with_their_reason() -> None:
     plan = Join(a, c, INNER, w("a2 = c1"), (None, "BROADCAST"))
     report = reported([a, c], (0, 1))
     report.hints.append(HintReport("(a2 = c1)", "BROADCAST", "right", "at most 5 rows"))
-    foresee(report, plan, plan, {}, SIZES)
+    forecast(report, plan, plan, {}, SIZES)
     assert report.groups[0].estimated_rows[0].hint == "BROADCAST right: at most 5 rows"
     assert report.groups[0].estimated_rows[0].build == "right"
     report.hints.clear()
     report.ordered([a, c])
-    foresee(report, plan, plan, {}, SIZES)
+    forecast(report, plan, plan, {}, SIZES)
     assert report.groups[0].estimated_rows[0].hint == "BROADCAST right: yours"
 
 
@@ -75,7 +75,7 @@ def test_nothing_is_said_where_spark_counts_otherwise() -> None:
     w = Letters()
     a, b, _ = tables(w)
     report = reported([a, b], (0, 1))
-    foresee(report, *[Join(a, b, INNER, w("a1 = b1"))] * 2, {"spark.sql.cbo.enabled": "true"}, SIZES)
+    forecast(report, *[Join(a, b, INNER, w("a1 = b1"))] * 2, {"spark.sql.cbo.enabled": "true"}, SIZES)
     assert report.groups[0].estimated_rows[0].operator == ""
 
 
@@ -89,5 +89,5 @@ def test_a_forecast_that_fails_harms_nothing(
     a, b, _ = tables(w)
     report = reported([a, b], (0, 1))
     monkeypatch.setattr(module, "select", broken)
-    foresee(report, *[Join(a, b, INNER, w("a1 = b1"))] * 2, {}, SIZES)
+    forecast(report, *[Join(a, b, INNER, w("a1 = b1"))] * 2, {}, SIZES)
     assert report.groups[0].estimated_rows[0].operator == "" and "no forecast" in caplog.text

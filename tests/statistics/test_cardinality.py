@@ -343,6 +343,6 @@ def test_constants_tell_the_parts_of_a_union_apart() -> None:
 def test_common_table_expressions_are_read_as_they_are_now() -> None:
     definition = node("CTERelationDef", TABLES["customers"], cte=7)
     estimates = PlanEstimates(leaf, [definition])
-    estimates.define([node("CTERelationDef", Filter(eq("c_nation", lit(3)), TABLES["customers"]), cte=7)])
+    estimates.add_ctes([node("CTERelationDef", Filter(eq("c_nation", lit(3)), TABLES["customers"]), cte=7)])
     reading = LogicalPlan("CTERelationRef", (), TABLES["customers"].output, info={"cte": 7})
     assert estimates(reading).rows == ROWS["customers"] / 25

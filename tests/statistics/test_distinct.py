@@ -82,7 +82,7 @@ def test_it_is_what_joins_are_told() -> None:
     relation = Relation("t", files=Files("t", "s", 1, 1, 0.0), leaf=t)
     samples = Samples(answer, lambda leaf: relation if leaf is t else None)
     estimates = PlanEstimates(lambda leaf: base, (), samples)
-    estimates.look(plan)
+    estimates.prefetch_samples(plan)
     known = estimates(plan.left)
     assert known.source == "footers, sample" and known.rows == pytest.approx(200, rel=0.05)
     assert known.column(0).ndv == 2

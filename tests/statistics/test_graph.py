@@ -57,7 +57,7 @@ def test_true_counts_are_met_and_inherited() -> None:
     _, before = group_of(plan)
     graph, estimates = group_of(plan)
     # Seen: half of the lines' orders, and of all three a fifth of what the estimate made of all lines.
-    estimates.correct({0b111: ROWS["lines"] / 5, 0b011: ROWS["lines"] / 2})
+    estimates.apply_true_rows({0b111: ROWS["lines"] / 5, 0b011: ROWS["lines"] / 2})
     assert estimates.rows(0b011) == pytest.approx(ROWS["lines"] / 2)
     assert estimates.rows(0b111) == pytest.approx(ROWS["lines"] / 5)
     assert estimates.rows(0b110) == pytest.approx(before.rows(0b110))

@@ -58,8 +58,8 @@ def asked(plan: LogicalPlan, store: Store | None = None, drawing: bool = True) -
     known = LeafStatistics(shim.statistics, [T], "auto", nodes, store, ReadDeadline(1000))
     samples = Samples(shim.samples, known.relation, store, deadline=ReadDeadline(1000))
     samples.drawing = drawing
-    known.reading = lambda: samples.begin(plan)
-    samples.look(plan, known)
+    known.on_first_file_read = lambda: samples.begin(plan)
+    samples.prefetch(plan, known)
     return shim.asked
 
 
@@ -124,6 +124,6 @@ def test_a_relation_that_is_described_before_it_is_known() -> None:
     shim = Shim()
     known = LeafStatistics(shim.statistics, [T], "auto", [T])
     seen: list[Relation | None] = []
-    known.reading = lambda: seen.append(known.relation(T))
+    known.on_first_file_read = lambda: seen.append(known.relation(T))
     assert known(T).rows == 10
     assert seen[0] is not None and seen[0].files == Files("i", "s", 1, 3600, 5.0)

@@ -64,10 +64,10 @@ def keys_of(df: DataFrame, store: Store | None = None, **limits: int) -> tuple[s
         nodes = list(post_order(normalise(gateway.export.root)))
         leaves = [node for node in nodes if not node.children]
         known = LeafStatistics(gateway.statistics, leaves, "auto", nodes, store)
-        known.announce(nodes)
+        known.use_partition_filters(nodes)
         spy = Spy(gateway, **limits)
         proved = ProvedKeys(known, known.relation, spy, store)
-        proved.look(nodes)
+        proved.prove(nodes)
         found = set()
         for leaf in leaves:
             for key in proved(leaf).keys - known(leaf).keys:

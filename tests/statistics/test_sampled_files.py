@@ -75,7 +75,7 @@ def estimate(df: DataFrame, store: Store | None = None) -> tuple[RelationStatist
         spy = Spy(gateway)
         estimates = PlanEstimates(known, nodes, Samples(spy, known.relation, store))
         plan = normalise(gateway.export.root)
-        estimates.look(plan)
+        estimates.prefetch_samples(plan)
         return estimates(plan), spy
 
 

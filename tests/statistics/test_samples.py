@@ -70,7 +70,7 @@ def estimate(shim: Any, plan: LogicalPlan, store: Store | None = None, look: boo
     samples = Samples(shim, lambda leaf: relation if leaf is T else None, store)
     estimates = PlanEstimates(lambda leaf: KNOWN, (), samples)
     if look:
-        estimates.look(plan)
+        estimates.prefetch_samples(plan)
     return estimates(plan)
 
 
@@ -155,7 +155,7 @@ def test_one_question_for_a_whole_plan_and_one_more_for_what_comes_later() -> No
     shim = Shim({P: 0b11110000, Q: 0b1})
     relation = Relation("t", "file", "parquet", files=FILES, leaf=T)
     estimates = PlanEstimates(lambda leaf: KNOWN, (), Samples(shim, lambda leaf: relation))
-    estimates.look(Filter(call("And", P, SMALL), T))
+    estimates.prefetch_samples(Filter(call("And", P, SMALL), T))
     assert estimates(Filter(P, T)).source == "footers, sample"
     assert len(shim.asked) == 1
     assert estimates(Filter(Q, T)).source == "footers, sample"

@@ -56,7 +56,7 @@ class PlanEstimates:
     ) -> None:
         self._leaf = leaf
         self._definitions: dict[object, LogicalPlan] = {}
-        self.define(nodes)
+        self.add_ctes(nodes)
         self._samples = samples
         self._applied = applied
         self._filtered: dict[int, _Filtered] = {}
@@ -64,11 +64,11 @@ class PlanEstimates:
         self._told: dict[int, tuple[float, float]] = {}
         self._kept: list[LogicalPlan] = []  # ids in `_known` and `_told` must stay unique
 
-    def define(self, nodes: Iterable[LogicalPlan]) -> None:
+    def add_ctes(self, nodes: Iterable[LogicalPlan]) -> None:
         """Look up common table expressions among these nodes from now on: predicates may have moved in them."""
         self._definitions.update((node.info.get("cte"), node) for node in nodes if node.kind == "CTERelationDef")
 
-    def tell(self, plan: LogicalPlan, rows: float, bound: float) -> None:
+    def override_rows(self, plan: LogicalPlan, rows: float, bound: float) -> None:
         """Take the rows of a sub-plan, and what is proved of them, from one who knows the whole join group.
 
         One join after the other, correlations of three relations and keys of several columns are lost.
@@ -79,10 +79,10 @@ class PlanEstimates:
         if before is not None:
             self._known[id(plan)] = _corrected(before, rows, bound)
 
-    def look(self, plan: LogicalPlan) -> None:
+    def prefetch_samples(self, plan: LogicalPlan) -> None:
         """Ask one question about the filters of a whole plan, before its parts are estimated one by one."""
         if self._samples is not None:
-            self._samples.look(plan, self)
+            self._samples.prefetch(plan, self)
 
     def __call__(self, plan: LogicalPlan) -> RelationStatistics:
         stack: list[tuple[LogicalPlan, bool]] = [(plan, False)]

@@ -62,7 +62,7 @@ class LeafFacts:
         self.first: dict[int, Known] = {}
         self.relations: dict[int, Relation] = {}
 
-    def look(self, better_whole: Callable[[Files], bool] = lambda _: False) -> None:
+    def ask(self, better_whole: Callable[[Files], bool] = lambda _: False) -> None:
         """Ask the first question.
 
         Args:

@@ -67,9 +67,9 @@ class LeafStatistics:
         self._filters: dict[int, tuple[Expression, ...]] = {}
         self._announced: set[int] = set()
         self.applied: set[object] = set()
-        self.reading: Callable[[], object] = lambda: None
+        self.on_first_file_read: Callable[[], object] = lambda: None
 
-    def announce(self, nodes: Iterable[LogicalPlan]) -> None:
+    def use_partition_filters(self, nodes: Iterable[LogicalPlan]) -> None:
         """Take the partitions that these nodes leave of their leaves, instead of all, if nobody has asked yet.
 
         Leaves that were not announced are asked about later: their own plan may leave out partitions too.
@@ -159,11 +159,11 @@ class LeafStatistics:
         needed = needed_columns(self._nodes) if self._nodes else -1
         counted = counted_columns(self._nodes) if self._nodes else -1
         leaves = LeafFacts(
-            self._ask, some, self._source, needed, counted, self._filters, lambda: self.reading(), self._deadline,
-            self._without,
+            self._ask, some, self._source, needed, counted, self._filters, lambda: self.on_first_file_read(),
+            self._deadline, self._without,
         )  # fmt: skip
         analysed = self._source in _ANALYSED and "analyze" not in self._without
-        leaves.look(lambda files: analysed and recall(files, self._store) is not None)
+        leaves.ask(lambda files: analysed and recall(files, self._store) is not None)
         return leaves
 
 

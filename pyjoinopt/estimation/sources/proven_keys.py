@@ -79,7 +79,7 @@ class ProvedKeys:
             self._told[number] = with_proved(self._leaf(leaf), leaf.output, proved)
         return self._told[number]
 
-    def look(self, nodes: Sequence[LogicalPlan]) -> None:
+    def prove(self, nodes: Sequence[LogicalPlan]) -> None:
         """Prove what the joins of a plan can make use of, as far as there is time."""
         entries: list[tuple[LogicalPlan, Relation, Files, list[Names], dict[Names, bool]]] = []
         for leaf, sets in self._candidates(nodes):

@@ -93,7 +93,7 @@ class Samples:
         """The conjuncts of a condition, over the columns of leaves."""
         return self._meanings.conjuncts(condition)
 
-    def look(self, plan: LogicalPlan, known: Callable[[LogicalPlan], RelationStatistics]) -> None:
+    def prefetch(self, plan: LogicalPlan, known: Callable[[LogicalPlan], RelationStatistics]) -> None:
         """Ask one question for all conjuncts of a plan that read one leaf, wherever they stand.
 
         Args:

@@ -125,7 +125,7 @@ class GraphEstimates:
                 semi_right |= edge.right
         self._bounds = Bounds(graph.edges, proved, self._padding, semi_right)
 
-    def correct(self, rows: Mapping[int, float]) -> None:
+    def apply_true_rows(self, rows: Mapping[int, float]) -> None:
         """Take true row counts of sets of two relations and more; to be called before anything is asked.
 
         Each is a factor that larger sets inherit. Those inside it are taken first, so the set itself comes out exactly.
@@ -135,7 +135,7 @@ class GraphEstimates:
                 true = math.log(max(_EMPTY, rows[relations]))
                 self._sums.factor(relations, true - self._log_rows(relations))
 
-    def judge(self, table: Callable[[int, float], int]) -> None:
+    def set_buildable(self, table: Callable[[int, float], int]) -> None:
         """Have it said of sets, given with their bytes, what may be built of them (`Size.table`)."""
         self._table = table
         self._sizes = {s: Size(size.rows, size.bytes, table(s, size.bytes)) for s, size in self._sizes.items()}
