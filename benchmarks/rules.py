@@ -28,7 +28,7 @@ from pyjoinopt.catalyst.rules.rule_context import RuleContext
 from pyjoinopt.catalyst.rules.spark_batches import SPARK_BATCHES
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.rewrites.normalise import normalise
+from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from tests.support import tpc
 
 #: One needs statistics of every relation and does nothing without ANALYZE, the other is no rule of Catalyst's.
@@ -85,7 +85,7 @@ def main() -> None:
     for name in dict.fromkeys(name for batch in SPARK_BATCHES for name, _ in batch.rules if name not in LEFT_OUT):
         print(row(name, times))
     nodes, number, export = largest
-    runs = measure(lambda: normalise(export.root, export.filters_null), repeat=50)
+    runs = measure(lambda: normalise(export.root, RewriteContext(export.filters_null)), repeat=50)
     print(f"default batch, {options.benchmark} {number} ({nodes} nodes): {spread(runs)}   target 50 ms")
 
 

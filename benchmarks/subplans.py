@@ -20,7 +20,7 @@ from pyjoinopt.plan.expressions import OUTER_REFERENCE, describe
 from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import map_subqueries, post_order
-from pyjoinopt.rewrites.normalise import normalise
+from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from pyjoinopt.util.bitset import members
 
 #: Sets that are looked for in a group before some are chosen.
@@ -45,7 +45,7 @@ def normal_plans(export: Export) -> list[LogicalPlan]:
     def travel(plan: LogicalPlan) -> LogicalPlan:
         map_subqueries(plan, travel)
         if any(isinstance(node, Join) for node in post_order(plan)):
-            plans.append(normalise(plan, export.filters_null, []))
+            plans.append(normalise(plan, RewriteContext(export.filters_null, [])))
         return plan
 
     travel(export.root)

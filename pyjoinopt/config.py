@@ -86,6 +86,11 @@ def _parts(text: str) -> list[str]:
 
 #: What row counts may rest on and can do without, the best first.
 RUNGS = ("feedback", "analyze", "catalog", "memory", "footers", "text", "samples", "keys")
+#: What can be left out of `pyjoinopt.rewrites.normalise.REWRITES`.
+REWRITES = (
+    "existence_to_semi_joins", "set_operations_to_joins", "extract_common_factors", "simplify_outer_joins",
+    "fuse_aggregates", "pivot_self_join", "push_extra_predicate", "left_join_to_anti_join", "self_join_to_semi_join",
+)  # fmt: skip
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -129,6 +134,11 @@ OPTIONS: tuple[Option, ...] = (
         "What is left out of that, with commas between: 'feedback' (rows that were counted when the query ran before), "
         "'analyze' (what pyjoinopt.analyze gathered), 'catalog', 'memory' (cached data), 'footers', 'text' (widths of "
         "lines), 'samples', 'keys' (proved by reading columns in the background).",
+        several=True,
+    ),
+    Option(
+        "rewrites_without", PREFIX + "rewritesWithout", "", REWRITES,
+        "Rewrites that are switched off, with commas between: to find out which one an unexpected plan is due to.",
         several=True,
     ),
     Option(
@@ -210,6 +220,7 @@ class Options:
     cost_constants: str = ""
     statistics: str = "auto"
     statistics_without: str = ""
+    rewrites_without: str = ""
     statistics_ms: int = 2000
     store: str = "auto"
     feedback: bool = False
@@ -224,6 +235,11 @@ class Options:
         """The rungs that are left out."""
         return frozenset(_parts(self.statistics_without))
 
+    @property
+    def without_rewrites(self) -> frozenset[str]:
+        """The rewrites that are switched off."""
+        return frozenset(_parts(self.rewrites_without))
+
 
 def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """The keywords, checked.
@@ -237,7 +253,8 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     >>> check_keywords({"stratgy": "auto"})
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, hint_slack, cost, \
-cost_constants, statistics, statistics_without, statistics_ms, store, feedback, strict, pair_budget, search_seconds
+cost_constants, statistics, statistics_without, rewrites_without, statistics_ms, store, feedback, strict, pair_budget, \
+search_seconds
     """
     checked = {}
     for name, value in keywords.items():
@@ -282,8 +299,8 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, hint_slack='auto', cost='c_out', cost_constants='', statistics='auto', \
-statistics_without='', statistics_ms=2000, store='auto', feedback=False, strict=False, pair_budget=25000, \
-search_seconds=10)
+statistics_without='', rewrites_without='', statistics_ms=2000, store='auto', feedback=False, strict=False, \
+pair_budget=25000, search_seconds=10)
     """
     chosen = {}
     for key, text in conf.items():

@@ -48,9 +48,9 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
     Args:
         df: a DataFrame. For one of Spark Connect the server does the work when it plans the query: what is returned
             is `df` with the hint OPTIMIZE_JOINS, and only `strategy` can be given.
-        **options: `strategy`, `hints`, `cost`, `statistics`, `statistics_without`, `statistics_ms`, `store`,
-            `feedback`, `strict`, `pair_budget`, `search_seconds`; see `pyjoinopt.config.OPTIONS`. Each is also a
-            session key `spark.pyjoinopt.*`; the keyword wins.
+        **options: `strategy`, `hints`, `cost`, `statistics`, `statistics_without`, `rewrites_without`,
+            `statistics_ms`, `store`, `feedback`, `strict`, `pair_budget`, `search_seconds`; see
+            `pyjoinopt.config.OPTIONS`. Each is also a session key `spark.pyjoinopt.*`; the keyword wins.
 
     Returns:
         A DataFrame; `pyjoinopt.join_report` of it, or its method `join_report()`, is the `JoinReport` of this call.

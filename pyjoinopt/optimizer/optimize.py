@@ -32,7 +32,7 @@ from pyjoinopt.plan.facts.equality_substitution import sensitive_columns
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.traversal import map_subqueries, post_order
 from pyjoinopt.report.join_report import JoinReport
-from pyjoinopt.rewrites.normalise import normalise
+from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from pyjoinopt.rewrites.restore_subqueries import restore_subqueries
 
 #: The export's key for the native engine that is loaded: Comet or Gluten, which may have no existence joins.
@@ -142,9 +142,10 @@ class _Optimization:
         before = self._joins_gone()
         report = self.report
         fresh = self.fresh if self.options.strategy in ("auto", "none") else None  # Spark spares no such joins
-        plan = normalise(
-            root, self.export.filters_null, report.eliminated_outer_joins, report.spared_joins, fresh, self.sensitive
+        context = RewriteContext(
+            self.export.filters_null, report.eliminated_outer_joins, report.spared_joins, fresh, self.sensitive
         )
+        plan = normalise(root, context, self.options.without_rewrites)
         if self.analysed:
             plan = restore_subqueries(plan, self.sensitive)
         nodes = list(post_order(plan))

@@ -21,8 +21,10 @@ Spark runs these rules afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from pyjoinopt.catalyst.rules.eliminate_outer_join import eliminate_outer_join
 from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
@@ -42,6 +44,77 @@ from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
 Rule = Callable[[LogicalPlan], LogicalPlan]
 
 
+@dataclass(frozen=True)
+class RewriteContext:
+    """What rewrites may ask, and where they write down what they did.
+
+    Attributes:
+        filters_null: see `eliminate_outer_join`.
+        log: gets one sentence for every outer join that changed.
+        avoided: gets one sentence for every join that was found needless, or to be a simpler one.
+        fresh: makes new columns, which avoiding a join may need; None to avoid none.
+        sensitive: see `plan.facts.equality_substitution.sensitive_columns`, of the whole query; None for that of the
+            plan.
+    """
+
+    filters_null: frozenset[int] = frozenset()
+    log: list[str] | None = None
+    avoided: list[str] | None = None
+    fresh: ColumnFactory | None = None
+    sensitive: int | None = None
+
+
+class Rewrite(NamedTuple):
+    """One step.
+
+    Attributes:
+        name: by which it can be switched off (`spark.pyjoinopt.rewritesWithout`); "" for one that cannot.
+        run: the same plan if there is nothing to rewrite.
+        after: what moves filters on where it has changed something.
+    """
+
+    name: str
+    run: Callable[[LogicalPlan, RewriteContext], LogicalPlan]
+    after: Rule | None = None
+
+
+def _eliminate_outer_joins(plan: LogicalPlan, context: RewriteContext) -> LogicalPlan:
+    eliminate = partial(eliminate_outer_join, filters_null=context.filters_null, log=context.log)
+    simplify = partial(demote_outer_join, log=context.log, sensitive=context.sensitive)
+    return run_batch(plan, (push_down_predicates, eliminate, simplify))
+
+
+def _push_factors_down(plan: LogicalPlan) -> LogicalPlan:
+    return push_down_predicates(extract_common_factors(plan))
+
+
+def _fuse(plan: LogicalPlan, context: RewriteContext) -> LogicalPlan:
+    return plan if context.fresh is None else fuse_aggregates(plan, context.avoided)
+
+
+def _pivot(plan: LogicalPlan, context: RewriteContext) -> LogicalPlan:
+    return plan if context.fresh is None else pivot_self_joins(plan, context.fresh, context.avoided)
+
+
+def _semi(plan: LogicalPlan, context: RewriteContext) -> LogicalPlan:
+    return plan if context.fresh is None else self_join_as_semi(plan, context.avoided)
+
+
+#: In the order in which they run.
+REWRITES: tuple[Rewrite, ...] = (
+    Rewrite("existence_to_semi_joins", lambda plan, c: existence_as_semi(plan, c.sensitive or 0)),
+    Rewrite("set_operations_to_joins", lambda plan, c: set_operations_as_joins(plan)),
+    Rewrite("extract_common_factors", lambda plan, c: extract_common_factors(plan)),
+    Rewrite("", lambda plan, c: push_down_predicates(plan)),
+    Rewrite("simplify_outer_joins", _eliminate_outer_joins),
+    Rewrite("fuse_aggregates", _fuse, _push_factors_down),
+    Rewrite("pivot_self_join", _pivot, _push_factors_down),
+    Rewrite("push_extra_predicate", lambda plan, c: push_extra_predicate_through_join(plan), push_down_predicates),
+    Rewrite("left_join_to_anti_join", lambda plan, c: outer_join_as_anti_join(plan, log=c.log)),
+    Rewrite("self_join_to_semi_join", _semi),
+)
+
+
 def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MOST_PASSES) -> LogicalPlan:
     """Run the rules in order, again and again until a whole pass changes nothing, `most` passes at most.
 
@@ -58,35 +131,23 @@ def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MOST_PASSE
 
 
 def normalise(
-    plan: LogicalPlan,
-    filters_null: frozenset[int] = frozenset(),
-    log: list[str] | None = None,
-    spared: list[str] | None = None,
-    fresh: ColumnFactory | None = None,
-    sensitive: int | None = None,
+    plan: LogicalPlan, context: RewriteContext = RewriteContext(), without: Collection[str] = ()
 ) -> LogicalPlan:
-    """The default road up to the join groups: predicates in place, needless outer joins gone.
+    """The plan in which join groups are looked for: predicates in place, needless joins gone.
 
     Args:
         plan: an analysed plan; plans of subquery expressions are not entered.
-        filters_null: see `eliminate_outer_join`.
-        log: gets one sentence for every outer join that changed.
-        spared: gets one sentence for every join that was found needless, or to be a simpler one.
-        fresh: gives new columns, which finding such joins may need; None to look for none.
-        sensitive: see `plan.facts.equality_substitution.sensitive_columns`, of the whole query; None for that of
-        `plan`.
+        context: what rewrites may ask.
+        without: names of rewrites that are switched off.
 
     Returns:
         The plan, the very same object if nothing changed.
     """
-    eliminate = partial(eliminate_outer_join, filters_null=filters_null, log=log)
-    plan = extract_common_factors(set_operations_as_joins(existence_as_semi(plan, sensitive or 0)))
-    plan = run_batch(plan, (push_down_predicates, eliminate, partial(demote_outer_join, log=log, sensitive=sensitive)))
-    if fresh is not None:
-        once = pivot_self_joins(fuse_aggregates(plan, spared), fresh, spared)
-        if once is not plan:
-            plan = push_down_predicates(extract_common_factors(once))
-    told = push_extra_predicate_through_join(plan)
-    plan = plan if told is plan else push_down_predicates(told)
-    plan = outer_join_as_anti_join(plan, log=log)
-    return plan if fresh is None else self_join_as_semi(plan, spared)
+    for rewrite in REWRITES:
+        if rewrite.name in without:
+            continue
+        before = plan
+        plan = rewrite.run(plan, context)
+        if plan is not before and rewrite.after is not None:
+            plan = rewrite.after(plan)
+    return plan

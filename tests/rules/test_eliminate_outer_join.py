@@ -25,7 +25,7 @@ from pyjoinopt.plan.nodes import (
     relation,
 )
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.rewrites.normalise import normalise, run_batch
+from pyjoinopt.rewrites.normalise import RewriteContext, normalise, run_batch
 from tests.support.letters import Letters, join
 
 
@@ -75,7 +75,7 @@ def test_the_log_names_the_join_and_the_reason() -> None:
     customers = SubqueryAlias("c", w.relation("customers", "id"))
     orders = SubqueryAlias("o", w.relation("orders", "customer total"))
     plan = Filter(w("total > 5"), join(customers, orders, w("id = customer"), LEFT))
-    normalise(plan, log=log)
+    normalise(plan, RewriteContext(log=log))
     assert log == ["left join of c and o became inner: (total > 5) rejects NULLs"]
 
 

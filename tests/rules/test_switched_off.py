@@ -1,0 +1,57 @@
+"""Rewrites that are switched off by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt import config
+from pyjoinopt.bridge.decode import decode
+from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.plan.constructors import ColumnFactory
+from pyjoinopt.plan.format import show
+from pyjoinopt.rewrites.normalise import REWRITES, RewriteContext, normalise
+from tests.support import tpc
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Rewrite -> a TPC-DS query that it changes.
+CHANGED = {
+    "set_operations_to_joins": 14, "extract_common_factors": 48, "simplify_outer_joins": 93, "fuse_aggregates": 90,
+    "pivot_self_join": 31, "push_extra_predicate": 48, "left_join_to_anti_join": 78,
+}  # fmt: skip
+
+
+def test_options_name_all_rewrites() -> None:
+    assert [rewrite.name for rewrite in REWRITES if rewrite.name] == list(config.REWRITES)
+
+
+@pytest.mark.parametrize(("name", "number"), CHANGED.items())
+def test_one_that_is_switched_off_does_nothing(tpcds: SparkSession, name: str, number: int) -> None:
+    df = tpcds.sql(tpc.spark_queries("tpcds")[number])
+    export = decode(bridge_for(df).export(df._jdf, "{}"))
+    bridge_for(df).release(export.handle)
+
+    def rewritten(*without: str) -> str:
+        fresh = ColumnFactory(len(export.attributes))
+        return show(normalise(export.root, RewriteContext(export.filters_null, fresh=fresh), without))
+
+    assert rewritten() != rewritten(name)
+
+
+def test_a_session_s_key_counts_too(tpcds: SparkSession) -> None:
+    session = tpcds.newSession()
+    tpc.register(session, "tpcds")
+    df = session.sql(tpc.spark_queries("tpcds")[95])
+    assert pyjoinopt.join_report(df, statistics="footers", store="off").spared_joins
+    session.conf.set("spark.pyjoinopt.rewritesWithout", "fuse_aggregates, self_join_to_semi_join")
+    assert not pyjoinopt.join_report(df, statistics="footers", store="off").spared_joins
+    assert sorted(df.optimize_joins(strict=True).collect()) == sorted(df.collect())
+
+
+def test_a_wrong_name_says_which_there_are(tpcds: SparkSession) -> None:
+    with pytest.raises(ValueError, match="fuse_aggregates"):
+        tpcds.range(1).optimize_joins(rewrites_without="fuse")
