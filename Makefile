@@ -28,7 +28,7 @@ define install
 	@touch $(1)/.ready
 endef
 
-.PHONY: help demo docs notebooks test test-slow lint check fuzz bench test-versions test-formats test-comet dist shim clean \
+.PHONY: help demo docs notebooks test test-unit test-slow lint check fuzz bench test-versions test-formats test-comet dist shim clean \
   setup
 
 help:  ## this list
@@ -39,7 +39,10 @@ demo: shim  ## TPC-H in bad join orders, before and after (SF=1 for more data)
 
 # Two processes, each with a Spark of its own: one alone waits half of its time for the other half of the machine.
 test: check  ## ruff, mypy and the default tests
-	@$(call with_spark,$(VENV)) $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@$(call with_spark,$(VENV)) $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=25
+
+test-unit: check  ## ruff, mypy and the tests that need no JVM
+	@$(call with_spark,$(VENV)) $(PY) -m pytest -n 2 --dist loadfile -m "not slow and not formats and not jvm"
 
 test-slow: shim  ## the tests that `make test` leaves out for their time
 	@$(call with_spark,$(VENV)) $(PY) -m pytest -m slow

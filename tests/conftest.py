@@ -50,6 +50,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--fuzz-only", type=int, default=None, help="run one query, by its number")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever asks for the shared session needs a JVM; tests that start one in another way have the marker written."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.jvm)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test reads or writes the user's own store of statistics."""

@@ -44,12 +44,12 @@ def slack_of(setting: int | str, conf: Mapping[str, str]) -> MemoryAllowance:
         conf: Spark's configuration, and what the export says of the cluster.
 
     >>> slack_of(3, {}), slack_of("auto", {})
-    (Slack(broadcast=3, hashed=3), Slack(broadcast=8.0, hashed=8.0))
+    (MemoryAllowance(broadcast=3, hashed=3), MemoryAllowance(broadcast=8.0, hashed=8.0))
     >>> gb = 1 << 30
     >>> slack_of("auto", {"pyjoinopt.driver": str(4 * gb)}).broadcast
     25.6
     >>> slack_of("auto", {"pyjoinopt.driver": str(4 * gb), "pyjoinopt.executors": "5", "pyjoinopt.memory": str(6 * gb)})
-    Slack(broadcast=15.36, hashed=8.0)
+    MemoryAllowance(broadcast=15.36, hashed=8.0)
     """
     if not isinstance(setting, str):
         return MemoryAllowance(setting, setting)

@@ -17,7 +17,8 @@ PACKAGE = Path(pyjoinopt.__file__).resolve().parent
 def reasons() -> set[str]:
     """The texts with which the package refuses: those handed to `refuse`, and those that functions `why_...` return."""
     found: set[str] = set()
-    for name in ("joins/groups/find_groups.py", "plan/fallible/fallibility.py", "optimizer.py", "twins.py"):
+    for name in ("joins/groups/find_groups.py", "plan/fallible/fallibility.py", "optimizer/optimize.py",
+                 "optimizer/spark_strategies.py"):  # fmt: skip
         tree = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
         constants = {
             target.id: node.value.value

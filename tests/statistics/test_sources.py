@@ -164,8 +164,8 @@ def test_what_may_be_better_next_time_is_not_remembered(tmp_path: Path, answer: 
 
 
 def test_of_a_wide_table_more_columns_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("sources", "told"):
-        monkeypatch.setattr(f"pyjoinopt.statistics.{module}.WIDE", 2)
+    for module in ("builtin_sources", "jvm_questions"):
+        monkeypatch.setattr(f"pyjoinopt.estimation.sources.{module}.WIDE", 2)
     store = Store(tmp_path / "s.sqlite")
     filters = [Filter(call("IsNotNull", reference(column)), T) for column in (A, C)]
     shim = Shim(SIZE, footers=FOOTERS)

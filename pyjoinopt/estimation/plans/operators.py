@@ -80,7 +80,9 @@ def _leaf(node: LogicalPlan, leaf: Leaf) -> RelationStatistics:
     return _sized(known, node.output) if node.output else known
 
 
-def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+def _operator(  # noqa: C901  one flat table of operators
+    node: LogicalPlan, inputs: list[RelationStatistics]
+) -> RelationStatistics:
     first = inputs[0]
     if isinstance(node, Filter):
         return apply_filter(first, node.condition)
@@ -98,12 +100,7 @@ def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationSt
         case "WithCTE":
             return inputs[-1]
         case "Distinct":
-            whole = frozenset({node.output_set}) if node.output else frozenset()
-            listed = [_reference(a, first) for a in node.output]
-            distinct = _distinct(listed, first)
-            alone = len(listed) == 1
-            columns = {a.bit: _as_key(known, distinct.rows, alone) for a, (_, known) in zip(node.output, listed)}
-            return replace(distinct, keys=distinct.keys | whole, columns=columns)
+            return _distinct_rows(node, first)
         case "Deduplicate":
             wanted = set(node.info.get("keys") or ())
             keys = [a for a in node.output if a.bit in wanted] or node.output
@@ -178,6 +175,15 @@ def _grouped(node: Aggregate, child: RelationStatistics) -> RelationStatistics:
         elif not inner.references and not inner.contains & AGGREGATE_OR_WINDOW:
             columns[attribute.bit] = _CONSTANT
     return _sized(replace(result, columns=columns, unfiltered=result.rows, keys=group_key(node)), node.output)
+
+
+def _distinct_rows(node: LogicalPlan, first: RelationStatistics) -> RelationStatistics:
+    whole = frozenset({node.output_set}) if node.output else frozenset()
+    listed = [_reference(a, first) for a in node.output]
+    distinct = _distinct(listed, first)
+    alone = len(listed) == 1
+    columns = {a.bit: _as_key(known, distinct.rows, alone) for a, (_, known) in zip(node.output, listed)}
+    return replace(distinct, keys=distinct.keys | whole, columns=columns)
 
 
 def _as_key(known: ColumnStatistics | None, groups: float, alone: bool) -> ColumnStatistics:

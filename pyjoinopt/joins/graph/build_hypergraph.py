@@ -84,33 +84,12 @@ def build_graph(
         [place for place in places if isinstance(place, InnerConjunct)],
     )
     for conjunct, place in zip(region.conjuncts, places, strict=True):
-        predicate, reads, required = conjunct.predicate, place.reads, place.required
-        apart: tuple[tuple[int, int], ...]
         if isinstance(place, NonInnerJoin):
-            right = 0 if conjunct.right is None else place.written[1]
-            room = place.room[0], place.room[1]
-            apart = ()
-            if place.fixed and right:  # Spark moves it down to where it finds what it reads
-                left = reads & ~right
-                apart = ((left, _lowest(written, left).relations),) if left else ()
-            edges.append(
-                Edge(
-                    predicate, reads, required, join_type=place.join_type, right=right, sides=place.sides, room=room,
-                    apart=apart, subquery=conjunct.subquery,
-                )  # fmt: skip
-            )
-        elif required.bit_count() == 1 and not fallibility.is_meant_to_throw(predicate):
-            filters[required.bit_length() - 1].append(predicate)
+            edges.append(_edge_of_join(conjunct, place, written))
+        elif place.required.bit_count() == 1 and not fallibility.is_meant_to_throw(conjunct.predicate):
+            filters[place.required.bit_length() - 1].append(conjunct.predicate)
         else:
-            keys, together, apart = _keys(predicate, owner), 0, ()
-            # Spark leaves one that is meant to throw where it stands.
-            if fallibility.may_throw(predicate) and not fallibility.is_meant_to_throw(predicate):
-                lowest = _lowest(written, reads)
-                together, apart = lowest.relations, co_required_by_keys(keys, lowest, equals)
-                if not is_equi_key(keys, lowest):
-                    sets = substitution_sets(predicate, equals, owner)
-                    apart += tuple((s, _lowest(written, s).relations if s else written.relations) for s in sets)
-            edges.append(Edge(predicate, reads, required, keys, together=together, apart=apart))
+            edges.append(_edge_of_conjunct(conjunct.predicate, place, written, owner, equals))
     edges += _ties(edges)
     edges = with_implied(edges, owner)
     items = [region.items[position] for position in order]
@@ -119,6 +98,35 @@ def build_graph(
     guarded = tuple((reads, _lowest(written, reads).relations) for reads in _guarded(region, owner))
     graph = JoinGraph(relations, names, tuple(edges), tuple(map(tuple, filters)), guarded)
     return graph, written
+
+
+def _edge_of_join(conjunct: Conjunct, place: NonInnerJoin, written: JoinTree) -> Edge:
+    """The edge of an outer, semi or anti join."""
+    right = 0 if conjunct.right is None else place.written[1]
+    apart: tuple[tuple[int, int], ...] = ()
+    if place.fixed and right:  # Spark moves it down to where it finds what it reads
+        left = place.reads & ~right
+        apart = ((left, _lowest(written, left).relations),) if left else ()
+    return Edge(
+        conjunct.predicate, place.reads, place.required, join_type=place.join_type, right=right, sides=place.sides,
+        room=(place.room[0], place.room[1]), apart=apart, subquery=conjunct.subquery,
+    )  # fmt: skip
+
+
+def _edge_of_conjunct(
+    predicate: Expression, place: InnerConjunct, written: JoinTree, owner: dict[int, int], equals: dict[int, int]
+) -> Edge:
+    """The edge of a conjunct of the inner joins."""
+    keys, together = _keys(predicate, owner), 0
+    apart: tuple[tuple[int, int], ...] = ()
+    # Spark leaves one that is meant to throw where it stands.
+    if fallibility.may_throw(predicate) and not fallibility.is_meant_to_throw(predicate):
+        lowest = _lowest(written, place.reads)
+        together, apart = lowest.relations, co_required_by_keys(keys, lowest, equals)
+        if not is_equi_key(keys, lowest):
+            sets = substitution_sets(predicate, equals, owner)
+            apart += tuple((s, _lowest(written, s).relations if s else written.relations) for s in sets)
+    return Edge(predicate, place.reads, place.required, keys, together=together, apart=apart)
 
 
 def _guarded(region: JoinGroup, owner: dict[int, int]) -> list[int]:

@@ -147,7 +147,8 @@ class DPhyp:
         both = one | other
         return any(not edge & ~both and edge & one and edge & other for edge in self._wide)
 
-    def _partners(self, one: int, below: int) -> None:
+    # The innermost loop of the search, written out for its time. Tests compare what it finds with trying every pair.
+    def _partners(self, one: int, below: int) -> None:  # noqa: C901, PLR0914
         """Compare every pair of `one` with a set of larger smallest vertex."""
         self._spend()
         # This is the loop that counts: local names, and no call that is not needed.

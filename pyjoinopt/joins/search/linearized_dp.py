@@ -116,7 +116,8 @@ def linearized(
     return LinearizedPlan(done[0], pairs, in_one)
 
 
-def best_over_intervals(
+# The innermost loop of this search, written out. Tests compare it with trying every tree over the line.
+def best_over_intervals(  # noqa: C901
     graph: JoinGraph,
     estimates: GraphEstimates,
     cost: CostModel,

@@ -49,7 +49,7 @@ def rejects_nulls(predicate: Expression, columns: int) -> bool:
     return not outcomes(predicate, columns) & (TRUE | VALUE)
 
 
-def _outcome(e: Expression, args: list[int], null_columns: int) -> int:
+def _outcome(e: Expression, args: list[int], null_columns: int) -> int:  # noqa: C901  one flat table of kinds
     if is_fixed(e):
         return _of_value(e.value)
     if e.kind == "Alias" or (e.flags & REPLACED and len(args) == 1):
