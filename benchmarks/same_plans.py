@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import re
 import shutil
 import statistics
@@ -95,14 +96,28 @@ def _collect(checkout: Path, out: Path, generated: int, job: Path | None) -> Non
     import pyjoinopt
 
     assert pyjoinopt.__file__ is not None and Path(pyjoinopt.__file__).is_relative_to(checkout), pyjoinopt.__file__
-    sys.path.pop(0)  # what runs the queries is of this checkout
-    from benchmarks.common import session
-
-    spark = session(**{"spark.sql.adaptive.enabled": "false"})
+    sys.path.pop(0)  # what runs the queries is of this checkout, and imports nothing else of the package
+    spark = _spark(checkout)
     with out.open("w") as lines:
         for name, plain, text in _queries(spark, generated, job):
             lines.write(json.dumps({"query": name, **_planned(plain, text)}) + "\n")
     spark.stop()
+
+
+def _spark(checkout: Path) -> Any:
+    java = subprocess.run(
+        [sys.executable, "-m", "pyjoinopt", "java"], cwd=checkout, check=True, capture_output=True, text=True
+    )
+    os.environ["JAVA_HOME"] = java.stdout.strip()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "4", "spark.sql.adaptive.enabled": "false", "spark.driver.memory": "4g",
+        "spark.sql.warehouse.dir": tempfile.mkdtemp(), "spark.log.level": "ERROR",
+    }  # fmt: skip
+    return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 
 
 def _queries(spark: Any, generated: int, job: Path | None) -> Iterator[tuple[str, Any, str]]:
