@@ -1,19 +1,20 @@
-"""What Spark pays for a join.
+"""What Spark pays for a join, in row units.
 
-Whatever the operator, each row of both inputs is handed on once and each result row is made. On top of that comes how
+Whatever the operator, each row of both inputs is passed on once and each result row is made. The rest depends on how
 the rows meet:
 
-* **broadcast**, if a side may be (`Size.table`): its rows are collected and built into a table, and its bytes travel
-  to every executor. The other side streams past and stays where it is;
-* **shuffle** otherwise: the rows of both sides are written, sent and read. Then one side becomes hash tables, if it
-  may, or both are sorted and merged. What does not fit into memory to be sorted is written out and read once more.
+* **broadcast**, if a side may be the build side of a broadcast join (`Size.table`): its rows are collected and built
+  into a hash table, and its bytes travel to every executor. The other side, the probe side, is read in place;
+* **shuffle** otherwise: the rows of both sides are written, sent and read. Then one side is built into hash tables, if
+it
+  may be, or both are sorted and merged. What does not fit into memory for the sort is spilled and read once more.
 
-A side that is partitioned by the join's key already, because the join below was on that key, need not be moved:
-`parts` tells what that saves. A search that knows (`joins.search.interesting_partitionings`) prefers orders that join
-on one key in a row.
+A side that is partitioned by the join's key already, because the join below was on that key, need not be shuffled:
+`parts` has what that saves. A search that tracks partitionings (`joins.search.interesting_partitionings`) prefers
+orders with several joins on one key in a row.
 
-Spark does not compare costs when it picks an operator: what can be broadcast is. So does this model. Which types of
-join may build which side is Spark's `JoinSelection` (`catalyst.planner.build_side`).
+Spark does not compare costs when it chooses an operator: what can be broadcast is broadcast. So does this model. For
+which join types which side may be the build side is Spark's `JoinSelection` (`catalyst.planner.build_side`).
 """
 
 from __future__ import annotations

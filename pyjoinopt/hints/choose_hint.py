@@ -1,16 +1,17 @@
 """Which hint a join is worth giving, and is safe with.
 
-A hint is a promise that Spark does not check: it builds what it is told to build, whatever its size. So two things
-must hold of a side that a hint has built. What is *expected* of it must be small enough to be worth it. And what is
-*proved*, the rows that there can be at most (exact counts, catalog counts, a limit, groups of which there cannot be
-more, joins on keys), must do no harm (`allowance`). And Spark, going by sizes of files and products of joins, must not
-do the same by itself.
+A hint is a promise that Spark does not check: the hinted side becomes the build side, whatever its size. So two things
+must hold of it. Its *expected* size must be small enough for the hint to pay. And its *proven bound* (exact counts,
+catalog counts, a limit, groups of which there cannot be more, joins on keys) must do no harm to the memory of driver
+and executors (`allowance`). A hint is given only where Spark would choose otherwise by itself: it goes by sizes of
+files and products of joins.
 
-* **BROADCAST** if the expected bytes fit the threshold; instead of a side that Spark would broadcast by itself only if
+* **BROADCAST** if the expected bytes fit the threshold. Where Spark would broadcast the other side by itself, only if
   this one is smaller by enough to matter.
-* **SHUFFLE_HASH** if they do not, and the other side is much larger: hash tables of the partitions spare both sides the
-  sort. Such a table cannot be written to disk, but the proved bytes fit even if all rows fall into one partition. Only
-  a side that could be broadcast is hashed: to hash the one that an outer join keeps whole is no clear gain.
+* **SHUFFLE_HASH** if they do not, and the other side is much larger: hash tables of the partitions save the sort of
+both
+  sides. Such a table cannot be spilled, but the proven bytes fit even if all rows fall into one partition. Only a side
+  that could be broadcast is hashed: to hash the row-preserving side of an outer join is no clear gain.
 * **MERGE** where Spark would broadcast a side of which so many rows were counted that the driver may not survive it.
 """
 

@@ -1,19 +1,21 @@
-"""Semi and anti joins that have to be held above other joins.
+"""Semi and anti joins that are pinned above other joins.
 
-An order may ask for an IN or EXISTS late, of the few rows that other joins leave. Spark would undo that: its rule
-PushLeftSemiLeftAntiThroughJoin moves a semi or anti join below inner and outer joins, to the relation that it reads,
-however many rows that has. No rule moves an existence join. It marks each row of its left side by whether it has a
-partner, so with a filter on the mark it is the semi or anti join, and stays where it was put; Spark itself makes the
-like of an EXISTS under an OR.
+    SELECT * FROM sales JOIN item ON … JOIN day ON … WHERE EXISTS (SELECT 1 FROM returns WHERE returns.id = sales.id)
 
-Where a predicate of the group may fail, none is held: as written, Spark tests an IN or EXISTS on the relation that it
-reads, and that may be what keeps `a.k = 0` from a join on `10 / a.k = b.k`.
+An order may probe `returns` late, with the few rows that the other joins leave. Spark would undo that: its rule
+PushLeftSemiLeftAntiThroughJoin pushes a semi or anti join below inner and outer joins, to the relation whose columns it
+reads, however many rows that relation has. No rule pushes an existence join. It marks each row of its left side with
+whether it has a partner, so with a filter on the mark it equals the semi or anti join, and it stays where the order has
+it. Spark itself makes existence joins, of an EXISTS under an OR.
 
-An existence join costs a little in return: a skewed one is not split at run time, and the keys of its right side prune
-no partitions of its left side. So only those are held which are asked at most half the rows that way, and the JVM makes
-none of a join by a column that tables are partitioned by. Where a native engine is loaded, none is held at all: Comet
-has no existence join, so everything above one would go back to Spark. The search is the same then, and Spark may move
-the join down.
+In a group with a fallible predicate nothing is pinned: as written, Spark evaluates an IN or EXISTS right above the
+relation that it reads, and that may be what keeps `a.k = 0` from a join on `10 / a.k = b.k`.
+
+An existence join has a price: Spark does not split a skewed one at run time, and the keys of its right side prune no
+partitions of its left side. So a join is pinned only if it is probed with at most half of the rows that it would be
+probed with otherwise, and the JVM makes no existence join by a partition column. Where a native engine is loaded
+nothing is pinned: Comet has no existence join, so everything above one would fall back to Spark. The search is the same
+then, and Spark may push the join down.
 """
 
 from __future__ import annotations
@@ -25,21 +27,22 @@ from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan.expressions import conjuncts
 from pyjoinopt.plan.nodes import ANTI, INNER, LEFT, SEMI
 
-#: Held are joins that are asked at most this part of the rows that they would be asked where Spark moves them.
+#: A join is pinned if it is probed with at most this part of the rows that it would be probed with where Spark moves
+#: it.
 FEWER = 0.5
 
 
 def should_pin(
     graph: JoinGraph, edge: Edge, left: JoinTree, rows: Callable[[int], float], held: Container[int] = ()
 ) -> bool:
-    """Should a join of an order be held where it is?
+    """Should a semi or anti join be emitted as an existence join, so that Spark cannot push it down?
 
     Args:
-        graph: of the group.
+        graph: the join graph of the group.
         edge: the join.
         left: the order of its left side.
-        rows: of a set of vertices.
-        held: the sets below which Spark can move nothing: results of other joins that are held.
+        rows: estimated rows of the join of a set of relations.
+        held: sets of relations below whose join Spark can push nothing, because it is pinned.
     """
     if edge.join_type not in (SEMI, ANTI) or not _has_key(edge) or edge.subquery is not None or graph.is_fallible:
         return False

@@ -1,12 +1,13 @@
-"""Filters that a relation has from others: from a.k = b.k, b.k = c.k and c.k > 5 follows a.k > 5.
+"""Filters across equality classes: from a.k = b.k, b.k = c.k and c.k > 5 follows a.k > 5.
 
-Spark finds such filters too, but a join at a time, and forgets between two joins what a projection there leaves out.
-So which relations it finds them for depends on the order. An order that is made anew says them all: fewer rows come
-up, and no expression of a relation meets rows that the written order had kept from it.
+Spark infers such filters, too, but one join at a time, and loses between two joins what a projection there leaves out.
+So for which relations it infers them depends on the order. A new order is emitted with all of them: fewer rows come up,
+and no expression of a relation meets rows that the written order had kept from it.
 
-What follows is right where the equality holds as soon as both sides are there, and waits for no outer join: no row that
-is dropped would have found a partner. And it must not do new harm: Spark pushes a filter down to where its columns come
-from, so it is said of columns that are read as they are, never of computed ones, which would be computed for more rows.
+A filter is inferred where the equality holds as soon as both sides are there, and waits for no outer join: no row that
+it removes would have found a partner. And it must do no new harm. Spark pushes a filter down to where its columns come
+from, so it is inferred for columns that are read as they are, never for computed ones, which would be computed for more
+rows.
 """
 
 from __future__ import annotations

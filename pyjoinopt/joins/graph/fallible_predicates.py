@@ -1,9 +1,14 @@
-"""Where Spark evaluates predicates that may fail: in ANSI mode a cast can fail on a row that another join takes away.
+"""Which relations a predicate that may throw needs together.
 
-Spark computes both sides of an equality for all rows of its join's sides. As written, those were the rows of certain
-joins; an order that has the same sides together meets no other row. Any other predicate is evaluated for the rows that
-have all it reads. And Spark says it again of columns that are set equal to those that it reads: from `10 / b.y > a.x`
-and `b.y = c.y` follows `10 / c.y > a.x`, which it moves to where it finds `a` and `c`.
+In ANSI mode an expression may throw on a row that another join would have removed. Spark computes both sides of an
+equi-join key for all rows of the join's sides. In the written order these were the rows of certain joins; an order that
+has the same sides together evaluates the key for no other row. Any other predicate is evaluated for the rows that have
+all its columns.
+
+    a JOIN b JOIN c ON b.y = c.y WHERE 10 / b.y > a.x
+
+Spark also infers such a predicate for equal columns: from `10 / b.y > a.x` and `b.y = c.y` it infers `10 / c.y > a.x`,
+and pushes that to where it finds the columns of `a` and `c`. So these sets count, too.
 """
 
 from __future__ import annotations

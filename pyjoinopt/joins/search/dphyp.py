@@ -1,21 +1,22 @@
-"""The best order there is, by dynamic programming over connected sets of relations.
+"""DPhyp: the best join order, by dynamic programming over the connected subgraphs of a hypergraph.
 
-The best tree for a set is a join of the best trees of two halves of it. Most halvings are cross products; only those
-where both halves hang together and a predicate ties them are wanted. Take
+The best tree for a set of relations joins the best trees of two halves of it. Most halvings are cross products. Wanted
+are the pairs of a connected subgraph and a connected complement that a predicate connects (csg-cmp-pairs). Take
 
-    a - b - c - d          (a chain)
+    SELECT * FROM a JOIN b ON a.x = b.x JOIN c ON b.y = c.y JOIN d ON c.z = d.z          (the chain a - b - c - d)
 
-Of the 25 ways to halve its subsets, 10 are wanted. Finding them by trying all is what makes Spark's own search take
-a minute for twelve relations. Instead, sets are *grown* along edges (Moerkotte and Neumann 2006, 2008):
+Of the 25 ways to halve the subsets of this chain, 10 are such pairs. Spark's own search tries all 25, and takes a
+minute for twelve relations. DPhyp enumerates the pairs alone (Moerkotte and Neumann 2006, section 3; for hypergraphs
+2008, section 3):
 
-1. Every connected set is made from its smallest vertex by adding neighbours. Neighbours smaller than that vertex are
-   out of bounds, and neighbours once passed over stay out of bounds further down, so each set is made once. Start
+1. Every connected subgraph is grown from its smallest vertex by adding neighbours. Vertices smaller than that one are
+   excluded, and neighbours that were passed over once stay excluded further down, so each subgraph is made once. Start
    vertices are taken from the last to the first.
-2. For each such set, its partners are grown in the same way from its own neighbours, none smaller than its smallest
-   vertex, so each pair appears once.
-3. Sets come after their subsets, so when a pair appears, both halves are final.
+2. The complements of a subgraph are grown in the same way from its neighbours, none smaller than its smallest vertex,
+   so each pair appears once.
+3. Subgraphs come after their subsets, so when a pair appears, both halves are final.
 
-**Wide edges.** A predicate over three or more relations, or one that must wait for others, is a set of vertices that
+**Hyperedges.** A predicate over three or more relations, or one that must wait for others, is a set of vertices that
 can be split anywhere: it ties two sets that together complete it. For growing, such an edge lends its smallest
 missing vertex as a stand-in neighbour. A set grown over a stand-in may not hang together (yet), which shows in that
 no plan is known for it; such a set is grown further but joined with nothing. Standing in by one vertex keeps the
@@ -24,8 +25,9 @@ argument of 1-3: the rest of the edge is never among the vertices that are out o
 **Outer, semi and anti joins** allow some pairs and not others, which is asked of each pair that is tied. What the
 answer depends on are the two sets, so the best order of a set stays the best part of any order.
 
-Vertices are numbered canonically first (see `canonical`) and only a strictly better plan replaces one, so equal costs
-end in the same tree, whatever the order in which the query was written. A budget bounds the pairs that are looked at.
+Vertices are numbered canonically first (see `canonical_order`) and only a strictly better plan replaces one, so equal
+costs end in the same tree, whatever the order in which the query was written. A budget bounds the pairs that are looked
+at.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The best left-deep order of a spanning tree of the most selective edges, found without a search.
+"""IKKBZ: the best left-deep order of a tree of predicates, in polynomial time.
 
-From a root, a relation comes after the one that it hangs on. Joining it multiplies the rows by T = rows × selectivity
-and costs C, the rows that are made, so of two relations that might come next, the one of smaller *rank* (T - 1) / C
-goes first. Where a relation should go before the one it hangs on, the two are glued together and move as one, with the
-T and C of both (Ibaraki and Kameda 1984; Krishnamurthy, Boral and Zaniolo 1986).
+The tree is a spanning tree of the most selective edges. From a root, a relation comes after its parent (the precedence
+tree). Joining it multiplies the rows by T = rows × selectivity and costs C, the rows that are made. So of two relations
+that may come next, the one of smaller *rank* (T - 1) / C goes first. Where a child ranks below its parent, the two are
+merged into a compound relation, with the T and C of both (Ibaraki and Kameda 1984; Krishnamurthy, Boral and Zaniolo
+1986, section 4).
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
-"""Good orders for groups of some hundred relations: lay the relations out in a line, then search its intervals.
+"""Linearized dynamic programming: good join orders for groups of up to some hundred relations.
 
-The exact search is too much for more than a few dozen relations, because sets are many. Intervals of a line are few:
-n (n + 1) / 2, with (n³ - n) / 6 ways to halve them. So if relations that belong together stand together, the best tree
-whose parts are all intervals is close to the best tree there is, bushy as it may be (Neumann and Radke, "Adaptive
-Optimization of Very Large Join Queries", SIGMOD 2018).
+DPhyp is too expensive for more than a few dozen relations, because there are too many connected subgraphs. Intervals of
+one order of the relations are few: n (n + 1) / 2, with (n³ - n) / 6 ways to halve them. If relations that belong
+together are next to each other, the best tree whose parts are all intervals is close to the best tree there is, bushy
+as it may be (Neumann and Radke, "Adaptive Optimization of Very Large Join Queries", SIGMOD 2018, section 4).
 
-Two lines are tried:
+Two orders of the relations are tried:
 
-* the leaves of a tree that is known already, left to right. All its parts are intervals, so what is found is never
-  worse;
-* the best left-deep order of a spanning tree of the most selective edges, which can be found without a search
-  (`left_deep`).
+* the leaves of a tree that is known already, left to right. All parts of that tree are intervals, so the result is
+  never worse;
+* the best left-deep order of a spanning tree of the most selective edges (`ikkbz`).
 
-Outer, semi and anti joins only forbid some halves of intervals, as they forbid pairs in the exact search.
+Outer, semi and anti joins only forbid some halves of intervals, as they forbid pairs in DPhyp.
 """
 
 from __future__ import annotations

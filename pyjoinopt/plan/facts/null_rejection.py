@@ -1,11 +1,15 @@
-"""What a predicate can answer when some of its columns are NULL.
+"""Null-rejecting predicates: what a predicate can answer when some of its columns are NULL.
 
-An outer join's padding is a row whose columns on one side are all NULL. A predicate that cannot be true on such a
-row throws the padding away, so the outer join was needless; the same fact decides which outer joins may swap. The
-question is answered by evaluating over *sets of possible outcomes*: a NULL column gives {NULL}, any other column
-{anything}, and each operator maps sets to sets. Null-intolerant operators (most functions) give {NULL} as soon as
-one argument is certainly NULL. An operator that is not understood may give anything, so the answer errs only
-towards "cannot tell".
+An outer join pads a row without a partner with NULL in all columns of its null-supplying side. A predicate that cannot
+be true on such a row is null-rejecting: it removes all padded rows, so the outer join may be an inner one.
+
+    SELECT * FROM a LEFT JOIN b ON a.k = b.k WHERE b.v > 5      -- b.v > 5 rejects NULL: an inner join gives the same
+    rows
+
+The same fact decides which outer joins may change places. It is computed over *sets of possible outcomes*: a NULL
+column gives {NULL}, any other column {anything}, and each operator maps sets to sets. A null-intolerant operator (most
+functions are) gives {NULL} as soon as one argument is certainly NULL. An operator that is not known may give anything,
+so an error can only be on the side of "not null-rejecting".
 """
 
 from __future__ import annotations
