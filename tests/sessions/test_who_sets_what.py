@@ -242,7 +242,7 @@ print(spark.conf.get('spark.pyjoinopt.store'))
 
 
 def test_the_keys_of_the_application_are_the_same_everywhere() -> None:
-    scala = (doors.ROOT / "jvm_shim" / "src" / "common" / "ApplicationSettings.scala").read_text()
+    scala = (doors.ROOT / "jvm_shim" / "src" / "common" / "session" / "ApplicationSettings.scala").read_text()
     (listed,) = re.findall(r"Seq\(([^)]*)\)\.map\(Ours \+ _\)", scala)
     assert [f"spark.pyjoinopt.{name}" for name in re.findall(r'"(\w+)"', listed)] == list(STATIC_KEYS)
     table = (doors.ROOT / "docs" / "security.md").read_text().partition("## What is stored")[0]

@@ -46,10 +46,10 @@ object PyJoinOptBridge {
   }
 
   /** Begin to analyse a relation with a Spark job; the number by which to ask how far it is. */
-  def startAnalysis(handle: Long, request: String): Long = Analyses.start(Handles(handle), Support.parse(request))
+  def startAnalysis(handle: Long, request: String): Long = RunningAnalyses.start(Handles(handle), Support.parse(request))
 
   /** How far an analysis is, and what it found if it is at its end, as JSON. */
-  def analysis(number: Long): String = Analyses.status(number)
+  def analysis(number: Long): String = RunningAnalyses.status(number)
 
   /** Forget all samples and proofs that are held here. */
   def forgetSamples(): Unit = {
@@ -57,7 +57,7 @@ object PyJoinOptBridge {
     KeyProofs.forget()
   }
 
-  def cancelAnalysis(number: Long): Unit = Analyses.cancel(number)
+  def cancelAnalysis(number: Long): Unit = RunningAnalyses.cancel(number)
 
   /** The DataFrame that the edits describe. The handle stays open. */
   def rebuild(handle: Long, edits: String): Compat.Rows = {

@@ -3,8 +3,7 @@
 An outer join pads a row without a partner with NULL in all columns of its null-supplying side. A predicate that cannot
 be true on such a row is null-rejecting: it removes all padded rows, so the outer join may be an inner one.
 
-    SELECT * FROM a LEFT JOIN b ON a.k = b.k WHERE b.v > 5      -- b.v > 5 rejects NULL: an inner join gives the same
-    rows
+    SELECT * FROM a LEFT JOIN b ON a.k = b.k WHERE b.v > 5    -- an inner join gives the same rows
 
 The same fact decides which outer joins may change places. It is computed over *sets of possible outcomes*: a NULL
 column gives {NULL}, any other column {anything}, and each operator maps sets to sets. A null-intolerant operator (most

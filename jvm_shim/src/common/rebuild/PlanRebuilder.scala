@@ -18,7 +18,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 }
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.pyjoinopt.Analysed
+import org.apache.spark.sql.catalyst.pyjoinopt.SkipAnalysis
 import org.apache.spark.sql.catalyst.util._
 import org.apache.spark.sql.execution.dynamicpruning.PartitionPruning
 import org.apache.spark.sql.types.BooleanType
@@ -33,8 +33,8 @@ import org.apache.spark.sql.types.BooleanType
  */
 private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
 
-  private val outputs = new KnownOutputs(handle)
-  private val columns = new KnownColumns(outputs)
+  private val outputs = new RebuiltOutputs(handle)
+  private val columns = new RebuiltColumns(outputs)
   private val exported = new IdentityHashMap[LogicalPlan, LogicalPlan]
   handle.nodes.foreach(node => exported.put(node, node))
   private val expressions: EditList[Expression] =
@@ -53,7 +53,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     val checks = new PlanChecks(handle, outputs, columns)
     checks.before(rebuilt)
     val dataset =
-      try Compat.ofRows(handle.session, Analysed(rebuilt))
+      try Compat.ofRows(handle.session, SkipAnalysis(rebuilt))
       catch {
         case NonFatal(error) =>
           throw new PyJoinOptShimException(s"Spark refuses the plan: ${error.getMessage}", error)

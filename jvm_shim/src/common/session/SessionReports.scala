@@ -24,7 +24,7 @@ private[pyjoinopt] object SessionReports {
   private val Kept = 100
   private val sessions = new WeakHashMap[Compat.Session, Plans]
 
-  private final case class Planned(number: Long, at: Long, report: OwedReport, marks: List[String])
+  private final case class Planned(number: Long, at: Long, report: DeferredReport, marks: List[String])
   private final case class Report(number: Long, at: Long, report: JsonNode, marks: List[String])
 
   private final class Plans {
@@ -33,7 +33,7 @@ private[pyjoinopt] object SessionReports {
   }
 
   /** One more; by its marks it is found however many others come after it. */
-  def add(session: Compat.Session, report: OwedReport, marks: List[String]): Unit = sessions.synchronized {
+  def add(session: Compat.Session, report: DeferredReport, marks: List[String]): Unit = sessions.synchronized {
     val plans = sessions.computeIfAbsent(session, _ => new Plans)
     plans.last += 1
     plans.kept.addLast(Planned(plans.last, System.currentTimeMillis, report, marks))

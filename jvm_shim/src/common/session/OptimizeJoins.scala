@@ -28,7 +28,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val result = ordered(plan)
-    if (!plan.isInstanceOf[Subquery] && !OptimizeJoins.inside.get) ChangedQueries.tell()
+    if (!plan.isInstanceOf[Subquery] && !OptimizeJoins.inside.get) ChangeLog.tell()
     result
   }
 

@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.DataType
  *
  * Law: a column is traced down to the node that makes it, one step a level; no join is asked for all of its output.
  */
-private[pyjoinopt] final class KnownColumns(outputs: KnownOutputs) {
+private[pyjoinopt] final class RebuiltColumns(outputs: RebuiltOutputs) {
 
   private val made = new IdentityHashMap[LogicalPlan, Map[ExprId, Attribute]]
 
@@ -63,7 +63,7 @@ private[pyjoinopt] final class KnownColumns(outputs: KnownOutputs) {
       Support.preOrder[Expression](root)(_.children) { e =>
         e match {
           case use: Attribute if use.resolved =>
-            find(node.children, use).filterNot(KnownColumns.covers(use, _)).foreach(column => found ::= use -> column)
+            find(node.children, use).filterNot(RebuiltColumns.covers(use, _)).foreach(column => found ::= use -> column)
           case _ =>
         }
         true
@@ -79,7 +79,7 @@ private[pyjoinopt] final class KnownColumns(outputs: KnownOutputs) {
   }
 }
 
-private[pyjoinopt] object KnownColumns {
+private[pyjoinopt] object RebuiltColumns {
 
   /** May `column` be read as `use` declares it? */
   def covers(use: Attribute, column: Attribute): Boolean =

@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.{BooleanType, DataType}
  *
  * Law: only new nodes are looked at, each once; what came from the export was checked by Spark.
  */
-private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: KnownOutputs, columns: KnownColumns) {
+private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: RebuiltOutputs, columns: RebuiltColumns) {
 
   private val old = new IdentityHashMap[LogicalPlan, LogicalPlan]
   handle.nodes.foreach(node => old.put(node, node))

@@ -21,7 +21,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
   private val started = System.nanoTime
   private val conf = handle.session.sparkContext.getConf
 
-  private val expressions = new AskedExpressions(handle, request)
+  private val expressions = new RequestExpressions(handle, request)
 
   private final class Question(entry: JsonNode) {
     val key: Samples.Key = (entry.path("id").asText, entry.path("schema").asText)

@@ -28,7 +28,7 @@ private[pyjoinopt] object Workers {
    * What `body` makes with a worker, within what is left of the query's time; None if there is none, or it failed, or
    * the query was cancelled meanwhile: the interrupt is then left for Spark to see.
    */
-  def serving[T](session: Compat.Session, settings: WorkerSettings, time: QueryTime)(
+  def serving[T](session: Compat.Session, settings: WorkerSettings, time: PlanningTimeBudget)(
       body: (Worker, Deadline) => T): Option[T] =
     if (Thread.currentThread.isInterrupted) None
     else
@@ -97,7 +97,7 @@ private[pyjoinopt] object Workers {
       }
     }
 
-  private def using[T](pool: WorkerPool, settings: WorkerSettings, time: QueryTime)(
+  private def using[T](pool: WorkerPool, settings: WorkerSettings, time: PlanningTimeBudget)(
       body: (Worker, Deadline) => T): Option[T] = {
     val taken = pool.take(settings, time)
     if (taken.isEmpty) time.giveUp(settings.timeout)

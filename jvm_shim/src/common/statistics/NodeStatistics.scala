@@ -108,7 +108,7 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     case _ => Nil
   }
 
-  private lazy val expressions = new AskedExpressions(handle, request)
+  private lazy val expressions = new RequestExpressions(handle, request)
 
   /**
    * With which files these are, if that is asked. They also tell whether the catalog's counts can be of today; but the

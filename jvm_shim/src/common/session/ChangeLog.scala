@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.QueryPlanningTracker
  * Spark optimises the plans of subqueries first, each as if it were a query. What was done to them waits here for the
  * query around them, which is known by Spark's tracker of it, or by its thread where there is none.
  */
-private[pyjoinopt] object ChangedQueries {
+private[pyjoinopt] object ChangeLog {
   private final case class Change(milliseconds: Long, summary: String)
 
   private val waiting = new WeakHashMap[AnyRef, ListBuffer[Change]]

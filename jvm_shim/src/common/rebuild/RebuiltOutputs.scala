@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
  *
  * Law: children are asked about before their parents, so no question goes deeper than one level.
  */
-private[pyjoinopt] final class KnownOutputs(handle: Handle) {
+private[pyjoinopt] final class RebuiltOutputs(handle: Handle) {
   private val numbers = new mutable.HashMap[ExprId, Int]
   private val outputs = new IdentityHashMap[LogicalPlan, Array[Int]]
   private val sets = new IdentityHashMap[LogicalPlan, BitSet]

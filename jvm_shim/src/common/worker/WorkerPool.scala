@@ -25,7 +25,7 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
    * A worker of one's own; None while none may be started, or if the query's time is over before one is free. A worker
    * starts behind the query's back: if that takes longer than the query waits, those that come later find it.
    */
-  def take(settings: WorkerSettings, time: QueryTime): Option[Worker] = synchronized {
+  def take(settings: WorkerSettings, time: PlanningTimeBudget): Option[Worker] = synchronized {
     val until = Deadline.in(time.leftToWait(settings.timeout))
     val isStartingInAdvance = starting.exists(_.inAdvance)
     val patience = Deadline.in(if (isStartingInAdvance) math.min(LongPatience, until.milliseconds / 3) else Patience)

@@ -15,7 +15,7 @@ import org.apache.spark.SparkContext
  * Law: an analysis that was cancelled leaves no job behind, and whoever forgets to ask for the result of one loses the
  * oldest.
  */
-private[pyjoinopt] object Analyses {
+private[pyjoinopt] object RunningAnalyses {
   private val Limit = 64
   private val open = new OpenNumbers[Running](Limit)
   private val last = new AtomicLong
@@ -78,7 +78,7 @@ private[pyjoinopt] object Analyses {
           case Right(found) =>
             out.writeFieldName("result")
             out.writeRawValue(found)
-          case Left(error) => out.writeStringField("error", Support.cut(Analyses.reason(error), 500))
+          case Left(error) => out.writeStringField("error", Support.cut(RunningAnalyses.reason(error), 500))
         }
       }
       out.writeEndObject()

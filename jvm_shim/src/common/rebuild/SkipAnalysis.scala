@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
  * Law: call it only on plans that PlanChecks has agreed to. (It lives in this package because marking a plan as
  * analysed is private to Catalyst.)
  */
-object Analysed {
+object SkipAnalysis {
   def apply(plan: LogicalPlan): LogicalPlan = {
     if (plan.resolved) plan.setAnalyzed()
     plan

@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.QueryPlanningTracker
  * as written, and nothing more is said. The same holds if it got no worker, unless a later plan may wait longer: Spark
  * plans the small subquery of a large query first.
  */
-private[pyjoinopt] final class QueryTime {
+private[pyjoinopt] final class PlanningTimeBudget {
   private val planning = new Stopwatch
   private var bytes = 0.0
   private var gaveUpAfter = 0L
@@ -40,16 +40,16 @@ private[pyjoinopt] final class QueryTime {
   def isGivenUp(milliseconds: Long): Boolean = synchronized(gaveUpAfter >= milliseconds)
 }
 
-private[pyjoinopt] object QueryTime {
-  private val known = new WeakHashMap[QueryPlanningTracker, QueryTime]
+private[pyjoinopt] object PlanningTimeBudget {
+  private val known = new WeakHashMap[QueryPlanningTracker, PlanningTimeBudget]
 
   /** The time of the query that this thread plans, known by Spark's tracker of it; without one, each plan is a query. */
-  def ofThisQuery(): QueryTime = QueryPlanningTracker.get match {
+  def ofThisQuery(): PlanningTimeBudget = QueryPlanningTracker.get match {
     case Some(query) => synchronized {
-      if (!known.containsKey(query)) known.put(query, new QueryTime)
+      if (!known.containsKey(query)) known.put(query, new PlanningTimeBudget)
       known.get(query)
     }
-    case None => new QueryTime
+    case None => new PlanningTimeBudget
   }
 }
 

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
  * Law: a filter on partitions is evaluated in the driver, so it must be one that may be (see SamplePredicates), and if
  * one of several may not, none is: what is told must be of exactly the partitions that the whole question names.
  */
-private[pyjoinopt] final class AskedExpressions(handle: Handle, request: JsonNode) {
+private[pyjoinopt] final class RequestExpressions(handle: Handle, request: JsonNode) {
   private val built: EditList[Expression] =
     new EditList[Expression]("expression", request.get("exprs"), handle.expressions)(builder.build(_))
   private val nodes: EditList[LogicalPlan] =

@@ -17,7 +17,7 @@ private[pyjoinopt] final class PlanningRequest(
     everything: Boolean) {
 
   private val started = System.nanoTime
-  private val time = QueryTime.ofThisQuery()
+  private val time = PlanningTimeBudget.ofThisQuery()
   private val settings = WorkerSettings.of(session, time.reading(InputSize.of(original)))
   private val asked = JoinOrderHints.strategy(taken)
   private lazy val query = PredicateSubqueries.ofOptimizing(session, original, asked)
@@ -83,7 +83,7 @@ private[pyjoinopt] final class PlanningRequest(
     if (edits == null || edits.isNull) original
     else {
       val rebuilt = new PlanRebuilder(handle, edits).optimizing()
-      ChangedQueries.add((System.nanoTime - started) / 1000000, answer.path("summary").asText)
+      ChangeLog.add((System.nanoTime - started) / 1000000, answer.path("summary").asText)
       rebuilt
     }
   }

@@ -7,7 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
  * What a worker tells of a plan after its answer, when no query waits for it any more. It is read when somebody wants
  * it, or when the worker is needed again.
  */
-private[pyjoinopt] final class OwedReport(worker: Worker, val id: Long) {
+private[pyjoinopt] final class DeferredReport(worker: Worker, val id: Long) {
   private var source = Option(worker)
   private var told: Option[JsonNode] = None
   private var problem: Option[String] = None
@@ -22,7 +22,7 @@ private[pyjoinopt] final class OwedReport(worker: Worker, val id: Long) {
 
   /** None if the worker ended before it had told. */
   def get: Option[JsonNode] = {
-    synchronized(source).foreach(worker => Support.attempt(())(worker.settle(Deadline.in(OwedReport.Patience))))
+    synchronized(source).foreach(worker => Support.attempt(())(worker.settle(Deadline.in(DeferredReport.Patience))))
     synchronized(told.map(corrected))
   }
 
@@ -36,6 +36,6 @@ private[pyjoinopt] final class OwedReport(worker: Worker, val id: Long) {
   }
 }
 
-private[pyjoinopt] object OwedReport {
+private[pyjoinopt] object DeferredReport {
   private val Patience = 1000L
 }

@@ -22,7 +22,7 @@ private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
       request.path("mostBytes").asLong(usual.bytes),
       request.path("mostParts").asInt(usual.parts))
   }
-  private val expressions = new AskedExpressions(handle, request)
+  private val expressions = new RequestExpressions(handle, request)
 
   def run(): String = Support.json { out =>
     val asked = ExpressionBuilder.elements(request.get("proofs")).map(begin)

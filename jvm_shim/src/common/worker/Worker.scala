@@ -33,7 +33,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
   @volatile private var last = 0L
   private val heard = new java.util.ArrayDeque[String]
   private val owing = new Object
-  private var owed: Option[OwedReport] = None
+  private var owed: Option[DeferredReport] = None
 
   /** Wait for the greeting. */
   def greet(deadline: Deadline): Unit = {
@@ -52,7 +52,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
    * The answer to a request, a JSON object, and the report that will follow; questions on the way are answered by
    * `tell`.
    */
-  def ask(request: String, deadline: Deadline)(tell: JsonNode => String): (JsonNode, OwedReport) = {
+  def ask(request: String, deadline: Deadline)(tell: JsonNode => String): (JsonNode, DeferredReport) = {
     settle(deadline)
     last += 1
     talking = true
@@ -76,7 +76,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
       else throw unclear("it answered neither yes nor no")
     }
     talking = false
-    val report = new OwedReport(this, id)
+    val report = new DeferredReport(this, id)
     owing.synchronized { owed = Some(report) }
     (answer, report)
   }
