@@ -6,6 +6,7 @@ PYTHON ?= python3
 SPARK ?= $(shell $(PYTHON) -c 'import sys; print("4.3" if sys.version_info >= (3, 11) else "4.2")')
 SF ?= 0.1
 N ?= 10000
+FROM ?= 0
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -53,8 +54,8 @@ lint: $(READY)  ## ruff
 check: lint shim  ## ruff and mypy
 	@$(PY) -m mypy
 
-fuzz: shim  ## N random queries against plain Spark and DuckDB
-	@$(call with_spark,$(VENV)) $(PY) -m pytest tests/fuzz --fuzz-n $(N) --timeout=0
+fuzz: shim  ## N random queries against plain Spark and DuckDB; FROM=5000 goes on where a run ended
+	@$(call with_spark,$(VENV)) $(PY) -m pytest tests/fuzz --fuzz-n $(N) --fuzz-from $(FROM) --timeout=0
 
 bench: shim  ## every benchmark in benchmarks/ but job.py, which needs data of its own
 	@$(call with_spark,$(VENV)) for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e job.py -e keep.py); do echo "== $$file"; \

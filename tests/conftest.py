@@ -41,9 +41,10 @@ SMALL = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--fuzz-n`, `--fuzz-seed`, `--fuzz-only`: how many random queries, from which seed, or just one of them."""
+    """How many random queries (`--fuzz-n`), from which number on, from which seed, or just one of them."""
     group = parser.getgroup("fuzz", "random queries")
     group.addoption("--fuzz-n", type=int, default=60, help="how many random queries to compare (default 60)")
+    group.addoption("--fuzz-from", type=int, default=0, help="leave out as many, which ran before (default 0)")
     group.addoption("--fuzz-seed", type=int, default=1, help="seed of the tables and of all queries (default 1)")
     group.addoption("--all-states", action="store_true", help="compare rules with Catalyst's on every plan state")
     group.addoption("--record-golden", action="store_true", help="write the expected texts of reports anew")

@@ -35,7 +35,8 @@ TELLING = frozenset(op for tests in TELLS.values() for op, _ in tests)
 def tally(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> HazardTally:
     """All queries of this run."""
     seed, total, only = (request.config.getoption(name) for name in ("--fuzz-seed", "--fuzz-n", "--fuzz-only"))
-    numbers = range(FIRST, FIRST + total // SHARE) if only is None else [only]
+    start = request.config.getoption("--fuzz-from")
+    numbers = range(FIRST + start // SHARE, FIRST + total // SHARE) if only is None else [only]
     log = 500 if total > 1000 else 0
     return hazards.run(spark, tmp_path_factory.mktemp("hazards") / "tables", seed, numbers, log=log)
 

@@ -46,7 +46,8 @@ def tally(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory:
     """All queries of this run, half of them in each of two sessions with different settings, side by side."""
     config = request.config
     seed, total, only = (config.getoption(name) for name in ("--fuzz-seed", "--fuzz-n", "--fuzz-only"))
-    numbers = range(total, total + FURTHER) if request.param else range(total) if only is None else [only]
+    start = config.getoption("--fuzz-from")
+    numbers = range(total, total + FURTHER) if request.param else range(start, total) if only is None else [only]
     tables = sampledata.sample_tables(seed)
     folder = tmp_path_factory.mktemp("fuzz")
     sampledata.write_parquet(tables, folder)
