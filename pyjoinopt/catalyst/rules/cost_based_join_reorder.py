@@ -19,6 +19,7 @@ from pyjoinopt.plan.expressions import Expression, conjuncts, reference
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import transform_down
+from pyjoinopt.util.node_memo import NodeMemo
 
 
 def cost_based_join_reorder(
@@ -65,11 +66,10 @@ class _Rule:
         self.card_weight = float(conf.get("spark.sql.cbo.joinReorder.card.weight", 0.7))
         self.as_catalyst = as_catalyst
         self.groups = groups
-        self.ordered: set[int] = set()
-        self._alive: list[LogicalPlan] = []  # ids in `ordered` stay unique while these live
+        self.ordered = NodeMemo[LogicalPlan, bool]()
 
     def at(self, node: LogicalPlan) -> LogicalPlan:
-        if id(node) in self.ordered or node.cached or top_join(node) is None:
+        if node in self.ordered or node.cached or top_join(node) is None:
             return node
         result = self._reorder(node)
         self._mark(result)
@@ -120,13 +120,11 @@ class _Rule:
             if node.cached:
                 continue
             if _orderable(node):
-                self.ordered.add(id(node))
-                self._alive.append(node)
+                self.ordered[node] = True
                 stack.extend(node.children)
             elif isinstance(node, Project) or is_only_a_name(node) or (node is top and node.kind == "Filter"):
                 if node is top or top_join(node, any_project=True) is not None:
-                    self.ordered.add(id(node))
-                    self._alive.append(node)
+                    self.ordered[node] = True
                     stack.append(node.children[0])
 
 

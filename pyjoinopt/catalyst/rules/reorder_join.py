@@ -25,6 +25,7 @@ from pyjoinopt.plan.expressions import Expression, conjunction, conjuncts, refer
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import CROSS, INNER, INNER_LIKE, NO_HINT, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import transform_down
+from pyjoinopt.util.node_memo import NodeMemo
 
 #: A relation of a chain, and the type of the join that it came with.
 Item = tuple[LogicalPlan, str]
@@ -161,11 +162,10 @@ class _Rule:
         self.groups = groups
         self.statistics = statistics
         self.conf = conf
-        self.done: set[int] = set()
-        self._alive: list[LogicalPlan] = []  # ids in `done` stay unique while these live
+        self.done = NodeMemo[LogicalPlan, bool]()
 
     def at(self, node: LogicalPlan) -> LogicalPlan:
-        if id(node) in self.done or not isinstance(node, (Filter, Join)):
+        if node in self.done or not isinstance(node, (Filter, Join)):
             return node
         items, conditions = flatten_join(node, as_catalyst=self.as_catalyst)
         if len(items) < 2:
@@ -199,8 +199,7 @@ class _Rule:
         are looked for: a part may hold a star where the whole has none.
         """
         while chain is not head and self.statistics is None:
-            self.done.add(id(chain))
-            self._alive.append(chain)
+            self.done[chain] = True
             if isinstance(chain, Filter):
                 break
             chain = chain.children[0]

@@ -12,6 +12,7 @@ from pyjoinopt.catalyst.statistics.operator_estimation import in_proportion, ope
 from pyjoinopt.catalyst.statistics.predicate_estimation import CAREFUL
 from pyjoinopt.plan.facts.constraints import PlanFacts, equi_keys, is_unique
 from pyjoinopt.plan.nodes import ANTI, INNER, INNER_LIKE, OUTER, SEMI, Filter, Join, LogicalPlan
+from pyjoinopt.util.node_memo import NodeMemo
 
 Given = Callable[[LogicalPlan], "PlanSize | CatalystStatistics | None"]
 
@@ -28,8 +29,7 @@ class SparkStatistics:
         self.given = given
         self.spark = spark
         self.facts = PlanFacts()
-        self._known: dict[int, PlanSize] = {}
-        self._alive: list[LogicalPlan] = []  # ids in `_known` stay unique while these live
+        self._known = NodeMemo[LogicalPlan, PlanSize]()
 
     def __call__(self, plan: LogicalPlan) -> CatalystStatistics | None:
         """Statistics of a plan whose row count is known, else None."""
@@ -40,10 +40,10 @@ class SparkStatistics:
         stack = [plan]
         while stack:
             node = stack.pop()
-            if id(node) in self._known:
+            if node in self._known:
                 continue
             given = self.given(node)
-            missing = [child for child in node.children if given is None and id(child) not in self._known]
+            missing = [child for child in node.children if given is None and child not in self._known]
             if given is not None:
                 self.remember(node, given)
             elif missing:
@@ -51,15 +51,14 @@ class SparkStatistics:
                 stack.extend(missing)
             else:
                 self.remember(node, self._of(node))
-        return self._known[id(plan)]
+        return self._known[plan]
 
     def remember(self, plan: LogicalPlan, known: PlanSize | CatalystStatistics) -> None:
         """Set the statistics of one node."""
-        self._known[id(plan)] = known if isinstance(known, PlanSize) else PlanSize.of(known)
-        self._alive.append(plan)
+        self._known[plan] = known if isinstance(known, PlanSize) else PlanSize.of(known)
 
     def _of(self, node: LogicalPlan) -> PlanSize:
-        below = [self._known[id(child)] for child in node.children]
+        below = [self._known[child] for child in node.children]
         if not below:
             return PlanSize(HUGE)
         if isinstance(node, Join):

@@ -23,6 +23,7 @@ from pyjoinopt.estimation.sources.samples import Samples
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Expression, conjunction
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
+from pyjoinopt.util.node_memo import NodeMemo
 
 #: Operators that keep every row; what they call columns is looked up.
 _SAME_ROWS = frozenset("Project SubqueryAlias View ResolvedHint Sort Repartition RepartitionByExpression".split())
@@ -59,10 +60,9 @@ class PlanEstimates:
         self.add_ctes(nodes)
         self._samples = samples
         self._applied = applied
-        self._filtered: dict[int, _Filtered] = {}
-        self._known: dict[int, RelationStatistics] = {}
-        self._told: dict[int, tuple[float, float]] = {}
-        self._kept: list[LogicalPlan] = []  # ids in `_known` and `_told` must stay unique
+        self._filtered = NodeMemo[LogicalPlan, _Filtered]()
+        self._known = NodeMemo[LogicalPlan, RelationStatistics]()
+        self._overridden = NodeMemo[LogicalPlan, tuple[float, float]]()
 
     def add_ctes(self, nodes: Iterable[LogicalPlan]) -> None:
         """Look up common table expressions among these nodes from now on: predicates may have moved in them."""
@@ -73,11 +73,10 @@ class PlanEstimates:
 
         One join after the other, correlations of three relations and keys of several columns are lost.
         """
-        self._told[id(plan)] = rows, bound
-        self._kept.append(plan)
-        before = self._known.get(id(plan))
+        self._overridden[plan] = rows, bound
+        before = self._known.get(plan)
         if before is not None:
-            self._known[id(plan)] = _corrected(before, rows, bound)
+            self._known[plan] = _corrected(before, rows, bound)
 
     def prefetch_samples(self, plan: LogicalPlan) -> None:
         """Ask one question about the filters of a whole plan, before its parts are estimated one by one."""
@@ -88,7 +87,7 @@ class PlanEstimates:
         stack: list[tuple[LogicalPlan, bool]] = [(plan, False)]
         while stack:
             node, expanded = stack.pop()
-            if id(node) in self._known:
+            if node in self._known:
                 continue
             below = self._below(node)
             if not expanded and below:
@@ -96,7 +95,7 @@ class PlanEstimates:
                 stack.extend((child, False) for child in below)
             else:
                 self._remember(node, self._estimate(node))
-        return self._known[id(plan)]
+        return self._known[plan]
 
     def _below(self, node: LogicalPlan) -> tuple[LogicalPlan, ...]:
         definition = self._definitions.get(node.info.get("cte")) if node.kind == "CTERelationRef" else None
@@ -107,8 +106,8 @@ class PlanEstimates:
     def _estimate(self, node: LogicalPlan) -> RelationStatistics:
         below = self._below(node)
         if node.kind == "CTERelationRef" and below:
-            return renamed(self._known[id(below[0])], below[0].output, node.output)
-        inputs = [self._known[id(child)] for child in below]
+            return renamed(self._known[below[0]], below[0].output, node.output)
+        inputs = [self._known[child] for child in below]
         if self._applied and isinstance(node, Filter):
             known = self._without_applied(node, inputs)
         else:
@@ -129,27 +128,27 @@ class PlanEstimates:
         """A filter's estimate with the rows that its leaf's sample says."""
         if not below:
             if not node.cached and not node.children:
-                self._filtered[id(node)] = _Filtered(node)
+                self._filtered[node] = _Filtered(node)
             return known
-        before = self._filtered.get(id(below[0]))
+        before = self._filtered.get(below[0])
         if before is None:
             return known
         if isinstance(node, Filter):
-            first = self._known[id(below[0])]
+            first = self._known[below[0]]
             own = self._not_applied(samples.conjuncts(node.condition))
             conjuncts = (*before.conjuncts, *own)
             share = before.share
             for e in own if self._applied else (node.condition,):
                 share *= selectivity(e, first)
-            self._filtered[id(node)] = after = _Filtered(before.leaf, conjuncts, share)
+            self._filtered[node] = after = _Filtered(before.leaf, conjuncts, share)
             return self._sampled(after, known, samples)
         if node.kind in _SAME_ROWS:
             samples.learn(node)
-            self._filtered[id(node)] = before
+            self._filtered[node] = before
         return known
 
     def _sampled(self, filtered: _Filtered, known: RelationStatistics, samples: Samples) -> RelationStatistics:
-        base = self._known[id(filtered.leaf)]
+        base = self._known[filtered.leaf]
         share = samples.share(filtered.leaf, filtered.conjuncts, base)
         if share is None:
             return known
@@ -169,9 +168,8 @@ class PlanEstimates:
         return replace(known.with_rows(rows, bound), source=source, exact=counted, columns=columns)
 
     def _remember(self, node: LogicalPlan, known: RelationStatistics) -> None:
-        told = self._told.get(id(node))
-        self._known[id(node)] = known if told is None else _corrected(known, *told)
-        self._kept.append(node)
+        overridden = self._overridden.get(node)
+        self._known[node] = known if overridden is None else _corrected(known, *overridden)
 
 
 def _corrected(known: RelationStatistics, rows: float, bound: float) -> RelationStatistics:

@@ -11,7 +11,7 @@ since substitution can multiply them; fewer constraints are always safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
 from pyjoinopt.plan.expressions import (
@@ -44,6 +44,7 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
 )  # fmt: skip
+from pyjoinopt.util.node_memo import NodeMemo
 
 __all__ = ["MOST", "PlanFacts", "equi_keys", "is_unique"]
 
@@ -65,18 +66,17 @@ class PlanFacts:
         self.most = most
         self.literals = literals
         self.meanings = ValueNumbering()
-        self._constraints: dict[int, ExpressionSet] = {}
-        self._not_null: dict[int, int] = {}
+        self._constraints = NodeMemo[LogicalPlan, ExpressionSet]()
+        self._not_null = NodeMemo[LogicalPlan, int]()
         self._keys = DistinctKeys()
-        self._alive: list[LogicalPlan] = []  # ids stay unique while their nodes live
 
     def constraints(self, plan: LogicalPlan) -> ExpressionSet:
         """Predicates that are true of every row of `plan`."""
-        return self._remembered(plan, self._constraints, self._constraints_of)
+        return self._constraints.filled(plan, _inputs, self._constraints_of)
 
     def never_null(self, plan: LogicalPlan) -> int:
         """The columns of `plan` that are declared not to be NULL."""
-        return self._remembered(plan, self._not_null, self._never_null_of)
+        return self._not_null.filled(plan, _inputs, self._never_null_of)
 
     def distinct_keys(self, plan: LogicalPlan) -> frozenset[Keys]:
         """Sets of expression keys (`Expression.key`), each unique over the rows of `plan`."""
@@ -88,20 +88,6 @@ class PlanFacts:
             return []
         found = replaced_by_equals(predicates, self.most)
         return found + replaced_by_literals(predicates, self.most) if self.literals else found
-
-    def _remembered(self, plan: LogicalPlan, known: dict[int, _T], compute: Callable[[LogicalPlan], _T]) -> _T:
-        stack = [plan]
-        while stack:
-            node = stack[-1]
-            missing = [child for child in _inputs(node) if id(child) not in known]
-            if id(node) in known or not missing:
-                stack.pop()
-                if id(node) not in known:
-                    known[id(node)] = compute(node)
-                    self._alive.append(node)
-            else:
-                stack.extend(missing)
-        return known[id(plan)]
 
     # -- constraints -------------------------------------------------------------------------------------------
 
@@ -117,7 +103,7 @@ class PlanFacts:
         return kept
 
     def _valid(self, node: LogicalPlan) -> ExpressionSet:
-        below = [self._constraints[id(child)] for child in _inputs(node)]
+        below = [self._constraints[child] for child in _inputs(node)]
         if isinstance(node, Filter) and below:
             return self._all(below[0], _uncorrelated(node.condition))
         if isinstance(node, Join) and below:
@@ -189,7 +175,7 @@ class PlanFacts:
                 declared |= a.mask
         if not _inputs(node):
             return declared
-        below = [self._not_null[id(child)] for child in node.children]
+        below = [self._not_null[child] for child in node.children]
         if isinstance(node, (Project, Aggregate)):
             listed = node.projections if isinstance(node, Project) else node.aggregates
             return self._never_null_listed(listed, below[0])

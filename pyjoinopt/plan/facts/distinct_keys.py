@@ -14,6 +14,7 @@ from typing import Any
 
 from pyjoinopt.plan.expressions import Expression, conjuncts, reference
 from pyjoinopt.plan.nodes import ANTI, INNER, LEFT, RIGHT, SEMI, Aggregate, Join, LogicalPlan, Project
+from pyjoinopt.util.node_memo import NodeMemo
 
 #: Operators with one child that hand on some of its rows, with the same columns, unchanged.
 ROW_SUBSETS = frozenset(
@@ -31,28 +32,16 @@ class DistinctKeys:
     """Distinct keys of the nodes of one plan, remembered by node."""
 
     def __init__(self) -> None:
-        self._keys: dict[int, frozenset[Keys]] = {}
-        self._alive: list[LogicalPlan] = []  # ids stay unique while their nodes live
+        self._keys = NodeMemo[LogicalPlan, frozenset[Keys]]()
 
     def __call__(self, plan: LogicalPlan) -> frozenset[Keys]:
         """Sets of expression keys (`Expression.key`), each unique over the rows of `plan`."""
-        stack = [plan]
-        while stack:
-            node = stack[-1]
-            missing = [child for child in node.children if id(child) not in self._keys]
-            if id(node) in self._keys or not missing:
-                stack.pop()
-                if id(node) not in self._keys:
-                    self._keys[id(node)] = self._keys_of(node)
-                    self._alive.append(node)
-            else:
-                stack.extend(missing)
-        return self._keys[id(plan)]
+        return self._keys.filled(plan, lambda node: node.children, self._keys_of)
 
     def _keys_of(self, node: LogicalPlan) -> frozenset[Keys]:
         if isinstance(node, Aggregate):
             return _projected(frozenset({frozenset(g.key for g in node.grouping)}), node.aggregates)
-        below = [self._keys[id(child)] for child in node.children]
+        below = [self._keys[child] for child in node.children]
         if isinstance(node, Project):
             return _projected(below[0], node.projections)
         if isinstance(node, Join):

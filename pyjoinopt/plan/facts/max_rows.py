@@ -25,7 +25,7 @@ from pyjoinopt.plan.nodes import (
     Join,
     LogicalPlan,
 )
-from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.util.node_memo import NodeMemo
 
 _LARGEST = (1 << 63) - 1
 
@@ -54,8 +54,7 @@ class MaxRows:
     """The bounds of the nodes of one plan, remembered by node."""
 
     def __init__(self) -> None:
-        self._bounds: dict[int, Bounds] = {}
-        self._alive: list[LogicalPlan] = []  # ids stay unique while their nodes live
+        self._bounds = NodeMemo[LogicalPlan, Bounds]()
 
     def __call__(self, plan: LogicalPlan) -> int | None:
         """At most so many rows; None if there is no bound.
@@ -72,17 +71,12 @@ class MaxRows:
 
     def bounds(self, plan: LogicalPlan) -> Bounds:
         """Both."""
-        if id(plan) not in self._bounds:
-            for node in post_order(plan):
-                if id(node) not in self._bounds:
-                    self._bounds[id(node)] = self._of(node)
-                    self._alive.append(node)
-        return self._bounds[id(plan)]
+        return self._bounds.filled(plan, lambda node: node.children, self._of)
 
     def _of(self, node: LogicalPlan) -> Bounds:
         if node.cached:  # what Spark reads instead is a relation
             return _NONE
-        below = [self._bounds[id(child)] for child in node.children]
+        below = [self._bounds[child] for child in node.children]
         if not below:
             return _leaf(node)
         if isinstance(node, Join):

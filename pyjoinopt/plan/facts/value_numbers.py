@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from pyjoinopt.plan.expressions import ANSI, MIRRORED, NEGATED, STRUCTURAL, TRYING, Expression
+from pyjoinopt.util.node_memo import NodeMemo
 
 #: Kinds without parameters beside their children, their type and what they do where a result does not fit.
 _PLAIN = STRUCTURAL | frozenset(
@@ -49,29 +50,14 @@ class ValueNumbering:
         #: Results for whoever works with numbered expressions, by the ids of these, which live as long as this does.
         self.memo: dict[Any, Any] = {}
         self._numbers: dict[Any, int] = {}
-        self._known: dict[int, int] = {}
+        self._known = NodeMemo[Expression, int]()
         self._chains: dict[int, tuple[int, ...]] = {}
         self._uncertain: set[int] = set()
-        self._alive: list[Expression] = []  # ids stay unique while their expressions live
 
     def __call__(self, root: Expression) -> int:
         """The number of an expression."""
-        known = self._known
-        if id(root) in known:
-            return known[id(root)]
-        stack = [root]
-        while stack:
-            e = stack[-1]
-            missing = [c for c in e.children if id(c) not in known]
-            if id(e) in known:
-                stack.pop()
-            elif missing:
-                stack.extend(missing)
-            else:
-                stack.pop()
-                known[id(e)] = self._number(e)
-                self._alive.append(e)
-        return known[id(root)]
+        known = self._known.get(root)
+        return self._known.filled(root, lambda e: e.children, self._number) if known is None else known
 
     def replaceable(self, one: Expression, other: Expression) -> bool:
         """True if one may certainly stand for the other."""
@@ -79,7 +65,7 @@ class ValueNumbering:
         return number == self(other) and (number not in self._uncertain or one.same(other))
 
     def _number(self, e: Expression) -> int:
-        below = tuple([self._known[id(c)] for c in e.children])
+        below = tuple([self._known[c] for c in e.children])
         key, certain = self._key(e, below)
         number = self._numbers.setdefault(key, len(self._numbers))
         if not certain or not self._uncertain.isdisjoint(below):
@@ -100,7 +86,7 @@ class ValueNumbering:
             return (kind, *sorted(below)), True
         if kind == "Not" and e.children[0].kind in NEGATED:
             inner = e.children[0]
-            kind, below = NEGATED[inner.kind], tuple([self._known[id(c)] for c in inner.children])
+            kind, below = NEGATED[inner.kind], tuple([self._known[c] for c in inner.children])
         if kind in ("GreaterThan", "GreaterThanOrEqual"):
             return (MIRRORED[kind], *reversed(below)), True
         if kind in ("LessThan", "LessThanOrEqual"):
