@@ -67,7 +67,7 @@ class TrueRows:
             self._export = export
             return optimize(export, *arguments, **options)
 
-        with patch.object(optimizer, "Memory", partial(_Told, self)), patch.object(dataframe, "optimize", told):
+        with patch.object(optimizer, "LearnedRows", partial(_Told, self)), patch.object(dataframe, "optimize", told):
             return optimize_joins(df, strict=True)
 
     def of(self, graph: JoinGraph) -> dict[int, float]:
