@@ -52,11 +52,12 @@ class NodeMemo(Generic[N, T]):
         values, stack = self._values, [root]
         while stack:
             node = stack[-1]
-            missing = [child for child in below(node) if id(child) not in values]
-            if id(node) in values or not missing:
+            if id(node) in values:
                 stack.pop()
-                if id(node) not in values:
-                    self[node] = compute(node)
-            else:
+            elif missing := [child for child in below(node) if id(child) not in values]:
                 stack.extend(missing)
+            else:
+                stack.pop()
+                values[id(node)] = compute(node)
+                self._alive.append(node)
         return values[id(root)]
