@@ -138,7 +138,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "rewrites_without", PREFIX + "rewritesWithout", "", REWRITES,
-        "Rewrites that are switched off, with commas between: to find out which one an unexpected plan is due to.",
+        "Rewrites that are switched off, with commas between: to find out which one an unexpected plan is due to. "
+        "'simplify_outer_joins' is all that makes outer joins simpler ones.",
         several=True,
     ),
     Option(

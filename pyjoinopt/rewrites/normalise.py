@@ -9,9 +9,11 @@
    ordered freely. What it uncovers is filters that may move further, hence the loop: a filter that stopped at a left
    join passes it once the join is inner, and may then reach the next outer join. `demote_outer_join` does the same for
    outer joins that an inner join or a filter further up makes needless.
-3. Self-joins and aggregates over the same joins are found in one pass (`fuse_aggregates`, `pivot_self_joins`).
+3. Aggregates over the same joins, and rows of one common table expression that are joined with each other, are
+   computed in one pass (`fuse_aggregates`, `pivot_self_joins`).
 4. From an OR over several relations `push_extra_predicate_through_join` derives a filter for each relation.
-5. Left joins of which a filter keeps only the rows without a partner become anti joins (`outer_join_as_anti_join`).
+5. Left joins of which a filter keeps only the rows without a partner become anti joins (`outer_join_as_anti_join`),
+   self-joins that only look for a partner semi joins (`self_join_as_semi`).
 
 Of Catalyst's other rules a filter inferred from an equality changes no estimate (equality classes see the same); which
 columns are read at all is worked out on the side (`plan.required_columns`), without projections between joins that
@@ -46,7 +48,7 @@ Rule = Callable[[LogicalPlan], LogicalPlan]
 
 @dataclass(frozen=True)
 class RewriteContext:
-    """What rewrites may ask, and where they write down what they did.
+    """What rewrites need beside the plan, and the logs that they write.
 
     Attributes:
         filters_null: see `eliminate_outer_join`.
@@ -70,22 +72,18 @@ class Rewrite(NamedTuple):
     Attributes:
         name: by which it can be switched off (`spark.pyjoinopt.rewritesWithout`); "" for one that cannot.
         run: the same plan if there is nothing to rewrite.
-        after: what moves filters on where it has changed something.
+        then: names of earlier rewrites that run again where it has changed something; "" pushes predicates down.
     """
 
     name: str
     run: Callable[[LogicalPlan, RewriteContext], LogicalPlan]
-    after: Rule | None = None
+    then: tuple[str, ...] = ()
 
 
 def _eliminate_outer_joins(plan: LogicalPlan, context: RewriteContext) -> LogicalPlan:
     eliminate = partial(eliminate_outer_join, filters_null=context.filters_null, log=context.log)
     simplify = partial(demote_outer_join, log=context.log, sensitive=context.sensitive)
     return run_batch(plan, (push_down_predicates, eliminate, simplify))
-
-
-def _push_factors_down(plan: LogicalPlan) -> LogicalPlan:
-    return push_down_predicates(extract_common_factors(plan))
 
 
 def _fuse(plan: LogicalPlan, context: RewriteContext) -> LogicalPlan:
@@ -107,9 +105,9 @@ REWRITES: tuple[Rewrite, ...] = (
     Rewrite("extract_common_factors", lambda plan, c: extract_common_factors(plan)),
     Rewrite("", lambda plan, c: push_down_predicates(plan)),
     Rewrite("simplify_outer_joins", _eliminate_outer_joins),
-    Rewrite("fuse_aggregates", _fuse, _push_factors_down),
-    Rewrite("pivot_self_join", _pivot, _push_factors_down),
-    Rewrite("push_extra_predicate", lambda plan, c: push_extra_predicate_through_join(plan), push_down_predicates),
+    Rewrite("fuse_aggregates", _fuse, ("extract_common_factors", "")),
+    Rewrite("pivot_self_join", _pivot, ("extract_common_factors", "")),
+    Rewrite("push_extra_predicate", lambda plan, c: push_extra_predicate_through_join(plan), ("",)),
     Rewrite("left_join_to_anti_join", lambda plan, c: outer_join_as_anti_join(plan, log=c.log)),
     Rewrite("self_join_to_semi_join", _semi),
 )
@@ -137,17 +135,16 @@ def normalise(
 
     Args:
         plan: an analysed plan; plans of subquery expressions are not entered.
-        context: what rewrites may ask.
+        context: what rewrites need beside the plan.
         without: names of rewrites that are switched off.
 
     Returns:
         The plan, the very same object if nothing changed.
     """
-    for rewrite in REWRITES:
-        if rewrite.name in without:
-            continue
+    rewrites = {rewrite.name: rewrite for rewrite in REWRITES if rewrite.name not in without}
+    for rewrite in rewrites.values():
         before = plan
         plan = rewrite.run(plan, context)
-        if plan is not before and rewrite.after is not None:
-            plan = rewrite.after(plan)
+        for name in rewrite.then if plan is not before else ():
+            plan = rewrites[name].run(plan, context) if name in rewrites else plan
     return plan
