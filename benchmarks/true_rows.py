@@ -32,7 +32,7 @@ from tests.rules.oracle import Oracle
 MOST, PATIENCE = 500, 30.0
 
 
-class _Told(LearnedRows):
+class _WithTrueRows(LearnedRows):
     """Knows the true rows of every group."""
 
     def __init__(self, truth: TrueRows, *arguments: Any) -> None:
@@ -67,7 +67,8 @@ class TrueRows:
             self._export = export
             return optimize(export, *arguments, **options)
 
-        with patch.object(optimizer, "LearnedRows", partial(_Told, self)), patch.object(dataframe, "optimize", told):
+        true_rows = partial(_WithTrueRows, self)
+        with patch.object(optimizer, "LearnedRows", true_rows), patch.object(dataframe, "optimize", told):
             return optimize_joins(df, strict=True)
 
     def of(self, graph: JoinGraph) -> dict[int, float]:
