@@ -1,4 +1,4 @@
-"""The mirror of a Catalyst plan, and what the plan alone tells.
+"""The mirror of a Catalyst plan, and what follows from the plan alone.
 
 Without this room every other one would read py4j objects, a call to the JVM for each attribute.
 
