@@ -61,7 +61,7 @@ from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.groups.find_groups import GroupFinder
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.choose_order import search
-from pyjoinopt.joins.search.join_costs import cost_of
+from pyjoinopt.joins.search.join_costs import JoinCosts
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 
@@ -153,7 +153,7 @@ class _Given:
         return Size(rows, bytes, _built(relations, bytes))
 
 
-def _built(relations: int, bytes: float) -> int:
+def _built(relations: int, bytes: float, estimates: object = None) -> int:
     return BROADCAST_TABLE if bytes <= THRESHOLD else NO_TABLE
 
 
@@ -165,7 +165,7 @@ def grade(found: Planned, statistics: Sequence[RelationStatistics]) -> float:
 def grade_by_default(found: Planned, cost: CostModel) -> float:
     """The same of the order that the default search finds, with the statistics that there are."""
     estimates = GraphEstimates(found.graph, found.statistics)
-    estimates.set_buildable(_built)
+    estimates = estimates.with_buildable(_built)
     tree = search(found.graph, estimates, cost).tree
     return times_worse(c_out(tree, found.query.cards.__getitem__), cheapest(found.query.cards))
 
@@ -191,7 +191,7 @@ def _graded(found: Planned, estimates: Any) -> float:
 def grade_by_model(found: Planned, statistics: Sequence[RelationStatistics]) -> float:
     """How many times the least cost under the default model the order of the default search has, by true counts."""
     estimates = GraphEstimates(found.graph, statistics)
-    estimates.set_buildable(_built)
+    estimates = estimates.with_buildable(_built)
     return _graded_by_model(found, search(found.graph, estimates, SparkCost()).tree)
 
 
@@ -203,7 +203,7 @@ def grade_written_by_model(found: Planned) -> float:
 def _graded_by_model(found: Planned, tree: JoinTree) -> float:
     truth: Any = _Given(GraphEstimates(found.graph, found.statistics), found.query.cards)
     best = search(found.graph, truth, SparkCost(), BUDGET)
-    return cost_of(tree, truth, SparkCost(), found.graph) / best.cost
+    return JoinCosts(found.graph, truth, SparkCost()).order(tree) / best.cost
 
 
 def q_errors(found: Planned, statistics: Sequence[RelationStatistics]) -> list[float]:

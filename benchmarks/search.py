@@ -34,6 +34,7 @@ from pyjoinopt.cost import MODELS, CostModel, cost_model
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.search.choose_order import BUDGET, SearchResult, search
 from pyjoinopt.joins.search.dphyp import exact
+from pyjoinopt.joins.search.search_context import SearchContext
 
 SIZES = {
     "chain": (6, 10, 20, 50, 80, 100, 200, 1000),
@@ -74,7 +75,7 @@ def optimum(shape: str, n: int, cost: CostModel) -> float | None:
     """The cost of the best order, if it can be found."""
     graph, statistics = make(shape, n)
     estimates = GraphEstimates(graph, statistics)
-    found = exact(graph, estimates, cost, MOST) if n < 100 else None
+    found = exact(SearchContext(graph, estimates, cost), MOST) if n < 100 else None
     return None if found is None else found.cost
 
 

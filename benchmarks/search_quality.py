@@ -12,8 +12,9 @@ from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.joins.search.choose_order import BUDGET
 from pyjoinopt.joins.search.dphyp import exact
 from pyjoinopt.joins.search.greedy import greedy, reoptimize_subtrees, single_relations
-from pyjoinopt.joins.search.join_costs import cost_of
+from pyjoinopt.joins.search.join_costs import JoinCosts
 from pyjoinopt.joins.search.linearized_dp import linearized
+from pyjoinopt.joins.search.search_context import SearchContext
 
 #: Pairs that the search for the optimum may compare.
 MOST = 1_000_000
@@ -30,13 +31,13 @@ def ratios(shape: str, n: int, cost: CostModel, seed: int) -> tuple[float, float
     graph, statistics = make(shape, n, seed)
     estimates = GraphEstimates(graph, statistics)
     canonical = canonical_order(graph, estimates)
-    best = exact(graph, estimates, cost, MOST)
-    rough = greedy(graph, estimates, single_relations(canonical))
+    best = exact(SearchContext(graph, estimates, cost), MOST)
+    rough = greedy(SearchContext(graph, estimates, cost), single_relations(canonical))
     if best is None or rough is None or best.cost <= 0:
         return None
-    polished, _ = reoptimize_subtrees(graph, estimates, cost, rough, BUDGET, canonical)
-    lined, _, _ = linearized(graph, estimates, cost, polished, canonical, HALVES)
-    one, two, three = (cost_of(tree, estimates, cost, graph) / best.cost for tree in (rough, polished, lined))
+    polished, _ = reoptimize_subtrees(SearchContext(graph, estimates, cost), rough, BUDGET)
+    lined, _, _ = linearized(SearchContext(graph, estimates, cost), polished, HALVES)
+    one, two, three = (JoinCosts(graph, estimates, cost).order(tree) / best.cost for tree in (rough, polished, lined))
     return one, two, three
 
 

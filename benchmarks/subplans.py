@@ -113,26 +113,26 @@ def connected_sets(graph: JoinGraph, most: int, seed: str) -> list[int]:
 
 
 def _joinable(graph: JoinGraph, known: int, new: int) -> bool:
-    for right, edge in graph.looking.items():
-        if right in (new, known) and edge.required & ~(known | new):
+    for right, edge in graph.semi_rights.items():
+        if right in (new, known) and edge.tes & ~(known | new):
             return False
     return graph.allows(known | new) and graph.connected(known, new)
 
 
 def applied(graph: JoinGraph, relations: int) -> list[Edge]:
     """The edges whose predicates hold in the join of a set."""
-    return [edge for edge in graph.edges if edge.required and not edge.required & ~relations]
+    return [edge for edge in graph.edges if edge.tes and not edge.tes & ~relations]
 
 
 def as_plan(graph: JoinGraph, relations: int) -> LogicalPlan:
     """The join of a set, in the written order as far as predicates tie it."""
-    rest = [v for v in members(relations) if 1 << v not in graph.looking] or list(members(relations))
+    rest = [v for v in members(relations) if 1 << v not in graph.semi_rights] or list(members(relations))
     rest += [v for v in members(relations) if v not in rest]
     plan, joined = graph.relations[rest[0]], 1 << rest.pop(0)
     while rest:
         v = next((v for v in rest if _joinable(graph, joined, 1 << v)), rest[0])
         rest.remove(v)
-        looking = graph.looking.get(1 << v)
+        looking = graph.semi_rights.get(1 << v)
         if looking is not None:
             plan = Join(plan, graph.relations[v], looking.join_type, looking.predicate)
         else:

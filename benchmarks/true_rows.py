@@ -25,7 +25,7 @@ from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.feedback.learned_rows import LearnedRows
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
-from pyjoinopt.optimizer import optimize as optimizer
+from pyjoinopt.optimizer import plan_statistics
 from tests.rules.oracle import Oracle
 
 #: Sets of one group that are counted, and seconds for one count.
@@ -68,7 +68,7 @@ class TrueRows:
             return optimize(export, *arguments, **options)
 
         true_rows = partial(_WithTrueRows, self)
-        with patch.object(optimizer, "LearnedRows", true_rows), patch.object(dataframe, "optimize", told):
+        with patch.object(plan_statistics, "LearnedRows", true_rows), patch.object(dataframe, "optimize", told):
             return optimize_joins(df, strict=True)
 
     def of(self, graph: JoinGraph) -> dict[int, float]:

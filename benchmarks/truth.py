@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.subplans import Group, applied, table_of
 from pyjoinopt.bridge.decode import Export
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, OperatorEdge
 from pyjoinopt.plan.expressions import Expression, reference, walk
 from pyjoinopt.plan.nodes import OUTER, SEMI, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order
@@ -163,7 +163,7 @@ class Counter:
         self._owner = {
             a.bit: v
             for v, plan in enumerate(graph.relations)
-            if 1 << v not in graph.looking
+            if 1 << v not in graph.semi_rights
             for a in plan.output
         }
 
@@ -181,15 +181,15 @@ class Counter:
             return f"SELECT count(*) FROM v{relations.bit_length() - 1}"
         if any(edge.join_type in OUTER for edge in applied(self._graph, relations)):
             raise Unprintable("an outer join")
-        looking = [edge for edge in applied(self._graph, relations) if edge.right]
-        hidden = sum(edge.right for edge in looking)
+        looking = [edge for edge in applied(self._graph, relations) if isinstance(edge, OperatorEdge) and edge.semi_right]
+        hidden = sum(edge.semi_right for edge in looking)
         compared: dict[int, set[int]] = {v: set() for v in members(relations & ~hidden)}
 
         def column(bit: int) -> str:
             compared[self._owner[bit]].add(bit)
             return f"v{self._owner[bit]}.c{bit}"
 
-        tests = [to_sql(edge.predicate, column) for edge in applied(self._graph, relations) if not edge.right]
+        tests = [to_sql(edge.predicate, column) for edge in applied(self._graph, relations) if not getattr(edge, "semi_right", 0)]
         for edge in looking:
             tests.append(self._looks(edge, column))
         sources = []
@@ -200,7 +200,7 @@ class Counter:
         return f"SELECT coalesce(sum({counts}), 0) FROM {', '.join(sources)} WHERE {' AND '.join(tests)}"
 
     def _looks(self, edge: Edge, column: Callable[[int], str]) -> str:
-        right = edge.right.bit_length() - 1
+        right = edge.semi_right.bit_length() - 1
         inside = self._graph.relations[right].output_set
 
         def either(bit: int) -> str:

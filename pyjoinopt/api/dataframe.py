@@ -23,7 +23,6 @@ from pyjoinopt.cost import cost_model
 from pyjoinopt.errors import RefusedError, UnsupportedDataFrameError
 from pyjoinopt.estimation.store.store import open_store
 from pyjoinopt.feedback import listener
-from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.optimizer.optimize import optimize, why_not_at_all
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.render.notebook import in_notebook, show
@@ -167,8 +166,8 @@ def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[
             strict = options.strict
             if options.feedback:
                 listener.listen_for_metrics(shim)
-            watches: list[ExpectedGroup] = []
-            plan = optimize(gateway.export, gateway, options, report, watches, watch_pairs=watch_pairs)
+            found = optimize(gateway.export, gateway, options, report, watching=True, watch_pairs=watch_pairs)
+            plan = found.plan
             if plan is not gateway.export.root:
                 result = type(df)(gateway.rebuild(plan), df.sparkSession)
                 report.changed = True
@@ -176,9 +175,9 @@ def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[
             if plan is gateway.export.root and strict and (reason := why_not_at_all(gateway.export)):
                 raise RefusedError(f"the query cannot be optimised: {reason}")
             store = open_store(options.store, options.store_folder)
-            listener.let_observe(report, result, shim, watches, store)
+            listener.let_observe(report, result, shim, found.expected, store)
             if options.feedback:
-                listener.listen(result, shim, watches, store)
+                listener.listen(result, shim, found.expected, store)
     except _BadSetting as error:
         raise error.cause from None
     except Exception as error:

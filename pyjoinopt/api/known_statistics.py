@@ -17,7 +17,7 @@ from pyjoinopt.estimation.sources.proven_keys import proved_keys
 from pyjoinopt.estimation.sources.registry import Relation
 from pyjoinopt.estimation.sources.samples import BLOB
 from pyjoinopt.estimation.store.store import Store, open_store
-from pyjoinopt.feedback.learned_rows import LEARNED, ExpectedGroup
+from pyjoinopt.feedback.learned_rows import LEARNED
 from pyjoinopt.optimizer.optimize import optimize
 from pyjoinopt.report.join_report import JoinReport
 
@@ -95,10 +95,8 @@ def _counted(gateway: Py4jGateway, options: Options, store: Store | None) -> lis
     """Joins of the query whose rows were counted when it ran before."""
     if store is None or options.statistics not in LEARNED or "feedback" in options.without or not store.has_feedback():
         return []
-    watches: list[ExpectedGroup] = []
-    optimize(gateway.export, gateway, options, JoinReport(), watches)
     found = {}
-    for watch in watches:
+    for watch in optimize(gateway.export, gateway, options, JoinReport(), watching=True).expected:
         if watch.fingerprint is None:
             continue
         for canonical, (rows, moment) in store.dated_feedback(watch.fingerprint.key).items():

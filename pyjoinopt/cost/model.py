@@ -12,17 +12,17 @@ from pyjoinopt.cost.size import Size
 class CostModel(Protocol):
     """What a single join costs.
 
-    The searches are right only under these laws:
+    The searches find the cheapest order only under these laws:
 
-    * `join` depends on the three sizes and the type alone, so on the *sets* that are joined and not on how they came
-      to be;
-    * for inner joins it is symmetric: which side is built is the model's business, and
-      `join(a, b, o) == join(b, a, o)`;
+    * `join` depends on the three sizes and the type alone: on the *sets* that are joined, not on the plans that made
+      them;
+    * for inner joins it is symmetric: `join(a, b, o) == join(b, a, o)`. The model decides which side is the build side;
     * it is never negative, and never smaller when there are more rows or bytes (monotone);
-    * it takes the same time whatever the sizes: it is called once for every pair that is considered.
+    * it takes the same time whatever the sizes: it is called for every pair that is considered.
 
-    A model of your own needs no more than this; give it as `optimize_joins(cost=...)`. With the method of `SidedModel`
-    the searches are quicker, with that of `PartitionedModel` they see that joins on one key in a row move a side once.
+    A model of your own needs no more than this; pass it as `optimize_joins(cost=...)`. With the method of `SidedModel`
+    the searches are faster. With that of `PartitionedModel` they know that consecutive joins on one key shuffle a side
+    once.
     """
 
     @property
@@ -30,11 +30,11 @@ class CostModel(Protocol):
         """The name of the model, as the `cost` option has it."""
 
     def join(self, left: Size, right: Size, output: Size, join_type: str = "Inner") -> float:
-        """Cost of this one join, what its inputs cost not included.
+        """Cost of this one join; the cost of its inputs is not included.
 
         Args:
-            left, right: what is joined; of outer, semi and anti joins each in its place.
-            output: what comes out.
+            left, right: the inputs; for outer, semi and anti joins the left and the right side.
+            output: the result.
             join_type: `Inner`, `LeftOuter`, `FullOuter`, `LeftSemi` or `LeftAnti`.
         """
 
@@ -43,52 +43,55 @@ _NEVER = math.inf
 
 
 class Side(NamedTuple):
-    """What a set costs as one side of an inner join; `met` says what the join of two costs.
+    """What a set costs as one side of an inner join, in row units.
 
     Attributes:
-        beside: if the other side is built and broadcast, and this one streams past.
-        built: if this one is; infinite if it may not be.
-        moved: if both are shuffled and one of them becomes hash tables.
-        hashed: if that is this one, on top; infinite if it may not be.
-        sorted: if both are shuffled and sorted.
+        probe: if the other side is broadcast, and this one is read in place.
+        build: if this side is broadcast, on top of nothing else; infinite if it may not be.
+        shuffle: if both sides are shuffled, for a shuffled hash join.
+        hash: if it is the build side of that join, on top of `shuffle`; infinite if it may not be.
+        sort: if both sides are shuffled and sorted, for a sort-merge join.
     """
 
-    beside: float
-    built: float
-    moved: float
-    hashed: float
-    sorted: float
+    probe: float
+    build: float
+    shuffle: float
+    hash: float
+    sort: float
 
 
-def met(one: Side, other: Side) -> float:
-    """What an inner join of two sets costs, but for the rows that it makes.
+def join_cost_of_sides(one: Side, other: Side) -> float:
+    """What an inner join of two sets costs, without the rows of its result.
 
-    The exact search spells this out (`joins.search.dphyp_enumerator`): it is asked more often than anything else.
+    DPhyp has this inlined (`joins.search.dphyp_enumerator`), because nothing else is computed more often.
     """
-    beside, built, moved, hashed, ordered = one
-    other_beside, other_built, other_moved, other_hashed, other_ordered = other
-    if (work := built if built < other_built else other_built) < _NEVER:
-        return beside + other_beside + work
+    probe, build, shuffle, hashed, ordered = one
+    other_probe, other_build, other_shuffle, other_hashed, other_ordered = other
+    if (work := build if build < other_build else other_build) < _NEVER:
+        return probe + other_probe + work
     if (work := hashed if hashed < other_hashed else other_hashed) < _NEVER:
-        return moved + other_moved + work
+        return shuffle + other_shuffle + work
     return ordered + other_ordered
 
 
 @runtime_checkable
 class SidedModel(CostModel, Protocol):
-    """A cost model that prices the sides of an inner join apart, which need not be done for each pair then."""
+    """A cost model that prices each side of an inner join by itself: once for a set, not once for each pair."""
 
     def side(self, size: Size) -> Side:
-        """What a set costs as a side of an inner join: `join` says `met` of two, and the rows of the output."""
+        """What a set costs as a side of an inner join.
+
+        `join` must be `join_cost_of_sides` of both sides, plus the rows of the output.
+        """
 
 
 class Parts(NamedTuple):
     """A join's cost in parts.
 
     Attributes:
-        streamed: which side a broadcast join streams, 0 the left and 1 the right one; None if it is not broadcast.
+        streamed: the probe side of a broadcast join, 0 the left and 1 the right one; None if neither is broadcast.
         work: what the join itself costs.
-        left, right: what it costs to bring the sides into place; not needed of one that is partitioned by the key.
+        left, right: what it costs to shuffle (and sort) each side; saved for one that is partitioned by the key.
     """
 
     streamed: int | None
@@ -99,16 +102,16 @@ class Parts(NamedTuple):
 
 @runtime_checkable
 class PartitionedModel(CostModel, Protocol):
-    """A cost model that tells what a join costs whose inputs lie in the right places already."""
+    """A cost model that prices a join whose inputs are partitioned by its key already."""
 
     def parts(self, left: Size, right: Size, output: Size, join_type: str = "Inner") -> Parts:
-        """The parts of a join's cost; their sum is what `join` says."""
+        """The parts of a join's cost; their sum is that of `join`."""
 
 
-def beside_join(cost: CostModel, name: str) -> Any:
-    """A model's method that says the same as its `join` in another way; None if it has none.
+def optional_method(cost: CostModel, name: str) -> Any:
+    """A model's method that is an alternative to its `join`; None if it has none.
 
-    A class that inherits the method and has a `join` of its own has none either: they need not agree any more.
+    None also for a class that inherits the method but has its own `join`: the two need not agree any more.
     """
     for kind in type(cost).__mro__:
         if name in vars(kind):

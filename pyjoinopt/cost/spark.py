@@ -1,17 +1,16 @@
-"""What Spark pays for a join, in row units.
+"""What a join costs Spark, in row units: the cost of handing one row from one operator to the next.
 
-Whatever the operator, each row of both inputs is passed on once and each result row is made. The rest depends on how
-the rows meet:
+Whatever the operator, each row of both inputs is read once and each result row is made once. The rest depends on the
+operator:
 
 * **broadcast**, if a side may be the build side of a broadcast join (`Size.table`): its rows are collected and built
   into a hash table, and its bytes travel to every executor. The other side, the probe side, is read in place;
 * **shuffle** otherwise: the rows of both sides are written, sent and read. Then one side is built into hash tables, if
-it
-  may be, or both are sorted and merged. What does not fit into memory for the sort is spilled and read once more.
+  it may be, or both are sorted and merged. What does not fit into memory for the sort is spilled and read once more.
 
 A side that is partitioned by the join's key already, because the join below was on that key, need not be shuffled:
-`parts` has what that saves. A search that tracks partitionings (`joins.search.interesting_partitionings`) prefers
-orders with several joins on one key in a row.
+`parts` has what that saves. The search that tracks partitionings (`joins.search.interesting_partitionings`) therefore
+prefers orders with consecutive joins on one key.
 
 Spark does not compare costs when it chooses an operator: what can be broadcast is broadcast. So does this model. For
 which join types which side may be the build side is Spark's `JoinSelection` (`catalyst.planner.build_side`).
@@ -20,7 +19,7 @@ which join types which side may be the build side is Spark's `JoinSelection` (`c
 from __future__ import annotations
 
 from pyjoinopt.cost.constants import DEFAULT, Constants
-from pyjoinopt.cost.model import Parts, Side, met
+from pyjoinopt.cost.model import Parts, Side, join_cost_of_sides
 from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
 
 _INNER = "Inner"
@@ -35,7 +34,7 @@ _BUILDABLE = {
 
 
 class SparkCost:
-    """Rows handed on, rows and bytes moved, tables built, rows sorted.
+    """Rows read, rows and bytes shuffled, hash tables built, rows sorted.
 
     Args:
         constants: what each of these costs.
@@ -66,19 +65,19 @@ class SparkCost:
             most = _BUILDABLE.get(join_type, (BROADCAST_TABLE, BROADCAST_TABLE))
             left = Size(left.rows, left.bytes, min(left.table, most[0]))
             right = Size(right.rows, right.bytes, min(right.table, most[1]))
-        return met(self.side(left), self.side(right)) + output.rows
+        return join_cost_of_sides(self.side(left), self.side(right)) + output.rows
 
     def side(self, size: Size) -> Side:
         """What a set costs as a side of a join."""
         rows, bytes, table = size
         moved = self._shuffle + rows * (1.0 + self._shuffled_row) + bytes * self._shuffled_byte
         return Side(
-            beside=rows,
-            built=self._broadcast + rows * self._broadcast_row + bytes * self._broadcast_byte
+            probe=rows,
+            build=self._broadcast + rows * self._broadcast_row + bytes * self._broadcast_byte
             if table == BROADCAST_TABLE else _NEVER,
-            moved=moved,
-            hashed=rows * self._hashed_row if table else _NEVER,
-            sorted=moved + rows * self._sorted_row + self._spilt(bytes),
+            shuffle=moved,
+            hash=rows * self._hashed_row if table else _NEVER,
+            sort=moved + rows * self._sorted_row + self._spilt(bytes),
         )  # fmt: skip
 
     def parts(self, left: Size, right: Size, output: Size, join_type: str = _INNER) -> Parts:

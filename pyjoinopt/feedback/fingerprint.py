@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.graph.hypergraph import JoinGraph, OperatorEdge
 from pyjoinopt.plan.digest import Identity, Names, Unrecognisable, digest
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
@@ -70,13 +70,16 @@ def fingerprint(
         waiting = sorted(names_of.expression(e, meant) for e in above)
     except Unrecognisable:
         return None
-    near = [sorted(s for s, e in zip(seen, edges) if e.required >> v & 1) for v in range(len(relations))]
+    near = [sorted(s for s, e in zip(seen, edges) if e.tes >> v & 1) for v in range(len(relations))]
     order = tuple(sorted(range(len(relations)), key=lambda v: (relations[v], near[v], v)))
     number = {vertex: str(i) for i, vertex in enumerate(order)}
     names = {bit: number[v] for bit, v in owner.items()}
-    sides = [",".join(sorted(number[v] for v in order if e.sides[0] >> v & 1)) for e in edges]  # which one is padded
-    predicates = sorted(
-        digest(e.join_type, number.get(e.right.bit_length() - 1, ""), left, names_of.expression(e.predicate, names))
-        for e, left in zip(edges, sides)
-    )
+    predicates = []
+    for e in edges:
+        # Which side is padded, and which one filters.
+        left, right = (e.left_tes, e.semi_right) if isinstance(e, OperatorEdge) else (0, 0)
+        on_left = ",".join(sorted(number[v] for v in order if left >> v & 1))
+        named = names_of.expression(e.predicate, names)
+        predicates.append(digest(e.join_type, number.get(right.bit_length() - 1, ""), on_left, named))
+    predicates.sort()
     return Fingerprint(digest(*(relations[v] for v in order), *predicates, *waiting), order)

@@ -99,7 +99,6 @@ class LearnedRows:
         self._identity = identity
         self._store = store
         self._watching = watching
-        self.watches: list[ExpectedGroup] = []
 
     def recall(self, graph: JoinGraph, above: Sequence[Expression] | None = ()) -> dict[int, float]:
         """Set of vertices -> rows that were counted when this group ran.
@@ -116,22 +115,24 @@ class LearnedRows:
             return {}
         return {known.vertices(canonical): rows for canonical, rows in self._store.feedback(known.key).items()}
 
-    def watch(
-        self,
-        graph: JoinGraph,
-        names: Sequence[str],
-        estimates: Mapping[int, float],
-        above: Sequence[Expression] | None = (),
-    ) -> None:
-        """Expect this group to run; for the arguments see `recall`."""
+    def expected(
+        self, graph: JoinGraph, rows: Mapping[int, float], above: Sequence[Expression] | None = ()
+    ) -> ExpectedGroup | None:
+        """The group, to be recognised when it has run; None if nobody watches, or if it could not be recognised.
+
+        Args:
+            graph: the group.
+            rows: set of vertices -> estimated rows, of the sets that the written and the chosen order make.
+            above: see `recall`.
+        """
         if not self._watching or above is None:
-            return
-        seen = self._store is not None
-        known = fingerprint(graph, self._identity, self._definitions, above) if seen else None
+            return None
+        remembers = self._store is not None
+        known = fingerprint(graph, self._identity, self._definitions, above) if remembers else None
         owners = column_owners(graph.relations, self._definitions)
         leaves = leaf_counts(graph.relations, self._definitions)
-        asking = tuple(edge.required for edge in graph.edges if joined_plans(edge.predicate))
-        self.watches.append(ExpectedGroup(tuple(names), owners, leaves, estimates, known, asking))
+        asking = tuple(edge.tes for edge in graph.edges if joined_plans(edge.predicate))
+        return ExpectedGroup(tuple(graph.names), owners, leaves, rows, known, asking)
 
 
 def with_true_rows(statistics: Sequence[RelationStatistics], rows: Mapping[int, float]) -> list[RelationStatistics]:

@@ -1,74 +1,68 @@
-"""What a join may build of a set of relations: one table that is broadcast, hash tables of its partitions, or nothing.
+"""Which side of a join may be a build side: broadcast as a whole, built into hash tables after a shuffle, or neither.
 
-The searches ask this of every set, so that the plan that they cost is the plan that Spark will run, with the hints
-that it is going to get. Three things decide:
+The searches need this of every set of relations, so that the plan whose cost they compute is the plan that Spark will
+run, with the hints that it will get. Three things decide:
 
-* what Spark does by itself: it broadcasts what it *believes* to be small, going by file sizes and products of joins;
+* what Spark does by itself: it broadcasts what it *estimates* to be small, from file sizes and products of joins;
 * what is *expected*: a broadcast is worth a hint if it fits `spark.sql.autoBroadcastJoinThreshold`;
-* what is *proved*: a hint is a promise that Spark does not check, so it is given only if the rows that there can be at
-  most do no harm, either (`allowance`).
+* what is *proved*: Spark does not check a hint, so it is given only if the upper bound of the rows fits into memory,
+  too (`MemoryAllowance`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
+from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
 from pyjoinopt.hints.memory_limits import MemoryAllowance
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.plan.nodes import LogicalPlan
 
 
-class TablesOf:
-    """Callable: a plan's join graphs -> their `BuildableSides`, all in one plan.
+class BuildableSidesOf:
+    """The build sides of each join graph of one plan.
 
     Args:
         conf: Spark's settings.
-        sizes: what Spark believes of that plan's parts.
-        allowance: what may be proved of what is hinted; zeros if there will be no hints.
+        sizes: Spark's own estimates of that plan's parts.
+        allowance: how large the upper bound of a hinted side may be; zeros if there will be no hints.
     """
 
-    def __init__(
-        self, conf: Mapping[str, str], sizes: Callable[[LogicalPlan], int], allowance: MemoryAllowance
-    ) -> None:
+    def __init__(self, conf: Mapping[str, str], sizes: SparkSizes, allowance: MemoryAllowance) -> None:
         self._conf = JoinConf.of(conf)
         self._sizes = sizes
         self._allowance = allowance
 
-    def __call__(self, relations: Sequence[LogicalPlan], estimates: GraphEstimates) -> BuildableSides:
-        return BuildableSides(estimates, [self._sizes(plan) for plan in relations], self._conf, self._allowance)
+    def of(self, relations: Sequence[LogicalPlan]) -> BuildableSides:
+        """Those of a join graph with these relations."""
+        return BuildableSides([self._sizes(plan) for plan in relations], self._conf, self._allowance)
 
 
 class BuildableSides:
-    """Callable: set of vertices, its expected bytes -> the most that may be built of it (`Size.table`).
+    """Callable: set of vertices, its expected bytes, its estimates -> the most that may be built of it (`Size.table`).
 
     Args:
-        estimates: bounds of sets.
-        believed: bytes that Spark believes each vertex to have.
+        believed: Spark's own estimate of each vertex, in bytes.
         conf: Spark's settings.
-        allowance: what may be proved of what is hinted; zeros if there will be no hints.
+        allowance: how large the upper bound of a hinted side may be; zeros if there will be no hints.
     """
 
-    def __init__(
-        self, estimates: GraphEstimates, believed: Sequence[float], conf: JoinConf, allowance: MemoryAllowance
-    ) -> None:
-        self._estimates = estimates
+    def __init__(self, believed: Sequence[float], conf: JoinConf, allowance: MemoryAllowance) -> None:
         self._believed = believed
         self._threshold = conf.threshold
         self._adaptive = conf.adaptive_threshold
         self._allowance = allowance
 
-    def __call__(self, relations: int, bytes: float) -> int:
+    def __call__(self, relations: int, bytes: float, estimates: GraphEstimates) -> int:
         fits = bytes <= self._threshold
         limit = self._threshold * (self._allowance.broadcast if fits else self._allowance.hashed)
-        if bytes <= limit:
-            bound = self._estimates.upper_bound(relations) * self._estimates.width(relations)
-            if bound <= limit:
-                return BROADCAST_TABLE if fits else HASH_TABLES
+        if bytes <= limit and estimates.upper_bound(relations) * estimates.width(relations) <= limit:
+            return BROADCAST_TABLE if fits else HASH_TABLES
         if self._broadcast_by_spark(relations):
             return BROADCAST_TABLE
-        # Adaptive execution sees the size once a side was shuffled, and then builds a table instead of sorting.
+        # Adaptive execution knows the size once a side was shuffled, and then builds a hash table instead of sorting.
         return HASH_TABLES if bytes <= self._adaptive else NO_TABLE
 
     def _broadcast_by_spark(self, relations: int) -> bool:

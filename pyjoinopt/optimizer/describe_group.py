@@ -1,20 +1,17 @@
-"""What a report tells of a join group: its relations, its predicates, and the joins of its orders."""
+"""The report of a join group: its relations, its predicates, and the joins of its orders."""
 
 from __future__ import annotations
 
 import math
 
-from pyjoinopt.cost import CostModel
-from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.operators import weakest
-from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.emit.emit_plan import join_predicates
-from pyjoinopt.joins.graph.hypergraph import JoinGraph, sign_of
+from pyjoinopt.joins.graph.hypergraph import JoinGraph, OperatorEdge, sign_of
 from pyjoinopt.joins.join_tree import JoinTree
-from pyjoinopt.joins.search.join_costs import price
+from pyjoinopt.joins.search.join_costs import JoinCosts
+from pyjoinopt.optimizer.order_group import EstimatedGroup, OrderedGroup
 from pyjoinopt.plan.expressions import TRUE, describe
-from pyjoinopt.plan.nodes import INNER
-from pyjoinopt.report.join_report import GroupReport, JoinEstimate, JoinReport, RelationReport
+from pyjoinopt.report.join_report import GroupReport, JoinEstimate, RelationReport
 from pyjoinopt.report.model import EdgeReport
 from pyjoinopt.util.bitset import members
 
@@ -23,14 +20,9 @@ def _proved(bound: float) -> float | None:
     return bound if math.isfinite(bound) else None
 
 
-def joins_report(
-    graph: JoinGraph,
-    statistics: list[RelationStatistics],
-    estimates: GraphEstimates,
-    order: JoinTree,
-    cost: CostModel,
-) -> tuple[JoinEstimate, ...]:
+def joins_report(group: EstimatedGroup, order: JoinTree, costs: JoinCosts) -> tuple[JoinEstimate, ...]:
     """The joins of one order, innermost first."""
+    graph, estimates, statistics = group.graph, group.estimates, group.statistics
     joins: list[JoinEstimate] = []
     number = {1 << vertex: vertex for vertex in range(len(graph))}
     for node in order.post_order():
@@ -46,7 +38,7 @@ def joins_report(
                 bytes=estimates.bytes(both),
                 bound=_proved(estimates.upper_bound(both)),
                 source=weakest(statistics[v] for v in members(both)),
-                cost=price(graph, estimates.size, cost, left, right),
+                cost=costs.join(left, right),
                 sign=graph.sign(left, right),
                 left=number[left],
                 right=number[right],
@@ -55,51 +47,38 @@ def joins_report(
     return tuple(joins)
 
 
-def tell_group(
-    report: JoinReport,
-    graph: JoinGraph,
-    statistics: list[RelationStatistics],
-    estimates: GraphEstimates,
-    written: JoinTree,
-    tree: JoinTree,
-    cost_before: float,
-    cost_after: float,
-    strategy: str,
-    pairs: int,
-    seconds: float,
-    changed: bool,
-    cost: CostModel,
-) -> None:
-    """Tell a report of one group: at once that it is there and whether it changed, the rest when that is read."""
+def change_in_one_line(ordered: OrderedGroup) -> str:
+    """The old and the new order of a group."""
+    graph = ordered.estimated.graph
+    return " -> ".join(order.show(graph.names, graph.sign) for order in (ordered.estimated.written, ordered.chosen))
 
-    def joins_of(order: JoinTree) -> tuple[JoinEstimate, ...]:
-        return joins_report(graph, statistics, estimates, order, cost)
 
-    def write() -> None:
-        report.groups.append(
-            GroupReport(
-                relations=tuple(
-                    RelationReport(name, s.rows, s.source, s.bytes, _proved(s.upper_bound))
-                    for name, s in zip(graph.names, statistics, strict=True)
-                ),
-                predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
-                order_before=orders[0],
-                order_after=orders[1],
-                estimated_rows=joins_of(tree),
-                cost_before=cost_before,
-                cost_after=cost_after,
-                strategy=strategy,
-                pairs=pairs,
-                seconds=seconds,
-                changed=changed,
-                joins_before=joins_of(written) if changed else (),
-                edges=edges_report(graph),
-            )
-        )
-        report.ordered(graph.relations)
+def describe_group(ordered: OrderedGroup, changed: bool) -> GroupReport:
+    """The report of a group.
 
-    orders = [order.show(graph.names, graph.sign) for order in (written, tree)]
-    report.group(" -> ".join(orders) if changed else None, write)
+    Args:
+        ordered: the group.
+        changed: whether another plan is used for it.
+    """
+    group, graph = ordered.estimated, ordered.estimated.graph
+    return GroupReport(
+        relations=tuple(
+            RelationReport(name, s.rows, s.source, s.bytes, _proved(s.upper_bound))
+            for name, s in zip(graph.names, group.statistics, strict=True)
+        ),
+        predicates=tuple(describe(e.predicate) for e in graph.edges if not e.implied),
+        order_before=group.written.show(graph.names, graph.sign),
+        order_after=ordered.chosen.show(graph.names, graph.sign),
+        estimated_rows=joins_report(group, ordered.chosen, ordered.costs),
+        cost_before=ordered.cost_before,
+        cost_after=ordered.cost_after,
+        strategy=ordered.strategy,
+        pairs=ordered.pairs,
+        seconds=ordered.seconds,
+        changed=changed,
+        joins_before=joins_report(group, group.written, ordered.costs) if changed else (),
+        edges=edges_report(graph),
+    )
 
 
 def edges_report(graph: JoinGraph) -> tuple[EdgeReport, ...]:
@@ -107,10 +86,10 @@ def edges_report(graph: JoinGraph) -> tuple[EdgeReport, ...]:
     return tuple(
         EdgeReport(
             "" if edge.predicate is TRUE else describe(edge.predicate),
-            graph.names_of(edge.relations),
-            graph.names_of(edge.required),
+            graph.names_of(edge.ses),
+            graph.names_of(edge.tes),
             sign_of(edge),
-            (graph.names_of(edge.sides[0]), graph.names_of(edge.sides[1])) if edge.join_type != INNER else (),
+            (graph.names_of(edge.left_tes), graph.names_of(edge.right_tes)) if isinstance(edge, OperatorEdge) else (),
             edge.implied,
         )
         for edge in graph.edges

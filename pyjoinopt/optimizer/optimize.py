@@ -1,11 +1,23 @@
-"""The road of a plan: rules, join groups, hints. It reads like section "The road a plan travels" of the docs.
+"""A plan from end to end, in six steps:
 
-Nothing here knows Spark: the plan comes decoded, questions go through a `Gateway`, the result is a plan of the
-mirror. Whether that result is used is the caller's decision; this module only promises that it means the same.
+    decode      bridge.decode        Spark's plan becomes a plan of immutable Python nodes (done by the caller)
+    rewrite     rewrites.normalise   predicates move to their places, redundant joins go
+    find        joins.groups         which joins may be ordered together
+    choose      joins.search         the cheapest legal order of each group
+    emit        joins.emit           the plan in that order
+    hint        hints.apply_hints    build sides that Spark would not choose by itself
+
+and `bridge.encode` makes the edits of which Spark's plan is rebuilt (done by the caller, too). Finding, choosing and
+emitting go together in `reorder`, group by group, because a group is ordered over what its inputs have become.
+
+Nothing here knows Spark: questions go through a `Gateway`, the result is a plan of the mirror. Whether it is used is
+the caller's decision; this module only promises that it gives the same rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
 from pyjoinopt.bridge.decode import Export
@@ -14,33 +26,43 @@ from pyjoinopt.catalyst.planner.size_in_bytes import SizesOf, SparkSizes
 from pyjoinopt.config import Options
 from pyjoinopt.cost import cost_model
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
-from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
-from pyjoinopt.estimation.sources.proven_keys import ProvedKeys
-from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
-from pyjoinopt.estimation.sources.samples import Samples
-from pyjoinopt.estimation.store.store import open_store
-from pyjoinopt.feedback.learned_rows import LEARNED, ExpectedGroup, LearnedRows
+from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.hints.apply_hints import HintGiver
-from pyjoinopt.hints.buildable_sides import TablesOf
+from pyjoinopt.hints.buildable_sides import BuildableSidesOf
 from pyjoinopt.hints.memory_limits import MemoryAllowance, slack_of
 from pyjoinopt.joins.emit.unchanged_order import why_unchanged
-from pyjoinopt.optimizer.forecast_operators import forecast
-from pyjoinopt.optimizer.reorder import Reorderer
+from pyjoinopt.joins.groups.barriers import apart, reorder_barriers
+from pyjoinopt.optimizer.describe_group import change_in_one_line, describe_group
+from pyjoinopt.optimizer.forecast_operators import Forecast
+from pyjoinopt.optimizer.order_group import OrderingContext
+from pyjoinopt.optimizer.plan_statistics import PlanStatistics
+from pyjoinopt.optimizer.reorder import ChangedGroup, Reordered, reorder
 from pyjoinopt.optimizer.spark_strategies import heuristic_order, spark_order
 from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.facts.equality_substitution import sensitive_columns
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.traversal import map_subqueries, post_order
-from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.join_report import GroupReport, JoinReport
 from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from pyjoinopt.rewrites.restore_subqueries import restore_subqueries
 
 #: The export's key for the native engine that is loaded: Comet or Gluten, which may have no existence joins.
 NATIVE = "pyjoinopt.native"
-#: Settings of `statistics` that use more than one source.
-_SAMPLED = frozenset({"auto", "full"})
-#: Strategies that are Spark's own.
-TWINS = ("spark", "heuristic")
+#: Settings of `strategy` that reimplement Spark's own.
+SPARK_STRATEGIES = ("spark", "heuristic")
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """What came of a query.
+
+    Attributes:
+        plan: the better plan; the very root of the export if nothing is to be changed.
+        expected: its join groups, to be recognised when they have run; none if nobody watches.
+    """
+
+    plan: LogicalPlan
+    expected: tuple[ExpectedGroup, ...] = ()
 
 
 def optimize(
@@ -48,48 +70,40 @@ def optimize(
     gateway: Gateway,
     options: Options,
     report: JoinReport,
-    watches: list[ExpectedGroup] | None = None,
+    *,
+    watching: bool = False,
     analysed: bool = True,
     watch_pairs: bool = False,
-) -> LogicalPlan:
-    """The better plan; the very root of the export if nothing is to be changed.
+) -> Optimized:
+    """Optimise one query.
 
     Args:
         export: the decoded plan.
         gateway: answers questions about it.
         options: of this call.
-        report: filled with what was done; what only its readers need is put off until `report.complete()`.
-        watches: filled with the join groups, to be known again when they have run; None if nobody will ask.
-        analysed: whether all of Spark's optimizer is still to come; one that has begun brings the plans inside
-            expressions one by one, and moves semi and anti joins no more.
-        watch_pairs: let `watches` have groups of two relations, too.
+        report: gets what was done; what only its readers need is deferred until `report.complete()`.
+        watching: whether the query's join groups may be seen to run.
+        analysed: True for a DataFrame's analysed plan. False inside Spark's optimizer (session extension): subqueries
+            arrive as plans of their own, and PushLeftSemiLeftAntiThroughJoin has run, so nothing is pinned.
+        watch_pairs: whether to watch groups of two relations, too.
     """
     report.strategy = options.strategy
     refusal = why_not_at_all(export)
+    if refusal is None and not any(isinstance(node, Join) for node in export.nodes):
+        refusal = why_unchanged(export.root, options.strategy)
     if refusal is not None:
         report.refuse("the whole query", refusal)
-        return export.root
-    if not any(isinstance(node, Join) for node in export.nodes):
-        report.refuse("the whole query", why_unchanged(export.root, options.strategy))
-        return export.root
-    optimization = _Optimization(export, gateway, options, report, analysed, watch_pairs, watching=watches is not None)
-    plan = optimization.run(export.root)
-    if watches is not None:
-        watches += optimization.memory.watches
-    report.later(lambda: report.notes.extend(optimization.known.notes()))
+        return Optimized(export.root)
+    run = _Optimization(export, gateway, options, report, analysed, watching, watch_pairs)
+    plan = run.of(export.root)
+    report.later(lambda: report.notes.extend(run.statistics.leaves.notes()))
     if plan is export.root:
         report.later(lambda: _give_reason(report, export.root))
-    return export.root if options.strategy == "none" else plan
-
-
-def _give_reason(report: JoinReport, root: LogicalPlan) -> None:
-    """A plan that stays as it is gets a reason, whichever way it came through."""
-    if not report.groups and not report.refusals:
-        report.refuse("the whole query", why_unchanged(root, report.strategy))
+    return Optimized(export.root if options.strategy == "none" else plan, tuple(run.expected))
 
 
 def why_not_at_all(export: Export) -> str | None:
-    """The reason to leave a whole plan alone, if there is one."""
+    """The reason to leave a whole plan unchanged, if there is one."""
     if export.streaming:
         return "it is a streaming query: join order there decides what state is kept"
     if export.command:
@@ -101,96 +115,121 @@ def why_not_at_all(export: Export) -> str | None:
     return None
 
 
-class _Optimization:
-    def __init__(
-        self, export: Export, gateway: Gateway, options: Options, report: JoinReport, analysed: bool,
-        watch_pairs: bool, watching: bool,
-    ) -> None:  # fmt: skip
-        self.export = export
-        self.gateway = gateway
-        self.options = options
-        self.report = report
-        self.analysed = analysed
-        self.watch_pairs = watch_pairs
-        self.fresh = ColumnFactory(len(export.attributes))
-        self.sensitive = sensitive_columns(export.nodes)
-        self.discerning = sensitive_columns(export.nodes, discerning_only=True) if self.sensitive else 0
-        self.allowance = slack_of(options.hint_slack, export.conf)
-        self.sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
-        leaves = [node for node in export.nodes if not node.children or node.cached]
-        store = open_store(options.store, options.store_folder) if options.statistics != "none" else None
-        full = options.statistics == "full"
-        deadline = ReadDeadline(options.statistics_ms, full)
-        without = options.without
-        known = LeafStatistics(gateway.statistics, leaves, options.statistics, export.nodes, store, deadline, without)
-        several = options.statistics in _SAMPLED and options.strategy in ("auto", "none")  # the twins know no samples
-        sampled, proved = several and "samples" not in without, several and "keys" not in without
-        self.samples = Samples(gateway.samples, known.relation, store, full, deadline) if sampled else None
-        self.known = known
-        self.keys = ProvedKeys(known, known.relation, gateway.keys, store, deadline) if proved else None
-        self.estimates = PlanEstimates(self.keys or known, export.nodes, self.samples, known.applied)
-        definitions = {n.info.get("cte"): n for n in export.nodes if n.kind == "CTERelationDef"}
-        remembered = store if options.statistics in LEARNED and "feedback" not in without else None
-        self.memory = LearnedRows(known.identity, remembered, definitions, watching)
+@dataclass(frozen=True)
+class _Rewritten:
+    """A plan after the rewrites.
 
-    def run(self, root: LogicalPlan) -> LogicalPlan:
-        """One whole plan, the plans of its subqueries first, each on the same optimization."""
-        if self.analysed:
-            root = map_subqueries(root, self.run)
+    Attributes:
+        plan: with its predicates in their places.
+        eliminated: one sentence for every outer join that became a simpler one or went away.
+        avoided: one sentence for every other join that went away or became a simpler one.
+    """
+
+    plan: LogicalPlan
+    eliminated: list[str] = field(default_factory=list)
+    avoided: list[str] = field(default_factory=list)
+
+
+class _Optimization:
+    """One query; plans of subqueries are optimised one by one with the same statistics."""
+
+    def __init__(
+        self, export: Export, gateway: Gateway, options: Options, report: JoinReport, analysed: bool, watching: bool,
+        watch_pairs: bool,
+    ) -> None:  # fmt: skip
+        self._export, self._gateway, self._options, self._report = export, gateway, options, report
+        self._analysed, self._watch_pairs = analysed, watch_pairs
+        self._fresh = ColumnFactory(len(export.attributes))
+        self._sensitive = sensitive_columns(export.nodes)
+        self._discerning = sensitive_columns(export.nodes, discerning_only=True) if self._sensitive else 0
+        self._allowance = slack_of(options.hint_slack, export.conf)
+        self._sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
+        self.statistics = PlanStatistics(export, gateway, options, watching)
+        self.expected: list[ExpectedGroup] = []
+
+    def of(self, root: LogicalPlan) -> LogicalPlan:
+        """One plan, its subqueries first; `root` itself if nothing is to be changed."""
+        if self._analysed:
+            root = map_subqueries(root, self.of)
         if not any(isinstance(node, Join) for node in post_order(root)):
             return root
-        before = self._joins_gone()
-        report = self.report
-        fresh = self.fresh if self.options.strategy in ("auto", "none") else None  # Spark spares no such joins
-        context = RewriteContext(
-            self.export.filters_null, report.eliminated_outer_joins, report.spared_joins, fresh, self.sensitive
+        rewritten = self._rewrite(root)
+        estimates = self.statistics.prepare(rewritten.plan)
+        reordered = self._reorder(rewritten.plan, estimates)  # find groups, choose their orders, emit
+        hinted = self._hint(reordered.plan, estimates)
+        self._describe(rewritten, reordered, hinted)
+        self.expected += reordered.expected
+        only_moved = hinted is rewritten.plan and not rewritten.eliminated and not rewritten.avoided
+        return root if only_moved and not reordered.dropped else hinted  # Spark moves the same predicates
+
+    def _rewrite(self, root: LogicalPlan) -> _Rewritten:
+        fresh = self._fresh if self._options.strategy in ("auto", "none") else None  # Spark avoids no such joins
+        eliminated: list[str] = []
+        avoided: list[str] = []
+        context = RewriteContext(self._export.filters_null, eliminated, avoided, fresh, self._sensitive)
+        plan = normalise(root, context, self._options.without_rewrites)
+        if self._analysed:
+            plan = restore_subqueries(plan, self._sensitive)
+        return _Rewritten(plan, eliminated, avoided)
+
+    def _reorder(self, plan: LogicalPlan, estimates: PlanEstimates) -> Reordered:
+        conf, options = self._export.conf, self._options
+        allowance = self._allowance if options.hints else MemoryAllowance(0, 0)
+        context = OrderingContext(
+            estimate=estimates,
+            cost=cost_model(options.cost, conf, options.cost_constants),
+            budget=options.pair_budget,
+            memory=self.statistics.memory,
+            seconds=options.search_seconds,
+            buildable=BuildableSidesOf(conf, self._sizes(plan), allowance),
+            watch_pairs=self._watch_pairs,
+            pin=self._analysed and NATIVE not in conf,
+            sensitive=self._sensitive,
+            discerning=self._discerning,
         )
-        plan = normalise(root, context, self.options.without_rewrites)
-        if self.analysed:
-            plan = restore_subqueries(plan, self.sensitive)
-        nodes = list(post_order(plan))
-        self.estimates.add_ctes(nodes)
-        self.known.use_partition_filters(nodes)
-        several = sum(isinstance(node, Join) for node in nodes) > 1  # one join has no other order
-        if self.samples is not None:
-            samples, self.known.on_first_file_read = self.samples, lambda: samples.begin(plan)
-            samples.drawing = several
-        if self.keys is not None and several:
-            self.keys.prove(nodes)
-        self.estimates.prefetch_samples(plan)
-        orders = len(report.changes)
-        ordered = self.order(plan)
-        if self.options.strategy in TWINS and len(report.changes) == orders:
-            ordered = plan  # a twin of Spark's rule may build the same order anew, which nobody would hear of
-        hinted = self.give_hints(ordered)
-        self.report.later(lambda: forecast(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark))
-        if hinted is plan and self._joins_gone() == before:
-            return root  # predicates were only moved where Spark moves them too
-        return hinted
-
-    def _joins_gone(self) -> int:
-        return len(self.report.eliminated_outer_joins) + len(self.report.spared_joins)
-
-    def order(self, plan: LogicalPlan) -> LogicalPlan:
-        cost = cost_model(self.options.cost, self.export.conf, self.options.cost_constants)
-        budget, seconds = self.options.pair_budget, self.options.search_seconds
-        allowance = self.allowance if self.options.hints else MemoryAllowance(0, 0)
-        tables = TablesOf(self.export.conf, self.sizes(plan), allowance)
-        hold = self.analysed and NATIVE not in self.export.conf
-        reorderer = Reorderer(
-            self.estimates, cost, budget, self.report, self.memory, seconds, tables, self.watch_pairs, hold,
-            self.sensitive, self.discerning,
-        )  # fmt: skip
-        match self.options.strategy:
+        match options.strategy:
             case "spark":
-                return spark_order(plan, self.gateway.statistics, self.export.conf, reorderer, self.export.version)
+                return spark_order(plan, self._gateway, conf, context, self._export.version)
             case "heuristic":
-                return heuristic_order(plan, reorderer)
+                return heuristic_order(plan, context)
             case _:
-                return reorderer.apply(plan)
+                return reorder(plan, context)
 
-    def give_hints(self, plan: LogicalPlan) -> LogicalPlan:
-        if not self.options.hints or self.options.strategy != "auto":
+    def _hint(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
+        if not self._options.hints or self._options.strategy != "auto":
             return plan
-        giver = HintGiver(self.estimates, self.export.conf, self.report, self.sizes, self.allowance)
-        return giver.apply(plan)
+        return HintGiver(estimates, self._export.conf, self._report, self._sizes, self._allowance).apply(plan)
+
+    def _describe(self, rewritten: _Rewritten, reordered: Reordered, hinted: LogicalPlan) -> None:
+        """Report what was done to one plan; what only readers of the report need is deferred."""
+        report = self._report
+        report.eliminated_outer_joins += rewritten.eliminated + reordered.dropped
+        report.spared_joins += rewritten.avoided
+        for refusal in reordered.refusals:
+            report.refuse(refusal.where, refusal.reason)
+        report.expect_groups([change_in_one_line(g.ordered) if g.changed else None for g in reordered.groups])
+        forecast = Forecast(
+            rewritten.plan, hinted, self._export.conf, self._sizes, self._export.spark, tuple(report.hints)
+        )
+        report.later(lambda: _describe_barriers(report, rewritten.plan))
+        report.later(lambda: report.groups.extend(_described(reordered.groups, forecast)))
+
+
+def _described(groups: Sequence[ChangedGroup], forecast: Forecast) -> list[GroupReport]:
+    relations = [group.ordered.estimated.graph.relations for group in groups]
+    return forecast.of([describe_group(group.ordered, group.changed) for group in groups], relations)
+
+
+def _describe_barriers(report: JoinReport, plan: LogicalPlan) -> None:
+    between = reorder_barriers(plan)
+    if between and not report.has_groups and not report.refusals:
+        report.refuse("the whole query", apart(between))
+        return
+    for kind in between:
+        report.refuse(kind, "no join is moved through it: those above it and those below are ordered apart")
+
+
+def _give_reason(report: JoinReport, root: LogicalPlan) -> None:
+    """A plan that stays unchanged gets a reason, whichever step decided that."""
+    if not report.groups and not report.refusals:
+        report.refuse("the whole query", why_unchanged(root, report.strategy))

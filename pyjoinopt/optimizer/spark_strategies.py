@@ -1,15 +1,15 @@
 """`strategy="spark"` and `strategy="heuristic"`: Spark's own two ways to order joins, run here.
 
-Both hand the whole plan to a rule that mirrors Catalyst's. What the rule did is read off by finding the join groups
-before and after: a group is known again by its items, which the rules move but do not touch.
+Both apply a reimplementation of a Catalyst rule to the whole plan. What the rule did is found by comparing the join
+groups before and after: a group is recognised by its inputs, which the rules move but do not change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from time import perf_counter
-from typing import Any
 
+from pyjoinopt.bridge.gateway import Gateway
 from pyjoinopt.catalyst.rules.cost_based_join_reorder import cost_based_join_reorder
 from pyjoinopt.catalyst.rules.reorder_join import reorder_join
 from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, told_by_spark
@@ -17,43 +17,46 @@ from pyjoinopt.catalyst.support.prune_join_inputs import prune_join_inputs
 from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph, written_positions
-from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.find_groups import GroupFinder, Refusal
 from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
-from pyjoinopt.joins.search.join_costs import cost_of
-from pyjoinopt.optimizer.describe_group import tell_group
-from pyjoinopt.optimizer.reorder import Reorderer
+from pyjoinopt.joins.search.join_costs import JoinCosts
+from pyjoinopt.optimizer.order_group import EstimatedGroup, OrderedGroup, OrderingContext
+from pyjoinopt.optimizer.reorder import ChangedGroup, Reordered
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order
 
-Ask = Callable[..., dict[int, dict[str, Any]]]
+_FALLIBLE = "a predicate that may fail would meet rows that it does not meet"
 
 
-def heuristic_order(plan: LogicalPlan, reorderer: Reorderer) -> LogicalPlan:
+def heuristic_order(plan: LogicalPlan, context: OrderingContext) -> Reordered:
     """Spark's ReorderJoin: written order, but no cross product where a predicate can connect."""
     started = perf_counter()
     result = reorder_join(plan)
-    record(plan, result, "heuristic", reorderer, perf_counter() - started, {})
-    return result
+    return _compared(plan, result, "heuristic", context, perf_counter() - started, {})
 
 
 def spark_order(
-    plan: LogicalPlan, ask: Ask, conf: Mapping[str, str], reorderer: Reorderer, spark: tuple[int, int]
-) -> LogicalPlan:
+    plan: LogicalPlan,
+    gateway: Gateway,
+    conf: Mapping[str, str],
+    context: OrderingContext,
+    spark: tuple[int, int],
+) -> Reordered:
     """Spark's CostBasedJoinReorder on statistics as Spark computes them; it needs a row count of every relation.
 
     ReorderJoin and the pruning of columns run first, as they do in Spark.
 
     Args:
         plan: with its predicates pushed down.
-        ask: see `Gateway.statistics`.
+        gateway: answers questions about the plan.
         conf: Spark's configuration.
-        reorderer: what the report is written with.
-        spark: (major, minor) of the Spark whose habits are followed.
+        context: what the report's estimates and costs are made with.
+        spark: (major, minor) of the Spark that is imitated.
     """
     started = perf_counter()
-    statistics = SparkStatistics(told_by_spark(ask, post_order(plan)), spark)
+    statistics = SparkStatistics(told_by_spark(gateway.statistics, post_order(plan)), spark)
     done: list[ReorderedGroup] = []
     heuristic = reorder_join(plan)
     pruned = prune_join_inputs(heuristic)
@@ -61,17 +64,15 @@ def spark_order(
     if result is pruned:
         result = heuristic
     if not may_be_used(plan, result):
-        reorderer.report.refuse("the whole query", "a predicate that may fail would meet rows that it does not meet")
-        return plan
+        return Reordered(plan, refusals=[Refusal("the whole query", _FALLIBLE)])
     pairs = {len(group.relations): group.pairs for group in done}
-    record(plan, result, "spark", reorderer, perf_counter() - started, pairs)
-    return result
+    return _compared(plan, result, "spark", context, perf_counter() - started, pairs)
 
 
 def may_be_used(before: LogicalPlan, after: LogicalPlan) -> bool:
-    """True if no predicate that may fail meets rows in `after` that it does not meet in `before`.
+    """Whether no predicate that may throw is evaluated in `after` on rows on which it is not evaluated in `before`.
 
-    Spark's own rule does not ask. Nor does this package's search need to: it never builds such an order.
+    Spark's own rule does not check that. This package's search need not: it never builds such an order.
     """
     ordered = {_items(region): region for region in GroupFinder().find(after).values()}
     for region in GroupFinder().find(before).values():
@@ -84,37 +85,45 @@ def may_be_used(before: LogicalPlan, after: LogicalPlan) -> bool:
     return True
 
 
-def record(
-    before: LogicalPlan, after: LogicalPlan, strategy: str, reorderer: Reorderer, seconds: float, pairs: dict[int, int]
-) -> None:
-    """Write the groups of `before` into the report, with the order that each has in `after`."""
+def _compared(
+    before: LogicalPlan,
+    after: LogicalPlan,
+    strategy: str,
+    context: OrderingContext,
+    seconds: float,
+    pairs: Mapping[int, int],
+) -> Reordered:
+    """The groups of `before`, with the order that each has in `after`; `before` itself if none has another one."""
     finder = GroupFinder()
     groups = finder.find(before)
-    for refusal in finder.refusals:
-        reorderer.report.refuse(refusal.where, refusal.reason)
-    ordered = {_items(region): region for region in GroupFinder().find(after).values()}
-    for region in groups.values():
-        if len(region.items) < 3:
+    result = Reordered(after, refusals=list(finder.refusals))
+    ordered = {_items(group): group for group in GroupFinder().find(after).values()}
+    for group in groups.values():
+        if len(group.items) < 3:
             continue
-        graph, written = build_graph(region, {})
-        new = ordered.get(_items(region))
-        tree = _as_vertices(region, new) if new is not None else written
-        statistics = [reorderer.estimate(plan) for plan in graph.relations]
+        graph, written = build_graph(group, {})
+        new = ordered.get(_items(group))
+        tree = _as_vertices(group, new) if new is not None else written
+        statistics = [context.estimate(plan) for plan in graph.relations]
         estimates = GraphEstimates(graph, statistics)
-        costs = [cost_of(t, estimates, reorderer.cost, graph) for t in (written, tree)]
-        tell_group(
-            reorderer.report, graph, statistics, estimates, written, tree, costs[0], costs[1], strategy,
-            pairs.get(len(region.items), 0), seconds, written.show(graph.names) != tree.show(graph.names),
-            reorderer.cost,
+        costs = JoinCosts(graph, estimates, context.cost)
+        moved = written.show(graph.names) != tree.show(graph.names)
+        found = OrderedGroup(
+            group, EstimatedGroup(graph, written, statistics, estimates), costs, tree, costs.order(written),
+            costs.order(tree), strategy, pairs.get(len(group.items), 0), seconds, moved,
         )  # fmt: skip
+        result.groups.append(ChangedGroup(found, moved))
+    if not any(group.changed for group in result.groups):
+        result.plan = before  # the rule may build the same order anew
+    return result
 
 
-def _items(region: JoinGroup) -> frozenset[int]:
-    return frozenset(_core(item.plan) for item in region.items.values())
+def _items(group: JoinGroup) -> frozenset[int]:
+    return frozenset(_core(item.plan) for item in group.items.values())
 
 
 def _core(plan: LogicalPlan) -> int:
-    """An item without the filters and pruning projections that a rule may have put on it."""
+    """An input without the filters and pruning projections that a rule may have put on it."""
     while isinstance(plan, Filter) or (isinstance(plan, Project) and plan.only_attributes):
         plan = plan.child
     return id(plan)

@@ -60,7 +60,6 @@ class JoinReport:
         # No fields, because they are no data: how to read true rows, and of which join groups.
         self._observer: Callable[[], list[Any]] | None = None
         self._watches: tuple[Any, ...] = ()
-        self._ordered: list[Sequence[Any]] = []
         self._chapters: list[Callable[[], object]] = []
         self._told_groups = 0
         self.changes: list[str] = []
@@ -118,17 +117,14 @@ class JoinReport:
         """Whether a join group was found, be it not written yet."""
         return self._told_groups > 0
 
-    def group(self, change: str | None, chapter: Callable[[], object]) -> None:
-        """One group more.
+    def expect_groups(self, changes: Sequence[str | None]) -> None:
+        """Note join groups that are described later.
 
         Args:
-            change: its old and new order in one line; None if it stays.
-            chapter: writes it, later.
+            changes: the old and the new order of each in one line; None if it stays.
         """
-        self._told_groups += 1
-        if change is not None:
-            self.changes.append(change)
-        self.later(chapter)
+        self._told_groups += len(changes)
+        self.changes += [change for change in changes if change is not None]
 
     def later(self, chapter: Callable[[], object]) -> None:
         """Put off what only readers of the report need: the query need not wait for it."""
@@ -139,10 +135,6 @@ class JoinReport:
         chapters, self._chapters = self._chapters, []
         for chapter in chapters:
             chapter()
-
-    def ordered(self, relations: Sequence[Any]) -> None:
-        """Keep the plans that the newest group orders, until it is foreseen how Spark will join them."""
-        self._ordered.append(relations)
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> JoinReport:

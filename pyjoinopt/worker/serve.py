@@ -28,7 +28,7 @@ import signal
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import Any, BinaryIO
 
@@ -139,7 +139,7 @@ class PendingFeedback:
     def __init__(self) -> None:
         self._expected: dict[int, tuple[list[ExpectedGroup], Store]] = {}
 
-    def expect(self, query: int, watches: list[ExpectedGroup], store: Store | None) -> None:
+    def expect(self, query: int, watches: Sequence[ExpectedGroup], store: Store | None) -> None:
         """These groups are of this query; a query comes once more for each of its subqueries."""
         recognised = [watch for watch in watches if watch.fingerprint is not None]
         if store is None or not recognised:
@@ -206,16 +206,17 @@ class Planning:
         self.store = open_store(options.store, options.store_folder)
         self.before = self.store.state() if self.store is not None else None
         gateway = PipeGateway(export, self.ask)
-        watches: list[ExpectedGroup] | None = [] if "query" in request and options.feedback else None
-        plan = optimize(export, gateway, options, report, watches, analysed=False)
+        watching = "query" in request and options.feedback
+        found = optimize(export, gateway, options, report, watching=watching, analysed=False)
+        plan = found.plan
         edits = None
         if plan is not export.root:
             edits = gateway.edits(plan)
             report.changed = True
-        if watches is not None:
-            learned.expect(request["query"], watches, self.store)
+        if watching:
+            learned.expect(request["query"], found.expected, self.store)
         # Who knows what a source of the user's will say next time, and what a watched query is going to do?
-        self.may_come_again = watches is None and not registered()
+        self.may_come_again = not watching and not registered()
         return {"edits": edits, "summary": summary(report), "problem": None}
 
     def failed(self, error: Exception) -> dict[str, Any]:

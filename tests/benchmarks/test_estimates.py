@@ -8,7 +8,7 @@ import pytest
 from benchmarks.estimates import SubPlan, table
 from benchmarks.subplans import as_plan, connected_sets
 from benchmarks.truth import Counter, Unprintable, compared_columns, to_sql
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, OperatorEdge
 from pyjoinopt.plan.expressions import Attribute, Expression, call, literal, reference
 from pyjoinopt.plan.nodes import SEMI, Join, relation
 
@@ -16,10 +16,9 @@ K1, K2, J2, J3, K4 = (Attribute(i, i, name) for i, name in enumerate(("k1", "k2"
 BIG, SOME, FEW, SEEN = 1, 2, 4, 8
 
 
-def equal(one: Attribute, side: int, other: Attribute, another: int, **more: object) -> Edge:
+def equal(one: Attribute, side: int, other: Attribute, another: int) -> Edge:
     predicate = call("EqualTo", reference(one), reference(other))
-    keys = None if "join_type" in more else ((side, reference(one)), (another, reference(other)))
-    return Edge(predicate, side | another, side | another, keys, **more)  # type: ignore[arg-type]
+    return Edge(predicate, side | another, side | another, ((side, reference(one)), (another, reference(other))))
 
 
 @pytest.fixture
@@ -28,7 +27,9 @@ def graph() -> JoinGraph:
     edges = (
         equal(K1, BIG, K2, SOME),
         equal(J2, SOME, J3, FEW),
-        equal(K2, SOME, K4, SEEN, join_type=SEMI, right=SEEN),
+        OperatorEdge(
+            call("EqualTo", reference(K2), reference(K4)), SOME | SEEN, SOME | SEEN, join_type=SEMI, semi_right=SEEN
+        ),
     )
     relations = (
         relation("big", [K1]), relation("some", [K2, J2]), relation("few", [J3]), relation("seen", [K4])

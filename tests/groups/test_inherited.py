@@ -133,6 +133,6 @@ def test_what_may_fail_is_tested_after_it(w, abc):
     a, b, c = abc
     plan = Filter(w("c1 > 5 and risky(a2) > 1"), chain(w, a, b, c))
     graph, _, region = graph_of(plan)
-    result = emit(graph, joined(joined(leaf(1), leaf(2)), leaf(0)), region)
+    result = emit(graph, joined(joined(leaf(1), leaf(2)), leaf(0)), region).plan
     assert isinstance(result, Join) and isinstance(result.right, Filter)
     assert describe(result.right.condition) == "((a1 > 5) AND (risky(a2) > 1))"

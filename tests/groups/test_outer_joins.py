@@ -23,7 +23,7 @@ def letters(graph: JoinGraph, relations: int) -> str:
 
 def sides(graph: JoinGraph, edge: Edge) -> str:
     """What an operator must hold left and right."""
-    return "|".join(letters(graph, side) for side in edge.sides)
+    return "|".join(letters(graph, side) for side in (edge.left_tes, edge.right_tes))
 
 
 def test_a_left_join_is_one_edge_with_two_sides(w, abcd):
@@ -42,7 +42,7 @@ def test_a_right_join_is_a_left_join_the_other_way_round(w, abcd):
     graph, written, region = graph_of(Join(Join(a, b, INNER, w("a1 = b1")), c, RIGHT, w("a2 = c1")))
     assert written.show(graph.names, graph.sign) == "(c ⟕ (a ⋈ b))"
     assert sides(graph, graph.operators[0]) == "c|ab"
-    (top, _) = joins(emit(graph, written, region))
+    (top, _) = joins(emit(graph, written, region).plan)
     assert top.join_type == LEFT and top.left is c
 
 
@@ -74,8 +74,8 @@ def test_a_filter_on_what_is_padded_waits_and_goes_on_top(w, abcd):
     plan = Join(Filter(w("b2 is null"), Join(a, b, LEFT, w("a1 = b1"))), c, INNER, w("a2 = c1"))
     graph, _, region = graph_of(plan)
     (waiting,) = (e for e in graph.edges if describe(e.predicate) == "(b2 IS NULL)")
-    assert letters(graph, waiting.required) == "ab" and not any(graph.filters)
-    result = emit(graph, join(join(leaf(0), leaf(2)), leaf(1)), region)
+    assert letters(graph, waiting.tes) == "ab" and not any(graph.filters)
+    result = emit(graph, join(join(leaf(0), leaf(2)), leaf(1)), region).plan
     assert isinstance(result, Filter) and isinstance(result.child, Join) and result.child.join_type == LEFT
 
 
@@ -93,7 +93,7 @@ def test_a_column_computed_from_what_is_padded_is_computed_on_top(w, abcd):
     graph, _, region = graph_of(plan)
     assert [describe(alias) for alias in region.late.values()] == ["coalesce(b2, 0) AS x"]  # y only renames
     (waiting,) = (e for e in graph.edges if e.join_type == INNER)
-    assert describe(waiting.predicate) == "(coalesce(b2, 0) = c1)" and letters(graph, waiting.required) == "abc"
+    assert describe(waiting.predicate) == "(coalesce(b2, 0) = c1)" and letters(graph, waiting.tes) == "abc"
     # Where it would be padded itself, the group ends.
     outer = Join(d, Join(below, c, INNER, w("x = c1")), LEFT, w("d1 = a1"))
     finder = GroupFinder()
@@ -118,7 +118,7 @@ def test_a_side_without_predicates_gets_the_products_it_needs(w, abcd):
     found = search(graph, estimates(graph, [1000, 2, 3, 10]), COut())
     assert found.strategy == "exact" and graph.allows_order(found.tree)
     assert found.tree.show(graph.names, graph.sign) == "((a ⋈ d) ⟕ (c ⋈ b))"
-    (product,) = (node for node in joins(emit(graph, found.tree, region)) if node.condition is None)
+    (product,) = (node for node in joins(emit(graph, found.tree, region).plan) if node.condition is None)
     assert product.join_type == CROSS
 
 
@@ -130,10 +130,10 @@ def test_a_condition_on_one_side_or_none_keeps_both_sides(w, abcd, join_type, on
     plan = Join(inner, b, join_type, w(on) if on else None)
     graph, _, region = graph_of(plan)
     (edge,) = graph.operators
-    assert letters(graph, edge.required) == ("ab" if on == "a1 = 1" and join_type == LEFT else "abc")
+    assert letters(graph, edge.tes) == ("ab" if on == "a1 = 1" and join_type == LEFT else "abc")
     found = search(graph, estimates(graph, [10, 100, 1000]), COut())
     assert found.strategy == "exact" and graph.allows_order(found.tree)
-    top = joins(emit(graph, found.tree, region))
+    top = joins(emit(graph, found.tree, region).plan)
     assert sum(1 for node in top if node.join_type != INNER) == 1
 
 
@@ -169,7 +169,7 @@ def test_a_small_inner_join_above_a_left_join_comes_first(w, abcd):
     graph, _, region = graph_of(Join(left, d, INNER, w("a2 = d1")))
     found = search(graph, estimates(graph, [1e6, 1e4, 1e4, 3], 1e4), COut())
     assert found.tree.show(graph.names, graph.sign) in ("(((a ⋈ d) ⟕ b) ⟕ c)", "((a ⋈ d) ⟕ (b ⟕ c))")
-    plan = emit(graph, found.tree, region)
+    plan = emit(graph, found.tree, region).plan
     assert sorted(j.join_type for j in joins(plan)) == [INNER, LEFT, LEFT], show(plan)
 
 

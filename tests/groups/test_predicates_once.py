@@ -135,7 +135,7 @@ def test_every_predicate_once_and_as_early_as_it_may(chunk: int) -> None:
         found = search(graph, estimates(graph, rows), SparkCost(), written=order).tree
         waits: dict[tuple[str, int, int], bool] = {}
         for tree in (found, *rng.sample(legal, min(3, len(legal)))):
-            plan = emit(graph, tree, region)
+            plan = emit(graph, tree, region).plan
             shown = f"{seed}\n{show(draw.written)}\n{show(plan)}"
             new = Placed(plan, draw.relations)
             assert new.others == written.others, shown

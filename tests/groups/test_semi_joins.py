@@ -29,8 +29,8 @@ def test_its_left_side_belongs_to_the_group_and_its_right_side_is_one_item(w, ab
     region = only_region(Join(below, c, INNER, w("b2 = c1")))
     assert [item.plan for item in region.items.values()] == [a, b, s, c] and region.semi_right == s.output_set
     graph, written = build_graph(region, {})
-    (edge,) = graph.looking.values()
-    assert (edge.join_type, edge.right, edge.required) == (kind, 0b100, 0b101)
+    (edge,) = graph.semi_rights.values()
+    assert (edge.join_type, edge.semi_right, edge.tes) == (kind, 0b100, 0b101)
     sign = "⋉" if kind == SEMI else "▷"
     assert written.show(graph.names, graph.sign) == f"(((a ⋈ b) {sign} s) ⋈ c)"
 
@@ -65,7 +65,7 @@ def test_it_is_applied_first_where_it_keeps_little(w, abcs):
     found = search(graph, sizes, COut())
     assert found.tree.show(graph.names, graph.sign) == "(c ⋈ (b ⋈ (a ⋉ s)))"
     assert sizes.rows(0b1001) == pytest.approx(10_000 * 5 / 1000)
-    result = emit(graph, found.tree, region)
+    result = emit(graph, found.tree, region).plan
     kinds = [(n.join_type, describe(n.condition)) for n in joins(result)]
     assert kinds == [(INNER, "(b2 = c1)"), (INNER, "(a1 = b1)"), (SEMI, "(a2 = s1)")]
     assert result.output_set == plan.output_set
@@ -80,7 +80,7 @@ def test_it_waits_for_all_that_it_compares(w, abcs):
     found = search(graph, estimates(graph, [3, 30, 2, 1], 1000), COut())
     text = found.tree.show(graph.names, graph.sign)
     assert text.count("▷ s") == 1
-    (looking,) = (n for n in found.tree.post_order() if n.right is not None and n.right.relations in graph.looking)
+    (looking,) = (n for n in found.tree.post_order() if n.right is not None and n.right.relations in graph.semi_rights)
     assert looking.left.relations & 0b11 == 0b11, text
     emit(graph, found.tree, region)
 
@@ -101,6 +101,6 @@ def test_a_predicate_that_waited_for_it_goes_on_top(w, abcs):
     region = only_region(plan)
     graph, _ = build_graph(region, {})
     late = join(join(join(leaf(0), leaf(1)), leaf(3)), leaf(2))
-    result = emit(graph, late, region)
+    result = emit(graph, late, region).plan
     assert isinstance(result, Filter) and isinstance(result.child, Join) and result.child.join_type == SEMI
     assert describe(result.child.condition) == "(a2 = s1)"

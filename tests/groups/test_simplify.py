@@ -10,13 +10,13 @@ from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.feedback.learned_rows import LearnedRows
 from pyjoinopt.joins.groups.eliminate_joins import drop_unused_left_joins, semi_to_inner_joins
 from pyjoinopt.joins.groups.join_group import JoinGroup
-from pyjoinopt.optimizer.reorder import Reorderer
+from pyjoinopt.optimizer.order_group import OrderingContext
+from pyjoinopt.optimizer.reorder import reorder
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
 from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.report.join_report import JoinReport
 from tests.groups.regions import region_of
 from tests.support.letters import Letters
 
@@ -118,13 +118,12 @@ def test_the_whole_way(w, abc, unique):
     a, b, c = abc
     joined = Join(Join(Join(a, unique, LEFT, w("a1 = u1")), b, INNER, w("a2 = b1")), c, LEFT, w("b2 = c1"))
     plan = w.project("a1 b2 c2", joined)
-    report = JoinReport()
     known = PlanEstimates(lambda _: RelationStatistics(100.0, 4000.0))
-    result = Reorderer(known, COut(), 1000, report, LearnedRows(lambda _: None, None)).apply(plan)
-    report.complete()
+    found = reorder(plan, OrderingContext(known, COut(), 1000, LearnedRows(lambda _: None, None)))
+    result = found.plan
     assert not any(node.kind == "Aggregate" for node in post_order(result)), show(result)
     assert result.output == plan.output and not result.references & ~result.children[0].output_set
-    assert report.eliminated_outer_joins == [
+    assert found.dropped == [
         "left join of a and aggregate dropped: no column of aggregate is read, and it has one row per join key"
     ]
-    assert report.groups[0].changed
+    assert found.groups[0].changed

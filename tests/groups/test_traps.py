@@ -42,7 +42,7 @@ def check(plan: LogicalPlan, relations: tuple[LogicalPlan, ...], rows: list[floa
             assert same(legal.rows(world, tree, known), world.of_plan(plan)), tree.show(graph.names, graph.sign)
     found = search(graph, estimates(graph, rows), COut(), budget, written)
     assert graph.allows_order(found.tree)
-    result = emit(graph, found.tree, region)
+    result = emit(graph, found.tree, region).plan
     assert same(world.of_plan(result), world.of_plan(plan)), show(result)
     return result
 
@@ -60,7 +60,7 @@ def test_a_filter_does_not_vanish(budget: int) -> None:
         classes = {describe(e.predicate) for e in graph.edges if e.equality_class >= 0}
         rows = [float(random.Random(f"{seed} {v}").choice((1, 50, 10_000))) for v in range(len(graph))]
         found = search(graph, estimates(graph, rows), COut(), budget, written)
-        kept = predicates_of(emit(graph, found.tree, region))
+        kept = predicates_of(emit(graph, found.tree, region).plan)
         for predicate in set(predicates_of(draw.plan)) - classes:
             written_or_inherited = predicates_of(draw.plan).count(predicate) + inherited.count(predicate)
             assert kept.count(predicate) == written_or_inherited, (seed, predicate)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import pyjoinopt.optimizer.reorder
+import pyjoinopt.optimizer.order_group
 from pyjoinopt.joins.emit.emit_plan import join_predicates
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.choose_order import SearchResult
+from pyjoinopt.joins.search.search_context import SearchContext
 from tests.groups.small_worlds import Orders
 from tests.support.compare import assert_same_rows, assert_same_schema
 
@@ -26,18 +27,17 @@ def drawn_orders(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> Iterato
     """Inside, every search draws; the list gets what was written and what was drawn, as texts."""
     shown: list[tuple[str, str]] = []
 
-    def draw(
-        graph: JoinGraph, estimates: object, cost: object, budget: int, written: JoinTree, stop: object
-    ) -> SearchResult:
+    def draw(context: SearchContext, budget: int, written: JoinTree) -> SearchResult:
+        graph = context.graph
         trees = Orders(graph).trees
-        if graph.late:  # where it matters in which company a predicate is tested, the search makes no product either
+        if graph.co_required:  # the search makes no product then, either
             trees = [tree for tree in trees if not _has_product(graph, tree)]
         tree = rng.choice(trees)
         shown.append((written.show(graph.names, graph.sign), tree.show(graph.names, graph.sign)))
         return SearchResult(tree, -1.0, "drawn", 0)
 
     with monkeypatch.context() as patch:
-        patch.setattr(pyjoinopt.optimizer.reorder, "search", draw)
+        patch.setattr(pyjoinopt.optimizer.order_group, "choose_order", draw)
         yield shown
 
 

@@ -10,11 +10,26 @@ from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
+from pyjoinopt.joins.search.deadline import Deadline
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import relation
 from pyjoinopt.util.bitset import members
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class PassedAfter(Deadline):
+    """A deadline that has passed once it was looked at so many times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self._times = times
+
+    @property
+    def passed(self) -> bool:
+        """Whether it was looked at often enough."""
+        self._times -= 1
+        return self._times < 0
 
 
 class Builder:
@@ -43,11 +58,11 @@ class Builder:
         return reference(attribute)
 
     def equal(self, i: int, j: int, a: Expression | None = None, b: Expression | None = None, **flags: int) -> None:
-        """An equality between two relations; `required` may be wider."""
+        """An equality between two relations; its `tes` may be wider."""
         a, b = a or self.column(i), b or self.column(j)
         both = 1 << i | 1 << j
         predicate = call("EqualTo", a, b)
-        self.edges.append(Edge(predicate, both, flags.get("required", both), ((1 << i, a), (1 << j, b))))
+        self.edges.append(Edge(predicate, both, flags.get("tes", both), ((1 << i, a), (1 << j, b))))
 
     def over(self, relations: int) -> None:
         """Some predicate over a set of relations."""
@@ -93,10 +108,10 @@ def random_builder(seed: int, most: int = 8, connected: bool = False) -> Builder
         shared = rng.random() < 0.3
         name = f"k{rng.randint(0, 1)}" if shared else None
         sides = [builder.column(v, name, rng.choice((None, 5.0, 100.0, 1e6))) for v in (i, j)]
-        required = 1 << i | 1 << j
+        tes = 1 << i | 1 << j
         if not connected and rng.random() < 0.1:
-            required |= 1 << rng.randrange(n)
-        builder.equal(i, j, *sides, required=required)
+            tes |= 1 << rng.randrange(n)
+        builder.equal(i, j, *sides, tes=tes)
 
     for j in range(1, n):
         if connected or rng.random() < 0.85:
@@ -114,12 +129,16 @@ def random_builder(seed: int, most: int = 8, connected: bool = False) -> Builder
     return builder
 
 
-def with_hash_tables(estimates: GraphEstimates) -> None:
+def with_hash_tables(estimates: GraphEstimates) -> GraphEstimates:
     """Judge that of small sets one table may be broadcast, of middling ones hash tables be built, of large ones none.
 
     Left alone, estimates never say that hash tables may be built.
     """
-    estimates.set_buildable(lambda _, b: BROADCAST_TABLE if b <= 1e3 else HASH_TABLES if b <= 1e5 else NO_TABLE)
+
+    def by_size(relations: int, bytes: float, _: GraphEstimates) -> int:
+        return BROADCAST_TABLE if bytes <= 1e3 else HASH_TABLES if bytes <= 1e5 else NO_TABLE
+
+    return estimates.with_buildable(by_size)
 
 
 def best_costs(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> dict[int, float]:
@@ -163,5 +182,5 @@ def renumbered(builder: Builder, order: Sequence[int]) -> Builder:
             if edge.keys is None
             else ((moved(edge.keys[0][0]), edge.keys[0][1]), (moved(edge.keys[1][0]), edge.keys[1][1]))
         )
-        result.edges.append(Edge(edge.predicate, moved(edge.relations), moved(edge.required), keys, edge.implied))
+        result.edges.append(Edge(edge.predicate, moved(edge.ses), moved(edge.tes), keys, edge.implied))
     return result

@@ -10,6 +10,7 @@ from pyjoinopt.cost import COut
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.search.dphyp import exact
 from pyjoinopt.joins.search.pair_budget import certainly_over_budget
+from pyjoinopt.joins.search.search_context import SearchContext
 from tests.joins.graphs import Builder
 
 
@@ -26,7 +27,7 @@ def test_no_graph_is_given_up_that_could_be_searched(seed: int) -> None:
         builder.equal(a, b)
     graph = builder.graph()
     estimates = GraphEstimates(graph, builder.statistics())
-    found = exact(graph, estimates, COut(), 200_000)
+    found = exact(SearchContext(graph, estimates, COut()), 200_000)
     assert found is not None
     assert not certainly_over_budget(graph, graph.everything, found.pairs)
     assert certainly_over_budget(graph, graph.everything, n - 2)

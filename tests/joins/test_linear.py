@@ -13,10 +13,12 @@ from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.joins.search.choose_order import search
+from pyjoinopt.joins.search.deadline import Deadline
 from pyjoinopt.joins.search.greedy import greedy, single_relations
 from pyjoinopt.joins.search.ikkbz import ikkbz_order
-from pyjoinopt.joins.search.join_costs import cost_of
+from pyjoinopt.joins.search.join_costs import JoinCosts
 from pyjoinopt.joins.search.linearized_dp import best_over_intervals, linearized
+from pyjoinopt.joins.search.search_context import SearchContext
 from tests.joins.graphs import Builder, join_cost, random_builder
 from tests.joins.test_search import MODELS, chain, check_tree, cross_products
 from tests.joins.test_search_with_operators import drawn
@@ -49,12 +51,12 @@ def test_the_best_bracketing_of_a_line() -> None:
         line = random.Random(seed).sample(range(len(g)), len(g))
         for model in MODELS:
             expected = best_of_a_line(g, estimates, model, line)
-            result = best_over_intervals(g, estimates, model, line, 100_000)
+            result = best_over_intervals(SearchContext(g, estimates, model), line, 100_000)
             assert (result is None) == (expected == float("inf")), seed
             if result is not None:
                 found += 1
                 assert result.cost == pytest.approx(expected), seed
-                assert cost_of(result.tree, estimates, model, g) == pytest.approx(expected), seed
+                assert JoinCosts(g, estimates, model).order(result.tree) == pytest.approx(expected), seed
                 check_tree(g, result.tree)
     assert found > 100
 
@@ -67,11 +69,11 @@ def test_never_worse_than_the_tree_it_begins_with() -> None:
         estimates = GraphEstimates(g, builder.statistics())
         canonical = canonical_order(g, estimates)
         for model in MODELS:
-            rough = greedy(g, estimates, single_relations(canonical))
-            tree, _, _ = linearized(g, estimates, model, rough, canonical, 1_000_000)
+            rough = greedy(SearchContext(g, estimates, COut()), single_relations(canonical))
+            tree, _, _ = linearized(SearchContext(g, estimates, model), rough, 1_000_000)
             check_tree(g, tree)
             assert cross_products(g, tree) == 0
-            before, after = (cost_of(t, estimates, model, g) for t in (rough, tree))
+            before, after = (JoinCosts(g, estimates, model).order(t) for t in (rough, tree))
             best = search(g, estimates, model, 1_000_000)
             assert best.strategy == "exact"
             assert best.cost * (1 - 1e-9) <= after <= before * (1 + 1e-9), seed
@@ -85,7 +87,7 @@ def left_deep_cost(graph: JoinGraph, estimates: GraphEstimates, line: tuple[int,
         if not graph.connected(tree.relations, 1 << vertex):
             return float("inf")
         tree = join(tree, leaf(vertex))
-    return cost_of(tree, estimates, COut(), graph)
+    return JoinCosts(graph, estimates, COut()).order(tree)
 
 
 def test_the_line_of_a_tree_is_its_best_left_deep_order() -> None:
@@ -99,7 +101,7 @@ def test_the_line_of_a_tree_is_its_best_left_deep_order() -> None:
             builder.equal(i, j, builder.column(i, None, rng.choice((5.0, 50.0))), builder.column(j, None, 20.0))
         g = builder.graph()
         estimates = GraphEstimates(g, builder.statistics())
-        line = ikkbz_order(g, estimates, list(range(n)))
+        line = ikkbz_order(SearchContext(g, estimates, COut()), list(range(n)))
         assert line is not None and sorted(line) == list(range(n))
         best = min(left_deep_cost(g, estimates, order) for order in itertools.permutations(range(n)))
         assert left_deep_cost(g, estimates, tuple(line)) == pytest.approx(best, rel=1e-6), seed
@@ -109,13 +111,14 @@ def test_no_line_where_relations_do_not_hang_together() -> None:
     builder = Builder([10.0, 10.0, 10.0])
     builder.equal(0, 1)
     g = builder.graph()
-    assert ikkbz_order(g, GraphEstimates(g, builder.statistics()), [0, 1, 2]) is None
+    assert ikkbz_order(SearchContext(g, GraphEstimates(g, builder.statistics()), COut()), [0, 1, 2]) is None
 
 
 def test_a_limit_is_kept() -> None:
     g, estimates = chain(40)
     line = canonical_order(g, estimates)
-    assert best_over_intervals(g, estimates, SparkCost(), line, 100_000, stop=lambda: True) is None
-    tree = greedy(g, estimates, single_relations(line))
-    same, pairs, _ = linearized(g, estimates, SparkCost(), tree, line, 0)
-    assert cost_of(same, estimates, SparkCost(), g) <= cost_of(tree, estimates, SparkCost(), g) and pairs < 200
+    assert best_over_intervals(SearchContext(g, estimates, SparkCost(), Deadline(0.0)), line, 100_000) is None
+    tree = greedy(SearchContext(g, estimates, COut()), single_relations(line))
+    same, pairs, _ = linearized(SearchContext(g, estimates, SparkCost()), tree, 0)
+    costs = JoinCosts(g, estimates, SparkCost())
+    assert costs.order(same) <= costs.order(tree) and pairs < 200

@@ -15,7 +15,7 @@ from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.join_tree import join, leaf
 from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.joins.search.interesting_partitionings import Partitionings, partitioned_by
-from pyjoinopt.joins.search.join_costs import cost_of
+from pyjoinopt.joins.search.join_costs import JoinCosts
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, Aggregate, Filter, Join, LogicalPlan, Project, relation
 from tests.groups.regions import region_of
@@ -37,14 +37,14 @@ def three_on_one_key(tables: int) -> tuple[JoinGraph, GraphEstimates]:
     relations = tuple(relation(name, own) for name, own in zip("FGHK", columns))
     graph = JoinGraph(relations, ("F", "G", "H", "K"), tuple(edges), ((),) * 4)
     estimates = GraphEstimates(graph, known)
-    estimates.set_buildable(lambda relations, bytes: tables)
+    estimates = estimates.with_buildable(lambda relations, bytes, _: tables)
     return graph, estimates
 
 
 def test_joins_on_one_key_come_in_a_row() -> None:
     graph, estimates = three_on_one_key(NO_TABLE)
     partitionings = Partitionings(graph, estimates, SparkCost())
-    assert partitionings.worth
+    assert partitionings.any_shared_key
     tree = search(graph, estimates, SparkCost()).tree
     above_h = next(n for n in tree.post_order() if not n.is_leaf and n.relations & 0b0100)
     assert above_h.relations in (0b1111, 0b0101), tree.show(graph.names)  # H comes last, or before G and K
@@ -55,7 +55,7 @@ def test_joins_on_one_key_come_in_a_row() -> None:
 def test_nothing_to_gain() -> None:
     for tables, model in ((BROADCAST_TABLE, SparkCost()), (NO_TABLE, COut())):
         graph, estimates = three_on_one_key(tables)
-        assert not Partitionings(graph, estimates, model).worth
+        assert not Partitionings(graph, estimates, model).any_shared_key
 
 
 @pytest.mark.parametrize("lower", [LEFT, FULL, SEMI, ANTI])
@@ -65,11 +65,11 @@ def test_what_lies_by_the_key_of_an_outer_join(w: Letters, lower: str) -> None:
     plan = Join(Join(Join(a, b, INNER, w("a = b")), c, lower, w("a = c")), d, LEFT, w("a = d"))
     graph, written = build_graph(region_of(plan), {})
     estimates = GraphEstimates(graph, [RelationStatistics(1e6, 4e7, "test", True, {}) for _ in graph.relations])
-    estimates.set_buildable(lambda relations, bytes: NO_TABLE)
+    estimates = estimates.with_buildable(lambda relations, bytes, _: NO_TABLE)
     assert written.left is not None and written.right is not None
     size, model = estimates.size, SparkCost()
     parts = model.parts(size(written.left.relations), size(written.right.relations), size(written.relations), LEFT)
-    last = cost_of(written, estimates, model, graph) - cost_of(written.left, estimates, model, graph)
+    last = JoinCosts(graph, estimates, model).order(written) - JoinCosts(graph, estimates, model).order(written.left)
     assert last == pytest.approx(parts.work + parts.right + (parts.left if lower == FULL else 0.0))
 
 
@@ -99,9 +99,9 @@ def test_left_joins_on_one_key_move_the_left_side_once(w: Letters) -> None:
         for plan in graph.relations
     ]
     estimates = GraphEstimates(graph, known)
-    estimates.set_buildable(lambda relations, _: NO_TABLE)
+    estimates = estimates.with_buildable(lambda relations, bytes, _: NO_TABLE)
     priced = Partitionings(graph, estimates, SparkCost())
-    assert priced.worth
+    assert priced.any_shared_key
     prices = {last: priced.price(join(join(join(leaf(0), leaf(one)), leaf(two)), leaf(last)))
               for one, two, last in permutations((1, 2, 3))}  # fmt: skip
     assert graph.names == ("a", "b", "d", "c") and min(prices.values()) == prices[3] < priced.price(written)
@@ -115,9 +115,9 @@ def test_an_equality_that_no_class_has_is_part_of_the_key(w: Letters, more: str)
     last = w("ak = ck" + (f" and {more}" if more else ""))
     graph, written = build_graph(region_of(Join(Join(a, b, INNER, w("ak = bk")), c, INNER, last)), {})
     estimates = GraphEstimates(graph, [RelationStatistics(1e6, 4e7, "test", True, {}) for _ in graph.relations])
-    estimates.set_buildable(lambda relations, bytes: NO_TABLE)
+    estimates = estimates.with_buildable(lambda relations, bytes, _: NO_TABLE)
     assert written.left is not None and written.right is not None
     size, model = estimates.size, SparkCost()
     parts = model.parts(size(written.left.relations), size(written.right.relations), size(written.relations))
-    priced = cost_of(written, estimates, model, graph) - cost_of(written.left, estimates, model, graph)
+    priced = JoinCosts(graph, estimates, model).order(written) - JoinCosts(graph, estimates, model).order(written.left)
     assert priced == pytest.approx(parts.work + parts.right + (parts.left if "=" in more else 0.0))

@@ -17,11 +17,15 @@ from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.joins.search.choose_order import connected_components, search
+from pyjoinopt.joins.search.deadline import Deadline
 from pyjoinopt.joins.search.dphyp import exact
+from pyjoinopt.joins.search.dphyp_enumerator import DPhyp
 from pyjoinopt.joins.search.greedy import greedy, single_relations
-from pyjoinopt.joins.search.join_costs import cost_of
+from pyjoinopt.joins.search.join_costs import JoinCosts
+from pyjoinopt.joins.search.pair_budget import Exhausted
+from pyjoinopt.joins.search.search_context import SearchContext
 from pyjoinopt.util.bitset import members
-from tests.joins.graphs import Builder, best_costs, graph, random_builder, renumbered, with_hash_tables
+from tests.joins.graphs import Builder, PassedAfter, best_costs, graph, random_builder, renumbered, with_hash_tables
 
 #: Of sixty graphs each.
 CHUNKS = [*range(10), *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(10, 30))]
@@ -54,7 +58,7 @@ def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
         for model in MODELS:
             estimates = GraphEstimates(g, builder.statistics())
             if seed % 3 == 0:
-                with_hash_tables(estimates)
+                estimates = with_hash_tables(estimates)
             best = best_costs(g, estimates, model)
             hashed += any(estimates.size(s).table == HASH_TABLES for s in best)
             whole = connected_components(g, canonical_order(g, estimates))
@@ -62,10 +66,10 @@ def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
             largest = [s for s in best if not any(s != t and not s & ~t for t in best)]
             assert sorted(whole) == sorted(largest), seed
             for block in whole:
-                found = exact(g, estimates, model, 100_000, block)
+                found = exact(SearchContext(g, estimates, model), 100_000, block)
                 assert found is not None and found.tree.relations == block, seed
                 assert found.cost == pytest.approx(best[block]), seed
-                assert cost_of(found.tree, estimates, model, g) == pytest.approx(best[block]), seed
+                assert JoinCosts(g, estimates, model).order(found.tree) == pytest.approx(best[block]), seed
                 assert cross_products(g, found.tree) == 0, seed
             result = search(g, estimates, model)
             check_tree(g, result.tree)
@@ -108,11 +112,11 @@ def test_greedy_is_valid_and_never_better_than_exact() -> None:
         g = builder.graph()
         estimates = GraphEstimates(g, builder.statistics())
         for model in MODELS:
-            tree = greedy(g, estimates, single_relations(canonical_order(g, estimates)))
+            tree = greedy(SearchContext(g, estimates, COut()), single_relations(canonical_order(g, estimates)))
             check_tree(g, tree)
             assert cross_products(g, tree) == 0, seed
             best = search(g, estimates, model)
-            assert cost_of(tree, estimates, model, g) >= best.cost * (1 - 1e-9), seed
+            assert JoinCosts(g, estimates, model).order(tree) >= best.cost * (1 - 1e-9), seed
             limited = search(g, estimates, model, budget=0)
             check_tree(g, limited.tree)
             assert limited.cost >= best.cost * (1 - 1e-9), seed
@@ -133,7 +137,7 @@ def test_a_spent_budget_leads_to_the_next_rung() -> None:
     full = search(g, estimates, COut())
     assert full.strategy == "exact" and full.pairs == (13**3 - 13) // 6
     assert search(g, estimates, COut(), budget=full.pairs).strategy == "exact"
-    assert exact(g, estimates, COut(), full.pairs - 1) is None
+    assert exact(SearchContext(g, estimates, COut()), full.pairs - 1) is None
     limited = search(g, estimates, COut(), budget=full.pairs - 1)
     assert limited.strategy == "linearized" and limited.cost >= full.cost * (1 - 1e-9)
     check_tree(g, limited.tree)
@@ -172,23 +176,43 @@ def test_twelve_relations_are_always_searched_exactly() -> None:
     assert search(g, estimates, COut(), budget=500).strategy == "linearized"
 
 
+def test_the_inlined_loop_is_the_plain_one() -> None:
+    """Set by set the same plans, costs and number of pairs; and the same end where the budget is too small."""
+    compared = 0
+    for seed in range(150):
+        builder = random_builder(seed, most=9, connected=True)
+        g = builder.graph()
+        estimates = GraphEstimates(g, builder.statistics())
+        context = SearchContext(g, with_hash_tables(estimates) if seed % 2 else estimates, SparkCost())
+        plain, inlined = (DPhyp(context, context.canonical, 10_000, inlined=way) for way in (False, True))
+        if not inlined._inlined:
+            continue
+        plain.run()
+        inlined.run()
+        assert (plain.cost, plain.half, plain.pairs) == (inlined.cost, inlined.half, inlined.pairs), seed
+        compared += inlined.pairs > 20
+        for way in (False, True):
+            with pytest.raises(Exhausted):
+                DPhyp(context, context.canonical, plain.pairs - 1, inlined=way).run()
+    assert compared > 30
+
+
 def test_a_deadline_is_kept() -> None:
     """Whatever rung it meets, the search ends with a complete order; without one it is the written order's turn."""
     for builder in (random_builder(5, connected=True), random_builder(44)):
         g = builder.graph()
         estimates = GraphEstimates(g, builder.statistics())
         for patience in (0, 1, 5):
-            asked = itertools.count()
-            result = search(g, estimates, COut(), stop=lambda asked=asked, most=patience: next(asked) >= most)
+            result = search(g, estimates, COut(), deadline=PassedAfter(patience))
             check_tree(g, result.tree)
     builder = Builder([10.0] * 18)
     for i, j in itertools.combinations(range(18), 2):
         builder.equal(i, j)
     g = builder.graph()
     estimates = GraphEstimates(g, builder.statistics())
-    ends = time.perf_counter() + 0.2
-    result = search(g, estimates, COut(), 100_000_000, stop=lambda: time.perf_counter() > ends)
-    assert time.perf_counter() < ends + 2  # all its 190 million pairs would take minutes
+    deadline = Deadline(0.2)
+    result = search(g, estimates, COut(), 100_000_000, deadline=deadline)
+    assert deadline.elapsed < 2.2  # all its 190 million pairs would take minutes
     assert result.strategy == "greedy"  # the line was not gone through, either
     check_tree(g, result.tree)
 
@@ -204,11 +228,10 @@ def test_a_large_group_past_its_deadline_stays_as_written(shape: str) -> None:
     for i in range(1, 400):
         written = join(written, leaf(i))
     assert search(g, estimates, COut(), written=written).tree.sets != written.sets
-    asked = itertools.count()
-    result = search(g, estimates, COut(), written=written, stop=lambda: next(asked) >= 0)
+    result = search(g, estimates, COut(), written=written, deadline=PassedAfter(0))
     assert result.tree.sets == written.sets
     with pytest.raises(ValueError, match="no order was found"):
-        search(g, estimates, COut(), stop=lambda: True)
+        search(g, estimates, COut(), deadline=Deadline(0.0))
 
 
 def test_same_order_however_the_query_was_written() -> None:
@@ -318,7 +341,7 @@ def test_empty_relations_do_not_make_all_orders_equal() -> None:
         best = search(g, estimates, model)
         worst = join(join(join(leaf(2), leaf(3)), leaf(1)), leaf(0))
         assert best.cost > 0
-        assert cost_of(worst, estimates, model, g) > 2 * best.cost
+        assert JoinCosts(g, estimates, model).order(worst) > 2 * best.cost
         first = next(n for n in best.tree.post_order() if not n.is_leaf)
         assert first.relations == 0b0011
 
@@ -328,8 +351,8 @@ def test_written_order_is_priced_by_the_same_model() -> None:
     cross = join(join(leaf(0), leaf(2)), leaf(1))
     rows = [estimates.rows(0b101), estimates.rows(0b111)]
     assert rows[0] == pytest.approx(10_000)
-    assert cost_of(cross, estimates, COut(), g) == pytest.approx(sum(rows))
-    assert cost_of(leaf(0), estimates, COut(), g) == 0
+    assert JoinCosts(g, estimates, COut()).order(cross) == pytest.approx(sum(rows))
+    assert JoinCosts(g, estimates, COut()).order(leaf(0)) == 0
 
 
 def test_one_and_two_relations() -> None:

@@ -19,9 +19,10 @@ from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.choose_order import connected_components, search, with_sides_in_place
 from pyjoinopt.joins.search.dphyp import exact
-from pyjoinopt.joins.search.greedy import NOTIONS, greedy, single_relations
+from pyjoinopt.joins.search.greedy import MERITS, greedy, single_relations
 from pyjoinopt.joins.search.interesting_partitionings import Partitionings
-from pyjoinopt.joins.search.join_costs import cost_of
+from pyjoinopt.joins.search.join_costs import JoinCosts
+from pyjoinopt.joins.search.search_context import SearchContext
 from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, LogicalPlan
 from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
@@ -57,18 +58,19 @@ def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
     for seed in range(chunk * 110, chunk * 110 + 110):
         graph, written, estimates = drawn(seed, 7 if chunk < 10 else 8)
         if seed % 3 == 0:
-            with_hash_tables(estimates)
-        shared = Partitionings(graph, estimates, model).worth  # a plan may be cheaper than the sum of its joins
+            estimates = with_hash_tables(estimates)
+        # A plan may be cheaper than the sum of its joins.
+        shared = Partitionings(graph, estimates, model).any_shared_key
         assert graph.allows_order(written), seed
         best = best_costs(graph, estimates, model)
         whole = connected_components(graph, canonical_order(graph, estimates))
         for block in whole:
-            found = exact(graph, estimates, model, 100_000, block)
+            found = exact(SearchContext(graph, estimates, model), 100_000, block)
             assert (found is None) == (block not in best), seed
             if found is not None:
                 assert found.cost == pytest.approx(best[block]), seed
                 if not shared:
-                    assert cost_of(found.tree, estimates, model, graph) == pytest.approx(best[block]), seed
+                    assert JoinCosts(graph, estimates, model).order(found.tree) == pytest.approx(best[block]), seed
         for budget in (100_000, 0):
             result = search(graph, estimates, model, budget, written)
             assert graph.allows_order(result.tree), seed
@@ -95,7 +97,7 @@ def test_sizes_are_those_of_the_set() -> None:
                 continue
             part = estimates.joined(parts[node.left.relations], parts[node.right.relations])
             parts[node.relations] = part
-            assert part.log_rows == pytest.approx(estimates._log_rows(node.relations)), seed
+            assert part.log_rows == pytest.approx(estimates._sums(node.relations).log_rows), seed
             edge = graph.operator(node.left.relations, node.right.relations)
             if edge is not None and edge.join_type in (LEFT, FULL):
                 preserved = [node.left] if edge.join_type == LEFT else [node.left, node.right]
@@ -130,7 +132,7 @@ def test_one_order_however_the_query_was_written() -> None:
         region, graph, written, estimates = named(seed, plan)
         legal = Orders(graph).trees
         for tree in rng.sample(legal, min(2, len(legal))):
-            again = emit(graph, tree, region)
+            again = emit(graph, tree, region).plan
             _, other, other_written, other_estimates = named(seed, again)
             assert len(Orders(other).trees) == len(legal), f"{seed}\n{show(plan)}\n{show(again)}"
             for budget in (100_000, 0):
@@ -152,7 +154,7 @@ def test_greedy_choices_leave_a_way_on(seed: int) -> None:
     draw = Draw(seed, rng.randint(20, 50), plain=not seed % 2, wide=0.2)
     graph, written = build_graph(region_of(draw.plan), {})
     rows = [float(rng.choice(ROWS)) for _ in graph.relations]
-    found = greedy(graph, estimates(graph, rows), single_relations(range(len(graph))))
+    found = greedy(SearchContext(graph, estimates(graph, rows), COut()), single_relations(range(len(graph))))
     assert found is not None and graph.allows_order(with_sides_in_place(graph, found))
 
 
@@ -165,11 +167,12 @@ def test_one_order_of_groups_that_are_too_large_to_be_searched() -> None:
         found = search(graph, known, SparkCost(), 0)
         text = found.tree.show(graph.names, graph.sign)
         alone = single_relations(canonical_order(graph, known))
-        for notion in NOTIONS:
-            tree = greedy(graph, known, alone, notion)
+        for notion in MERITS:
+            tree = greedy(SearchContext(graph, known, COut()), alone, notion)
             assert tree is not None
-            assert cost_of(with_sides_in_place(graph, tree), known, SparkCost(), graph) >= found.cost * (1 - 1e-9)
-            again = emit(graph, with_sides_in_place(graph, tree), region)
+            tree = with_sides_in_place(graph, tree)
+            assert JoinCosts(graph, known, SparkCost()).order(tree) >= found.cost * (1 - 1e-9)
+            again = emit(graph, with_sides_in_place(graph, tree), region).plan
             _, other, _, of_other = named(seed, again)
             assert search(other, of_other, SparkCost(), 0).tree.show(other.names, other.sign) == text, seed
             orders += tree.sets != found.tree.sets

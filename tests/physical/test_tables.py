@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.hints.buildable_sides import BuildableSides, TablesOf
+from pyjoinopt.hints.buildable_sides import BuildableSides, BuildableSidesOf
 from pyjoinopt.hints.memory_limits import MemoryAllowance
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.plan.expressions import Attribute
@@ -41,9 +41,10 @@ def estimates(relations: Sequence[Known]) -> GraphEstimates:
 
 def tables(
     *relations: Known, adaptive: float = -1, allowance: MemoryAllowance = SLACK, threshold: float = LIMIT
-) -> BuildableSides:
-    conf = JoinConf(threshold, adaptive_threshold=adaptive)
-    return BuildableSides(estimates(relations), [known.believed for known in relations], conf, allowance)
+) -> Callable[[int, float], int]:
+    conf, known = JoinConf(threshold, adaptive_threshold=adaptive), estimates(relations)
+    sides = BuildableSides([each.believed for each in relations], conf, allowance)
+    return lambda relations, bytes: sides(relations, bytes, known)
 
 
 def table(known: Known, adaptive: float = -1, allowance: MemoryAllowance = SLACK, threshold: float = LIMIT) -> int:
@@ -119,6 +120,6 @@ def test_with_broadcasting_switched_off_there_is_none() -> None:
     ],
 )
 def test_by_the_settings_of_a_session(conf: dict[str, str], expected: int) -> None:
-    of = TablesOf({"spark.sql.autoBroadcastJoinThreshold": "1000b", **conf}, lambda _: int(BELIEVED), SLACK)
+    of = BuildableSidesOf({"spark.sql.autoBroadcastJoinThreshold": "1000b", **conf}, lambda _: int(BELIEVED), SLACK)
     plan = relation("t", [Attribute(0, 0, "a")])
-    assert of([plan], estimates([Known(25)]))(1, 1000.0) == expected
+    assert of.of([plan])(1, 1000.0, estimates([Known(25)])) == expected

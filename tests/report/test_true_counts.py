@@ -39,7 +39,7 @@ def may_be_smaller(graph: JoinGraph, relations: int) -> bool:
     From `n1 = FRANCE and n2 = GERMANY or n1 = GERMANY and n2 = FRANCE` one on n1; from `a = b` and `b < 5` one on a.
     """
     for edge in graph.edges:
-        if not edge.required & relations or not edge.required & ~relations:
+        if not edge.tes & relations or not edge.tes & ~relations:
             continue
         columns = edge.predicate.references
         filters = (e for v, listed in enumerate(graph.filters) if not relations >> v & 1 for e in listed)
@@ -55,7 +55,7 @@ def as_spark_reads(graph: JoinGraph, relations: int) -> LogicalPlan | None:
     """
     plan = as_plan(graph, relations)
     for edge in graph.edges:
-        if edge.join_type == ANTI or not edge.required & relations or not edge.required & ~relations:
+        if edge.join_type == ANTI or not edge.tes & relations or not edge.tes & ~relations:
             continue
         for side, expression in edge.keys or ():
             if not side & ~relations:
@@ -100,7 +100,7 @@ class Truth:
         if group is None or may_be_smaller(group.graph, relations):
             return None
         if any(
-            right & relations and edge.required & ~relations for right, edge in group.graph.looking.items()
+            right & relations and edge.tes & ~relations for right, edge in group.graph.semi_rights.items()
         ):
             return None
         key = names, relations, filled

@@ -1,65 +1,71 @@
-"""Rows of any set of relations of a join group.
+"""Estimated rows of any set of relations of a join group.
 
 A search that compares plans for one set of relations must see one row count for it, whichever join was last. So the
-estimate is a function of the *set*: the product of the relations' rows, over what the predicates inside the set
-take away.
+estimate is a function of the *set*: the product of the relations' rows, divided by what the predicates inside the set
+remove.
 
-**Equality classes.** a.k = b.k and b.k = c.k make one class {a.k, b.k, c.k}. Inside a set, a class that touches m of
+**Equality classes.** a.k = b.k and b.k = c.k make one class {a.k, b.k, c.k}. Inside a set, a class with columns of m of
 its relations divides the product by the m - 1 largest of their distinct counts (each join after the first finds its
-partners among the larger domain; `domains` says what counts after filters). It does so whether or not each pair was
-written: Spark infers the missing ones.
+partners in the larger domain; `estimation.plans.join_domains` says what counts after filters). Whether each pair was
+written makes no difference: Spark infers the missing ones.
 
-**Composite keys.** Two classes that tie the same pair of relations (l.part = p.part and l.supp = p.supp) are columns
-of one key, and the product of their distinct counts may exceed the number of keys a thousandfold. A *bundle* of such
-classes is capped by the rows of the relation that it is the key of (`classes.key_rows`).
+**Composite keys.** Two classes that connect the same pair of relations (l.part = p.part and l.supp = p.supp) are
+columns of one key, and the product of their distinct counts may exceed the number of keys a thousandfold. A *bundle* of
+such classes is limited by the rows of the relation that it is the key of (`composite_keys`).
 
-**Everything else** (ranges, functions, what must wait for other relations) is a factor, once its `required` set is
-complete. So is an outer join (see `padding`).
+**Everything else** (ranges, functions, what must wait for other relations) is a factor that counts once its TES is
+complete. So is an outer join (`outer_joins`), and a row count that was observed when the query ran before.
 
 "Product of all but the smallest" is the sum of all logarithms minus the smallest. So each relation has one constant,
-each class adds one minimum, and disjoint sets can be put together from their minima alone (`Part`): that makes a greedy
+each class adds one minimum, and disjoint sets can be combined from their minima alone (`Part`): that makes a greedy
 search on a thousand relations affordable. Logarithms also cannot overflow.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import Protocol
 
 from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
-from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.estimation.plans.join import combined_columns, member, residual_selectivity, share_kept, share_left
-from pyjoinopt.estimation.plans.join_domains import Member, met_domains, shared_domains
-from pyjoinopt.estimation.plans.unique_keys import plain_mask
-from pyjoinopt.joins.cardinality.composite_keys import Term, bundle_terms
-from pyjoinopt.joins.cardinality.log_cardinality import Sums
+from pyjoinopt.joins.cardinality.graph_model import collect
+from pyjoinopt.joins.cardinality.log_cardinality import NO_COLUMN, Factor, LogCardinality
 from pyjoinopt.joins.cardinality.null_keys import without_null_keys
-from pyjoinopt.joins.cardinality.outer_joins import OuterJoinFactors, is_applied_above
+from pyjoinopt.joins.cardinality.outer_joins import Padding, with_outer_joins
 from pyjoinopt.joins.cardinality.row_widths import widths
 from pyjoinopt.joins.cardinality.upper_bounds import Bounds
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
-from pyjoinopt.plan.expressions import Expression
-from pyjoinopt.plan.facts.or_extraction import top_filters
-from pyjoinopt.plan.nodes import INNER
-from pyjoinopt.util.disjoint_sets import DisjointSets
+from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.util.bitset import members
 
-Counting = Callable[[Sequence[Member]], list[float]]
 #: spark.sql.autoBroadcastJoinThreshold.
 BROADCAST_THRESHOLD = 10485760.0
 _HIGHEST = 690.0  # e ** 690 is still a float
-_NO_ROWS = 1e-6  # of a relation whose filter lies outside the column's range: joins do not make rows of it
 _EMPTY = 0.5  # rows that an empty result counts as
-_LEAST_SHARE = 1e-6  # of rows that a semi join keeps: an estimate of none at all is never meant so
 _DIGITS = 9  # beyond these, sums in another order differ, and would break ties differently
+
+
+class BuildableSides(Protocol):
+    """The most that a join may build of a set of vertices (`Size.table`)."""
+
+    def __call__(self, relations: int, bytes: float, estimates: GraphEstimates) -> int:
+        """For a set with these expected bytes; `estimates` has its upper bound."""
 
 
 @dataclass(slots=True)
 class Part:
-    """A set of relations with what is needed to join it to another: logarithm of its rows, minima of its terms."""
+    """A set of relations, with what is needed to estimate its join with another one.
+
+    Attributes:
+        relations: the set.
+        log_rows: the logarithm of its rows.
+        minima: term -> the minimum of its values over the set.
+        waiting: the factors that it has a part of, but not all.
+    """
 
     relations: int
     log_rows: float
@@ -68,13 +74,15 @@ class Part:
 
 
 class GraphEstimates:
-    """Rows, width and bytes of sets of vertices.
+    """Rows, width and bytes of sets of vertices. Immutable but for its memo.
 
     Args:
         graph: the join graph.
         statistics: of each vertex, its filters included.
         needed: attributes that the query still reads above the group; None for all. Only for widths.
         never_null: attributes that are not NULL in any row that the query keeps above the group.
+        true_rows: rows of sets of vertices that were counted when the query ran before.
+        buildable: what a join may build of a set; None for what Spark broadcasts if it knows the sizes.
     """
 
     def __init__(
@@ -83,67 +91,38 @@ class GraphEstimates:
         statistics: Sequence[RelationStatistics],
         needed: int | None = None,
         never_null: int = 0,
+        true_rows: Mapping[int, float] | None = None,
+        buildable: BuildableSides | None = None,
     ) -> None:
         proved, statistics = statistics, without_null_keys(graph, statistics, never_null)
         self.relations = tuple(statistics)
-        self._outputs = [plan.output_set for plan in graph.relations]
-        self._sizes: dict[int, Size] = {}
-        self._table: Callable[[int, float], int] = _by_size
-        self._terms: list[Term] = []
-        factors: list[tuple[int, float]] = []  # (required vertices, logarithm of the selectivity)
-        base = [math.log(max(1.0, s.rows) if s.rows > 0 else _NO_ROWS) for s in statistics]
-        self._collect(graph, base, factors)
-        for term in self._terms:
-            for vertex, value in term.values.items():
-                base[vertex] -= term.sign * value
-        self._terms_of: list[dict[int, float]] = [{} for _ in base]
-        for t, term in enumerate(self._terms):
+        model = collect(graph, statistics)
+        self._terms_of: list[dict[int, float]] = [{} for _ in statistics]
+        for t, term in enumerate(model.terms):
             for vertex, value in term.values.items():
                 self._terms_of[vertex][t] = value
-        self._signs = [term.sign for term in self._terms]
+        self._signs = [term.sign for term in model.terms]
         self._read = needed if needed is None else reduce(or_, (e.predicate.references for e in graph.edges), needed)
-        self._sums = Sums(base, self._terms, widths(graph.relations, statistics, self._read))
-        for required, factor in factors:
-            self._sums.factor(required, factor)
-        self._padding = OuterJoinFactors(graph.edges)
-        for edge in self._padding.edges:
-            if edge.join_type == INNER:
-                factor = self._padding.filter_factor(edge, statistics)
-            else:
-                inputs = self._log_rows(edge.sides[0]), self._log_rows(edge.sides[1])
-                factor = self._padding.join_factor(edge, inputs, statistics, self._outputs)
-            self._sums.factor(edge.required, factor)
-        semi_right = 0
-        # A relation that a semi join looks into has a size of its own, but gives no column to any result.
-        for edge in graph.edges:
-            if edge.right:
-                vertex = edge.right.bit_length() - 1
-                rows = max(1.0, statistics[vertex].rows)
-                bytes = rows * self.width(edge.right)
-                self._sizes[edge.right] = Size(rows, bytes, self._table(edge.right, bytes))
-                self._sums.without_columns(vertex)
-                semi_right |= edge.right
-        self._bounds = Bounds(graph.edges, proved, self._padding, semi_right)
+        own = widths(graph.relations, statistics, self._read)
+        # The right side of a semi join has a size of its own, but gives no column to any result.
+        self._semi_widths = {right: own[right.bit_length() - 1] for right in graph.semi_rights}
+        semi_right = sum(graph.semi_rights)
+        given = [0.0 if semi_right >> v & 1 else width for v, width in enumerate(own)]
+        outputs = [plan.output_set for plan in graph.relations]
+        sums = LogCardinality(model.base, model.terms, given, model.factors)
+        self._sums = _with_true_rows(with_outer_joins(sums, graph.edges, statistics, outputs), true_rows or {})
+        self._bounds = Bounds(graph.edges, proved, Padding.of(graph.edges), semi_right)
+        self._buildable = buildable
+        self._sizes: dict[int, Size] = {}
 
-    def apply_true_rows(self, rows: Mapping[int, float]) -> None:
-        """Take true row counts of sets of two relations and more; to be called before anything is asked.
-
-        Each is a factor that larger sets inherit. Those inside it are taken first, so the set itself comes out exactly.
-        """
-        for relations in sorted(rows, key=lambda s: (s.bit_count(), s)):
-            if relations & (relations - 1):
-                true = math.log(max(_EMPTY, rows[relations]))
-                self._sums.factor(relations, true - self._log_rows(relations))
-
-    def set_buildable(self, table: Callable[[int, float], int]) -> None:
-        """Have it said of sets, given with their bytes, what may be built of them (`Size.table`)."""
-        self._table = table
-        self._sizes = {s: Size(size.rows, size.bytes, table(s, size.bytes)) for s, size in self._sizes.items()}
-
-    # -- questions ---------------------------------------------------------------------------------------------
+    def with_buildable(self, buildable: BuildableSides) -> GraphEstimates:
+        """The same estimates, with another rule for what a join may build of a set."""
+        other = copy(self)
+        other._buildable, other._sizes = buildable, {}
+        return other
 
     def reads(self, bit: int) -> bool:
-        """Is a column read by the joins, or above them?"""
+        """Whether a column is read by the joins, or above them."""
         return self._read is None or bool(self._read >> bit & 1)
 
     def rows(self, relations: int) -> float:
@@ -155,20 +134,29 @@ class GraphEstimates:
         return self.rows(relations) * self.width(relations)
 
     def width(self, relations: int) -> float:
-        """Bytes of a row of the join of a set."""
-        return self._sums(relations).width
+        """Bytes of a row of the join of a set; for one relation on the right of a semi join, of its own rows."""
+        own = self._semi_widths.get(relations)
+        return self._sums(relations).width if own is None else NO_COLUMN + own
 
     def size(self, relations: int, added: int = 0) -> Size:
-        """Rows and bytes of a set, for costs; there may be less than one row: the result is likely to be empty then.
+        """Rows and bytes of a set, for costs. Less than one row means that the result is likely to be empty.
 
-        It is found sooner where `added` is one relation of it, and the others were asked for before.
+        It is computed faster where `added` is one relation of the set, and the rest was computed before.
         """
         size = self._sizes.get(relations)
         if size is None:
-            log_rows, width = self._sums(relations, added)
-            rows = math.exp(round(max(-_HIGHEST, min(_HIGHEST, log_rows)), _DIGITS))
-            bytes = rows * round(width, _DIGITS)
-            size = self._sizes[relations] = Size(rows, bytes, self._table(relations, bytes))
+            if relations in self._semi_widths:
+                rows = max(1.0, self.relations[relations.bit_length() - 1].rows)
+                bytes = rows * self.width(relations)
+            else:
+                log_rows, width = self._sums(relations, added)
+                rows = math.exp(round(max(-_HIGHEST, min(_HIGHEST, log_rows)), _DIGITS))
+                bytes = rows * round(width, _DIGITS)
+            if self._buildable is not None:
+                table = self._buildable(relations, bytes, self)
+            else:
+                table = BROADCAST_TABLE if bytes <= BROADCAST_THRESHOLD else NO_TABLE
+            size = self._sizes[relations] = Size(rows, bytes, table)
         return size
 
     def upper_bound(self, relations: int) -> float:
@@ -176,8 +164,8 @@ class GraphEstimates:
         return self._bounds(relations)
 
     def statistics(self, relations: int) -> RelationStatistics:
-        """What is known of the join of a set, in the form that is used for plans."""
-        parts = [s for v, s in enumerate(self.relations) if relations >> v & 1]
+        """The statistics of the join of a set, in the form that is used for plans."""
+        parts = [self.relations[v] for v in members(relations)]
         rows, size = self.rows(relations), self.bytes(relations)
         exact = len(parts) == 1 and parts[0].exact
         columns = {bit: column for part in parts for bit, column in part.columns.items()}
@@ -188,8 +176,8 @@ class GraphEstimates:
         """A single vertex as a part."""
         relations = 1 << vertex
         minima = dict(self._terms_of[vertex])
-        waiting = frozenset(f for f, (required, _) in enumerate(self._sums.factors) if required & relations)
-        return Part(relations, self._log_rows(relations), minima, waiting)
+        waiting = frozenset(f for f, (tes, _) in enumerate(self._sums.factors) if tes & relations)
+        return Part(relations, self._sums(relations).log_rows, minima, waiting)
 
     def log_rows_with(self, a: Part, others: Iterable[Part]) -> Iterator[float]:
         """Logarithm of the rows of a part's join with each of some others, not limited to 1 row and more."""
@@ -204,8 +192,8 @@ class GraphEstimates:
             if a.waiting and b.waiting:
                 both = a.relations | b.relations
                 for f in a.waiting & b.waiting:
-                    required, factor = self._sums.factors[f]
-                    if not required & ~both:
+                    tes, factor = self._sums.factors[f]
+                    if not tes & ~both:
                         total += factor
             yield total
 
@@ -221,83 +209,14 @@ class GraphEstimates:
         waiting = frozenset(f for f in a.waiting | b.waiting if self._sums.factors[f][0] & ~both)
         return Part(both, next(self.log_rows_with(a, (b,))), minima, waiting)
 
-    # -- arithmetic --------------------------------------------------------------------------------------------
 
-    def _log_rows(self, relations: int) -> float:
-        return self._sums(relations).log_rows
+def _with_true_rows(sums: LogCardinality, rows: Mapping[int, float]) -> LogCardinality:
+    """The sums, with true row counts of sets of two relations and more.
 
-    def _collect(self, graph: JoinGraph, base: list[float], factors: list[tuple[int, float]]) -> None:
-        """Sort the edges into classes, bundles and factors."""
-        columns: dict[object, tuple[int, Expression]] = {}
-        linked = DisjointSets[object]()
-        for edge in graph.edges:
-            if edge.join_type == INNER and edge.keys is not None and _ties_two(edge):
-                (left, a), (right, b) = edge.keys
-                one, two = _column_key(a), _column_key(b)
-                if one not in columns:
-                    columns[one] = left.bit_length() - 1, a
-                if two not in columns:
-                    columns[two] = right.bit_length() - 1, b
-                linked.union(one, two)
-                continue
-            if edge.right:
-                factors.append((edge.required, self._looking(graph, edge) - base[edge.right.bit_length() - 1]))
-                continue
-            if is_applied_above(edge):
-                continue
-            if not edge.implied and edge.required:
-                factors.append((edge.required, math.log(self._other(graph, edge))))
-        groups = [[columns[key] for key in keys] for keys in linked.groups()]
-        classes = [self._class(group, met_domains) for group in groups]
-        full = [self._class(group, shared_domains) for group in groups]
-        base_rows = [s.base_rows for s in self.relations]
-        def is_key(vertex: int, bundle: Sequence[int]) -> bool:
-            return self.relations[vertex].is_unique(plain_mask(e for c in bundle for v, e in groups[c] if v == vertex))
-
-        corrections = bundle_terms(classes, base_rows, full, is_key, graph.names)
-        self._terms = [Term(1.0, values) for values in classes] + corrections
-
-    def _looking(self, graph: JoinGraph, edge: Edge) -> float:
-        """Logarithm of the share of rows that a semi or anti join keeps."""
-        left = self._side_by_side(edge.relations & ~edge.right)
-        vertex = edge.right.bit_length() - 1
-        inside = graph.relations[vertex].output_set
-        kept = share_kept(edge.join_type, edge.predicate, left, self.relations[vertex], inside)
-        return math.log(max(kept, _LEAST_SHARE))
-
-    def _side_by_side(self, relations: int) -> RelationStatistics:
-        return combined_columns([known for _, known in self._parts(relations)])
-
-    def _parts(self, relations: int) -> list[tuple[int, RelationStatistics]]:
-        """The attributes of each relation of a set, and what is known of it."""
-        return [part for v, part in enumerate(zip(self._outputs, self.relations)) if relations >> v & 1]
-
-    def _class(self, columns: list[tuple[int, Expression]], count: Counting) -> dict[int, float]:
-        domains = count([member(e, self.relations[vertex]) for vertex, e in columns])
-        values: dict[int, float] = {}
-        for (vertex, _), domain in zip(columns, domains):
-            values[vertex] = min(values.get(vertex, math.inf), math.log(domain))
-        return values
-
-    def _other(self, graph: JoinGraph, edge: Edge) -> float:
-        """Selectivity of an edge that belongs to no class."""
-        if edge.keys is None:
-            passed = {e.key for plan in graph.relations if edge.predicate.kind == "Or" for e in top_filters(plan)}
-            return max(share_left(edge.predicate, self._parts(edge.relations), passed), _LEAST_SHARE)
-        known = [member(e, self.relations[side.bit_length() - 1]) for side, e in edge.keys if side.bit_count() == 1]
-        return 1.0 / max(shared_domains(known)) if known else residual_selectivity(edge.predicate)
-
-
-def _ties_two(edge: Edge) -> bool:
-    """Is it applied as soon as two relations are there?"""
-    return edge.required == edge.relations and edge.required.bit_count() == 2
-
-
-def _by_size(relations: int, bytes: float) -> int:
-    """What Spark broadcasts as it comes, were it to know the sizes."""
-    return BROADCAST_TABLE if bytes <= BROADCAST_THRESHOLD else NO_TABLE
-
-
-def _column_key(e: Expression) -> object:
-    attribute = e.attribute if e.kind == "AttributeReference" else column_of(e)
-    return attribute.bit if attribute is not None else e.key
+    Each is a factor that larger sets inherit. Those inside it are taken first, so the set itself comes out exactly.
+    """
+    for relations in sorted(rows, key=lambda s: (s.bit_count(), s)):
+        if relations & (relations - 1):
+            true = math.log(max(_EMPTY, rows[relations]))
+            sums = sums.with_factor(Factor(relations, true - sums(relations).log_rows))
+    return sums

@@ -1,16 +1,32 @@
-"""What a set of relations adds up to: the logarithm of its rows, and the width of one.
+"""The logarithm of the rows of a set of relations, and the width of its rows, as sums over the relations.
 
-A search asks for sets that are one relation larger than one it has asked for before, over and over. So sums are
-remembered, and of a larger set only what the new relation adds is worked out: its own share, the terms that it is in,
-and the factors that it completes.
+A search needs sets that are one relation larger than a set that it needed before, over and over. So sums are memoised,
+and for a larger set only the contribution of the new relation is computed: its own rows, the terms that it is in, and
+the factors that it completes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import NamedTuple
 
 from pyjoinopt.joins.cardinality.composite_keys import Term
+
+#: Bytes of a row that has no column.
+NO_COLUMN = 8.0
+
+
+class Factor(NamedTuple):
+    """What a set's rows are multiplied with once it is complete.
+
+    Attributes:
+        tes: the vertices that complete it.
+        log: the logarithm of the factor.
+    """
+
+    tes: int
+    log: float
 
 
 class Sum(NamedTuple):
@@ -34,41 +50,36 @@ class _Term(NamedTuple):
         return 0.0
 
 
-class Sums:
-    """The sums of sets of relations.
+class LogCardinality:
+    """The sums of sets of relations. Immutable but for its memo.
 
     Args:
-        base: per relation its own share.
-        terms: minima that sets take part in.
+        base: per relation its own share of the logarithm.
+        terms: minima over relations.
         widths: per relation the bytes of its part of a row.
+        factors: of predicates, joins and row counts that are known to be true.
     """
 
-    #: Bytes of a row that has no column.
-    NO_COLUMN = 8.0
-
-    def __init__(self, base: Sequence[float], terms: Sequence[Term], widths: Sequence[float]) -> None:
-        self._base = base
-        self._widths = list(widths)
+    def __init__(
+        self, base: Sequence[float], terms: Sequence[Term], widths: Sequence[float], factors: Iterable[Factor] = ()
+    ) -> None:
+        self._base, self._widths = base, widths
         self._terms = [
             _Term(term.sign, sum(1 << v for v in term.values), sorted((x, 1 << v) for v, x in term.values.items()))
             for term in terms
         ]
         self._terms_of = [[term for term in self._terms if term.touched >> v & 1] for v in range(len(base))]
-        self.factors: list[tuple[int, float]] = []  # (vertices that complete it, logarithm)
+        self.factors = tuple(factors)
         self._known: dict[int, Sum] = {}
 
-    def without_columns(self, vertex: int) -> None:
-        """A relation gives no column to any result."""
-        self._widths[vertex] = 0.0
-        self._known.clear()
-
-    def factor(self, required: int, value: float) -> None:
-        """Sets that have all of `required` have `value` in their sum."""
-        self.factors.append((required, value))
-        self._known.clear()
+    def with_factor(self, factor: Factor) -> LogCardinality:
+        """The sums with one more factor."""
+        larger = copy(self)
+        larger.factors, larger._known = (*self.factors, factor), {}
+        return larger
 
     def __call__(self, relations: int, added: int = 0) -> Sum:
-        """The sum of a set; quicker if `added` is a relation of it (as a set), and the rest's sum is known."""
+        """The sum of a set; faster if `added` is a relation of it (as a set), and the rest's sum is known."""
         found = self._known.get(relations)
         if found is None:
             before = None if added & (added - 1) else self._known.get(relations ^ added)
@@ -81,13 +92,13 @@ class Sums:
         total = before.log_rows + self._base[vertex]
         for term in self._terms_of[vertex]:
             total += term.of(relations) - term.of(rest)
-        for required, value in self.factors:
-            if required & added and not required & ~relations:
-                total += value
+        for tes, log in self.factors:
+            if tes & added and not tes & ~relations:
+                total += log
         return Sum(total, before.width + self._widths[vertex])
 
     def _whole(self, relations: int) -> Sum:
-        total, width, rest = 0.0, self.NO_COLUMN, relations
+        total, width, rest = 0.0, NO_COLUMN, relations
         while rest:
             low = rest & -rest
             vertex = low.bit_length() - 1
@@ -97,7 +108,7 @@ class Sums:
         for term in self._terms:
             if term.touched & relations:
                 total += term.of(relations)
-        for required, value in self.factors:
-            if not required & ~relations:
-                total += value
+        for tes, log in self.factors:
+            if not tes & ~relations:
+                total += log
         return Sum(total, width)

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pyjoinopt.estimation.model.relation_statistics import FEEDBACK, RelationStatistics
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, OperatorEdge
 from pyjoinopt.plan.expressions import conjuncts
 from pyjoinopt.plan.facts.inference import null_intolerant_columns
-from pyjoinopt.plan.nodes import FULL, INNER, LEFT, SEMI
+from pyjoinopt.plan.nodes import FULL, LEFT, SEMI
 
 
 def without_null_keys(
@@ -34,17 +34,15 @@ def without_null_keys(
     found = list(statistics)
     if not any(column.nulls for known in statistics for column in known.columns.values()):
         return found
-    semi_right = 0
-    for edge in graph.edges:
-        semi_right |= edge.right
+    semi_right = sum(graph.semi_rights)
     owner = {a.bit: v for v, plan in enumerate(graph.relations) if not semi_right >> v & 1 for a in plan.output}
-    outer = [edge for edge in graph.edges if edge.join_type in (LEFT, FULL)]
+    outer = [edge for edge in graph.operators if edge.join_type in (LEFT, FULL)]
     for bit, own in owner.items() if never_null else ():
         if never_null >> bit & 1 and not _is_padded(own, outer):
             found[own] = _without_nulls(found[own], bit)
     for edge in graph.edges:
-        inside = edge.right.bit_length() - 1
-        hidden = graph.relations[inside].output_set if edge.right else 0
+        inside = (edge.semi_right if isinstance(edge, OperatorEdge) else 0).bit_length() - 1
+        hidden = graph.relations[inside].output_set if inside >= 0 else 0
         filtered = _filtered(edge)
         for bit in _never_null(edge) if filtered else ():
             vertex = inside if hidden >> bit & 1 else owner.get(bit)
@@ -62,19 +60,18 @@ def _never_null(edge: Edge) -> Iterator[int]:
 
 
 def _filtered(edge: Edge) -> int:
-    """The vertices of whose rows only those reach the join that it may keep."""
-    if edge.join_type == INNER:
-        several = edge.relations.bit_count() > 1 and edge.required == edge.relations
-        return edge.relations if several else 0
+    """The vertices whose rows with a NULL key never reach the join."""
+    if not isinstance(edge, OperatorEdge):
+        return edge.ses if edge.ses.bit_count() > 1 and edge.tes == edge.ses else 0
     if edge.join_type == FULL:
         return 0
-    return edge.sides[1] | edge.right | (edge.sides[0] if edge.join_type == SEMI else 0)
+    return edge.right_tes | edge.semi_right | (edge.left_tes if edge.join_type == SEMI else 0)
 
 
-def _is_padded(vertex: int, outer: Sequence[Edge], edge: Edge | None = None) -> bool:
+def _is_padded(vertex: int, outer: Sequence[OperatorEdge], edge: Edge | None = None) -> bool:
     """True if an outer join other than `edge` puts NULLs into the columns of a relation."""
     for join in outer:
-        side = join.sides[1] | (join.sides[0] if join.join_type == FULL else 0)
+        side = join.right_tes | (join.left_tes if join.join_type == FULL else 0)
         if join is not edge and side >> vertex & 1:
             return True
     return False

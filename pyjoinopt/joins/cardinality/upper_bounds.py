@@ -13,7 +13,7 @@ once the smallest first, for either may leave the smaller product. How relations
 Where all rows of a relation were counted, it is known how many of them share a value at most. So many rows it has at
 most for each row of what it is compared with, which may be far fewer than it has at all.
 
-A set with outer joins in it is bounded by the product alone (see `padding`): of a padded row it is not known that the
+A set with outer joins in it is bounded by the product alone (`outer_joins`): of a padded row it is not known that the
 key was compared at all.
 """
 
@@ -26,7 +26,7 @@ from operator import or_
 
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.unique_keys import plain_column, times
-from pyjoinopt.joins.cardinality.outer_joins import OuterJoinFactors
+from pyjoinopt.joins.cardinality.outer_joins import Padding
 from pyjoinopt.joins.graph.hypergraph import Edge
 from pyjoinopt.plan.nodes import INNER
 from pyjoinopt.util.bitset import singletons
@@ -41,20 +41,20 @@ class Bounds:
     Args:
         edges: of the join graph.
         relations: what is known of each vertex.
-        padding: the outer joins of the graph.
-        semi_right: vertices that semi and anti joins look into; they never multiply rows.
+        padding: which relations its outer joins pad.
+        semi_right: the right sides of semi and anti joins; they never multiply rows.
     """
 
     def __init__(
         self,
         edges: Sequence[Edge],
         relations: Sequence[RelationStatistics],
-        padding: OuterJoinFactors,
+        padding: Padding,
         semi_right: int,
     ) -> None:
         self._bounds = [known.upper_bound for known in relations]
         self._padding = padding
-        self._looked_into = semi_right
+        self._semi_rights = semi_right
         self._known: dict[int, float] = {}
         # Vertex -> the vertices that it may determine, each with what a whole key of it is compared with, by column.
         self._determines: dict[int, list[tuple[int, list[int]]]] = {}
@@ -64,7 +64,7 @@ class Bounds:
         for edge in edges:
             if edge.join_type == INNER and edge.predicate.kind == "EqualTo" and edge.keys is not None:
                 (one, a), (other, b) = edge.keys
-                if edge.required != one | other or edge.required.bit_count() != 2:
+                if edge.tes != one | other or edge.tes.bit_count() != 2:
                     continue
                 for side, e, partner in ((one, a, other), (other, b, one)):
                     column = plain_column(e) if side & counted else None
@@ -88,7 +88,7 @@ class Bounds:
     def __call__(self, relations: int) -> float:
         """Rows that the join of a set cannot exceed; infinite if nothing is proved."""
         if relations & (relations - 1):
-            relations &= ~self._looked_into
+            relations &= ~self._semi_rights
         if not relations & (relations - 1):
             return self._bounds[relations.bit_length() - 1]
         bound = self._known.get(relations)

@@ -1,16 +1,18 @@
-"""From a join order back to a plan: every predicate exactly once, as early as its `required` set allows.
+"""From a join order back to a plan: every predicate exactly once, as early as its TES allows.
 
-Relations are given the filters that they have from others, too.
+Relations also get the filters that follow for them from the filters of others (`transitive_filters`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.emit.pinned_semi_joins import should_pin
 from pyjoinopt.joins.emit.transitive_filters import transitive_filters
 from pyjoinopt.joins.graph.build_hypergraph import with_columns
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, merge_parts
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, OperatorEdge, merge_parts
 from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, conjuncts
@@ -18,88 +20,95 @@ from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import CROSS, INNER, Filter, Join, LogicalPlan
 
 
-def emit(
-    graph: JoinGraph,
-    tree: JoinTree,
-    region: JoinGroup,
-    made: Callable[[LogicalPlan, int], object] = lambda *_: None,
-    rows: Callable[[int], float] | None = None,
-) -> LogicalPlan:
-    """The plan of the whole group in the order `tree`, late columns on top.
+@dataclass(frozen=True)
+class Emitted:
+    """The plan of a group.
 
-    The output has all columns of the items; the caller restores order and choice where a parent cares.
+    Attributes:
+        plan: the whole group, with the columns that are computed on top of it.
+        joins: each plan of a join in it, with the set of vertices that it joins.
+    """
+
+    plan: LogicalPlan
+    joins: tuple[tuple[LogicalPlan, int], ...]
+
+
+def emit(graph: JoinGraph, tree: JoinTree, group: JoinGroup, estimates: GraphEstimates | None = None) -> Emitted:
+    """The plan of the whole group in the order `tree`.
+
+    Its output has all columns of the inputs; the caller restores order and choice where a parent needs them.
 
     Args:
         graph: of the group.
         tree: an order of its vertices.
-        region: the group as written.
-        made: told of each plan that joins a set of vertices.
-        rows: of a set of vertices, if Spark will still move semi and anti joins unless they are held.
+        group: the group as written.
+        estimates: of the graph, if Spark will still move semi and anti joins, so that some have to be pinned; else
+            None.
     """
     if tree.relations != graph.everything:
         raise ValueError(f"the order covers {tree.relations:b}, the group {graph.everything:b}")
     plans: list[LogicalPlan] = []
-    inherited = transitive_filters(graph)
-    held: set[int] = set()
-    product = CROSS if region.crossed or _needs_no_product(graph) else INNER
+    joins: list[tuple[LogicalPlan, int]] = []
+    inferred = transitive_filters(graph)
+    pinned: set[int] = set()
+    product = CROSS if group.crossed or _needs_no_product(graph) else INNER
     for node in tree.post_order():
         if node.left is None or node.right is None:
-            plans.append(_relation(graph, node.vertex, inherited.get(node.vertex, [])))
+            plans.append(_relation(graph, node.vertex, inferred.get(node.vertex, [])))
             continue
         right, left = plans.pop(), plans.pop()
         operator = graph.operator(node.left.relations, node.right.relations)
         if operator is not None:
-            if rows is not None and should_pin(graph, operator, node.left, rows, held):
-                held.add(node.relations)
-            plan = _operator(graph, operator, left, right, node, node.relations in held)
+            if estimates is not None and should_pin(graph, operator, node.left, estimates, pinned):
+                pinned.add(node.relations)
+            plan = _operator(graph, operator, left, right, node, node.relations in pinned)
         else:
             plan = inner_join(left, right, join_predicates(graph, node.left.relations, node.right.relations), product)
-        made(plan, node.relations)
+        joins.append((plan, node.relations))
         plans.append(plan)
-    plan = plans[0]
-    return with_columns(plan, region.late.values())
+    return Emitted(with_columns(plans[0], group.late.values()), tuple(joins))
 
 
 def inner_join(
     left: LogicalPlan, right: LogicalPlan, predicates: Sequence[Expression], product: str = INNER
 ) -> LogicalPlan:
-    """The join of two plans on some predicates; those that ask subqueries stand in a filter on top, as Spark wants it.
+    """The join of two plans on some predicates; those with a subquery go into a filter on top, as Spark requires.
 
     Args:
         left, right: the plans.
-        predicates: all that is tested.
+        predicates: all that are evaluated.
         product: type of a join without any other predicate.
     """
     condition = conjunction([p for p in predicates if not p.contains & SUBQUERY])
     joined = Join(left, right, product if condition is None else INNER, condition)
-    asking = conjunction([p for p in predicates if p.contains & SUBQUERY])
-    return joined if asking is None else Filter(asking, joined)
+    with_subquery = conjunction([p for p in predicates if p.contains & SUBQUERY])
+    return joined if with_subquery is None else Filter(with_subquery, joined)
 
 
-def _relation(graph: JoinGraph, vertex: int, inherited: list[Expression]) -> LogicalPlan:
-    """The plan of a vertex; what may fail is tested last."""
+def _relation(graph: JoinGraph, vertex: int, inferred: list[Expression]) -> LogicalPlan:
+    """The plan of a vertex; what may throw is evaluated last."""
     plan = graph.relations[vertex]
-    if inherited and graph.filters[vertex] and isinstance(plan, Filter):
-        inherited, plan = inherited + conjuncts(plan.condition), plan.children[0]
-    condition = conjunction(inherited)
+    if inferred and graph.filters[vertex] and isinstance(plan, Filter):
+        inferred, plan = inferred + conjuncts(plan.condition), plan.children[0]
+    condition = conjunction(inferred)
     return plan if condition is None else Filter(condition, plan)
 
 
 def _needs_no_product(graph: JoinGraph) -> bool:
-    """True if cross products in an order are this package's idea: Spark, told to refuse them, takes the query."""
-    ties = [edge.required for edge in graph.edges if edge.predicate is not TRUE or edge.join_type != INNER]
+    """True if the query has no cross product as written, so that Spark runs it where cross products are forbidden."""
+    ties = [edge.tes for edge in graph.edges if edge.predicate is not TRUE or edge.join_type != INNER]
     return len(merge_parts([1 << vertex for vertex in range(len(graph))], ties)) == 1
 
 
 def _operator(
-    graph: JoinGraph, edge: Edge, left: LogicalPlan, right: LogicalPlan, node: JoinTree, held: bool
+    graph: JoinGraph, edge: OperatorEdge, left: LogicalPlan, right: LogicalPlan, node: JoinTree, pinned: bool
 ) -> LogicalPlan:
-    """An outer, semi or anti join; predicates that waited for it go on top, its own condition is no place for them."""
+    """An outer, semi or anti join; predicates that waited for it go on top and not into its condition."""
     assert node.left is not None and node.right is not None
     if not edge.fits(node.left.relations, node.right.relations):
         raise ValueError(f"the order {node} has a {edge.join_type} join where it would give other rows")
     condition = None if edge.predicate is TRUE else edge.predicate
-    info = {"subquery": edge.subquery} if edge.subquery is not None else {"held": True} if held else None
+    info = {"subquery": edge.subquery} if edge.subquery is not None else {"held": True} if pinned else None
     joined = Join(left, right, edge.join_type, condition, info=info)
     others = [p for p in join_predicates(graph, node.left.relations, node.right.relations) if p is not edge.predicate]
     condition = conjunction(others)
@@ -107,22 +116,22 @@ def _operator(
 
 
 def join_predicates(graph: JoinGraph, left: int, right: int) -> list[Expression]:
-    """What the join of two disjoint sets tests: equalities first, what may fail last."""
+    """What the join of two disjoint sets evaluates: equalities first, what may throw last."""
     written: list[Edge] = []
     implied: list[Edge] = []
     for edge in graph.applied_by(left, right):
         (implied if edge.implied else written).append(edge)
-    tied = {edge.equality_class for edge in written}
+    classes = {edge.equality_class for edge in written}
     for edge in implied:
         # Members of a class on one side are equal already; a needed product has no predicate.
-        if edge.predicate is not TRUE and edge.equality_class not in tied:
-            tied.add(edge.equality_class)
+        if edge.predicate is not TRUE and edge.equality_class not in classes:
+            classes.add(edge.equality_class)
             written.append(edge)
     return [e.predicate for e in sorted(written, key=_rank)]
 
 
 def applies_implied_equality(graph: JoinGraph, tree: JoinTree) -> bool:
-    """Does an order ask an equality that was not written, before those that it follows from can be asked?
+    """Whether an order applies an equality that was not written, before those from which it follows.
 
     As written such a join would be a cross product.
     """

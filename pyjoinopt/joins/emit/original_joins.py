@@ -56,14 +56,14 @@ def _has_all(graph: JoinGraph, relations: int, applied: frozenset[object]) -> bo
     filters = [e for v in members(relations) for e in graph.filters[v]]
     if any(e.key not in applied for e in filters):
         return False
-    inside = [e for e in graph.edges if not e.required & ~relations and e.predicate is not TRUE]
+    inside = [e for e in graph.edges if not e.tes & ~relations and e.predicate is not TRUE]
     if any(e.join_type == INNER and not e.implied and e.predicate.key not in applied for e in inside):
         return False
-    tied = DisjointSets[object]()
+    connected = DisjointSets[object]()
     for edge in inside:
         if edge.keys is not None and not edge.implied:
-            tied.union(*_ends(edge))
-    groups = [set(group) for group in tied.groups()]
+            connected.union(*_ends(edge))
+    groups = [set(group) for group in connected.groups()]
     return all(any(set(_ends(e)) <= group for group in groups) for e in inside if e.implied and e.keys is not None)
 
 

@@ -20,9 +20,10 @@ then, and Spark may push the join down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Container
 
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.graph.hypergraph import JoinGraph, OperatorEdge
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan.expressions import conjuncts
 from pyjoinopt.plan.nodes import ANTI, INNER, LEFT, SEMI
@@ -33,32 +34,33 @@ FEWER = 0.5
 
 
 def should_pin(
-    graph: JoinGraph, edge: Edge, left: JoinTree, rows: Callable[[int], float], held: Container[int] = ()
+    graph: JoinGraph, edge: OperatorEdge, left: JoinTree, estimates: GraphEstimates, pinned: Container[int] = ()
 ) -> bool:
-    """Should a semi or anti join be emitted as an existence join, so that Spark cannot push it down?
+    """Whether to emit a semi or anti join as an existence join, so that Spark cannot push it down.
 
     Args:
         graph: the join graph of the group.
         edge: the join.
         left: the order of its left side.
-        rows: estimated rows of the join of a set of relations.
-        held: sets of relations below whose join Spark can push nothing, because it is pinned.
+        estimates: rows of the joins of sets of relations.
+        pinned: sets of relations below whose join Spark can push nothing, because it is pinned.
     """
     if edge.join_type not in (SEMI, ANTI) or not _has_key(edge) or edge.subquery is not None or graph.is_fallible:
         return False
-    return rows(left.relations) <= FEWER * rows(_pushed_to(graph, edge, left, held).relations)
+    pushed = _pushed_to(graph, edge, left, pinned)
+    return estimates.rows(left.relations) <= FEWER * estimates.rows(pushed.relations)
 
 
-def _has_key(edge: Edge) -> bool:
-    """True if some equality ties its sides; an anti join made of NOT IN has none, but an operator of its own."""
-    left = edge.relations & ~edge.right
+def _has_key(edge: OperatorEdge) -> bool:
+    """True if some equality connects its sides; an anti join of a NOT IN has none but an own operator."""
+    left = edge.ses & ~edge.semi_right
     return bool(left) and any(p.kind in ("EqualTo", "EqualNullSafe") for p in conjuncts(edge.predicate))
 
 
-def _pushed_to(graph: JoinGraph, edge: Edge, tree: JoinTree, held: Container[int]) -> JoinTree:
+def _pushed_to(graph: JoinGraph, edge: OperatorEdge, tree: JoinTree, pinned: Container[int]) -> JoinTree:
     """The part of its left side that Spark would move a semi or anti join to."""
-    reads = edge.relations & ~edge.right
-    while tree.left is not None and tree.right is not None and tree.relations not in held:
+    reads = edge.ses & ~edge.semi_right
+    while tree.left is not None and tree.right is not None and tree.relations not in pinned:
         left, right = tree.left, tree.right
         below = graph.operator(left.relations, right.relations)
         kind = INNER if below is None else below.join_type

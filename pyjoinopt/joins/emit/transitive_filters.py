@@ -1,8 +1,8 @@
 """Filters across equality classes: from a.k = b.k, b.k = c.k and c.k > 5 follows a.k > 5.
 
 Spark infers such filters, too, but one join at a time, and loses between two joins what a projection there leaves out.
-So for which relations it infers them depends on the order. A new order is emitted with all of them: fewer rows come up,
-and no expression of a relation meets rows that the written order had kept from it.
+So it depends on the order for which relations it infers them. A new order is emitted with all of them: fewer rows reach
+the joins, and no expression of a relation is evaluated on rows that the written order had filtered out.
 
 A filter is inferred where the equality holds as soon as both sides are there, and waits for no outer join: no row that
 it removes would have found a partner. And it must do no new harm. Spark pushes a filter down to where its columns come
@@ -49,7 +49,7 @@ def transitive_filters(graph: JoinGraph) -> dict[int, list[Expression]]:
     meaning = ValueNumbering()
     known = {(vertex, meaning(p)) for vertex, p in passed}
     found: dict[int, list[Expression]] = defaultdict(list)
-    pending = [p for _, p in passed if _may_be_said_again(p)]
+    pending = [p for _, p in passed if _may_be_inferred(p)]
     for conjunct in pending:  # which grows
         bit = conjunct.references.bit_length() - 1
         for vertex, other in equals.get(bit, ()):
@@ -66,9 +66,9 @@ def _equals(graph: JoinGraph) -> dict[int, list[tuple[int, Expression]]]:
     found: dict[int, list[tuple[int, Expression]]] = defaultdict(list)
     read: dict[int, int] = {}
     for edge in graph.edges:
-        if edge.keys is None or edge.implied or edge.predicate.kind != "EqualTo" or edge.required != edge.relations:
+        if edge.keys is None or edge.implied or edge.predicate.kind != "EqualTo" or edge.tes != edge.ses:
             continue
-        if any(not operator.required & ~edge.required for operator in graph.operators):
+        if any(not operator.tes & ~edge.tes for operator in graph.operators):
             continue  # it may stand above this operator
         for (_, column), (side, other) in (edge.keys, edge.keys[::-1]):
             vertex = side.bit_length() - 1
@@ -93,8 +93,8 @@ def _read_as_they_are(plan: LogicalPlan) -> int:
     return leaves & ~reduce(or_, map(null_supplied, outer), 0)
 
 
-def _may_be_said_again(e: Expression) -> bool:
-    """NULLs need no filter: what an equality compares is tested for them by Spark."""
+def _may_be_inferred(e: Expression) -> bool:
+    """Whether a filter may be copied to another relation; IS NOT NULL need not: Spark infers it from equalities."""
     return (
         e.kind != "IsNotNull"
         and e.references.bit_count() == 1

@@ -1,50 +1,55 @@
-"""From a region to a join graph: which predicate connects what, and from when on it may be applied.
+"""From a join group to a join graph: which predicate connects what, and from when on it may be applied.
 
-Every conjunct finds its place by the vertices it reads:
+The steps, each a function of what the one before it returned:
 
-* one vertex: a filter on top of that item (it is where Spark would push it), unless an outer join below the conjunct
-  pads that item;
-* two or more: an edge. If it can fail at run time its `required` set is widened to everything that stood below it as
-  written, so that it never meets a row it did not meet then;
-* the condition of an outer, semi or anti join is one edge as a whole;
-* none, or marked `throwable` and reading one vertex: an edge over all that stood below it.
-
-What an edge requires on top of what it reads, because of outer, semi and anti joins, `eligibility` works out; what
-follows from several of them is in `implied`.
+1. **Classify** (`_classified`). Each conjunct is one of the inner joins, or the whole condition of an outer, semi or
+   anti join.
+2. **Eligibility** (`eligibility.compute_eligibility_sets`): what each of them must wait for because of the others.
+3. **Place** each. An inner conjunct over one vertex is a filter on top of that input (it is where Spark would push it),
+   unless an outer join below the conjunct pads that input. Over two or more vertices it is an edge. One that reads no
+   vertex, or that is meant to throw (`raise_error`) and reads one, is an edge over all that was below it. The condition
+   of an outer, semi or anti join is an operator edge.
+4. **Co-requirements** (`_co_required`) of predicates that may throw (`fallible_predicates`).
+5. **Close**: equalities that follow from several others (`transitive_equalities`), and edges without a predicate where
+   a side of an operator is connected by nothing.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
-from functools import cache, reduce
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from operator import or_
 
-from pyjoinopt.joins.graph.eligibility import InnerConjunct, NonInnerJoin, compute_eligibility_sets
+from pyjoinopt.joins.graph.eligibility import (
+    Eligibility,
+    InnerConjunct,
+    NonInnerJoin,
+    compute_eligibility_sets,
+)
 from pyjoinopt.joins.graph.fallible_predicates import (
-    Keys,
     co_required_by_keys,
     equated_vertices,
     is_equi_key,
     substitution_sets,
 )
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, merge_parts
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, Keys, OperatorEdge, merge_parts
 from pyjoinopt.joins.graph.transitive_equalities import with_implied
 from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup, JoinInput, Written
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, reference
-from pyjoinopt.plan.facts.null_rejection import rejects_nulls
 from pyjoinopt.plan.fallible import fallibility
-from pyjoinopt.plan.nodes import FULL, INNER, LEFT, Filter, LogicalPlan, Project
+from pyjoinopt.plan.nodes import FULL, LEFT, Filter, LogicalPlan, Project
 from pyjoinopt.plan.outer_references import row_references
 from pyjoinopt.plan.relation_names import relation_name, unique_names
 from pyjoinopt.util.bitset import members
 
 
-def written_positions(region: JoinGroup) -> list[int]:
+def written_positions(group: JoinGroup) -> list[int]:
     """Leaf positions in the written order, left to right: position i of the list is vertex i."""
     order: list[int] = []
-    stack: list[Written] = [region.written]
+    stack: list[Written] = [group.written]
     while stack:
         node = stack.pop()
         if isinstance(node, int):
@@ -54,84 +59,188 @@ def written_positions(region: JoinGroup) -> list[int]:
     return order
 
 
+@dataclass(frozen=True)
+class _Vertices:
+    """How columns and leaf positions of a group map to vertices.
+
+    Attributes:
+        order: the leaf position of each vertex.
+        owner: attribute bit -> the vertex that it is a column of, as a set.
+        tree: the order as written.
+        spans: vertices of intervals of leaf positions.
+        at_risk: vertices with sensitive columns (`plan.facts.equality_substitution.sensitive_columns`).
+        equals: column -> the vertices of all columns that are set equal to it.
+    """
+
+    order: Sequence[int]
+    owner: Mapping[int, int]
+    tree: JoinTree
+    spans: _Spans
+    at_risk: int
+    equals: dict[int, int]
+
+    def read_by(self, predicate: Expression) -> int:
+        """The vertices whose columns a predicate reads."""
+        return reduce(or_, (self.owner[bit] for bit in members(row_references(predicate))), 0)
+
+    def lowest(self, relations: int) -> JoinTree:
+        """The smallest part of the written order that has all of these vertices."""
+        return _lowest(self.tree, relations)
+
+
 def build_graph(
-    region: JoinGroup, plans: dict[int, LogicalPlan], sensitive: int = 0
+    group: JoinGroup, plans: Mapping[int, LogicalPlan], sensitive: int = 0
 ) -> tuple[JoinGraph, JoinTree]:
-    """The graph of a region and the order it was written in.
+    """The graph of a join group, and the order in which it was written.
 
     Args:
-        region: a join group.
-        plans: id of an item's plan -> the plan to use for it (groups inside items are ordered first).
-        sensitive: see `plan.facts.equality_substitution.sensitive_columns`.
+        group: the join group.
+        plans: id of an input's plan -> the plan to use for it (groups inside inputs are ordered first).
+        sensitive: attribute mask, see `plan.facts.equality_substitution.sensitive_columns`.
     """
-    order = written_positions(region)
-    vertex_of = {position: vertex for vertex, position in enumerate(order)}
-    owner = {bit: 1 << vertex_of[position] for bit, position in region.owners.items()}
-    filters: list[list[Expression]] = [[] for _ in order]
-    edges: list[Edge] = []
-    written = _written_tree(region.written, vertex_of)
-    spans = _Spans(order)
-    equals = equated_vertices(region.conjuncts, owner)
-    at_risk = reduce(or_, (owner.get(bit, 0) for bit in members(sensitive)), 0)
-    places: list[NonInnerJoin | InnerConjunct] = [
-        _waiting(conjunct, region, owner, spans)
-        if conjunct.sides is None
-        else _operator(conjunct, region, owner, spans, at_risk)
-        for conjunct in region.conjuncts
-    ]
-    compute_eligibility_sets(
-        [place for place in places if isinstance(place, NonInnerJoin)],
-        [place for place in places if isinstance(place, InnerConjunct)],
+    vertices = _vertices(group, sensitive)
+    classified = [_classified(conjunct, group, vertices) for conjunct in group.conjuncts]
+    joins, tes = compute_eligibility_sets(
+        [e for e in classified if isinstance(e, NonInnerJoin)], [e for e in classified if isinstance(e, InnerConjunct)]
     )
-    for conjunct, place in zip(region.conjuncts, places, strict=True):
-        if isinstance(place, NonInnerJoin):
-            edges.append(_edge_of_join(conjunct, place, written))
-        elif place.required.bit_count() == 1 and not fallibility.is_meant_to_throw(conjunct.predicate):
-            filters[place.required.bit_length() - 1].append(conjunct.predicate)
+    filters: list[list[Expression]] = [[] for _ in vertices.order]
+    edges: list[Edge] = []
+    co_required: list[tuple[int, int]] = []
+    for conjunct, e in zip(group.conjuncts, classified, strict=True):
+        if isinstance(e, NonInnerJoin):
+            edges.append(_operator_edge(conjunct, e, joins[e]))
+            co_required += _co_required_by_operator(conjunct, e, vertices)
+        elif tes[e].bit_count() == 1 and not fallibility.is_meant_to_throw(conjunct.predicate):
+            filters[tes[e].bit_length() - 1].append(conjunct.predicate)
         else:
-            edges.append(_edge_of_conjunct(conjunct.predicate, place, written, owner, equals))
-    edges += _ties(edges)
-    edges = with_implied(edges, owner)
-    items = [region.items[position] for position in order]
-    relations = tuple(_vertex_plan(item, plans, filters[v]) for v, item in enumerate(items))
-    names = unique_names([relation_name(item.plan) for item in items])
-    guarded = tuple((reads, _lowest(written, reads).relations) for reads in _guarded(region, owner))
-    graph = JoinGraph(relations, names, tuple(edges), tuple(map(tuple, filters)), guarded)
-    return graph, written
+            keys = _keys(conjunct.predicate, vertices)
+            edges.append(Edge(conjunct.predicate, e.ses, tes[e], keys))
+            co_required += _co_required_by_conjunct(conjunct.predicate, e.ses, keys, vertices)
+    co_required += ((read, vertices.lowest(read).relations) for read in _read_above(group, vertices.owner))
+    edges = with_implied(edges + _products(edges), vertices.owner)
+    inputs = [group.items[position] for position in vertices.order]
+    graph = JoinGraph(
+        relations=tuple(_vertex_plan(item, plans, filters[v]) for v, item in enumerate(inputs)),
+        names=unique_names([relation_name(item.plan) for item in inputs]),
+        edges=tuple(edges),
+        filters=tuple(map(tuple, filters)),
+        co_required=tuple((present, needed) for present, needed in co_required if needed & ~present),
+    )
+    return graph, vertices.tree
 
 
-def _edge_of_join(conjunct: Conjunct, place: NonInnerJoin, written: JoinTree) -> Edge:
-    """The edge of an outer, semi or anti join."""
-    right = 0 if conjunct.right is None else place.written[1]
-    apart: tuple[tuple[int, int], ...] = ()
-    if place.fixed and right:  # Spark moves it down to where it finds what it reads
-        left = place.reads & ~right
-        apart = ((left, _lowest(written, left).relations),) if left else ()
-    return Edge(
-        conjunct.predicate, place.reads, place.required, join_type=place.join_type, right=right, sides=place.sides,
-        room=(place.room[0], place.room[1]), apart=apart, subquery=conjunct.subquery,
+def _vertices(group: JoinGroup, sensitive: int) -> _Vertices:
+    order = written_positions(group)
+    vertex_of = {position: vertex for vertex, position in enumerate(order)}
+    owner = {bit: 1 << vertex_of[position] for bit, position in group.owners.items()}
+    at_risk = reduce(or_, (owner.get(bit, 0) for bit in members(sensitive)), 0)
+    tree, equals = _written_tree(group.written, vertex_of), equated_vertices(group.conjuncts, owner)
+    return _Vertices(order, owner, tree, _Spans(order), at_risk, equals)
+
+
+# -- classify ------------------------------------------------------------------------------------------------------
+
+
+def _classified(conjunct: Conjunct, group: JoinGroup, vertices: _Vertices) -> InnerConjunct | NonInnerJoin:
+    if conjunct.sides is not None:
+        return _non_inner_join(conjunct, conjunct.sides, group, vertices)
+    predicate = conjunct.predicate
+    reads, below = vertices.read_by(predicate), vertices.spans(conjunct.start, conjunct.end)
+    whole = not reads or (reads.bit_count() == 1 and fallibility.is_meant_to_throw(predicate))
+    return InnerConjunct(reads, below, below if whole else reads, not reads or fallibility.may_throw(predicate))
+
+
+def _non_inner_join(
+    conjunct: Conjunct, sides: tuple[tuple[int, int], tuple[int, int]], group: JoinGroup, vertices: _Vertices
+) -> NonInnerJoin:
+    """An outer, semi or anti join. The right columns of the latter are hidden, so others may have the same ids."""
+    predicate = conjunct.predicate
+    written = vertices.spans(*sides[0]), vertices.spans(*sides[1])
+    hidden = group.items[conjunct.right].plan.output_set if conjunct.right is not None else 0
+    columns, reads = [0, hidden & predicate.references], 0
+    for bit in members(predicate.references & ~hidden):
+        reads |= vertices.owner[bit]
+        columns[0 if vertices.owner[bit] & written[0] else 1] |= 1 << bit
+    if conjunct.right is not None:
+        reads |= written[1]
+    supplied = {LEFT: written[1], FULL: written[0] | written[1]}.get(conjunct.join_type, 0)
+    return NonInnerJoin(
+        conjunct.join_type, written, reads, predicate, (columns[0], columns[1]), fallibility.may_throw(predicate),
+        bool(supplied & vertices.at_risk),
     )  # fmt: skip
 
 
-def _edge_of_conjunct(
-    predicate: Expression, place: InnerConjunct, written: JoinTree, owner: dict[int, int], equals: dict[int, int]
-) -> Edge:
-    """The edge of a conjunct of the inner joins."""
-    keys, together = _keys(predicate, owner), 0
-    apart: tuple[tuple[int, int], ...] = ()
-    # Spark leaves one that is meant to throw where it stands.
-    if fallibility.may_throw(predicate) and not fallibility.is_meant_to_throw(predicate):
-        lowest = _lowest(written, place.reads)
-        together, apart = lowest.relations, co_required_by_keys(keys, lowest, equals)
-        if not is_equi_key(keys, lowest):
-            sets = substitution_sets(predicate, equals, owner)
-            apart += tuple((s, _lowest(written, s).relations if s else written.relations) for s in sets)
-    return Edge(predicate, place.reads, place.required, keys, together=together, apart=apart)
+# -- edges ---------------------------------------------------------------------------------------------------------
 
 
-def _guarded(region: JoinGroup, owner: dict[int, int]) -> list[int]:
-    """What is read by predicates above the group that may fail: Spark moves them down to where they find all of it."""
-    found = (reduce(or_, (owner.get(bit, 0) for bit in members(mask)), 0) for mask in region.guards)
+def _operator_edge(conjunct: Conjunct, operator: NonInnerJoin, sets: Eligibility) -> OperatorEdge:
+    """The edge of an outer, semi or anti join."""
+    return OperatorEdge(
+        conjunct.predicate, operator.ses, sets.tes, join_type=operator.join_type, left_tes=sets.left_tes,
+        right_tes=sets.right_tes, max_left=sets.max_left, max_right=sets.max_right,
+        semi_right=0 if conjunct.right is None else operator.written[1], subquery=conjunct.subquery,
+    )  # fmt: skip
+
+
+def _keys(predicate: Expression, vertices: _Vertices) -> Keys | None:
+    if predicate.kind not in ("EqualTo", "EqualNullSafe") or predicate.contains & SUBQUERY:
+        return None
+    left, right = predicate.children
+    sides = vertices.read_by(left), vertices.read_by(right)
+    if not sides[0] or not sides[1] or sides[0] & sides[1]:
+        return None
+    return (sides[0], left), (sides[1], right)
+
+
+def _products(edges: list[Edge]) -> list[Edge]:
+    """Edges without a predicate, between parts of a side of an operator that nothing else connects: needed products."""
+    products: list[Edge] = []
+    for operator in edges:
+        if not isinstance(operator, OperatorEdge):
+            continue
+        for side in (operator.left_tes, operator.right_tes):
+            parts = [1 << vertex for vertex in members(side)]
+            if len(parts) < 2:
+                continue
+            connecting = [e.tes for e in (*edges, *products) if e is not operator and not e.tes & ~side]
+            parts = merge_parts(parts, connecting)
+            for one, other in zip(parts, parts[1:]):
+                pair = one & -one | other & -other
+                products.append(Edge(TRUE, pair, pair, implied=True))
+    return products
+
+
+# -- co-requirements -----------------------------------------------------------------------------------------------
+
+
+def _co_required_by_operator(
+    conjunct: Conjunct, operator: NonInnerJoin, vertices: _Vertices
+) -> list[tuple[int, int]]:
+    """A semi or anti join whose condition may throw: Spark moves it down to where it finds what it reads."""
+    left = operator.ses & ~operator.written[1]
+    if conjunct.right is None or not operator.fallible or not left:
+        return []
+    return [(left, vertices.lowest(left).relations)]
+
+
+def _co_required_by_conjunct(
+    predicate: Expression, ses: int, keys: Keys | None, vertices: _Vertices
+) -> list[tuple[int, int]]:
+    """An inner conjunct that may throw; Spark does not move one that is meant to."""
+    if not fallibility.may_throw(predicate) or fallibility.is_meant_to_throw(predicate):
+        return []
+    lowest = vertices.lowest(ses)
+    pairs = [(ses, lowest.relations), *co_required_by_keys(keys, lowest, vertices.equals)]
+    if not is_equi_key(keys, lowest):
+        for present in substitution_sets(predicate, vertices.equals, vertices.owner):
+            needed = vertices.lowest(present) if present else vertices.tree
+            pairs.append((present, needed.relations))
+    return pairs
+
+
+def _read_above(group: JoinGroup, owner: Mapping[int, int]) -> list[int]:
+    """What predicates above the group read that may throw: Spark moves them down to where they find all of it."""
+    found = (reduce(or_, (owner.get(bit, 0) for bit in members(mask)), 0) for mask in group.guards)
     return [reads for reads in found if reads.bit_count() > 1]
 
 
@@ -160,73 +269,10 @@ class _Spans:
         return self._sums[high] & ~self._sums[low]
 
 
-def _waiting(conjunct: Conjunct, region: JoinGroup, owner: dict[int, int], spans: _Spans) -> InnerConjunct:
-    predicate = conjunct.predicate
-    reads, below = _reads(predicate, owner), spans(conjunct.start, conjunct.end)
-    whole = not reads or (reads.bit_count() == 1 and fallibility.is_meant_to_throw(predicate))
-    return InnerConjunct(reads, below, below if whole else reads, fixed=not reads or fallibility.may_throw(predicate))
+# -- plans ---------------------------------------------------------------------------------------------------------
 
 
-def _operator(
-    conjunct: Conjunct, region: JoinGroup, owner: dict[int, int], spans: _Spans, at_risk: int
-) -> NonInnerJoin:
-    """An outer, semi or anti join; the columns that the latter look into are hidden, so they may be known elsewhere.
-
-    `at_risk` are the relations with sensitive columns.
-    """
-    assert conjunct.sides is not None
-    predicate = conjunct.predicate
-    written = spans(*conjunct.sides[0]), spans(*conjunct.sides[1])
-    hidden = region.items[conjunct.right].plan.output_set if conjunct.right is not None else 0
-    columns, reads = [0, hidden & predicate.references], 0
-    for bit in members(predicate.references & ~hidden):
-        reads |= owner[bit]
-        columns[0 if owner[bit] & written[0] else 1] |= 1 << bit
-    if conjunct.right is not None:
-        reads |= written[1]
-
-    @cache
-    def rejects(side: int) -> bool:
-        return rejects_nulls(predicate, columns[side])
-
-    supplied = {LEFT: written[1], FULL: written[0] | written[1]}.get(conjunct.join_type, 0)
-    guarded = bool(supplied & at_risk)
-    return NonInnerJoin(conjunct.join_type, written, reads, rejects, fallibility.may_throw(predicate), guarded)
-
-
-def _ties(edges: list[Edge]) -> list[Edge]:
-    """Edges without a predicate, between parts of a side of an operator that nothing else ties: needed products."""
-    ties: list[Edge] = []
-    for operator in edges:
-        if operator.join_type == INNER:
-            continue
-        for side in operator.sides:
-            parts = [1 << vertex for vertex in members(side)]
-            if len(parts) < 2:
-                continue
-            waiting = [e.required for e in (*edges, *ties) if e is not operator and not e.required & ~side]
-            parts = merge_parts(parts, waiting)
-            for one, other in zip(parts, parts[1:]):
-                pair = one & -one | other & -other
-                ties.append(Edge(TRUE, pair, pair, implied=True))
-    return ties
-
-
-def _reads(predicate: Expression, owner: dict[int, int]) -> int:
-    return reduce(or_, (owner[bit] for bit in members(row_references(predicate))), 0)
-
-
-def _keys(predicate: Expression, owner: dict[int, int]) -> Keys | None:
-    if predicate.kind not in ("EqualTo", "EqualNullSafe") or predicate.contains & SUBQUERY:
-        return None
-    left, right = predicate.children
-    sides = _reads(left, owner), _reads(right, owner)
-    if not sides[0] or not sides[1] or sides[0] & sides[1]:
-        return None
-    return (sides[0], left), (sides[1], right)
-
-
-def _vertex_plan(item: JoinInput, plans: dict[int, LogicalPlan], filters: list[Expression]) -> LogicalPlan:
+def _vertex_plan(item: JoinInput, plans: Mapping[int, LogicalPlan], filters: list[Expression]) -> LogicalPlan:
     plan = with_columns(plans.get(id(item.plan), item.plan), item.columns)
     condition = conjunction(sorted(filters, key=fallibility.may_throw))
     return plan if condition is None else Filter(condition, plan)

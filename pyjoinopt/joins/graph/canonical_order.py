@@ -31,8 +31,8 @@ def canonical_order(graph: JoinGraph, estimates: GraphEstimates) -> list[int]:
     """All vertices, canonically ordered."""
     roles: list[list[tuple[str, int]]] = [[] for _ in range(len(graph))]
     for edge in graph.operators:
-        for side in (0, 1):
-            for v in members(edge.relations & edge.sides[side]):
+        for side, tes in enumerate((edge.left_tes, edge.right_tes)):
+            for v in members(edge.ses & tes):
                 roles[v].append((edge.join_type, side))
     keys = []
     for v in range(len(graph)):
@@ -42,12 +42,12 @@ def canonical_order(graph: JoinGraph, estimates: GraphEstimates) -> list[int]:
         keys.append((tuple(sorted(roles[v])), source_names(graph.relations[v]), size.rows, size.bytes, degree, read))
     colours = _ranks(keys)
     if len(set(colours)) < len(colours):
-        colours = _told_apart(graph, colours)
+        colours = _refined(graph, colours)
     return sorted(range(len(graph)), key=lambda v: (colours[v], graph.names[v], v))
 
 
-def _told_apart(graph: JoinGraph, colours: list[int]) -> list[int]:
-    """Colours of which as few as possible are shared."""
+def _refined(graph: JoinGraph, colours: list[int]) -> list[int]:
+    """Colours that as few vertices as possible share."""
     several = {colour for colour, count in Counter(colours).items() if count > 1}
     alike = [v for v, colour in enumerate(colours) if colour in several]
     names = Names(_columns, None)
@@ -84,14 +84,14 @@ def _columns(leaf: LogicalPlan) -> str:
 
 
 def _ties(graph: JoinGraph, vertex: int, names: Names) -> list[_Tie]:
-    """What ties a vertex to others; which way round an equality is written makes no difference."""
+    """What connects a vertex with others; which side of an equality is written first makes no difference."""
     own = dict.fromkeys(members(graph.relations[vertex].output_set), "own")
 
     def name(e: Expression) -> str:
         sides = e.children if e.kind == "EqualTo" else (e,)
         return " ".join(sorted(names.expression(side, own) for side in sides))
 
-    return [(name(e.predicate), e.required & ~(1 << vertex)) for e in graph.edges_of[vertex]]
+    return [(name(e.predicate), e.tes & ~(1 << vertex)) for e in graph.edges_of[vertex]]
 
 
 def _ranks(keys: list[Any]) -> list[int]:

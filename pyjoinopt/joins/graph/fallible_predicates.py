@@ -13,10 +13,11 @@ and pushes that to where it finds the columns of `a` and `c`. So these sets coun
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import or_
 
+from pyjoinopt.joins.graph.hypergraph import Keys
 from pyjoinopt.joins.groups.join_group import Conjunct
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan.expressions import Expression, conjuncts
@@ -24,13 +25,11 @@ from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.util.bitset import members
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
-#: More sets than this are not told one by one.
+#: More sets than this are not listed one by one.
 _MOST = 200
-#: Of an equality: for each side the vertices that it reads, and the expression.
-Keys = tuple[tuple[int, Expression], tuple[int, Expression]]
 
 
-def equated_vertices(written: Iterable[Conjunct], owner: dict[int, int]) -> dict[int, int]:
+def equated_vertices(written: Iterable[Conjunct], owner: Mapping[int, int]) -> dict[int, int]:
     """Column -> the vertices of all columns that are set equal to it, its own among them, directly or by others."""
     equal = DisjointSets[int]()
     for e in (e for conjunct in written for e in conjuncts(conjunct.predicate)):
@@ -42,34 +41,34 @@ def equated_vertices(written: Iterable[Conjunct], owner: dict[int, int]) -> dict
     return found
 
 
-def substitution_sets(predicate: Expression, equals: dict[int, int], owner: dict[int, int]) -> list[int]:
-    """The sets of vertices on which Spark may say a predicate that joins no keys: one for each column that it reads.
+def substitution_sets(predicate: Expression, equals: Mapping[int, int], owner: Mapping[int, int]) -> list[int]:
+    """The sets of vertices at which Spark may evaluate a predicate that is no equi-key: some copy of each column.
 
     Args:
-        predicate: what is said.
+        predicate: the predicate.
         equals: see `equated_vertices`.
         owner: column -> its vertex.
 
     Returns:
-        Sets; the empty one alone, which every set of vertices includes, if there are too many to tell.
+        Sets; the empty one alone, which every set of vertices contains, if there are too many to list.
     """
     sets = {0}
     for bit in members(predicate.references):
-        has_it = list(members(equals.get(bit, owner.get(bit, 0))))
-        if len(sets) * len(has_it) > _MOST:
+        copies = list(members(equals.get(bit, owner.get(bit, 0))))
+        if len(sets) * len(copies) > _MOST:
             return [0]
-        sets = {known | 1 << vertex for known in sets for vertex in has_it} if has_it else sets
+        sets = {known | 1 << vertex for known in sets for vertex in copies} if copies else sets
     return sorted(sets)
 
 
 def is_equi_key(keys: Keys | None, lowest: JoinTree) -> bool:
-    """True if each side of an equality reads one half of a join: else it is tested pair by pair."""
+    """True if each side of an equality reads one half of a join; otherwise it is evaluated pair by pair."""
     halves = [half.relations for half in (lowest.left, lowest.right) if half is not None]
     return keys is not None and all(sum(bool(reads & half) for half in halves) == 1 for reads, _ in keys)
 
 
 def co_required_by_keys(keys: Keys | None, lowest: JoinTree, equals: dict[int, int]) -> tuple[tuple[int, int], ...]:
-    """What keeps the sides of an equality that may fail from being computed for rows that they do not meet as written.
+    """Pairs that keep the sides of a fallible equality from being computed for rows that the written order excludes.
 
     From `int(at) = bk` and `bk = dk` Spark infers `int(at) = dk`, and moves that to where it finds both: what a side is
     set equal to counts as the side itself.
@@ -83,7 +82,7 @@ def co_required_by_keys(keys: Keys | None, lowest: JoinTree, equals: dict[int, i
         return ()
     sides = lowest.left.relations, lowest.right.relations
     found = [(reads, lowest.relations) for reads, _ in keys if reads & sides[0] and reads & sides[1]]
-    if found:  # it is no key of this join, but tested pair by pair
+    if found:  # it is no key of this join, but evaluated pair by pair
         return tuple(found)
     for (reads, e), (others, other) in (keys, keys[::-1]):
         if fallibility.may_throw(e):

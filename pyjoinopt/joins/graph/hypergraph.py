@@ -1,20 +1,31 @@
 """The join graph: relations as vertices, join predicates as (hyper)edges.
 
-Each conjunct of the inner joins is an edge of its own, over the set of vertices that it reads. A predicate over one
-vertex is a filter of that vertex. A predicate over three or more makes a hyperedge: it can be applied by the first
-join that has all of them. `required` is where an edge differs from plain textbook ones: a predicate that may fail at
-run time (ANSI division, say) must not meet rows that it did not meet as the query was written, so it waits for every
-relation that stood below it then. Waiting alone does not do: Spark moves a predicate down to the lowest join that has
-all it reads. So an order may join what such an edge reads only together with what was below that join as written; semi
-and anti joins that may fail are no different, nor are filters that stay above the group (`guarded`). And Spark computes
-both sides of an equality for all rows of its join's sides: one that may fail keeps its side together.
+Each conjunct of the inner joins is an edge of its own. Two sets of vertices describe it:
 
-An outer, semi or anti join is one edge with its whole condition, an *operator*. It says for each of its sides what it
-must hold and what it may hold at most (`eligibility` works that out), and the join that first has all it needs must
-be that operator: `allows_join` asks so of two sets. What a semi or anti join looks into is a vertex that has nothing
-else to do with the graph: the lone right side of that join.
+* its **SES** (syntactic eligibility set): the vertices whose columns it reads. A conjunct over one vertex is a filter
+  of that vertex; one over three or more is a hyperedge, which the first join that has all of them can apply;
+* its **TES** (total eligibility set): the vertices that must be joined before it may be applied. It is larger than the
+  SES where an outer, semi or anti join must come first, and where the predicate may throw at run time (a division in
+  ANSI mode): such a predicate must not be evaluated on rows on which the written query did not evaluate it, so it waits
+  for every relation that was below it.
+
+An outer, semi or anti join is one edge with its whole condition, an **operator**. It has a TES for each of its sides
+and a set that each side must not exceed (`eligibility`). The join that first has its whole TES must be that operator
+(`allows_join`). The right side of a semi or anti join is a vertex that is connected with nothing else: it is always the
+whole right side of that join.
+
+Waiting is not enough for a predicate that may throw, because Spark moves a predicate down to the lowest join that has
+all its columns. So there are **co-requirements** (S, N): a join result that contains all of S must contain all of N.
+
+    SELECT * FROM a JOIN b ON a.x = b.x JOIN c ON a.y = c.y WHERE 10 / b.y > c.z
+
+has the co-requirement ({b, c}, {a, b, c}): an order that joins b with c first would evaluate the division for rows of b
+without a partner in a.
 
 Sets of vertices are ints, bit *i* for vertex *i*.
+
+Source: the names SES and TES are those of Moerkotte, Fender and Eich, "On the Correct and Complete Enumeration of the
+Core Search Space", SIGMOD 2013, section 5.
 """
 
 from __future__ import annotations
@@ -30,46 +41,57 @@ from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, SEMI, LogicalPlan
 from pyjoinopt.util.bitset import members
 
 _SIGNS = {LEFT: "⟕", FULL: "⟗", SEMI: "⋉", ANTI: "▷"}
+#: Of an equality: for each side the vertices that it reads, and the expression.
+Keys = tuple[tuple[int, Expression], tuple[int, Expression]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edge:
-    """One conjunct that reads at least two relations.
+    """A conjunct of the inner joins that reads at least two relations, or that must wait for several.
 
     Attributes:
         predicate: the conjunct.
-        relations: the vertices that it reads.
-        required: the vertices that must be joined before it may be applied; a superset of `relations`.
-        keys: for an equality of one expression on each of two vertex sets: ((vertices, expression), (…)).
+        ses: the vertices that it reads.
+        tes: the vertices that must be joined before it may be applied; a superset of `ses`.
+        keys: of an equality of one expression on each of two vertex sets.
         implied: True if it follows from other edges (transitive equality): it selects nothing more.
         equality_class: number of the class of columns that it equates, -1 if none.
-        join_type: left, full, semi or anti if the edge is such a join, with its whole condition as predicate.
-        right: the vertex that a semi or anti join looks into, as a set.
-        sides: what the left and the right side of such a join must hold.
-        room: what they may hold at most.
-        together: vertices without which no join result may have all of `relations`; 0 if it does not matter.
-        apart: more such pairs: (vertices that no join result may have all of, vertices without which it may not).
-        subquery: of a semi or anti join that has to be built as an IN or EXISTS, wherever it is in the order: which.
+        join_type: inner.
     """
 
     predicate: Expression
-    relations: int
-    required: int
-    keys: tuple[tuple[int, Expression], tuple[int, Expression]] | None = None
+    ses: int
+    tes: int
+    keys: Keys | None = None
     implied: bool = False
     equality_class: int = -1
     join_type: str = INNER
-    right: int = 0
-    together: int = 0
-    apart: tuple[tuple[int, int], ...] = ()
-    sides: tuple[int, int] = (0, 0)
-    room: tuple[int, int] = (-1, -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OperatorEdge(Edge):
+    """An outer, semi or anti join, with its whole condition as predicate.
+
+    Attributes:
+        join_type: left, full, semi or anti; a right join is a left join with its sides exchanged.
+        left_tes, right_tes: what its left and its right side must contain.
+        max_left, max_right: what they may contain at most; -1 for anything.
+        semi_right: the right side of a semi or anti join, one vertex as a set; 0 for an outer join.
+        subquery: of a semi or anti join that has to be built as an IN or EXISTS, wherever it is in the order: which.
+    """
+
+    left_tes: int = 0
+    right_tes: int = 0
+    max_left: int = -1
+    max_right: int = -1
+    semi_right: int = 0
     subquery: int | None = None
 
     def fits(self, left: int, right: int) -> bool:
-        """May an operator join these sets, in these places?"""
-        (l_needs, r_needs), (l_room, r_room) = self.sides, self.room
-        return not (l_needs & ~left or r_needs & ~right or left & ~l_room or right & ~r_room)
+        """Whether it may join these sets, as its left and its right side."""
+        return not (
+            self.left_tes & ~left or self.right_tes & ~right or left & ~self.max_left or right & ~self.max_right
+        )
 
 
 @dataclass(eq=False)
@@ -81,14 +103,14 @@ class JoinGraph:
         names: a short unique name of each vertex, for people.
         edges: all join predicates, implied ones last.
         filters: per vertex the conjuncts that its plan applies on top of its source (already inside `relations`).
-        guarded: (vertices, what no join result that has them all may lack), of predicates that stand above the group.
+        co_required: pairs (S, N): a join result that contains all of S must contain all of N.
     """
 
     relations: tuple[LogicalPlan, ...]
     names: tuple[str, ...]
     edges: tuple[Edge, ...]
     filters: tuple[tuple[Expression, ...], ...]
-    guarded: tuple[tuple[int, int], ...] = ()
+    co_required: tuple[tuple[int, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.relations)
@@ -112,9 +134,9 @@ class JoinGraph:
         """Per vertex the vertices that share a two-vertex edge with it and may be joined on it at once."""
         near = [0] * len(self.relations)
         for edge in self.edges:
-            if edge.required.bit_count() == 2:
-                one = edge.required & -edge.required
-                other = edge.required ^ one
+            if edge.tes.bit_count() == 2:
+                one = edge.tes & -edge.tes
+                other = edge.tes ^ one
                 near[one.bit_length() - 1] |= other
                 near[other.bit_length() - 1] |= one
         return tuple(near)
@@ -137,92 +159,84 @@ class JoinGraph:
 
     @cached_property
     def wide_edges(self) -> tuple[Edge, ...]:
-        """Edges that need three or more vertices."""
-        return tuple(e for e in self.edges if e.required.bit_count() > 2)
+        """Edges whose TES has three or more vertices."""
+        return tuple(e for e in self.edges if e.tes.bit_count() > 2)
 
     @cached_property
     def edges_of(self) -> tuple[tuple[Edge, ...], ...]:
-        """Per vertex the edges that require it."""
-        return tuple(tuple(e for e in self.edges if e.required >> v & 1) for v in range(len(self.relations)))
+        """Per vertex the edges whose TES has it."""
+        return tuple(tuple(e for e in self.edges if e.tes >> v & 1) for v in range(len(self.relations)))
 
     @cached_property
-    def operators(self) -> tuple[Edge, ...]:
+    def operators(self) -> tuple[OperatorEdge, ...]:
         """The outer, semi and anti joins."""
-        return tuple(edge for edge in self.edges if edge.join_type != INNER)
+        return tuple(edge for edge in self.edges if isinstance(edge, OperatorEdge))
 
     @cached_property
-    def looking(self) -> dict[int, Edge]:
-        """Vertex (as a set) that a semi or anti join looks into -> that join."""
-        return {edge.right: edge for edge in self.edges if edge.right}
-
-    @cached_property
-    def late(self) -> tuple[tuple[int, int], ...]:
-        """(vertices, what no join result that has them all may lack), of the edges that may fail."""
-        pairs = [(e.relations, e.together) for e in self.edges if e.together]
-        pairs += [pair for e in self.edges for pair in e.apart]
-        pairs += self.guarded
-        return tuple((reads, together) for reads, together in pairs if together & ~reads)
+    def semi_rights(self) -> dict[int, OperatorEdge]:
+        """The right side of each semi and anti join, one vertex as a set -> that join."""
+        return {edge.semi_right: edge for edge in self.operators if edge.semi_right}
 
     def allows(self, relations: int) -> bool:
-        """May an order have a join result of this set?"""
-        return all(reads & ~relations or not together & ~relations for reads, together in self.late)
+        """Whether an order may have a join result of this set, as far as co-requirements are concerned."""
+        return all(present & ~relations or not needed & ~relations for present, needed in self.co_required)
 
     @cached_property
-    def _operators_of(self) -> list[int]:
-        """Per vertex the operators that require it, as a set of their numbers."""
+    def _operators_at(self) -> list[int]:
+        """Per vertex the operators whose TES has it, as a set of their numbers."""
         found = [0] * len(self.relations)
         for i, edge in enumerate(self.operators):
-            for vertex in members(edge.required):
+            for vertex in members(edge.tes):
                 found[vertex] |= 1 << i
         return found
 
     @cached_property
-    def _touching(self) -> dict[int, int]:
+    def _reached(self) -> dict[int, int]:
         return {}
 
-    def _touch(self, relations: int) -> int:
-        """The operators that require some of these vertices."""
-        found = self._touching.get(relations)
+    def _operators_reached(self, relations: int) -> int:
+        """The operators whose TES has some of these vertices, as a set of their numbers."""
+        found = self._reached.get(relations)
         if found is None:
-            found, of = 0, self._operators_of
+            found, of = 0, self._operators_at
             for vertex in members(relations):
                 found |= of[vertex]
-            self._touching[relations] = found
+            self._reached[relations] = found
         return found
 
-    def _applied_operators(self, one: int, other: int) -> list[Edge]:
-        """The operators that the join of two disjoint sets is the first to have all they require."""
-        candidates = [self.operators[i] for i in members(self._touch(one) & self._touch(other))]
-        return [edge for edge in candidates if not edge.required & ~(one | other)]
+    def _applied_operators(self, one: int, other: int) -> list[OperatorEdge]:
+        """The operators whose TES the join of two disjoint sets is the first to complete."""
+        candidates = [self.operators[i] for i in members(self._operators_reached(one) & self._operators_reached(other))]
+        return [edge for edge in candidates if not edge.tes & ~(one | other)]
 
-    def operator(self, one: int, other: int) -> Edge | None:
+    def operator(self, one: int, other: int) -> OperatorEdge | None:
         """The operator that the join of two disjoint sets applies; the widest one where there are several."""
-        return max(self._applied_operators(one, other), key=lambda e: e.required.bit_count(), default=None)
+        return max(self._applied_operators(one, other), key=lambda e: e.tes.bit_count(), default=None)
 
     def allows_join(self, one: int, other: int) -> bool:
-        """May an order join these two sets, one way round or the other, as far as its operators are concerned?"""
-        if not self._touch(one) & self._touch(other):
+        """Whether an order may join these two sets, one way round or the other, as far as operators are concerned."""
+        if not self._operators_reached(one) & self._operators_reached(other):
             return True
         applied = self._applied_operators(one, other)
         return not applied or (len(applied) == 1 and (applied[0].fits(one, other) or applied[0].fits(other, one)))
 
-    def leads_on(self, relations: int) -> bool:
-        """May a larger set be made of this one, for all that its operators say of their sides?
+    def can_grow(self, relations: int) -> bool:
+        """Whether this set can be part of a larger join result, as far as the sides of operators are concerned.
 
-        What has a part of one side of an operator ends up on that side, so it must not hold what has no place there.
-        It is necessary only: two operators together may still leave no way on.
+        A set with a part of one side of an operator ends up on that side, so it must not contain what that side may
+        not contain. The condition is necessary only: two operators together may still leave no further step.
         """
-        for i in members(self._touch(relations)):
+        for i in members(self._operators_reached(relations)):
             edge = self.operators[i]
-            if not edge.required & ~relations:
+            if not edge.tes & ~relations:
                 continue
-            on_left, on_right = relations & edge.sides[0], relations & edge.sides[1]
-            if on_left and (on_right or relations & ~edge.room[0]) or on_right and relations & ~edge.room[1]:
+            on_left, on_right = relations & edge.left_tes, relations & edge.right_tes
+            if on_left and (on_right or relations & ~edge.max_left) or on_right and relations & ~edge.max_right:
                 return False
         return True
 
     def allows_order(self, tree: JoinTree) -> bool:
-        """Does an order, with its sides in their places, give the rows of the written one?"""
+        """Whether an order, with its sides in their places, gives the rows of the written one."""
         for node in tree.post_order():
             if node.left is None or node.right is None:
                 continue
@@ -249,14 +263,14 @@ class JoinGraph:
     def applied_by(self, left: int, right: int) -> list[Edge]:
         """The edges, implied ones too, that the join of two disjoint sets applies for the first time."""
         both = left | right
-        return [e for e in self.edges if not e.required & ~both and e.required & ~left and e.required & ~right]
+        return [e for e in self.edges if not e.tes & ~both and e.tes & ~left and e.tes & ~right]
 
     def connected(self, left: int, right: int) -> bool:
         """True if some edge is applied by this very join (it is no cross product)."""
         if self.neighbours(left) & right:
             return True
         both = left | right
-        return any(not e.required & ~both and e.required & left and e.required & right for e in self.wide_edges)
+        return any(not e.tes & ~both and e.tes & left and e.tes & right for e in self.wide_edges)
 
 
 def sign_of(edge: Edge) -> str:
@@ -264,20 +278,20 @@ def sign_of(edge: Edge) -> str:
     return _SIGNS.get(edge.join_type, "⋈")
 
 
-def merge_parts(parts: Sequence[int], waiting: Iterable[int]) -> list[int]:
-    """Disjoint sets joined by edges, given as the sets that they require, for as long as one completes two of them.
+def merge_parts(parts: Sequence[int], tes_of_edges: Iterable[int]) -> list[int]:
+    """Disjoint sets, merged by edges, given by their TES, for as long as one of them is completed by two sets.
 
     >>> [bin(part) for part in merge_parts([0b1, 0b10, 0b100, 0b1000], [0b111, 0b11])]
     ['0b111', '0b1000']
     """
     part_of = {vertex: part for part in parts for vertex in members(part)}
-    left, changed = list(waiting), True
+    left, changed = list(tes_of_edges), True
     while changed:
         changed, still = False, []
-        for required in left:
-            touched = {part_of[vertex] for vertex in members(required)}
+        for tes in left:
+            touched = {part_of[vertex] for vertex in members(tes)}
             if len(touched) > 2:
-                still.append(required)
+                still.append(tes)
             elif len(touched) == 2:
                 changed = True
                 merged = sum(touched)

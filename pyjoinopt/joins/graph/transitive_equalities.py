@@ -1,13 +1,14 @@
 """Equalities that follow from others.
 
 Equalities between plain columns form classes: from a.k = b.k and b.k = c.k follows a.k = c.k, and an order that joins
-a with c first should not need a cross product for it. Such an implied edge connects; `emit` writes its predicate only
-into a join that no written predicate of the same class already ties.
+a with c first should not need a cross product for it. Such an implied edge connects them; `emit` adds its predicate
+only to a join that has no written predicate of the same class.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 
@@ -15,13 +16,13 @@ from pyjoinopt.joins.graph.hypergraph import Edge
 from pyjoinopt.plan.expressions import Expression, call, reference
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
-#: Classes of more columns are tied as they were written only: all pairs would be too many.
+#: Classes of more columns keep their written equalities only: all pairs would be too many.
 _MOST_EQUAL = 100
 #: Pairs of one graph's classes, the smallest first.
 _MOST_IMPLIED = 10_000
 
 
-def with_implied(edges: list[Edge], owner: dict[int, int]) -> list[Edge]:
+def with_implied(edges: list[Edge], owner: Mapping[int, int]) -> list[Edge]:
     """Number the equality classes, and add transitive equalities between vertices that no edge of the class connects.
 
     Each class counts in the estimate of a pair, so each has to be tested when the pair is joined.
@@ -39,7 +40,7 @@ def with_implied(edges: list[Edge], owner: dict[int, int]) -> list[Edge]:
     for edge in edges:
         equated = _equated(edge)
         numbered.append(replace(edge, equality_class=number[_bit(equated[0][0])]) if equated else edge)
-    connected = {(e.relations, e.equality_class) for e in numbered}
+    connected = {(e.ses, e.equality_class) for e in numbered}
     implied: list[Edge] = []
     largest = _largest_tied([len(columns) for columns in classes])
     for i, columns in enumerate(classes):
@@ -70,7 +71,7 @@ def _largest_tied(sizes: list[int]) -> int:
 
 def _equated(edge: Edge) -> list[tuple[Expression, Expression]]:
     """The two plain columns of one type that an edge sets equal, if it does."""
-    if edge.keys is None or edge.predicate.kind != "EqualTo" or edge.required != edge.relations:
+    if edge.keys is None or edge.predicate.kind != "EqualTo" or edge.tes != edge.ses:
         return []
     (_, left), (_, right) = edge.keys
     plain = left.kind == right.kind == "AttributeReference" and left.type == right.type

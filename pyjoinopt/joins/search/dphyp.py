@@ -17,32 +17,27 @@ minute for twelve relations. DPhyp enumerates the pairs alone (Moerkotte and Neu
 3. Subgraphs come after their subsets, so when a pair appears, both halves are final.
 
 **Hyperedges.** A predicate over three or more relations, or one that must wait for others, is a set of vertices that
-can be split anywhere: it ties two sets that together complete it. For growing, such an edge lends its smallest
-missing vertex as a stand-in neighbour. A set grown over a stand-in may not hang together (yet), which shows in that
-no plan is known for it; such a set is grown further but joined with nothing. Standing in by one vertex keeps the
-argument of 1-3: the rest of the edge is never among the vertices that are out of bounds.
+can be split anywhere: it connects two sets that together complete it. While a set grows, such an edge contributes its
+smallest missing vertex as a stand-in neighbour. A set that was grown over a stand-in may not be connected (yet): no
+plan is known for it then, and it is grown further but joined with nothing. A single stand-in keeps the argument of 1-3
+valid: the rest of the edge is never among the excluded vertices.
 
-**Outer, semi and anti joins** allow some pairs and not others, which is asked of each pair that is tied. What the
-answer depends on are the two sets, so the best order of a set stays the best part of any order.
+**Outer, semi and anti joins** make some pairs illegal. Whether a pair is legal depends on its two sets alone, so the
+best order of a set remains the best part of any order.
 
-Vertices are numbered canonically first (see `canonical_order`) and only a strictly better plan replaces one, so equal
-costs end in the same tree, whatever the order in which the query was written. A budget bounds the pairs that are looked
-at.
+Vertices are numbered canonically first (`joins.graph.canonical_order`), and only a strictly cheaper plan replaces
+another. So plans of equal cost end in the same tree, in whatever order the query was written. A budget limits the pairs
+that are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyjoinopt.cost.model import CostModel
-from pyjoinopt.joins.cardinality.estimator import GraphEstimates
-from pyjoinopt.joins.graph.canonical_order import canonical_order
-from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree
-from pyjoinopt.joins.search.dphyp_enumerator import DPhyp, Exhausted
-from pyjoinopt.joins.search.interesting_partitionings import Partitionings
-from pyjoinopt.joins.search.pair_budget import certainly_over_budget
+from pyjoinopt.joins.search.dphyp_enumerator import DPhyp
+from pyjoinopt.joins.search.pair_budget import Exhausted, certainly_over_budget
+from pyjoinopt.joins.search.search_context import SearchContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,40 +50,26 @@ class Exact:
 
 
 def exact(
-    graph: JoinGraph,
-    estimates: GraphEstimates,
-    cost: CostModel,
-    budget: int,
-    within: int | None = None,
-    canonical: Sequence[int] | None = None,
-    stop: Callable[[], bool] | None = None,
-    partitionings: Partitionings | None = None,
+    context: SearchContext, budget: int, within: int | None = None, partitioned: bool = False
 ) -> Exact | None:
     """The cheapest tree without needless cross products.
 
     Args:
-        graph: the join graph.
-        estimates: sizes of its sets of vertices.
-        cost: the cost model.
-        budget: pairs of sets to compare at most.
+        context: the group.
+        budget: pairs to compare at most.
         within: only these vertices; None for all.
-        canonical: all vertices in canonical order, if that is known.
-        stop: asked now and then; True to give up.
-        partitionings: prices of plans that join on one key in a row, if those are to be looked for, too.
+        partitioned: whether to compare plans that reuse a partitioning, too, if there can be any.
 
     Returns:
-        None if the budget did not suffice, on `stop`, or if the vertices do not hang together.
+        None if the budget did not suffice, if the deadline passed, or if the vertices are not connected.
     """
-    chosen = graph.everything if within is None else within
-    if certainly_over_budget(graph, chosen, budget):
+    chosen = context.graph.everything if within is None else within
+    if certainly_over_budget(context.graph, chosen, budget):
         return None
-    order = [v for v in canonical or canonical_order(graph, estimates) if chosen >> v & 1]
-    search = DPhyp(graph, estimates, cost, budget, order, stop)
-    if partitionings is not None:
-        search.recorded = []
+    run = DPhyp(context, [v for v in context.canonical if chosen >> v & 1], budget, partitioned)
     try:
-        search.run()
+        run.run()
     except Exhausted:
         return None
-    found = search.result(partitionings)
-    return None if found is None else Exact(*found, search.pairs)
+    found = run.result()
+    return None if found is None else Exact(*found, run.pairs)

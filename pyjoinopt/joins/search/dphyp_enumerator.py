@@ -1,85 +1,92 @@
-"""The loop of the exact search: all pairs of connected sets that may be joined, and the cheapest plan of each set.
+"""DPhyp's enumeration: all pairs of a connected subgraph and a connected complement, and the best plan of each set.
 
-Why every pair is met once, and its halves before it, is told in `exact`.
+`dphyp` explains why every pair is found once, and its halves before it. Sets in here are masks of *canonical numbers*:
+bit i is the i-th vertex in canonical order.
+
+The plain form is `_complements`, which only grows sets, and `_compare_with_complements`, which prices the pairs. Where
+all joins are inner joins of two relations at a time, `_compare_inlined` does the work of both in one loop, because it
+is the loop in which a search spends its time. A test compares the two forms, set by set.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
-from pyjoinopt.cost.model import CostModel, Side, beside_join
+from pyjoinopt.cost.model import Side
 from pyjoinopt.cost.size import Size
-from pyjoinopt.joins.cardinality.estimator import GraphEstimates
-from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, build_tree
-from pyjoinopt.joins.search.interesting_partitionings import Partitionings
-from pyjoinopt.joins.search.join_costs import price
-from pyjoinopt.joins.search.pair_budget import adjacency_of
+from pyjoinopt.joins.search.pair_budget import EnumerationBudget, adjacency_of
+from pyjoinopt.joins.search.search_context import SearchContext
 from pyjoinopt.util.bitset import members
-
-#: A set that is grown without finding pairs costs time too: at most this many sets for each pair of the budget.
-_SETS_PER_PAIR = 4
-#: Pairs that may be gone through again for plans that join on one key in a row; about a tenth of a second.
-_MOST_RECORDED = 25_000
-_NO_SIDE = Side(0.0, 0.0, 0.0, 0.0, 0.0)
-
-
-class Exhausted(Exception):
-    """The budget is spent."""
 
 
 class DPhyp:
-    """One run. Sets are masks of canonical numbers; `_original` translates them for the estimates."""
+    """One run over some vertices of a graph.
+
+    Args:
+        context: the group.
+        vertices: those that are to be joined, in canonical order.
+        budget: pairs to compare at most.
+        partitioned: whether plans that reuse a partitioning are wanted, too.
+        inlined: whether the loop that is written out may be used; without it the result is the same.
+    """
 
     def __init__(
         self,
-        graph: JoinGraph,
-        estimates: GraphEstimates,
-        cost: CostModel,
+        context: SearchContext,
+        vertices: Sequence[int],
         budget: int,
-        order: Sequence[int],
-        stop: Callable[[], bool] | None = None,
+        partitioned: bool = False,
+        inlined: bool = True,
     ) -> None:
-        self.everything = (1 << len(order)) - 1
-        self._graph = graph
-        self._count = len(order)
-        self._model = cost
-        self._price = cost.join
-        self._size_of = estimates.size
-        self._budget = budget
-        self._stop = stop
-        self._order = order
-        rank = {vertex: i for i, vertex in enumerate(order)}
-        self._near = adjacency_of(graph, estimates, order, rank)
-        self._wide: list[int] = []
-        chosen = sum(1 << vertex for vertex in order)
-        for edge in graph.wide_edges:
-            if not edge.required & ~chosen:
-                self._wide.append(sum(1 << rank[v] for v in members(edge.required)))
-        # Wide edges make every set dearer, those that find no pairs, too.
-        self._most_sets = _SETS_PER_PAIR * budget // (1 + len(self._wide) // 4)
-        self._neighbours: dict[int, int] = {}
-        self._cost: dict[int, float] = {}
-        self._left: dict[int, int] = {}
+        self._context = context
+        self._graph = graph = context.graph
+        self._vertices = vertices
+        self._all = (1 << len(vertices)) - 1
+        rank = {vertex: i for i, vertex in enumerate(vertices)}
+        self._near = adjacency_of(graph, context.estimates, vertices, rank)
+        self._wide = [
+            sum(1 << rank[v] for v in members(edge.tes))
+            for edge in graph.wide_edges
+            if all(v in rank for v in members(edge.tes))
+        ]
+        # Each wide edge makes every set more expensive, also those that are in no pair.
+        sets = context.limits.sets_per_pair * budget // (1 + len(self._wide) // 4)
+        self._budget = EnumerationBudget(budget, sets, context.deadline)
+        self._partitionings = context.costs.partitionings if partitioned else None
+        #: Pairs that may be joined, as sets of the graph's vertices, in the order in which they were found.
+        self._recorded: list[tuple[int, int]] = []
+        self._neighbours: dict[int, int] = {}  # of sets, for graphs without wide edges
+        # The best plan of each set: its cost, and the half of it that it was found from.
+        self.cost: dict[int, float] = {}
+        self.half: dict[int, int] = {}
+        self._original: dict[int, int] = {}  # the same set in the graph's own numbers
         self._size: dict[int, Size] = {}
-        self._original: dict[int, int] = {}
-        self._sides: dict[int, Side] = {}  # none unless all joins are inner ones and the model knows sides
-        self._side_of: Callable[[Size], Side] | None = None if graph.operators else beside_join(cost, "side")
-        self.pairs = 0
-        self.recorded: list[tuple[int, int]] | None = None  # pairs that may be joined, in the order they were found
-        self._sets = 0
-        for i, vertex in enumerate(order):
+        self._side: dict[int, Side] = {}
+        plain = self._wide or graph.operators or graph.co_required or self._partitionings is not None
+        self._inlined = inlined and not plain and context.costs.by_sides
+        for i, vertex in enumerate(vertices):
             self._neighbours[1 << i] = self._near[i]
-            self._cost[1 << i] = 0.0
-            self._found(1 << i, 1 << vertex)
+            self.cost[1 << i] = 0.0
+            self._add(1 << i, 1 << vertex)
+
+    @property
+    def pairs(self) -> int:
+        """Pairs that were compared."""
+        return self._budget.pairs
 
     def run(self) -> None:
-        """Grow all sets, from the last start vertex to the first."""
-        for start in range(self._count - 1, -1, -1):
+        """Grow all connected subgraphs, from the last start vertex to the first.
+
+        Raises:
+            Exhausted: the budget is spent, or the deadline has passed.
+        """
+        compare = self._compare_inlined if self._inlined else self._compare_with_complements
+        for start in range(len(self._vertices) - 1, -1, -1):
             bit = 1 << start
             below = bit - 1
-            self._partners(bit, below)
+            compare(bit, below)
             stack = [(bit, below)]
             while stack:
                 grown, excluded = stack.pop()
@@ -90,32 +97,100 @@ class DPhyp:
                 addition = more & -more
                 while addition:
                     larger = grown | addition
-                    if larger in self._cost:
-                        self._partners(larger, below)
+                    if larger in self.cost:
+                        compare(larger, below)
                     else:
-                        self._spend()
+                        self._budget.consume()
                     sets.append(larger)
                     addition = (addition - more) & more
                 excluded |= more
                 # Depth first with smaller additions before larger ones: subsets come before their supersets.
                 stack.extend((larger, excluded) for larger in reversed(sets))
 
-    def _spend(self, pairs: int = 0, sets: int = 1) -> None:
-        """Count sets that were grown, and ask whether to go on; of `pairs` the caller keeps count until it is done."""
-        before = self._sets
-        self._sets += sets
-        if self.pairs + pairs > self._budget or self._sets > self._most_sets:
-            raise Exhausted
-        if self._stop is not None and before >> 6 != self._sets >> 6 and self._stop():
-            raise Exhausted
+    def result(self) -> tuple[JoinTree, float] | None:
+        """The tree of all vertices, and its cost; None if they are not connected."""
+        if self._all not in self.cost:
+            return None
+        partitionings, recorded = self._partitionings, self._recorded
+        if partitionings is not None and len(recorded) <= self._context.limits.recorded_pairs:
+            tree = partitionings.best(recorded, self._original[self._all])
+            return tree, partitionings.price(tree)
 
-    def _found(self, relations: int, original: int, added: int = 0) -> None:
-        """Take note of a set that a join makes for the first time; `added` is one half of it."""
-        size = self._size_of(original, added)
+        def halves(relations: int) -> int | tuple[int, int]:
+            one = self.half.get(relations)
+            return self._vertices[relations.bit_length() - 1] if one is None else (one, relations ^ one)
+
+        return build_tree(self._all, halves, self._context.bytes), self.cost[self._all]
+
+    # -- the plain form ----------------------------------------------------------------------------------------
+
+    def _compare_with_complements(self, one: int, below: int) -> None:
+        """Compare every pair of `one` with a connected complement whose smallest vertex is larger."""
+        self._budget.consume()
+        batches = pairs = 0
+        for batch in self._complements(one, below):
+            for other in batch:
+                if other in self.cost and self._is_connected_to(one, other):
+                    pairs += 1
+                    self._compare(one, other)
+            batches += 1
+            if not batches & 63:
+                self._budget.consume(64, pairs)
+                pairs = 0
+        self._budget.consume(batches & 63, pairs)
+
+    def _complements(self, one: int, below: int) -> Iterator[list[int]]:
+        """Sets that grow out of the neighbours of `one`, those that grow from one set at a time.
+
+        Subsets come before their supersets. Over a wide edge's stand-in a set may grow that is not connected.
+        """
+        excluded = one | below
+        room = self._all & ~excluded
+        starts = self._reach(one, excluded)
+        while starts:
+            start = 1 << (starts.bit_length() - 1)
+            stack = [(start, excluded | starts)]
+            starts ^= start
+            yield [start]
+            while stack:
+                grown, beyond = stack.pop()
+                more = self._reach(grown, beyond)
+                if not more:
+                    continue
+                beyond |= more
+                larger = []
+                addition = more & -more
+                while addition:
+                    larger.append(grown | addition)
+                    addition = (addition - more) & more
+                yield larger
+                if room & ~(beyond | grown):
+                    stack.extend((each, beyond) for each in larger)
+
+    def _compare(self, one: int, other: int) -> None:
+        """Keep the join of two sets if it is legal and cheaper than what is known of the whole."""
+        left, right, both = self._original[one], self._original[other], one | other
+        if not self._graph.allows_join(left, right):
+            return
+        if both not in self._original:
+            if not self._graph.allows(left | right):
+                return
+            self._add(both, left | right, right if one & (one - 1) else left)
+        if self._partitionings is not None:
+            self._recorded.append((left, right))
+        total, known = self.cost[one] + self.cost[other], self.cost.get(both, math.inf)
+        if total < known:
+            total += self._context.costs.join(left, right)
+            if total < known:
+                self.cost[both] = total
+                self.half[both] = one
+
+    def _add(self, relations: int, original: int, added: int = 0) -> None:
+        """Estimate a set for which a first plan was found; `added` is one half of it."""
         self._original[relations] = original
-        self._size[relations] = size
-        if self._side_of is not None:
-            self._sides[relations] = self._side_of(size)
+        self._size[relations] = self._context.estimates.size(original, added)
+        if self._context.costs.by_sides:
+            self._side[relations] = self._context.costs.side(original)
 
     def _reach(self, grown: int, excluded: int) -> int:
         """Neighbours of a set outside `excluded`; of a wide edge one stand-in."""
@@ -136,8 +211,10 @@ class DPhyp:
                 near |= missing & -missing
         return near
 
-    def _tied(self, one: int, other: int) -> bool:
-        """True if an edge ties two disjoint sets, both of which have plans."""
+    def _is_connected_to(self, one: int, other: int) -> bool:
+        """True if an edge connects two disjoint sets, both of which have plans."""
+        if not self._wide:
+            return True
         rest = one
         while rest:
             low = rest & -rest
@@ -147,97 +224,67 @@ class DPhyp:
         both = one | other
         return any(not edge & ~both and edge & one and edge & other for edge in self._wide)
 
-    # The innermost loop of the search, written out for its time. Tests compare what it finds with trying every pair.
-    def _partners(self, one: int, below: int) -> None:  # noqa: C901, PLR0914
-        """Compare every pair of `one` with a set of larger smallest vertex."""
-        self._spend()
-        # This is the loop that counts: local names, and no call that is not needed.
-        cost, size, original, left, sides = self._cost, self._size, self._original, self._left, self._sides
-        price, wide, reach, neighbours = self._price, self._wide, self._reach, self._neighbours
-        late, operated, recorded = self._graph.late, self._operated, self.recorded
-        allows_join = self._graph.allows_join if self._graph.operators else None
-        room, inf = self.everything & ~(one | below), math.inf
-        own_cost, own_size, own_original = cost[one], size[one], original[one]
-        own_beside, own_built, own_moved, own_hashed, own_sorted = sides[one] if sides else _NO_SIDE
-        excluded = one | below
-        start_at = reach(one, excluded)
-        pairs = sets = 0
-        while start_at:
-            start = 1 << (start_at.bit_length() - 1)
-            excluded_here = excluded | start_at
-            start_at ^= start
-            partners = [start]
-            stack = [(start, excluded_here)]
-            while partners:
-                for other in partners:
+    # -- the same, inlined -------------------------------------------------------------------------------------
+
+    # The fast path of the two forms: local names, and no call that is not needed. A test holds it equal to the plain
+    # one.
+    def _compare_inlined(self, one: int, below: int) -> None:  # noqa: C901, PLR0914
+        """`_compare_with_complements` for inner joins of two relations at a time, priced by sides."""
+        consume = self._budget.consume
+        consume()
+        cost, half, size, side, original = self.cost, self.half, self._size, self._side, self._original
+        reach, neighbours = self._reach, self._neighbours
+        excluded, inf = one | below, math.inf
+        room, several = self._all & ~excluded, bool(one & (one - 1))
+        own_cost, own_original = cost[one], original[one]
+        own_probe, own_built, own_shuffle, own_hashed, own_sorted = side[one]
+        starts = reach(one, excluded)
+        batches = pairs = 0
+        while starts:
+            start = 1 << (starts.bit_length() - 1)
+            stack = [(start, excluded | starts)]
+            starts ^= start
+            batch = [start]
+            while batch:
+                for other in batch:
                     other_cost = cost.get(other)
-                    if other_cost is None or (wide and not self._tied(one, other)):
+                    if other_cost is None:
                         continue
                     pairs += 1
-                    if allows_join is not None and not allows_join(own_original, original[other]):
-                        continue
                     both = one | other
                     total = own_cost + other_cost
                     known = cost.get(both)
                     if known is None:
-                        whole = own_original | original[other]
-                        if late and not self._graph.allows(whole):
-                            continue
-                        self._found(both, whole, original[other] if one & (one - 1) else own_original)
+                        left, right = own_original, original[other]
+                        self._add(both, left | right, right if several else left)
                         known = inf
-                    if recorded is not None:
-                        recorded.append((own_original, original[other]))
-                    if total < known:
-                        if sides:  # `met`, spelled out
-                            beside, built, moved, hashed, ordered = sides[other]
-                            if (work := built if built < own_built else own_built) < inf:
-                                total += own_beside + beside + work + size[both][0]
-                            elif (work := hashed if hashed < own_hashed else own_hashed) < inf:
-                                total += own_moved + moved + work + size[both][0]
-                            else:
-                                total += own_sorted + ordered + size[both][0]
-                        elif allows_join is None:
-                            total += price(own_size, size[other], size[both])
+                    if total < known:  # `join_cost_of_sides`
+                        probe, built, shuffle, hashed, ordered = side[other]
+                        if (work := built if built < own_built else own_built) < inf:
+                            total += own_probe + probe + work + size[both][0]
+                        elif (work := hashed if hashed < own_hashed else own_hashed) < inf:
+                            total += own_shuffle + shuffle + work + size[both][0]
                         else:
-                            total += operated(own_original, original[other])
+                            total += own_sorted + ordered + size[both][0]
                         if total < known:
                             cost[both] = total
-                            left[both] = one
-                partners = []
-                while stack and not partners:
+                            half[both] = one
+                batch = []
+                while stack and not batch:
                     grown, beyond = stack.pop()
-                    near = None if wide else neighbours.get(grown)
+                    near = neighbours.get(grown)
                     more = reach(grown, beyond) if near is None else near & ~(beyond | grown)
                     if more:
-                        passed = beyond | more
+                        beyond |= more
                         addition = more & -more
                         while addition:
-                            partners.append(grown | addition)
+                            batch.append(grown | addition)
                             addition = (addition - more) & more
-                        if room & ~(passed | grown):
-                            for larger in partners:
-                                stack.append((larger, passed))
-                sets += 1
-                if not sets & 63:
-                    self._spend(pairs, 64)
-        self.pairs += pairs
-        self._spend(0, sets & 63)
-
-    def _operated(self, one: int, other: int) -> float:
-        """What a join costs that may be an outer, semi or anti join."""
-        return price(self._graph, self._size_of, self._model, one, other)
-
-    def result(self, partitionings: Partitionings | None = None) -> tuple[JoinTree, float] | None:
-        """The tree of the whole set, and its cost."""
-        if self.everything not in self._cost:
-            return None
-        if partitionings is not None and self.recorded is not None and len(self.recorded) <= _MOST_RECORDED:
-            tree = partitionings.best(self.recorded, self._original[self.everything])
-            return tree, partitionings.price(tree)
-
-        def halves(relations: int) -> int | tuple[int, int]:
-            one = self._left.get(relations)
-            return self._order[relations.bit_length() - 1] if one is None else (one, relations ^ one)
-
-        tree = build_tree(self.everything, halves, lambda relations: self._size_of(relations).bytes)
-        return tree, self._cost[self.everything]
+                        if room & ~(beyond | grown):
+                            for larger in batch:
+                                stack.append((larger, beyond))
+                batches += 1
+                if not batches & 63:
+                    consume(64, pairs)
+                    pairs = 0
+        consume(batches & 63, pairs)

@@ -1,14 +1,15 @@
-"""A good order for groups that are too large to search: always join the two parts whose result is smallest.
+"""Greedy operator ordering: a good order for groups that are too large for dynamic programming.
 
-Greedy operator ordering (Fegaras 1998) begins with every relation as a part of its own and joins the pair of parts
-with the fewest result rows until one part is left. It makes bushy trees, needs one look at each neighbourship and
-heaps, and is rarely far off while sets are small. With outer joins, which keep rows instead of dropping them, it more
-often is; so other notions of what to join next are at hand, too (`NOTIONS`). Two things are added:
+Greedy operator ordering (Fegaras 1998) starts with every relation as a tree of its own and joins the pair of trees with
+the fewest result rows until one tree is left. It makes bushy trees and needs one look at each pair of neighbours. It is
+rarely far from the best order of a small group. With outer joins, which keep rows instead of removing them, it is more
+often; so there are other merits by which the next join can be chosen (`MERITS`). Two things are added:
 
-* parts that no edge ties are joined in the end, smallest first: the only cross products in the tree. A predicate that
-  must wait for several relations may tie parts again once such a product was made, so it is asked each time;
-* the exact search then takes the tree's small sub-trees, whose relations are known by now, and orders each anew
-  (`reoptimize_subtrees`). Orders of the few large results above them were the greedy choice's strong side anyway.
+* trees that no edge connects are joined last, smallest first: these are the only cross products of the order. A
+  predicate that must wait for several relations may connect trees again once such a product was made, so that is looked
+  at each time;
+* DPhyp then orders each small sub-tree anew (`reoptimize_subtrees`). The order of the few large results above them is
+  where the greedy choice is good anyway.
 """
 
 from __future__ import annotations
@@ -16,61 +17,58 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 
-from pyjoinopt.cost.model import CostModel
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates, Part
-from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.joins.search.dphyp import exact
+from pyjoinopt.joins.search.search_context import SearchContext
 from pyjoinopt.util.bitset import members
 
-#: What makes one join go before another: the least of a function of the logarithms of the rows that it gives and takes.
+_DIGITS = 9  # of a merit; beyond these the order of what it was computed from shows
+#: The value of a join, from the logarithms of the rows of its result and of its two inputs; the smallest goes first.
 Merit = Callable[[float, float, float], float]
-NOTIONS: tuple[Merit, ...] = (
-    lambda rows, one, other: rows,  # few rows
-    lambda rows, one, other: rows - max(one, other),  # few rows beside the larger side's: what drops most goes first
-    lambda rows, one, other: rows - one - other,  # a strong predicate
-)
-#: Sub-trees of at most this many relations are ordered anew.
-SMALL = 10
-#: Whenever the parts that are left are a multiple of this, it is asked whether to stop; fewer take milliseconds.
-_ASKED = 128
-_DIGITS = 9
+
+
+def fewest_rows(rows: float, left: float, right: float) -> float:
+    """The rows of the result."""
+    return rows
+
+
+def strongest_reduction(rows: float, left: float, right: float) -> float:
+    """The rows of the result in relation to the larger input: what removes most rows goes first."""
+    return rows - max(left, right)
+
+
+def most_selective(rows: float, left: float, right: float) -> float:
+    """The selectivity of the predicate."""
+    return rows - left - right
+
+
+MERITS: tuple[Merit, ...] = (fewest_rows, strongest_reduction, most_selective)
 
 
 def greedy(
-    graph: JoinGraph,
-    estimates: GraphEstimates,
-    parts: Sequence[JoinTree],
-    notion: Merit = NOTIONS[0],
-    stop: Callable[[], bool] | None = None,
+    context: SearchContext, trees: Sequence[JoinTree], merit: Merit = fewest_rows
 ) -> JoinTree | None:
-    """Join all parts into one tree; None if that came to a point where outer joins allow no further step, or to a stop.
+    """Join all trees into one.
 
     Args:
-        graph: the join graph.
-        estimates: sizes of its sets of vertices.
-        parts: disjoint trees to begin with, in canonical order: single relations, or what was ordered before.
-        notion: which join goes first.
-        stop: asked now and then.
+        context: the group.
+        trees: disjoint trees to start with, in canonical order: single relations, or components already ordered.
+        merit: which join goes first.
+
+    Returns:
+        None if outer joins allowed no further step at some point, or if the deadline passed.
     """
-    return _Greedy(graph, estimates, parts, notion, stop).run()
+    return _Greedy(context, trees, merit).run()
 
 
 class _Greedy:
-    def __init__(
-        self,
-        graph: JoinGraph,
-        estimates: GraphEstimates,
-        parts: Sequence[JoinTree],
-        notion: Merit,
-        stop: Callable[[], bool] | None,
-    ) -> None:
-        self._stop = stop
-        self._estimates = estimates
-        self._notion = notion
-        self._graph = graph
-        self._looking = graph.looking
-        self._free = not graph.late and not graph.operators
+    def __init__(self, context: SearchContext, parts: Sequence[JoinTree], merit: Merit) -> None:
+        self._deadline, self._every = context.deadline, context.limits.greedy_steps
+        self._estimates = estimates = context.estimates
+        self._merit = merit
+        self._graph = graph = context.graph
+        self._free = not graph.co_required and not graph.operators
         self._trees: dict[int, JoinTree] = dict(enumerate(parts))
         self._parts: dict[int, Part] = {i: _part_of(estimates, tree) for i, tree in self._trees.items()}
         self._next = len(parts)
@@ -82,12 +80,12 @@ class _Greedy:
         for vertex, home in self._home.items():
             self._near[home].update(map(self._home.__getitem__, members(graph.adjacency[vertex] & inside)))
             self._near[home].discard(home)
-        # The parts that each wide edge still lies across.
+        # The parts over which each wide edge is still spread.
         self._across: list[set[int]] = []
         self._wide_of: dict[int, set[int]] = {i: set() for i in self._trees}
         for edge in graph.wide_edges:
-            if all(v in self._home for v in members(edge.required)):
-                homes = {self._home[v] for v in members(edge.required)}
+            if all(v in self._home for v in members(edge.tes)):
+                homes = {self._home[v] for v in members(edge.tes)}
                 for home in homes:
                     self._wide_of[home].add(len(self._across))
                 self._across.append(homes)
@@ -102,7 +100,7 @@ class _Greedy:
         for one, near in self._near.items():
             self._weigh(one, (other for other in near if one < other))
         while len(self._trees) > 1:
-            if len(self._trees) % _ASKED == 0 and self._stop is not None and self._stop():
+            if len(self._trees) % self._every == 0 and self._deadline.passed:
                 return None
             if not self._heap:
                 pair = self._smallest()
@@ -122,16 +120,16 @@ class _Greedy:
     def _allowed(self, one: int, other: int) -> bool:
         left, right = self._trees[one].relations, self._trees[other].relations
         graph, both = self._graph, left | right
-        return graph.allows(both) and graph.allows_join(left, right) and graph.leads_on(both)
+        return graph.allows(both) and graph.allows_join(left, right) and graph.can_grow(both)
 
     def _weigh(self, one: int, others: Iterable[int]) -> None:
         """Put a part's joins with others where the least is found."""
-        part, a, notion, place = self._parts[one], self._place[one], self._notion, self._place
+        part, a, value, place = self._parts[one], self._place[one], self._merit, self._place
         own = self._own[one] = []
         found = [other for other in others if self._free or self._allowed(one, other)]
         parts = [self._parts[other] for other in found]
         for other, right, rows in zip(found, parts, self._estimates.log_rows_with(part, parts)):
-            b, first = place[other], round(notion(rows, part.log_rows, right.log_rows), _DIGITS)
+            b, first = place[other], round(value(rows, part.log_rows, right.log_rows), _DIGITS)
             own.append((first, a, b, other) if a < b else (first, b, a, other))
         heapq.heapify(own)
         self._offer(one)
@@ -151,7 +149,7 @@ class _Greedy:
 
     def _smallest(self) -> tuple[int, int] | None:
         def key(i: int) -> tuple[bool, float, int]:
-            semi_right = self._trees[i].relations in self._looking  # its edge ties it as soon as it may be joined
+            semi_right = self._trees[i].relations in self._graph.semi_rights  # its edge connects it as soon as it may
             return semi_right, round(self._parts[i].log_rows, _DIGITS), self._place[i]
 
         if self._free:
@@ -203,15 +201,7 @@ def _part_of(estimates: GraphEstimates, tree: JoinTree) -> Part:
     return part
 
 
-def reoptimize_subtrees(
-    graph: JoinGraph,
-    estimates: GraphEstimates,
-    cost: CostModel,
-    tree: JoinTree,
-    budget: int,
-    canonical: Sequence[int],
-    stop: Callable[[], bool] | None = None,
-) -> tuple[JoinTree, int]:
+def reoptimize_subtrees(context: SearchContext, tree: JoinTree, budget: int) -> tuple[JoinTree, int]:
     """Order the small sub-trees exactly, one after the other, while the budget lasts: (the tree, pairs compared)."""
     pairs = 0
     done: list[JoinTree] = []
@@ -223,10 +213,10 @@ def reoptimize_subtrees(
             done.append(join(done.pop(), right))
         elif node.left is None or node.right is None or node.relations.bit_count() == 2:
             done.append(node)
-        elif node.relations.bit_count() <= SMALL:
-            better = exact(graph, estimates, cost, budget - pairs, node.relations, canonical, stop)
+        elif node.relations.bit_count() <= context.limits.subtree_relations:
+            better = exact(context, budget - pairs, node.relations)
             if better is None:
-                pairs += min(budget - pairs, graph.everything.bit_count())
+                pairs += min(budget - pairs, len(context.graph))
                 done.append(node)
             else:
                 pairs += better.pairs
@@ -237,5 +227,5 @@ def reoptimize_subtrees(
 
 
 def single_relations(order: Sequence[int]) -> list[JoinTree]:
-    """Every relation as a part of its own."""
+    """A tree for every relation."""
     return [leaf(vertex) for vertex in order]

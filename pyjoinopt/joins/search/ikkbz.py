@@ -14,38 +14,35 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyjoinopt.joins.cardinality.estimator import GraphEstimates
-from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.search.search_context import SearchContext
 from pyjoinopt.util.bitset import members
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
-#: Roots that are tried.
-_ROOTS = 6
 _HIGHEST = 1e300
 
 
-def ikkbz_order(graph: JoinGraph, estimates: GraphEstimates, members: Sequence[int]) -> list[int] | None:
-    """The best left-deep order of a spanning tree; None if the members do not hang together by two-vertex edges.
+def ikkbz_order(context: SearchContext, relations: Sequence[int]) -> list[int] | None:
+    """The best left-deep order of a spanning tree; None if two-vertex edges do not connect the relations.
 
     Args:
-        graph: the join graph.
-        estimates: sizes of its sets of vertices.
-        members: vertices, in canonical order.
+        context: the group.
+        relations: vertices, in canonical order.
     """
-    hanging = _spanning_tree(graph, estimates, members)
-    if hanging is None:
+    tree = _spanning_tree(context, relations)
+    if tree is None:
         return None
-    rows = {v: estimates.size(1 << v).rows for v in members}
-    place = {v: i for i, v in enumerate(members)}
-    roots = sorted(members, key=lambda v: (rows[v], place[v]))[:_ROOTS]
-    lines = [_from_root(root, hanging, rows, place) for root in roots]
-    return min(lines, key=lambda found: found[0])[1]
+    rows = {v: context.estimates.size(1 << v).rows for v in relations}
+    place = {v: i for i, v in enumerate(relations)}
+    roots = sorted(relations, key=lambda v: (rows[v], place[v]))[: context.limits.ikkbz_roots]
+    orders = [_from_root(root, tree, rows, place) for root in roots]
+    return min(orders, key=lambda found: found[0])[1]
 
 
 def _spanning_tree(
-    graph: JoinGraph, estimates: GraphEstimates, relations: Sequence[int]
+    context: SearchContext, relations: Sequence[int]
 ) -> dict[int, list[tuple[int, float]]] | None:
     """vertex -> (neighbour, selectivity) of a spanning tree of the most selective edges."""
+    estimates, graph = context.estimates, context.graph
     parts = {v: estimates.part(v) for v in relations}
     inside = set(relations)
     edges: list[tuple[float, int, int, int, int]] = []
@@ -69,11 +66,17 @@ def _spanning_tree(
 
 @dataclass(slots=True)
 class _CompoundRelation:
-    """Relations glued together: what they do to the rows, what that costs, and who they are."""
+    """Relations that are joined one right after the other.
+
+    Attributes:
+        growth: the factor by which joining them multiplies the rows (T).
+        cost: the rows that are made on the way (C).
+        relations: in the order of their joins.
+    """
 
     growth: float
     cost: float
-    line: list[int]
+    relations: list[int]
 
     @property
     def rank(self) -> float:
@@ -82,31 +85,31 @@ class _CompoundRelation:
     def merge(self, after: _CompoundRelation) -> _CompoundRelation:
         growth = min(_HIGHEST, self.growth * after.growth)
         cost = min(_HIGHEST, self.cost + self.growth * after.cost)
-        return _CompoundRelation(growth, cost, self.line + after.line)
+        return _CompoundRelation(growth, cost, self.relations + after.relations)
 
 
 def _from_root(
-    root: int, hanging: dict[int, list[tuple[int, float]]], rows: dict[int, float], place: dict[int, int]
+    root: int, tree: dict[int, list[tuple[int, float]]], rows: dict[int, float], place: dict[int, int]
 ) -> tuple[float, list[int]]:
-    """(cost, line) of the best left-deep order that starts with `root`."""
+    """(cost, relations) of the best left-deep order that starts with `root`."""
     chains: dict[int, list[_CompoundRelation]] = {}
     stack: list[tuple[int, int, float, bool]] = [(root, -1, 1.0, False)]
     while stack:
         vertex, parent, selectivity, expanded = stack.pop()
-        below = [(other, factor) for other, factor in hanging[vertex] if other != parent]
+        below = [(other, factor) for other, factor in tree[vertex] if other != parent]
         if not expanded:
             stack.append((vertex, parent, selectivity, True))
             stack += [(other, vertex, factor, False) for other, factor in below]
             continue
-        keyed = [[(p.rank, place[p.line[0]], p) for p in chains.pop(other)] for other, _ in below]
-        chain = [piece for _, _, piece in heapq.merge(*keyed, key=lambda entry: entry[:2])]
+        keyed = [[(p.rank, place[p.relations[0]], p) for p in chains.pop(other)] for other, _ in below]
+        chain = [compound for _, _, compound in heapq.merge(*keyed, key=lambda entry: entry[:2])]
         growth = max(1e-12, rows[vertex] * selectivity)
-        piece = _CompoundRelation(growth, 0.0 if vertex == root else growth, [vertex])
+        compound = _CompoundRelation(growth, 0.0 if vertex == root else growth, [vertex])
         if vertex != root:
-            while chain and chain[0].rank < piece.rank:
-                piece = piece.merge(chain.pop(0))
-        chains[vertex] = [piece, *chain]
+            while chain and chain[0].rank < compound.rank:
+                compound = compound.merge(chain.pop(0))
+        chains[vertex] = [compound, *chain]
     whole = chains[root][0]
-    for piece in chains[root][1:]:
-        whole = whole.merge(piece)
-    return whole.cost, whole.line
+    for compound in chains[root][1:]:
+        whole = whole.merge(compound)
+    return whole.cost, whole.relations

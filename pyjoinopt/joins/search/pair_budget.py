@@ -1,4 +1,8 @@
-"""Which relations may be joined at once: those that an edge ties, and those whose product is proved to be tiny."""
+"""The budget of the exact search, and whether a graph can fit it at all.
+
+`adjacency_of` says which relations may be joined at once: those that an edge connects, and those whose cross product is
+proved to be tiny.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Sequence
 
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.joins.search.deadline import Deadline
 from pyjoinopt.util.bitset import members
 
 #: Two relations that are proved to have at most this many rows between them, multiplied, may form a cross product.
@@ -15,15 +20,51 @@ TINY = 64.0
 _SMALL = 12
 
 
+class Exhausted(Exception):
+    """The budget is spent, or the deadline has passed."""
+
+
+class EnumerationBudget:
+    """What one run of DPhyp may still look at.
+
+    Args:
+        pairs: pairs at most.
+        sets: sets that are grown at most, with or without a pair.
+        deadline: looked at once every 64 sets.
+    """
+
+    __slots__ = ("pairs", "_sets", "_most_pairs", "_most_sets", "_deadline")
+
+    def __init__(self, pairs: int, sets: int, deadline: Deadline) -> None:
+        #: Pairs that were looked at.
+        self.pairs = 0
+        self._sets = 0
+        self._most_pairs, self._most_sets, self._deadline = pairs, sets, deadline
+
+    def consume(self, sets: int = 1, pairs: int = 0) -> None:
+        """Count sets that were grown and pairs that were compared.
+
+        Raises:
+            Exhausted: the run has to end.
+        """
+        before = self._sets
+        self._sets += sets
+        self.pairs += pairs
+        if self.pairs > self._most_pairs or self._sets > self._most_sets:
+            raise Exhausted
+        if before >> 6 != self._sets >> 6 and self._deadline.passed:
+            raise Exhausted
+
+
 def adjacency_of(
     graph: JoinGraph, estimates: GraphEstimates, order: Sequence[int], rank: dict[int, int]
 ) -> list[int]:
     """Per vertex of an order its neighbours, all by their rank in the order."""
     near = [sum(1 << rank[v] for v in members(graph.adjacency[vertex]) if v in rank) for vertex in order]
-    # What a semi join looks into has no place in a cross product. And Spark's ReorderJoin takes products apart: where
-    # it matters in which company a predicate is tested, none is made.
+    # The right side of a semi join has no place in a cross product. And Spark's ReorderJoin takes products apart: where
+    # it matters which other relations are present when a predicate is evaluated, none is made.
     bounds = [
-        math.inf if 1 << vertex in graph.looking or graph.late else estimates.relations[vertex].upper_bound
+        math.inf if 1 << vertex in graph.semi_rights or graph.co_required else estimates.relations[vertex].upper_bound
         for vertex in order
     ]
     for i, one in enumerate(bounds):
@@ -55,7 +96,7 @@ def certainly_over_budget(graph: JoinGraph, within: int, budget: int) -> bool:
 def _least_pairs(graph: JoinGraph, within: int, most: int) -> int:
     """How many pairs there are at least; counted no further than `most`.
 
-    Each connected set is grown once from its smallest vertex, as by the search (see `exact`).
+    Each connected set is grown once from its smallest vertex, as by DPhyp.
     """
     near = {1 << v: graph.adjacency[v] & within for v in members(within)}
     pairs = 0
