@@ -6,13 +6,22 @@ pads every row of `a` that has no partner, makes as many rows of every other as 
 away. Where the tested column cannot be NULL in a row that has a partner (the condition rejects it, or a filter on `b`
 does, or it is never NULL there), what is left is `a ANTI JOIN b`, which looks for one partner and makes no row.
 
-The columns of `b` are gone then, so nothing above may read them. And Spark moves an anti join below other joins and
-projections, where its condition meets more rows: one that may fail stays what it is. Catalyst has no such rule.
+The columns of `b` are gone then, so nothing above may need them; what is computed of them in between goes, too
+(`lost_columns`). And Spark moves an anti join below other joins and projections, where its condition is evaluated on
+more rows: a join whose condition may throw is left unchanged. Catalyst has no such rule.
 """
 
 from __future__ import annotations
 
-from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, PYTHON_UDF, Expression, conjunction, conjuncts, describe
+from pyjoinopt.plan.expressions import (
+    AGGREGATE_OR_WINDOW,
+    PYTHON_UDF,
+    Attribute,
+    Expression,
+    conjunction,
+    conjuncts,
+    describe,
+)
 from pyjoinopt.plan.facts.constraints import PlanFacts
 from pyjoinopt.plan.facts.null_rejection import rejects_nulls
 from pyjoinopt.plan.fallible.fallibility import may_throw
@@ -20,6 +29,7 @@ from pyjoinopt.plan.nodes import ANTI, LEFT, NO_HINT, RIGHT, Aggregate, Filter, 
 from pyjoinopt.plan.plan_names import plan_name
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import parents_of, post_order
+from pyjoinopt.rewrites.lost_columns import without_lost_columns
 
 _WORDS = {LEFT: "left", RIGHT: "right"}
 
@@ -41,10 +51,10 @@ def outer_join_as_anti_join(plan: LogicalPlan, *, log: list[str] | None = None) 
     if not tests:
         return plan
     needed, parents = needed_columns(plan), parents_of(nodes)
-    hidden = sum({1 << bit for node in nodes for bit in node.info.get("hidden") or ()})
+    hidden = _hidden(nodes)
     done: dict[int, LogicalPlan] = {}
     for node in nodes:
-        new = node if node.cached else node.with_children(tuple(done[id(child)] for child in node.children))
+        new = node if node.cached else without_lost_columns(node, tuple(done[id(child)] for child in node.children))
         test = tests.get(id(node))
         if test is not None and isinstance(node, Filter) and isinstance(new, Filter):
             padded = _sides(node.child)[1]
@@ -55,6 +65,16 @@ def outer_join_as_anti_join(plan: LogicalPlan, *, log: list[str] | None = None) 
                     log.append(_told(node.child, test))
         done[id(node)] = new
     return done[id(plan)]
+
+
+def _hidden(nodes: list[LogicalPlan]) -> int:
+    """Columns that a USING join hid, and what they are computed from: a user can still ask for them by name."""
+    hidden = sum({1 << bit for node in nodes for bit in node.info.get("hidden") or ()})
+    for node in reversed(nodes):
+        for e in node.projections if isinstance(node, Project) else ():
+            if e.attribute is not None and e.attribute.mask & hidden:
+                hidden |= e.references
+    return hidden
 
 
 def _computed_by_what_may_fail(nodes: list[LogicalPlan]) -> int:
@@ -87,12 +107,19 @@ def _test(node: LogicalPlan, facts: PlanFacts, risky: int) -> Expression | None:
     for e in conjuncts(node.condition):
         if not e.references & padded.output_set:
             continue
-        column = e.children[0].attribute if e.kind == "IsNull" and e.children[0].kind == "AttributeReference" else None
+        column = _column(e.children[0]) if e.kind == "IsNull" else None
         if column is None or not column.mask & padded.output_set:
             return None
         if any(rejects_nulls(part, column.mask) for part in (*conjuncts(condition), *facts.constraints(padded))):
             test = e
     return test
+
+
+def _column(e: Expression) -> Attribute | None:
+    """A column, also below casts to its own type, which every view has."""
+    while e.kind == "Cast" and e.type == e.children[0].type:
+        e = e.children[0]
+    return e.attribute if e.kind == "AttributeReference" else None
 
 
 def _sides(join: LogicalPlan) -> tuple[LogicalPlan, LogicalPlan]:

@@ -73,6 +73,19 @@ def test_not_if_somebody_reads_the_padded_side(w: Letters) -> None:
     assert outer_join_as_anti_join(hidden) is hidden, "a USING join's column can still be asked for"
 
 
+def test_what_is_computed_from_padded_columns_goes_with_them(w: Letters) -> None:
+    """A projection between the join and the reader computes a column that nobody reads."""
+    a, b, c = w.relation("a", "a1 a2"), w.relation("b", "b1 b2"), w.relation("c", "c1")
+    padded = Filter(w("b1 is null"), Join(a, b, LEFT, w("a1 = b1")))
+    between = w.project("a1 a2", padded, w.alias("n", "b2 + 1"))
+    plan = w.project("a2", Join(between, c, INNER, w("a2 = c1")))
+    result = outer_join_as_anti_join(plan)
+    assert types(result) == [ANTI, INNER]
+    for node in post_order(result):
+        below = sum({child.output_set for child in node.children})
+        assert not node.children or not node.references & ~below, node
+
+
 def test_through_joins_above(w: Letters) -> None:
     a, b, c = w.relation("a", "a1 a2"), w.relation("b", "b1 b2"), w.relation("c", "c1")
     padded = Filter(w("b1 is null"), Join(a, b, LEFT, w("a1 = b1")))
@@ -104,6 +117,10 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("shop")
     shop.write(folder)
     shop.register(spark, folder)
+    spark.sql(
+        "CREATE OR REPLACE TEMP VIEW padded_customers AS SELECT c_id, c_region, o_customer k, o_day || '' d "
+        "FROM customers LEFT JOIN orders ON c_id = o_customer"
+    )
     return folder
 
 
@@ -124,6 +141,14 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
         ("select * from customers left join orders on c_id = o_customer where o_customer is null", False),
         ("select c_id from customers left join orders on c_id = o_customer where o_customer is null "
          "union all select v_customer from vip", True),
+        # Columns of the padded side are computed from below, and read by nobody.
+        ("select x.c_id, r_name from (select c_id, c_region, o_customer k, upper(o_day) d from customers "
+         "left join orders on c_id = o_customer) x join regions on r_id = c_region where k is null", True),
+        ("select c_id from padded_customers join regions on r_id = c_region where k is null", True),
+        ("select c_region, count(*) from (select c_region, c_id, o_customer k, o_day || '' d from customers "
+         "left join orders on c_id = o_customer) where k is null group by c_region with rollup", True),
+        ("select c_id, row_number() over (partition by c_region order by c_id) n from (select c_region, c_id, "
+         "o_customer k, o_day || '' d from customers left join orders on c_id = o_customer) where k is null", True),
     ],
 )  # fmt: skip
 def test_the_same_rows(spark: SparkSession, tables: Path, text: str, changes: bool) -> None:
