@@ -181,7 +181,8 @@ class Counter:
             return f"SELECT count(*) FROM v{relations.bit_length() - 1}"
         if any(edge.join_type in OUTER for edge in applied(self._graph, relations)):
             raise Unprintable("an outer join")
-        looking = [edge for edge in applied(self._graph, relations) if isinstance(edge, OperatorEdge) and edge.semi_right]
+        looking = [edge for edge in applied(self._graph, relations) if isinstance(edge, OperatorEdge) and
+        edge.semi_right]
         hidden = sum(edge.semi_right for edge in looking)
         compared: dict[int, set[int]] = {v: set() for v in members(relations & ~hidden)}
 
@@ -189,7 +190,8 @@ class Counter:
             compared[self._owner[bit]].add(bit)
             return f"v{self._owner[bit]}.c{bit}"
 
-        tests = [to_sql(edge.predicate, column) for edge in applied(self._graph, relations) if not getattr(edge, "semi_right", 0)]
+        tests = [to_sql(edge.predicate, column) for edge in applied(self._graph, relations) if not getattr(edge,
+        "semi_right", 0)]
         for edge in looking:
             tests.append(self._looks(edge, column))
         sources = []

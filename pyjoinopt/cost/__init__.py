@@ -1,6 +1,6 @@
 """What a join costs: models behind one small protocol, found by name, or a user's own.
 
-A search adds up the costs of joins, so a model has to obey the laws that `CostModel` states; nothing else is asked
+A search adds up the costs of joins, so a model has to obey the laws that `CostModel` states; nothing else is required
 of it. Costs are in "row units": 1 is a row handed through one operator.
 """
 
@@ -21,7 +21,7 @@ __all__ = [
 
 #: Names that `cost_model` knows, the default first.
 MODELS = ("spark", "c_out", "weighted")
-#: What the export says of the cluster: executors that can be reached, and the memory of all of them.
+#: Keys of the export: executors that can be reached, and the memory of all of them.
 EXECUTORS, MEMORY = "pyjoinopt.executors", "pyjoinopt.memory"
 
 
@@ -30,7 +30,7 @@ def cost_model(name: str | CostModel, conf: Mapping[str, str] | None = None, con
 
     Args:
         name: one of `MODELS`, or a model.
-        conf: Spark's configuration, and what the export says of the cluster.
+        conf: Spark's configuration, and keys of the export.
         constants: a file that `benchmarks/calibrate.py` wrote, for the model "spark"; "" for the defaults.
 
     Raises:

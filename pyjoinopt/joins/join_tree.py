@@ -29,7 +29,7 @@ class JoinTree:
 
     @property
     def sets(self) -> frozenset[int]:
-        """The sets that its nodes cover: they tell two orders apart, whichever way round their joins are.
+        """The sets that its nodes cover: they identify an order, whichever way round its joins are.
 
         >>> join(leaf(0), join(leaf(1), leaf(2))).sets == join(join(leaf(2), leaf(1)), leaf(0)).sets
         True
@@ -58,7 +58,7 @@ class JoinTree:
         return done[0]
 
     def show(self, names: Sequence[str], sign: Callable[[int, int], str] | None = None) -> str:
-        """The order as text; `sign` tells how to write the join of two sets.
+        """The order as text; `sign` is how to write the join of two sets.
 
         >>> join(join(leaf(0), leaf(2)), leaf(1)).show("abc", lambda left, right: "⋉" if right == 0b10 else "⋈")
         '((a ⋈ c) ⋉ b)'

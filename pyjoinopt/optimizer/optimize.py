@@ -31,7 +31,7 @@ from pyjoinopt.hints.apply_hints import HintGiver
 from pyjoinopt.hints.buildable_sides import BuildableSidesOf
 from pyjoinopt.hints.memory_limits import MemoryAllowance, slack_of
 from pyjoinopt.joins.emit.unchanged_order import why_unchanged
-from pyjoinopt.joins.groups.barriers import apart, reorder_barriers
+from pyjoinopt.joins.groups.barriers import reorder_barriers, why_separate
 from pyjoinopt.optimizer.describe_group import change_in_one_line, describe_group
 from pyjoinopt.optimizer.forecast_operators import Forecast
 from pyjoinopt.optimizer.order_group import OrderingContext
@@ -223,7 +223,7 @@ def _described(groups: Sequence[ChangedGroup], forecast: Forecast) -> list[Group
 def _describe_barriers(report: JoinReport, plan: LogicalPlan) -> None:
     between = reorder_barriers(plan)
     if between and not report.has_groups and not report.refusals:
-        report.refuse("the whole query", apart(between))
+        report.refuse("the whole query", why_separate(between))
         return
     for kind in between:
         report.refuse(kind, "no join is moved through it: those above it and those below are ordered apart")

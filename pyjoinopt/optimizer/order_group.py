@@ -135,7 +135,7 @@ def estimate_group(
     true_rows = context.memory.recall(graph, above.conjuncts)
     statistics = with_true_rows([context.estimate(plan) for plan in graph.relations], true_rows)
     needed = above.needed
-    for alias in group.late.values():
+    for alias in group.deferred.values():
         needed |= alias.references
     buildable = None if context.buildable is None else context.buildable.of(graph.relations)
     estimates = GraphEstimates(graph, statistics, needed, above.never_null, true_rows, buildable)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.emit.emit_plan import emit
-from pyjoinopt.joins.emit.original_joins import as_written
+from pyjoinopt.joins.emit.original_joins import original_joins
 from pyjoinopt.joins.groups.eliminate_joins import drop_unused_left_joins, semi_to_inner_joins
 from pyjoinopt.joins.groups.find_groups import GroupFinder, Refusal
 from pyjoinopt.joins.groups.join_group import JoinGroup
@@ -168,7 +168,7 @@ class _Made:
 
     Attributes:
         plan: its new plan; None if it stays as written.
-        rows: operators with their rows and upper bounds, as the whole group tells them.
+        rows: operators with their rows and upper bounds, as estimated from the whole group.
     """
 
     plan: LogicalPlan | None = None
@@ -189,7 +189,7 @@ def _emitted(ordered: OrderedGroup, restore: bool, pin: bool) -> _Made:
 
 
 def _kept(ordered: OrderedGroup) -> _Made:
-    return _Made(None, _rows(as_written(ordered.estimated.graph, ordered.group), ordered.estimated.estimates))
+    return _Made(None, _rows(original_joins(ordered.estimated.graph, ordered.group), ordered.estimated.estimates))
 
 
 def _rows(

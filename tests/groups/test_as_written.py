@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyjoinopt.joins.emit.original_joins import as_written
+from pyjoinopt.joins.emit.original_joins import original_joins
 from pyjoinopt.plan.nodes import INNER, LEFT, Filter, Join, LogicalPlan
 from tests.groups.regions import graph_of
 from tests.support.letters import Letters
@@ -16,7 +16,7 @@ def made(plan: LogicalPlan) -> dict[str, int]:
         f"{type(node).__name__} {' '.join(a.name for a in node.output)}": "".join(
             name for v, name in enumerate(names) if relations >> v & 1
         )
-        for node, relations in as_written(graph, region)
+        for node, relations in original_joins(graph, region)
     }
 
 

@@ -82,14 +82,14 @@ class TestExtraction:
         graph, _, region = graph_of(plan)
         assert graph.names == ("a", "b", "c")
         assert isinstance(graph.relations[0], Project)
-        assert not region.late
+        assert not region.deferred
 
     def test_a_column_computed_from_one_side_is_computed_there(self, w, abc):
         a, b, c = abc
         below = w.project("b1", Join(a, b, INNER, w("a1 = b1")), w.alias("x", "coalesce(a2, 0)"))
         graph, _, region = graph_of(Join(below, c, INNER, w("x = c1")))
         assert describe(graph.relations[0].expressions[-1]) == "coalesce(a2, 0) AS x"
-        assert not region.late
+        assert not region.deferred
 
     def test_a_column_computed_from_two_sides_is_computed_on_top(self, w, abc):
         a, b, c = abc
@@ -105,7 +105,7 @@ class TestExtraction:
         a, b, c = abc
         below = w.project("a1", Join(a, b, INNER, w("a1 = b1")), w.alias("x", "risky(a2)"))
         _, _, region = graph_of(Join(below, c, INNER, w("a1 = c1")))
-        assert len(region.late) == 1
+        assert len(region.deferred) == 1
 
     def test_columns_computed_from_computed_columns(self, w, abc):
         a, b, c = abc
@@ -113,7 +113,7 @@ class TestExtraction:
         two = w.project("a1 b1", one, w.alias("y", "coalesce(x, 1)"))
         graph, _, region = graph_of(Join(two, c, INNER, w("y = c1")))
         assert [n.kind for n in post_order(graph.relations[0])] == ["LocalRelation", "Project", "Project"]
-        assert not region.late
+        assert not region.deferred
 
     def test_a_projection_with_a_udf_ends_the_group(self, w, abc):
         a, b, c = abc

@@ -91,7 +91,7 @@ def test_a_column_computed_from_what_is_padded_is_computed_on_top(w, abcd):
     below = w.project("a1 a2", Join(a, b, LEFT, w("a1 = b1")), w.alias("x", "coalesce(b2, 0)"), w.alias("y", "b2"))
     plan = Join(below, c, INNER, w("x = c1"))
     graph, _, region = graph_of(plan)
-    assert [describe(alias) for alias in region.late.values()] == ["coalesce(b2, 0) AS x"]  # y only renames
+    assert [describe(alias) for alias in region.deferred.values()] == ["coalesce(b2, 0) AS x"]  # y only renames
     (waiting,) = (e for e in graph.edges if e.join_type == INNER)
     assert describe(waiting.predicate) == "(coalesce(b2, 0) = c1)" and letters(graph, waiting.tes) == "abc"
     # Where it would be padded itself, the group ends.
@@ -108,7 +108,7 @@ def test_a_constant_beside_what_is_padded_is_not_padded(w, abcd):
     assert [item.plan for item in region.items.values() if item.columns] == [a]
     full = w.project("a1 b2", Join(b, a, FULL, w("a1 = b1")), w.alias("two", "1"))
     _, _, region = graph_of(Join(full, c, INNER, w("a1 = c1")))
-    assert len(region.late) == 1
+    assert len(region.deferred) == 1
 
 
 def test_a_side_without_predicates_gets_the_products_it_needs(w, abcd):

@@ -1,4 +1,4 @@
-"""Classes of equal columns, and bundles of classes that are one composite key; `estimator` says what they mean."""
+"""Classes of equal columns, and bundles of classes that are one composite key; `estimator` explains what they mean."""
 
 from __future__ import annotations
 

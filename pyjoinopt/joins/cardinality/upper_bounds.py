@@ -1,8 +1,8 @@
 """How many rows the join of a set of relations is *proved* not to exceed.
 
-Without keys that is the product of the relations' bounds, which says nothing soon. But a relation that is unique on
-what it is compared by is *determined* by the others: it gives at most one row for each row of theirs, and may in turn
-determine a third. The bound is the product over relations that determine all others,
+Without keys that is the product of the relations' bounds, which is soon too large to be useful. But a relation that is
+unique on what it is compared by is *determined* by the others: it gives at most one row for each row of theirs, and may
+in turn determine a third. The bound is the product over relations that determine all others,
 
     facts x days x stores x cities   with unique days, stores and cities:   facts.
 

@@ -66,7 +66,7 @@ def emit(graph: JoinGraph, tree: JoinTree, group: JoinGroup, estimates: GraphEst
             plan = inner_join(left, right, join_predicates(graph, node.left.relations, node.right.relations), product)
         joins.append((plan, node.relations))
         plans.append(plan)
-    return Emitted(with_columns(plans[0], group.late.values()), tuple(joins))
+    return Emitted(with_columns(plans[0], group.deferred.values()), tuple(joins))
 
 
 def inner_join(

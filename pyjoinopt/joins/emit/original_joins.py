@@ -1,8 +1,8 @@
 """Which sets of vertices the operators of a group make, in the plan as it was written.
 
 What is known of a set holds for an operator that has all of it below, with all predicates that can be applied there.
-A plan may apply one later than it could, or leave out one that only follows from others; nothing is said of operators
-below that point. The top of a group makes all of it, however it came to be.
+A plan may apply one later than it could, or leave out one that only follows from others; operators below that point
+are left out. The top of a group makes all of it, however it came to be.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pyjoinopt.util.bitset import members
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
 
-def as_written(graph: JoinGraph, region: JoinGroup) -> Iterator[tuple[LogicalPlan, int]]:
-    """Joins and filters of a region, each with the vertices whose join it makes.
+def original_joins(graph: JoinGraph, group: JoinGroup) -> Iterator[tuple[LogicalPlan, int]]:
+    """Joins and filters of a group, each with the vertices whose join it makes.
 
     Args:
-        graph: of the region.
-        region: the group as written.
+        graph: of the group.
+        group: the group as written.
     """
-    yield region.top, graph.everything
-    vertex_of = {id(region.items[p].plan): 1 << v for v, p in enumerate(written_positions(region))}
-    if len(vertex_of) < len(region.items):
-        return  # one plan in two places: by its parents alone it cannot be told which is meant
+    yield group.top, graph.everything
+    vertex_of = {id(group.items[p].plan): 1 << v for v, p in enumerate(written_positions(group))}
+    if len(vertex_of) < len(group.items):
+        return  # one plan in two places cannot be distinguished
     below: dict[int, tuple[int, frozenset[object]]] = {}
-    stack: list[tuple[LogicalPlan, bool]] = [(region.top, False)]
+    stack: list[tuple[LogicalPlan, bool]] = [(group.top, False)]
     while stack:
         node, expanded = stack.pop()
         if id(node) in vertex_of:
@@ -46,7 +46,7 @@ def as_written(graph: JoinGraph, region: JoinGroup) -> Iterator[tuple[LogicalPla
             applied = frozenset().union(*(part[1] for part in parts))
             if isinstance(node, (Filter, Join)):
                 applied |= {e.key for e in conjuncts(node.condition)}
-                if node is not region.top and relations & (relations - 1) and _has_all(graph, relations, applied):
+                if node is not group.top and relations & (relations - 1) and _has_all(graph, relations, applied):
                     yield node, relations
             below[id(node)] = relations, applied
 

@@ -1,13 +1,12 @@
 """Why a plan is the same after an optimisation, where no rule and no search has given a reason of its own.
 
-A report that says "nothing changed" and no more leaves its reader to guess. The reasons of `group`, `reorder_barriers`
-and `reorder` come from where something is refused. What is left are plans in which there is nothing to refuse, and this
-module names what they lack: it has an answer for every plan.
+The reasons of `find_groups`, `barriers` and `reorder` come from where something is refused. This module has the reason
+for plans in which nothing was refused: it names what they lack, and has an answer for every plan.
 """
 
 from __future__ import annotations
 
-from pyjoinopt.joins.groups.barriers import apart, reorder_barriers
+from pyjoinopt.joins.groups.barriers import reorder_barriers, why_separate
 from pyjoinopt.plan.expressions import SUBQUERY, walk
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
@@ -34,7 +33,7 @@ def why_unchanged(root: LogicalPlan, strategy: str) -> str:
     if joins == 1:
         return f"it joins two relations, so there is one order; {_NO_HINT}"
     if between := list(dict.fromkeys(kind for plan in plans for kind in reorder_barriers(plan))):
-        return apart(between)
+        return why_separate(between)
     if len(plans) > 1 or any(node.kind == "WithCTE" for node in nodes):
         return (
             f"its {joins} joins stand in different subqueries or common table expressions, so that no three relations "

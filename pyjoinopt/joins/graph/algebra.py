@@ -10,10 +10,10 @@ Whether a move keeps the rows depends on the types of a and b, and in a few cell
 with NULLs, and where the other join would then compare the padding, its condition must be sure to answer anything but
 true. Such a condition *rejects NULLs* on the side that both joins share: R2, R1 and R3 in the three moves.
 
-A cell says `+` (always), `-` (never), `1` (the condition of a must reject NULLs), `2` (that of b must), `12` (both)
-or `.` (the condition would read a column that a semi or anti join does not hand on, so the question does not arise).
-The tables hold for conditions that read both of their sides. They are not taken from anywhere: a test finds every
-cell by trying all small relations, NULLs and duplicates included.
+A cell is `+` (always), `-` (never), `1` (the condition of a must reject NULLs), `2` (that of b must), `12` (both)
+or `.` (the condition would read a column that a semi or anti join does not have, so there is no such case).
+The tables hold for conditions that read both of their sides. They are no copy: a test finds every cell by trying all
+small relations, NULLs and duplicates included.
 
 Source: the names of the moves are those of Moerkotte, Fender and Eich, "On the Correct and Complete Enumeration of
 the Core Search Space" (SIGMOD 2013).
@@ -88,12 +88,12 @@ def holds(need: int, first_rejects: bool, second_rejects: bool) -> bool:
 
 
 def _open(join_type: str) -> tuple[bool, bool]:
-    """Per side of a join whether relations that nothing ties to it may be multiplied in and out there."""
+    """Per side of a join whether relations that nothing connects with it may be multiplied in and out there."""
     left = LEFT_ASSCOM[join_type, INNER] == 0 and ASSOCIATIVE[INNER, join_type] == 0
     right = ASSOCIATIVE[join_type, INNER] == 0 and RIGHT_ASSCOM[INNER, join_type] == 0
     return left, right
 
 
 #: join type -> per side whether it is *open*: a join with any other relation may happen before or after. The other
-#: sides are *closed*: those that the join pads, and what a semi or anti join looks into.
+#: sides are *closed*: those that the join pads, and the right side of a semi or anti join.
 OPEN = {join_type: _open(join_type) for join_type in JOIN_TYPES}

@@ -279,7 +279,7 @@ def _vertex_plan(item: JoinInput, plans: Mapping[int, LogicalPlan], filters: lis
 
 
 def with_columns(plan: LogicalPlan, columns: Iterable[Expression]) -> LogicalPlan:
-    """The plan with computed columns added; a column may read one that stands before it."""
+    """The plan with computed columns added; a column may read one that comes before it."""
     pending = list(columns)
     while pending:  # but not within one projection
         layer: list[Expression] = []

@@ -21,7 +21,8 @@ called *closed* below, for nothing may be multiplied into them later).
     b LEFT JOIN c        | {b}      | {c}       | any      | {c}
     a LEFT JOIN (b, c)   | {a}      | {b}       | any      | {b, c}
 
-and the conjunct d.z = a.z has the TES {a, d}. The right side of the upper join is closed, and {b, c} stood in it. But
+and the conjunct d.z = a.z has the TES {a, d}. The right side of the upper join is closed, and {b, c} is in it as
+written. But
 
     A ⟕ (B ⟕q C)  =  (A ⟕ B) ⟕q C        if q rejects NULLs on B
 
@@ -111,7 +112,7 @@ class InnerConjunct:
     """A conjunct of the inner joins, or of a filter.
 
     Attributes:
-        needs: the relations without which it cannot be applied, as far as its text tells: those that it reads.
+        needs: the relations without which it cannot be applied, as far as the predicate alone decides.
         ses: the relations that it reads.
         below: the relations under it as written.
         fallible: whether it may throw; it waits for all of `below` then, unless one relation is enough.
@@ -158,10 +159,10 @@ class _Hosted:
 
 @dataclass(frozen=True)
 class _Below:
-    """What is known when the next join up is looked at.
+    """What is known when the next join up is processed.
 
     Attributes:
-        joins: the eligibility of the operators below it, or beside it.
+        joins: the eligibility of the operators processed before.
         conjuncts: the TES of conjuncts.
     """
 

@@ -1,4 +1,4 @@
-"""What keeps the joins of a plan apart, for a report that else could only say that nothing changed.
+"""What separates the joins of a plan from each other, for a report that has no other reason why nothing changed.
 
 A plan that reads a common table expression several times has it once, as a definition, and references to it as leaves.
 The joins of the definition are below each reference, so the walk goes from a reference to its definition.
@@ -11,19 +11,19 @@ from collections.abc import Iterable
 from pyjoinopt.plan.nodes import ANTI, INNER_LIKE, OUTER, SEMI, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 
-#: What a group looks through.
+#: Operators that a group absorbs.
 _CLEAR = frozenset(
     {"Filter", "Project", "SubqueryAlias", "View", "HintScope", "ResolvedHint", "CTERelationDef", "WithCTE"}
 )
 _ORDERED = INNER_LIKE | OUTER | {SEMI, ANTI}
-#: The wall that a reference to a common table expression is.
+#: The barrier of a reference to a common table expression.
 SHARED = "a common table expression that is read several times"
 
 
 def reorder_barriers(root: LogicalPlan) -> list[str]:
-    """The kinds of operators that stand between two joins, and of joins that are never moved, each once.
+    """The kinds of operators between two joins, and of joins that are never moved, each once.
 
-    None where there are fewer than two joins: nothing is kept apart.
+    None where there are fewer than two joins: nothing is separated.
 
     >>> reorder_barriers(LogicalPlan("LocalRelation"))
     []
@@ -32,8 +32,8 @@ def reorder_barriers(root: LogicalPlan) -> list[str]:
     return list(walk.found) if walk.joins > 1 else []
 
 
-def apart(between: list[str]) -> str:
-    """The reason why a plan with these walls has no three relations to be ordered."""
+def why_separate(between: list[str]) -> str:
+    """The reason why a plan with these barriers has no three relations that could be ordered."""
     return f"no three relations of it are joined without {', '.join(between)} between them"
 
 
@@ -77,7 +77,7 @@ class _Walk:
         return node.children if definition is None else (definition,)
 
     def _down(self, node: LogicalPlan) -> None:
-        """What stands between a join and the next one below this side of it."""
+        """The barriers between a join and the next one below this side of it."""
         while id(node) in self._joins_below and not isinstance(node, Join):
             below = self._below(node)
             if node.kind == "CTERelationRef":

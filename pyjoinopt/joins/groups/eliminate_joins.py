@@ -4,94 +4,91 @@
   its columns either, it goes. (`catalyst.rules.eliminate_outer_join` sees that under a projection right above the join;
   here other joins may stand between.)
 * A **semi join** whose right side is unique on what it is compared by finds one partner at most. So it is as good as
-  an inner join, which may be done in any order, with the right side first, say.
+  an inner join, which may be applied in any order, also with the right side first.
 
 Unique is what the plan proves to be: groups of an aggregate, rows of a DISTINCT.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup, Written
 from pyjoinopt.plan.expressions import Expression, conjuncts
-from pyjoinopt.plan.facts.distinct_keys import Keys, is_unique
+from pyjoinopt.plan.facts.distinct_keys import DistinctKeys, is_unique
 from pyjoinopt.plan.fallible import fallibility
-from pyjoinopt.plan.nodes import INNER, LEFT, SEMI, LogicalPlan
-
-DistinctKeysOf = Callable[[LogicalPlan], frozenset[Keys]]
+from pyjoinopt.plan.nodes import INNER, LEFT, SEMI
 
 
 def drop_unused_left_joins(
-    region: JoinGroup, read: int, keys: DistinctKeysOf
+    group: JoinGroup, read: int, keys: DistinctKeys
 ) -> tuple[JoinGroup, list[tuple[int, int]]]:
-    """The region without left joins that make no difference.
+    """The group without left joins that make no difference.
 
     Args:
-        region: a join group; it is left as it is.
+        group: a join group; it is left as it is.
         read: the attributes that are read above the group.
-        keys: tells the distinct keys of a plan.
+        keys: the distinct keys of a plan.
 
     Returns:
-        The same region, if there are none, and a list of what went: (position of some item on the left, of the item).
+        The same group, if there are none, and a list of what went: (position of some item on the left, of the item).
     """
     gone: list[tuple[int, int]] = []
     found = True
     while found:
         found = False
-        for conjunct in region.conjuncts:
-            position = _unread(region, conjunct, read, keys)
+        for conjunct in group.conjuncts:
+            position = _unread(group, conjunct, read, keys)
             if position is not None and conjunct.sides is not None:
                 (start, end), _ = conjunct.sides
-                gone.append((min(p for p in region.items if start <= p < end), position))
-                region = _without(region, conjunct, position)
+                gone.append((min(p for p in group.items if start <= p < end), position))
+                group = _without(group, conjunct, position)
                 found = True
                 break
-    return region, gone
+    return group, gone
 
 
-def _unread(region: JoinGroup, conjunct: Conjunct, read: int, keys: DistinctKeysOf) -> int | None:
+def _unread(group: JoinGroup, conjunct: Conjunct, read: int, keys: DistinctKeys) -> int | None:
     """The position of the one item on the right of a left join that may go."""
     if conjunct.join_type != LEFT or conjunct.sides is None or fallibility.may_throw(conjunct.predicate):
         return None
     start, end = conjunct.sides[1]
-    inside = [p for p in region.items if start <= p < end]
+    inside = [p for p in group.items if start <= p < end]
     if len(inside) != 1:
         return None
     (position,) = inside
     own = 0
-    for bit, owner in region.owners.items():
+    for bit, owner in group.owners.items():
         if owner == position:
             own |= 1 << bit
-    others = [c for c in region.conjuncts if c is not conjunct]
-    if any(fallibility.may_throw(c.predicate) for c in others if _stands_on(c, start, end)):
+    others = [c for c in group.conjuncts if c is not conjunct]
+    if any(fallibility.may_throw(c.predicate) for c in others if _is_within(c, start, end)):
         return None
-    if read & own or any(c.predicate.references & own for c in others if not _stands_on(c, start, end)):
+    if read & own or any(c.predicate.references & own for c in others if not _is_within(c, start, end)):
         return None
-    if any(alias.references & own for alias in region.late.values()):
+    if any(alias.references & own for alias in group.deferred.values()):
         return None
-    plan = region.items[position].plan
+    plan = group.items[position].plan
     return position if is_unique(keys(plan), _equated(conjunct.predicate, plan.output_set)) else None
 
 
-def _stands_on(conjunct: Conjunct, start: int, end: int) -> bool:
+def _is_within(conjunct: Conjunct, start: int, end: int) -> bool:
     return start <= conjunct.start and conjunct.end <= end
 
 
-def _without(region: JoinGroup, conjunct: Conjunct, position: int) -> JoinGroup:
-    gone = {bit for bit, owner in region.owners.items() if owner == position}
+def _without(group: JoinGroup, conjunct: Conjunct, position: int) -> JoinGroup:
+    gone = {bit for bit, owner in group.owners.items() if owner == position}
     mask = sum(1 << bit for bit in gone)
     assert conjunct.sides is not None
     start, end = conjunct.sides[1]
     return replace(
-        region,
-        items={p: item for p, item in region.items.items() if p != position},
-        written=_pruned(region.written, position),
-        conjuncts=[c for c in region.conjuncts if c is not conjunct and not _stands_on(c, start, end)],
-        owners={bit: owner for bit, owner in region.owners.items() if bit not in gone},
-        attributes=region.attributes & ~mask,
-        padded=region.padded - {position},
+        group,
+        items={p: item for p, item in group.items.items() if p != position},
+        written=_pruned(group.written, position),
+        conjuncts=[c for c in group.conjuncts if c is not conjunct and not _is_within(c, start, end)],
+        owners={bit: owner for bit, owner in group.owners.items() if bit not in gone},
+        attributes=group.attributes & ~mask,
+        padded=group.padded - {position},
     )
 
 
@@ -112,49 +109,49 @@ def _pruned(written: Written, position: int) -> Written:
     return done[0]
 
 
-def semi_to_inner_joins(region: JoinGroup, keys: DistinctKeysOf, sensitive: int = 0) -> JoinGroup:
-    """The region with inner joins for semi joins that find one partner at most; the same one if there are none.
+def semi_to_inner_joins(group: JoinGroup, keys: DistinctKeys, sensitive: int = 0) -> JoinGroup:
+    """The group with inner joins for semi joins that find one partner at most; the same one if there are none.
 
     Of an inner join Spark infers more than of a semi join, so none is freed by `sensitive` columns
     (`plan.facts.equality_substitution`). And Spark tests a semi join on the relation that it reads, which may be what
     keeps a predicate of the group from failing; so none is freed where one may fail.
     """
-    if any(fallibility.may_throw(conjunct.predicate) for conjunct in region.conjuncts):
-        return region
+    if any(fallibility.may_throw(conjunct.predicate) for conjunct in group.conjuncts):
+        return group
     freed: dict[int, Conjunct] = {}
-    hidden: dict[int, int] = {}  # position -> columns that are looked into
-    for conjunct in region.conjuncts:
+    hidden: dict[int, int] = {}  # position -> columns of the right side of a semi join
+    for conjunct in group.conjuncts:
         if conjunct.right is not None:
-            hidden[conjunct.right] = region.items[conjunct.right].plan.output_set
-    attributes = region.attributes
-    for conjunct in region.conjuncts:
+            hidden[conjunct.right] = group.items[conjunct.right].plan.output_set
+    attributes = group.attributes
+    for conjunct in group.conjuncts:
         position = conjunct.right
         if position is None or conjunct.join_type != SEMI:
             continue
         if conjunct.subquery is not None or conjunct.predicate.references & sensitive:
             continue
-        plan = region.items[position].plan
+        plan = group.items[position].plan
         elsewhere = attributes
         for other, columns in hidden.items():
             elsewhere |= columns if other != position else 0
         if plan.output_set & elsewhere:
-            continue  # the same columns twice could not be told apart
+            continue  # two columns with one id could not be distinguished
         if is_unique(keys(plan), _equated(conjunct.predicate, plan.output_set)):
             freed[position] = conjunct
             attributes |= plan.output_set
     if not freed:
-        return region
+        return group
     kept: list[Conjunct] = []
-    for conjunct in region.conjuncts:
+    for conjunct in group.conjuncts:
         if conjunct.right in freed:
             kept += [Conjunct(p, conjunct.start, conjunct.end, INNER) for p in conjuncts(conjunct.predicate)]
         else:
             kept.append(conjunct)
-    owners = dict(region.owners)
+    owners = dict(group.owners)
     for position in freed:
-        owners |= {attribute.bit: position for attribute in region.items[position].plan.output}
+        owners |= {attribute.bit: position for attribute in group.items[position].plan.output}
     return replace(
-        region, conjuncts=kept, owners=owners, attributes=attributes, semi_right=region.semi_right & ~attributes
+        group, conjuncts=kept, owners=owners, attributes=attributes, semi_right=group.semi_right & ~attributes
     )
 
 

@@ -1,32 +1,33 @@
 """Which joins may be ordered together: the join groups of a plan.
 
-A group is a connected region of joins, with everything between them that can be looked through:
+A group is a connected set of joins, together with all operators between them that need not stay between them:
 
-    Project [c.name, total]                       not part of the group: it sits on top
+    Project [c.name, total]                       not part of the group: it is on top of it
       Join  o.key = i.key AND i.qty > o.min   \\
-        Project [o.key, o.min, upper(o.tag)]   |  the region: two joins, a filter and a projection;
-          Join o.cust = c.cust                 |  its items are c, o and i
+        Project [o.key, o.min, upper(o.tag)]   |  the group: two joins, a filter and a projection;
+          Join o.cust = c.cust                 |  its inputs are c, o and i
             Filter (o.total > 5)               |
             ...                               /
 
-* A **filter** gives its conjuncts to the group. One with a subquery will stand in a filter again, of an item if it
-  reads only that.
-* A **projection** that renames or drops columns is dropped (attribute ids say which column is which). A computed
-  column that reads one item is computed on that item; one that reads several, or that could fail on rows a later
-  join removes, is computed once on top of the whole group, and predicates over it are rewritten to what it computes.
+* A **filter** gives its conjuncts to the group. One with a subquery becomes a filter again, of an input if it reads
+  only that.
+* A **projection** that renames or drops columns disappears (expression ids identify columns). A computed column that
+  reads one input is computed on that input. One that reads several, or that could throw on rows that a later join
+  removes, is *deferred*: computed once on top of the whole group. Predicates over it are rewritten in terms of what it
+  is computed from.
 * A **subquery alias or view** is only a name.
-* A **semi or anti join** is a filter that looks into another relation: it may be applied as soon as all columns that
-  it compares are there, and gives none of its own. Its left side is part of the region, its right side is one item.
-* A **left, right or full join** has both sides in the region. What must come before it, and what must not, is worked
-  out in `eligibility`. A column computed above it from what it pads is computed on top of the whole group; where that
-  group is itself a side that another outer join pads, the region ends there instead.
+* A **semi or anti join** filters by another relation: it may be applied as soon as all columns that it compares are
+  there, and adds no columns. Its left side belongs to the group, its right side is one input.
+* A **left, right or full join** has both sides in the group. `joins.graph.eligibility` works out what must be joined
+  before it, and what must not. A column that is computed above it from columns that it pads is deferred. Where that
+  group is itself a side that another outer join pads, the group ends there instead.
 
-Anything else ends the region and becomes an *item*: scans, aggregates, limits, cached frames, existence joins, hinted
+Anything else ends the group and becomes an *input*: scans, aggregates, limits, cached frames, existence joins, hinted
 joins, and any operator with an expression that must not move (a Python UDF, `rand()`, an outer reference). Ending a
-region is always safe; each place where it might surprise is recorded as a refusal with its reason.
+group is always safe; each place where it might surprise a user is recorded as a refusal with its reason.
 
-Regions are found in one bottom-up walk. An item's place in the written order is an interval of leaf positions, so
-"the relations below this join" is an interval too, and merging two regions costs the size of the smaller.
+Groups are found in one bottom-up walk. An input's place in the written order is an interval of leaf positions, so "the
+relations below this join" is an interval, too, and merging two groups costs the size of the smaller.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from dataclasses import dataclass
 
 from pyjoinopt.joins.groups.join_group import JoinGroup, JoinInput
 from pyjoinopt.joins.groups.merge_groups import (
-    computes_late,
+    computes_deferred,
     exceeds_inline_limit,
     guard,
     merged,
     outer_joined,
-    place,
+    place_column,
     semi_right,
     tests_costly,
     with_conjuncts,
@@ -79,7 +80,7 @@ _VARIANT = "Spark may compute early what it takes out of a VARIANT, and that can
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Something that was left as written, and why."""
+    """What was left as written, and why."""
 
     where: str
     reason: str
@@ -89,7 +90,7 @@ class GroupFinder:
     """Finds the join groups of one plan.
 
     After `find`, `groups` maps the id of each group's top node to its JoinGroup, and `refusals` lists what ended a
-    region although it is a join or sits between joins.
+    group although it is a join or is between joins.
     """
 
     def __init__(self) -> None:
@@ -97,7 +98,7 @@ class GroupFinder:
         self.refusals: list[Refusal] = []
         self._positions = 0
         self._hinted: dict[int, bool] = {}
-        self._regions: dict[int, JoinGroup | None] = {}
+        self._open_groups: dict[int, JoinGroup | None] = {}
         self._shared: set[int] = set()
 
     def find(self, root: LogicalPlan) -> dict[int, JoinGroup]:
@@ -107,26 +108,26 @@ class GroupFinder:
         self._shared = {key for key, count in parents.items() if count > 1}
         for node in nodes:
             if node.cached:
-                self._regions[id(node)] = None
+                self._open_groups[id(node)] = None
                 continue
             self._hinted[id(node)] = self._carries_hint(node)
-            region = self._region(node)
-            if region is None:
+            group = self._group_at(node)
+            if group is None:
                 for child in node.children:
                     self._guard(child, node.condition if isinstance(node, (Filter, Join)) else None)
                     self._close(child)
-            self._regions[id(node)] = region
+            self._open_groups[id(node)] = group
         self._close(root)
         return self.groups
 
     def refuse(self, node: LogicalPlan, reason: str) -> None:
-        """Record that the region ends at `node`."""
+        """Record that a group ends at `node`."""
         text = f"{node.kind} {describe(node.expressions[0], 80)}" if node.expressions else node.kind
         self.refusals.append(Refusal(text, reason))
 
     # -- one node ----------------------------------------------------------------------------------------------
 
-    def _region(self, node: LogicalPlan) -> JoinGroup | None:
+    def _group_at(self, node: LogicalPlan) -> JoinGroup | None:
         if isinstance(node, Join):
             return self._join(node)
         if len(node.children) != 1:
@@ -142,12 +143,12 @@ class GroupFinder:
         return None
 
     def _below(self, child: LogicalPlan) -> JoinGroup | None:
-        region = self._regions[id(child)]
-        return region.copy() if region is not None and id(child) in self._shared else region
+        group = self._open_groups[id(child)]
+        return group.copy() if group is not None and id(child) in self._shared else group
 
     def _join(self, node: Join) -> JoinGroup | None:
-        looks_only = node.join_type in (SEMI, ANTI)
-        if node.join_type not in INNER_LIKE | OUTER and not (looks_only and node.condition is not None):
+        is_semi_or_anti = node.join_type in (SEMI, ANTI)
+        if node.join_type not in INNER_LIKE | OUTER and not (is_semi_or_anti and node.condition is not None):
             return None
         if node.hint != NO_HINT or any(self._hinted.get(id(c)) for c in node.children):
             yours = "it carries a join hint of yours, which keeps it in place"
@@ -160,29 +161,29 @@ class GroupFinder:
         if node.condition is not None and fallibility.extracts_variant(node.condition):
             self.refuse(node, _VARIANT)
             return None
-        left, right = self._sides(node, looks_only)
+        left, right = self._sides(node, is_semi_or_anti)
         for child, open_ in ((node.left, left), (node.right, right)):
             if open_ is None:
                 self._guard(child, node.condition)
         opened = self._open(node.left, left), self._open(node.right, right)
         inlined_size = opened[0].inlined_size + opened[1].inlined_size
-        if exceeds_inline_limit({**opened[0].late, **opened[1].late}, node.condition, inlined_size):
+        if exceeds_inline_limit({**opened[0].deferred, **opened[1].deferred}, node.condition, inlined_size):
             self.refuse(node, "its condition would grow too long in terms of the columns of the relations")
             opened = self._open(node.left, None), self._open(node.right, None)
-        if looks_only:
+        if is_semi_or_anti:
             return semi_right(node, *opened)
         if node.join_type in OUTER:
             return outer_joined(node, *opened)
         return with_conjuncts(merged(node, *opened), node.condition)
 
-    def _sides(self, node: Join, looks_only: bool) -> tuple[JoinGroup | None, JoinGroup | None]:
-        """The regions of a join's sides; None for a side that the region of the join ends at."""
+    def _sides(self, node: Join, is_semi_or_anti: bool) -> tuple[JoinGroup | None, JoinGroup | None]:
+        """The groups of a join's sides; None for a side at which the group of the join ends."""
         left = self._below(node.left)
-        right = None if looks_only else self._below(node.right)
-        if left is not None and node.join_type in (RIGHT, FULL) and computes_late(left):
+        right = None if is_semi_or_anti else self._below(node.right)
+        if left is not None and node.join_type in (RIGHT, FULL) and computes_deferred(left):
             self.refuse(node, _PADDED)
             left = None
-        if right is not None and node.join_type in (LEFT, FULL) and computes_late(right):
+        if right is not None and node.join_type in (LEFT, FULL) and computes_deferred(right):
             self.refuse(node, _PADDED)
             right = None
         visible = [r.visible if r else c.output_set for r, c in zip((left, right), node.children, strict=True)]
@@ -194,32 +195,32 @@ class GroupFinder:
             self.refuse(node, _COSTLY)
             left = right = None
         if node.subquery is not None and left is not None and _reads_computed(left, node.condition):
-            left = None  # the predicate reads its columns by their identity
+            left = None  # the predicate reads its columns by their ids
         return left, right
 
     def _filter(self, node: Filter, below: JoinGroup) -> JoinGroup | None:
         for predicate in conjuncts(node.condition):
-            if not fallibility.is_movable(predicate) and not _may_be_asked_elsewhere(predicate, below):
+            if not fallibility.is_movable(predicate) and not _may_move_into_inputs(predicate, below):
                 if not below.pending:
                     self.refuse(node, fallibility.why_not_movable(predicate))
                 return None
         if fallibility.extracts_variant(node.condition):
-            # Spark makes it a part of the join below, which must then get no projection either.
+            # Spark makes it a part of the join below, which must get no projection then, either.
             self.refuse(node, _VARIANT)
-            self._regions[id(node.child)] = None
+            self._open_groups[id(node.child)] = None
             return None
         if tests_costly(below, node.condition):
             self.refuse(node, _COSTLY)
             return None
-        if not self._look_through(below) or exceeds_inline_limit(below.late, node.condition, below.inlined_size):
+        if not self._absorb(below) or exceeds_inline_limit(below.deferred, node.condition, below.inlined_size):
             return None
         below.top = node
         return with_conjuncts(below, node.condition)
 
-    def _open(self, child: LogicalPlan, region: JoinGroup | None) -> JoinGroup:
-        """The child's region with its projections looked through, or else the child as an item of its own."""
-        if region is not None and self._look_through(region):
-            return region
+    def _open(self, child: LogicalPlan, group: JoinGroup | None) -> JoinGroup:
+        """The child's group without its projections, or else the child as an input."""
+        if group is not None and self._absorb(group):
+            return group
         self._close(child)
         position, self._positions = self._positions, self._positions + 1
         owners = {attribute.bit: position for attribute in child.output}
@@ -227,23 +228,23 @@ class GroupFinder:
         owners)
 
     def _guard(self, child: LogicalPlan, condition: Expression | None) -> None:
-        """Note of the region below a condition what Spark will move into it."""
-        region = self._regions.get(id(child))
-        if region is not None:
-            guard(region, [p for p in conjuncts(condition) if not row_references(p) & ~child.output_set])
+        """Record in the group below a condition what Spark will move into it."""
+        group = self._open_groups.get(id(child))
+        if group is not None:
+            guard(group, [p for p in conjuncts(condition) if not row_references(p) & ~child.output_set])
 
     def _close(self, node: LogicalPlan) -> None:
-        """The region that ends at `node`, if any, is a group."""
-        region = self._regions.get(id(node))
-        if region is not None and len(region.items) > 1:
-            self.groups[id(region.top)] = region
+        """The group that ends at `node`, if any, is complete."""
+        group = self._open_groups.get(id(node))
+        if group is not None and len(group.items) > 1:
+            self.groups[id(group.top)] = group
 
     # -- projections in between --------------------------------------------------------------------------------
 
-    def _look_through(self, region: JoinGroup) -> bool:
+    def _absorb(self, group: JoinGroup) -> bool:
         """Absorb the pending projections; False, and nothing done, if one of them must stay."""
         computed = 0
-        for node in region.pending:
+        for node in group.pending:
             for e in node.expressions:
                 if e.kind not in ("Alias", "AttributeReference") or not fallibility.is_movable(e):
                     self.refuse(node, fallibility.why_not_movable(e))
@@ -252,15 +253,15 @@ class GroupFinder:
                     self.refuse(node, _VARIANT)
                     return False
                 if e.kind == "Alias":
-                    if e.attribute is None or e.attribute.mask & (region.attributes | computed):
+                    if e.attribute is None or e.attribute.mask & (group.attributes | computed):
                         return False
                     computed |= e.attribute.mask
-        for node in region.pending:
-            region.hidden.extend(node.info.get("hidden", ()))
+        for node in group.pending:
+            group.hidden.extend(node.info.get("hidden", ()))
             for e in node.expressions:
                 if e.kind == "Alias":
-                    place(region, e)
-        region.pending.clear()
+                    place_column(group, e)
+        group.pending.clear()
         return True
 
     def _carries_hint(self, node: LogicalPlan) -> bool:
@@ -272,10 +273,11 @@ class GroupFinder:
         return False
 
 
-def _may_be_asked_elsewhere(predicate: Expression, below: JoinGroup) -> bool:
-    """True if a filter on some items of the region could ask the subqueries of a predicate.
+def _may_move_into_inputs(predicate: Expression, below: JoinGroup) -> bool:
+    """True if a predicate with subqueries could be evaluated by a filter on some inputs of the group.
 
-    What a correlated one names of its row cannot be written out, and columns must not be taken for one another.
+    The outer references of a correlated subquery cannot be rewritten in terms of other columns, and no two columns may
+    have one id.
     """
     if not fallibility.has_movable_subquery(predicate):
         return False
@@ -284,9 +286,9 @@ def _may_be_asked_elsewhere(predicate: Expression, below: JoinGroup) -> bool:
     return not any(e.plan is not None and e.plan.output_set & below.visible for e in walk(predicate))
 
 
-def _reads_computed(region: JoinGroup, predicate: Expression | None) -> bool:
-    """True if a predicate reads a column that is, or has to be, computed on top of the region's relations."""
-    computed = sum(1 << bit for bit in region.late)
-    for node in region.pending:
+def _reads_computed(group: JoinGroup, predicate: Expression | None) -> bool:
+    """True if a predicate reads a column that is, or has to be, deferred."""
+    computed = sum(1 << bit for bit in group.deferred)
+    for node in group.pending:
         computed |= sum(e.attribute.mask for e in node.expressions if e.kind == "Alias" and e.attribute is not None)
     return predicate is not None and bool(predicate.references & computed)

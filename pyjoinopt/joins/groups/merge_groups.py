@@ -1,4 +1,4 @@
-"""Two regions become one, and the columns between them find a place."""
+"""Two groups become one; computed columns between them are placed on an input or deferred."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pyjoinopt.plan.nodes import CROSS, FULL, LEFT, RIGHT, Join
 from pyjoinopt.plan.outer_references import row_references
 from pyjoinopt.util.bitset import members
 
-#: A predicate over computed columns may have this many parts when they are written out.
+#: Expression nodes of a predicate over deferred columns, once these are inlined.
 _LONGEST = 400
 #: All such predicates of a group together; five hundred filters, each over a column made of the one before, are 60,000.
 _LONGEST_TOGETHER = 2000
 
 
 def merged(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
-    """One region out of two; the larger one's collections are extended."""
+    """One group out of two; the larger one's collections are extended."""
     big, small = (left, right) if len(left.items) >= len(right.items) else (right, left)
     big.items.update(small.items)
     big.conjuncts.extend(small.conjuncts)
     big.owners.update(small.owners)
-    big.late.update(small.late)
+    big.deferred.update(small.deferred)
     big.hidden.extend(small.hidden)
     big.guards.extend(small.guards)
     return replace(
@@ -37,7 +37,7 @@ def merged(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
 
 
 def semi_right(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
-    """The left side's region under a semi or anti join with one item on its right."""
+    """The left side's group under a semi or anti join with one item on its right."""
     ((position, item),) = right.items.items()
     assert node.condition is not None
     left.items[position] = item
@@ -52,85 +52,85 @@ def semi_right(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
 
 
 def outer_joined(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
-    """One region out of the two sides of an outer join; a right join is a left one the other way round."""
+    """One group out of the two sides of an outer join; a right join is a left one the other way round."""
     if node.join_type == RIGHT:
         left, right = right, left
     sides = (left.start, left.end), (right.start, right.end)
     padded = set(right.items)
     if node.join_type == FULL:
         padded |= set(left.items)
-    region = merged(node, left, right)
-    region.padded = left.padded | right.padded | padded
-    condition = TRUE if node.condition is None else _in_terms_of_items(region, node.condition)
+    group = merged(node, left, right)
+    group.padded = left.padded | right.padded | padded
+    condition = TRUE if node.condition is None else _in_terms_of_items(group, node.condition)
     join_type = FULL if node.join_type == FULL else LEFT
-    region.conjuncts.append(Conjunct(condition, region.start, region.end, join_type, sides=sides))
-    return region
+    group.conjuncts.append(Conjunct(condition, group.start, group.end, join_type, sides=sides))
+    return group
 
 
-def with_conjuncts(region: JoinGroup, condition: Expression | None) -> JoinGroup:
+def with_conjuncts(group: JoinGroup, condition: Expression | None) -> JoinGroup:
     for predicate in conjuncts(condition):
-        region.conjuncts.append(Conjunct(_in_terms_of_items(region, predicate), region.start, region.end))
-    return region
+        group.conjuncts.append(Conjunct(_in_terms_of_items(group, predicate), group.start, group.end))
+    return group
 
 
-def _in_terms_of_items(region: JoinGroup, predicate: Expression) -> Expression:
-    """The predicate with late columns written out."""
-    late = {bit: alias.children[0] for bit, alias in region.late.items()}
-    computed = sum(1 << bit for bit in late)
+def _in_terms_of_items(group: JoinGroup, predicate: Expression) -> Expression:
+    """The predicate with deferred columns inlined."""
+    deferred = {bit: alias.children[0] for bit, alias in group.deferred.items()}
+    computed = sum(1 << bit for bit in deferred)
     if predicate.references & computed:
         while predicate.references & computed:
-            predicate = substitute(predicate, late)
-        region.inlined_size += sum(1 for _ in walk(predicate))
+            predicate = substitute(predicate, deferred)
+        group.inlined_size += sum(1 for _ in walk(predicate))
     return predicate
 
 
-def place(region: JoinGroup, alias: Expression) -> None:
-    """Compute a column on the one item it reads, or late, on top of the group."""
+def place_column(group: JoinGroup, alias: Expression) -> None:
+    """Compute a column on the one input that it reads, or defer it to the top of the group."""
     assert alias.attribute is not None
-    region.attributes |= alias.attribute.mask
-    position = _home(region, alias)
+    group.attributes |= alias.attribute.mask
+    position = _home(group, alias)
     if position is None:
-        region.late[alias.attribute.bit] = alias
+        group.deferred[alias.attribute.bit] = alias
     else:
-        region.items[position].columns.append(alias)
-        region.owners[alias.attribute.bit] = position
+        group.items[position].columns.append(alias)
+        group.owners[alias.attribute.bit] = position
 
 
-def _home(region: JoinGroup, alias: Expression) -> int | None:
-    """The item that a column of a projection above the region may be computed on, if there is one.
+def _home(group: JoinGroup, alias: Expression) -> int | None:
+    """The input on which a column of a projection above the group may be computed, if there is one.
 
     What is computed below an outer join from its padded side is NULL in a padded row; above, it may be something else.
     """
-    owners = {region.owners.get(bit, -1) for bit in members(alias.references)}
+    owners = {group.owners.get(bit, -1) for bit in members(alias.references)}
     if len(owners) > 1 or -1 in owners or fallibility.may_throw(alias):
         return None
     if not owners:
-        semi_right = {conjunct.right for conjunct in region.conjuncts}
-        return min((p for p in region.items if p not in region.padded and p not in semi_right), default=None)
+        semi_right = {conjunct.right for conjunct in group.conjuncts}
+        return min((p for p in group.items if p not in group.padded and p not in semi_right), default=None)
     position = owners.pop()
     renames = alias.children[0].kind == "AttributeReference"
-    return position if renames or position not in region.padded else None
+    return position if renames or position not in group.padded else None
 
 
-def computes_late(region: JoinGroup) -> bool:
-    """True if some column of the region, or of a projection that waits above it, has to be computed on top of it.
+def computes_deferred(group: JoinGroup) -> bool:
+    """True if some column of the group, or of a pending projection above it, has to be deferred.
 
     On top of a group that is padded by an outer join, it would not be padded with the rest of that side.
     """
-    pending = (e for node in region.pending for e in node.expressions)
-    return bool(region.late) or any(e.kind == "Alias" and _home(region, e) is None for e in pending)
+    pending = (e for node in group.pending for e in node.expressions)
+    return bool(group.deferred) or any(e.kind == "Alias" and _home(group, e) is None for e in pending)
 
 
-def tests_costly(region: JoinGroup | None, condition: Expression | None) -> bool:
-    """True if the condition reads a column of the region that is costly to compute and may fail (`s RLIKE p AS m`).
+def tests_costly(group: JoinGroup | None, condition: Expression | None) -> bool:
+    """True if the condition reads a column of the group that is costly to compute and may throw (`s RLIKE p AS m`).
 
-    Spark leaves such a condition above the projection, where it meets joined rows only. Written out it would be an
-    ordinary predicate, which Spark moves down to the relation.
+    Spark leaves such a condition above the projection, where it is evaluated on joined rows only. Inlined it would be
+    an ordinary predicate, which Spark moves down to the relation.
     """
-    if region is None or condition is None:
+    if group is None or condition is None:
         return False
-    pending = (e for node in region.pending for e in node.expressions if e.kind == "Alias")
-    columns = {**region.late, **{e.attribute.bit: e for e in pending if e.attribute is not None}}
+    pending = (e for node in group.pending for e in node.expressions if e.kind == "Alias")
+    columns = {**group.deferred, **{e.attribute.bit: e for e in pending if e.attribute is not None}}
     read, waiting = 0, [condition]
     while waiting:
         fresh = waiting.pop().references & ~read
@@ -142,13 +142,13 @@ def tests_costly(region: JoinGroup | None, condition: Expression | None) -> bool
     return False
 
 
-def guard(region: JoinGroup, predicates: Iterable[Expression]) -> None:
-    """Note what predicates above the region read that may fail.
+def guard(group: JoinGroup, predicates: Iterable[Expression]) -> None:
+    """Record what predicates above the group read that may throw.
 
-    They stay where they are, but Spark moves them down to the lowest join that has all they read, in any order.
+    They stay above the group, but Spark moves them down to the lowest join that has all they read, in any order.
     """
-    waiting = (e for node in region.pending for e in node.expressions if e.kind == "Alias")
-    columns = {**region.late, **{e.attribute.bit: e for e in waiting if e.attribute is not None}}
+    waiting = (e for node in group.pending for e in node.expressions if e.kind == "Alias")
+    columns = {**group.deferred, **{e.attribute.bit: e for e in waiting if e.attribute is not None}}
     for predicate in predicates:
         read, parts, fails = 0, [predicate], False
         while parts:
@@ -158,22 +158,22 @@ def guard(region: JoinGroup, predicates: Iterable[Expression]) -> None:
             read |= fresh
             parts += [columns[bit].children[0] for bit in members(fresh) if bit in columns]
         if fails and predicate.deterministic:
-            region.guards.append(read)
+            group.guards.append(read)
 
 
-def exceeds_inline_limit(late: dict[int, Expression], condition: Expression | None, inlined_size: int) -> bool:
-    """True if the condition, late columns written out, has too many parts (x = x + x, fifty times).
+def exceeds_inline_limit(deferred: dict[int, Expression], condition: Expression | None, inlined_size: int) -> bool:
+    """True if the condition has too many expression nodes once deferred columns are inlined (x = x + x, fifty times).
 
-    `inlined_size` is how many parts such predicates of the group have already.
+    `inlined_size` is how many nodes such predicates of the group have already.
     """
-    if not late or condition is None:
+    if not deferred or condition is None:
         return False
     sizes: dict[int, int] = {}
 
     def size(e: Expression) -> int:
         return sum(sizes.get(part.attribute.bit, 1) if part.attribute else 1 for part in walk(e))
 
-    for bit, alias in late.items():
+    for bit, alias in deferred.items():
         sizes[bit] = size(alias.children[0])
-    lengths = [size(p) for p in conjuncts(condition) if any(p.references >> bit & 1 for bit in late)]
+    lengths = [size(p) for p in conjuncts(condition) if any(p.references >> bit & 1 for bit in deferred)]
     return bool(lengths) and (max(lengths) > _LONGEST or sum(lengths) + inlined_size > _LONGEST_TOGETHER)

@@ -1,7 +1,7 @@
-"""Predicates on ranks, said so that they cannot fail: every order may then ask them.
+"""Predicates on ranks in a form that cannot throw, so that every order may apply them.
 
-`a.rn = b.rn + 1`, each row with the one before it, fails in ANSI mode if some rank is the largest INT.
-`a.rn - 1 = b.rn` says the same and cannot fail, as ranks count from one (`plan.fallible.window_ranks`).
+`a.rn = b.rn + 1`, each row with the one before it, throws in ANSI mode if some rank is the largest INT.
+`a.rn - 1 = b.rn` is equivalent and cannot throw, as ranks count from one (`plan.fallible.window_ranks`).
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from pyjoinopt.plan.fallible.window_ranks import LEAST
 _LARGEST = 2**31 - 1
 
 
-def with_ranks(region: JoinGroup, ranks: int) -> JoinGroup:
-    """The region with predicates that know which columns are ranks; the same one if that makes no difference.
+def with_ranks(group: JoinGroup, ranks: int) -> JoinGroup:
+    """The group with predicates that know which columns are ranks; the same one if that makes no difference.
 
     Args:
-        region: a join group; it is left as it is.
-        ranks: attributes that are never below `LEAST`, nor is what Spark may put in their place.
+        group: a join group; it is left as it is.
+        ranks: attributes that are never below `LEAST`, nor is any column that Spark may substitute for them.
     """
-    told = [_told(conjunct, ranks) for conjunct in region.conjuncts]
-    return region if all(a is b for a, b in zip(told, region.conjuncts)) else replace(region, conjuncts=told)
+    conjuncts = [_with_ranks(conjunct, ranks) for conjunct in group.conjuncts]
+    return group if all(a is b for a, b in zip(conjuncts, group.conjuncts)) else replace(group, conjuncts=conjuncts)
 
 
-def _told(conjunct: Conjunct, ranks: int) -> Conjunct:
+def _with_ranks(conjunct: Conjunct, ranks: int) -> Conjunct:
     predicate = conjunct.predicate
     if not predicate.references & ranks or not may_throw(predicate):
         return conjunct
 
-    def tell(e: Expression) -> Expression:
+    def bounded(e: Expression) -> Expression:
         return at_least(e, LEAST) if e.kind == "AttributeReference" and e.references & ranks else e
 
-    known = rewrite(rewrite(predicate, tell), _turned)
-    return conjunct if may_throw(known) else replace(conjunct, predicate=known)
+    rewritten = rewrite(rewrite(predicate, bounded), _turned)
+    return conjunct if may_throw(rewritten) else replace(conjunct, predicate=rewritten)
 
 
 def _turned(e: Expression) -> Expression:
