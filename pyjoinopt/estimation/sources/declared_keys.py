@@ -18,14 +18,14 @@ from difflib import get_close_matches
 
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.plan.expressions import Attribute
+from pyjoinopt.util.warn_once import forget_causes, log_once
 
 #: Between a table's name and the database that it is in.
 AT = " at "
 _keys: dict[str, set[tuple[str, ...]]] = {}
 _log = logging.getLogger("pyjoinopt")
-#: Names that some query had, which a query without them is not to blame for; and notes that were logged.
+#: Names that some query had, which a query without them is not to blame for.
 _found: set[str] = set()
-_logged: set[str] = set()
 
 
 def declare(
@@ -87,7 +87,7 @@ def forget_declared(table: str | None = None) -> None:
     if table is None:
         _keys.clear()
         _found.clear()
-        _logged.clear()
+        forget_causes("declared keys")
     else:
         _keys.pop(_bare(table), None)
 
@@ -129,9 +129,8 @@ def without_effect(relations: Mapping[str, Iterable[str]]) -> list[str]:
 def _note(start: str, close: Sequence[str], kind: str, there: Iterable[str]) -> str:
     hint = f"; did you mean {close[0]!r}?" if close and close[0] else "."
     note = f"{start}{hint} Its {kind} are {', '.join(sorted(set(there))) or 'none'}"
-    if close and note not in _logged:
-        _logged.add(note)
-        _log.warning(note)
+    if close:
+        log_once(_log, "declared keys", note)
     return note
 
 

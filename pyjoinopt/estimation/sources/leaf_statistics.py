@@ -19,13 +19,13 @@ from pyjoinopt.estimation.sources.registry import Known, Relation, answer, prepa
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.util.warn_once import log_once
 
 #: Sources that tell of the partitions that are left; what others tell is of the whole table.
 _OF_PARTITIONS = frozenset({"footers", "size / row width", "size"})
 #: Settings under which what `pyjoinopt.analyze` gathered is used.
 _ANALYSED = frozenset({"auto", "full"})
 _log = logging.getLogger("pyjoinopt")
-_logged: set[str] = set()
 
 
 class LeafStatistics:
@@ -152,7 +152,8 @@ class LeafStatistics:
                 known = found[number] = replace(known, keys=told.keys)
             if told is not None and told.rows is None and told.note and told.note not in known.note:
                 known = found[number] = replace(known, note="; ".join(filter(None, (told.note, known.note))))
-            _tell(leaves.relations[number].name, known.note)
+            if known.note:
+                log_once(_log, "statistics", f"statistics of {leaves.relations[number].name}: {known.note}")
         return [(leaves.relations[number], found[number]) for number in leaves.relations]
 
     def _look(self, some: Sequence[LogicalPlan]) -> LeafFacts:
@@ -198,10 +199,3 @@ def _statistics(known: Known, leaf: LogicalPlan, needed: Collection[str]) -> Rel
     if known.source in ("size", "default") and not known.columns:
         return unknown(leaf.output, known.bytes if known.source == "size" else None)
     return from_json(entry_of(known, leaf.output, None if known.source == "local" else needed), leaf.output)
-
-
-def _tell(name: str, note: str) -> None:
-    """A weakness of what is known is logged once."""
-    if note and (text := f"statistics of {name}: {note}") not in _logged and len(_logged) < 1000:
-        _logged.add(text)
-        _log.warning(text)

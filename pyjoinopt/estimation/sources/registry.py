@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -28,6 +27,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.util.warn_once import warn_once
 
 #: A bound as people have it; text has no bounds here.
 Bound = int | float | Decimal | datetime.date | datetime.datetime | bool
@@ -141,7 +141,6 @@ class StatisticsSource(Protocol):
 
 
 _registered: list[StatisticsSource] = []
-_warned: set[str] = set()
 
 
 def register(source: StatisticsSource) -> None:
@@ -185,7 +184,7 @@ def prepare(source: StatisticsSource, relations: Sequence[Relation]) -> None:
     try:
         hook(relations)
     except Exception as error:
-        warn_once(source.name, f"{type(error).__name__}: {error}")
+        _warn(source, error)
 
 
 def answer(source: StatisticsSource, relation: Relation) -> Known | None:
@@ -195,7 +194,7 @@ def answer(source: StatisticsSource, relation: Relation) -> Known | None:
         if known is not None:
             _check(known)
     except Exception as error:
-        warn_once(source.name, f"{type(error).__name__}: {error}")
+        _warn(source, error)
         return None
     return known
 
@@ -210,10 +209,7 @@ def _check(known: Known) -> None:
         raise TypeError("columns is a mapping from names to pyjoinopt.statistics.Column")
 
 
-def warn_once(name: str, problem: str) -> None:
-    """One warning a source and process, however often it fails."""
-    if name not in _warned:
-        _warned.add(name)
-        warnings.warn(
-            f"the statistics source {name!r} failed and is passed over: {problem}", RuntimeWarning, stacklevel=2
-        )
+def _warn(source: StatisticsSource, error: Exception) -> None:
+    problem = f"{type(error).__name__}: {error}"
+    text = f"the statistics source {source.name!r} failed and is passed over: {problem}"
+    warn_once("source", source.name, text, stacklevel=2)

@@ -35,7 +35,7 @@ from pyjoinopt.estimation.store.sqlite_file import (
     open_file,
     set_aside,
     trim,
-    warn_once,
+    warn_of,
 )
 
 T = TypeVar("T")
@@ -274,7 +274,7 @@ class Store:
 
     def _give_up(self, error: Exception) -> None:
         self.close()
-        warn_once(self.path, str(error))
+        warn_of(self.path, str(error))
         if "readonly" in str(error) or "read-only" in str(error):
             self._writable = False
         else:
