@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyjoinopt.plan import limits
+
 if TYPE_CHECKING:
     from pyjoinopt.plan.nodes import LogicalPlan
 
@@ -57,7 +59,6 @@ NEGATED = {
     "LessThan": "GreaterThanOrEqual", "LessThanOrEqual": "GreaterThan",
 }  # fmt: skip
 _COMMUTATIVE = frozenset({"And", "Or", "EqualTo", "EqualNullSafe"})
-_DEEPEST_KEY = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ class Expression:
 
     def _own_key(self) -> tuple[int, Any]:
         depth = 1 + max((c._key[0] for c in self.children), default=0)
-        if depth > _DEEPEST_KEY or not self.deterministic:
+        if depth > limits.KEY_DEPTH or not self.deterministic:
             return depth, id(self)
         if self.kind == "AttributeReference" and self.attribute is not None:
             return depth, ("attribute", self.attribute.bit)

@@ -33,7 +33,7 @@ from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.catalyst.rules.push_extra_predicate_through_join import push_extra_predicate_through_join
 from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.plan.traversal import MOST_PASSES
+from pyjoinopt.plan.spark_defaults import MAX_ITERATIONS
 from pyjoinopt.rewrites.existence_to_semi_joins import existence_as_semi
 from pyjoinopt.rewrites.extract_common_factors import extract_common_factors
 from pyjoinopt.rewrites.fuse_aggregates import fuse_aggregates
@@ -113,7 +113,7 @@ REWRITES: tuple[Rewrite, ...] = (
 )
 
 
-def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MOST_PASSES) -> LogicalPlan:
+def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MAX_ITERATIONS) -> LogicalPlan:
     """Run the rules in order, again and again until a whole pass changes nothing, `most` passes at most.
 
     A rule that changes nothing gives the same object back, so the pass that confirms the fixed point costs one walk

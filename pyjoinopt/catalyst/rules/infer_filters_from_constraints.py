@@ -27,15 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import Expression, call, conjunction, conjuncts
 from pyjoinopt.plan.facts.constraints import PlanFacts
 from pyjoinopt.plan.facts.inference import not_null
 from pyjoinopt.plan.facts.value_numbers import ExpressionSet
 from pyjoinopt.plan.nodes import ANTI, INNER_LIKE, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order, transform_down
-
-#: Constraints of one node beyond which nothing more is inferred. No query of the TPC benchmarks comes near it.
-MOST = 400
 
 _BOTH = INNER_LIKE | {SEMI}
 
@@ -55,7 +53,7 @@ def infer_filters_from_constraints(
     """
     if not constraint_propagation or not any(isinstance(node, (Filter, Join)) for node in post_order(plan)):
         return plan
-    return transform_down(plan, _Rule(PlanFacts(MOST, literals=spark >= (4, 3))).at)
+    return transform_down(plan, _Rule(PlanFacts(limits.CONSTRAINTS_AS_CATALYST, literals=spark >= (4, 3))).at)
 
 
 class _Rule:

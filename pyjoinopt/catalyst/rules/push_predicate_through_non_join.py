@@ -29,13 +29,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from pyjoinopt.catalyst.support.alias_substitution import (
-    LARGEST_BY_DEFAULT,
-    LARGEST_PREDICATE,
     grows_too_large,
     reads_same_source,
 )  # fmt: skip
 from pyjoinopt.catalyst.support.predicate_helper import filtered, is_only_a_name
 from pyjoinopt.catalyst.support.pushdown_policy import PushdownPolicy, PushdownResult
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
     CORRELATED,
@@ -234,7 +233,7 @@ def _below(
     if predicate.references & computed:
         if any(predicate.references >> bit & 1 for bit in costly):
             return None
-        largest = LARGEST_PREDICATE if policy.as_catalyst else LARGEST_BY_DEFAULT
+        largest = limits.PREDICATE_AS_CATALYST if policy.as_catalyst else limits.PREDICATE
         if grows_too_large(predicate, columns, largest) or reads_outer_columns_by_name(predicate):
             return None
         predicate = substitute(predicate, columns)

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.comparisons import EQUALITIES
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.estimation.plans.composite_key_rows import key_rows
 from pyjoinopt.estimation.plans.join_domains import Member, met_domains, referred_shares, shared_domains
-from pyjoinopt.estimation.plans.selectivity import OTHER, RANGE, selectivity
+from pyjoinopt.estimation.plans.selectivity import selectivity
 from pyjoinopt.estimation.plans.unique_keys import of_join, plain_mask, times
 from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts
 from pyjoinopt.plan.facts.or_extraction import extract_predicate_within, top_filters
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, INNER, LEFT, RIGHT, SEMI, SINGLE, Join
-
-#: Rows that an anti join keeps at least, of what it gets.
-ANTI_LEAST = 0.05
-#: Share of the pairs of rows for which two computed values are equal.
-_EQUAL_BY_CHANCE = 0.1
 
 _ORDERINGS = frozenset({"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"})
 
@@ -70,13 +66,13 @@ def residual_selectivity(predicate: Expression) -> float:
     factor = 1.0
     for e in conjuncts(predicate):
         if e.kind in ("EqualTo", "EqualNullSafe"):
-            factor *= _EQUAL_BY_CHANCE
+            factor *= ASSUMPTIONS.equal_by_chance
         elif e.kind in _ORDERINGS:
-            factor *= RANGE
+            factor *= ASSUMPTIONS.ordering
         elif e.kind == "Not" and e.children[0].kind in ("EqualTo", "EqualNullSafe", "In", "Like"):
             continue
         else:
-            factor *= OTHER
+            factor *= ASSUMPTIONS.other_predicate
     return factor
 
 
@@ -104,7 +100,7 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
         columns.update(_owned(node.right.output, right))
         columns = {bit: _repeated(column, rows) for bit, column in columns.items()}
         columns.update(_in_range(node, left, right, columns))
-        padding = max(ANTI_LEAST, 1.0 - inner / rows) if rows > 0 else ANTI_LEAST
+        padding = max(ASSUMPTIONS.anti_join_least, 1.0 - inner / rows) if rows > 0 else ASSUMPTIONS.anti_join_least
         for padded, known in ((kind in (RIGHT, FULL), left.columns), (kind in (LEFT, FULL, SINGLE), right.columns)):
             if padded:
                 columns.update({bit: padded_column(columns[bit], padding) for bit in known})
@@ -136,7 +132,7 @@ def share_of_pairs(
 
 
 def _kept(join_type: str, matched: float) -> float:
-    return matched if join_type == SEMI else max(ANTI_LEAST, 1.0 - matched)
+    return matched if join_type == SEMI else max(ASSUMPTIONS.anti_join_least, 1.0 - matched)
 
 
 def padded_column(column: ColumnStatistics, share: float) -> ColumnStatistics:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import (
     ColumnStatistics,
@@ -27,11 +28,6 @@ from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order
 
 Leaf = Callable[[LogicalPlan], RelationStatistics]
-
-#: Rows that a generator (explode) makes of one.
-GENERATED = 4.0
-#: Of a grouping expression that nothing is known about: one value for this many rows.
-ROWS_PER_GROUP = 10.0
 
 _CONSTANT = ColumnStatistics(ndv=1.0, ndv_bound=1.0)
 #: Operators that keep every row as it is.
@@ -113,7 +109,7 @@ def _operator(  # noqa: C901  one flat table of operators
             fraction = float(node.info.get("fraction") or 1.0)
             return _repeating(first.with_rows(first.rows * fraction, math.inf))
         case "Generate":
-            return _repeating(_sized(first.with_rows(first.rows * GENERATED, math.inf), node.output))
+            return _repeating(_sized(first.with_rows(first.rows * ASSUMPTIONS.generated_rows, math.inf), node.output))
         case "Expand":
             lists = max(1, len(node.expressions) // max(1, len(node.output)) - 1)
             return _repeating(_sized(first.with_rows(first.rows * lists, first.upper_bound * lists), node.output))
@@ -223,7 +219,7 @@ def _distinct(
         number, most = known.joined if known is not None and known.joined is not None else (-1, rows)
         so_far = combinations.get(number, (1.0, most))[0]
         if known is None or known.ndv is None:
-            so_far *= max(1.0, most / ROWS_PER_GROUP)
+            so_far *= max(1.0, most / ASSUMPTIONS.rows_per_group)
         else:
             so_far *= max(1.0, min(known.ndv, rows)) + (1.0 if known.nulls else 0.0)
         combinations[number] = min(so_far, most), most

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from pyjoinopt.estimation.model.relation_statistics import DEFAULT_ROWS, row_width, unknown
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
+from pyjoinopt.estimation.model.relation_statistics import row_width, unknown
 from pyjoinopt.estimation.sources.analyzed_tables import recall
 from pyjoinopt.estimation.sources.jvm_questions import WIDE, LeafFacts
 from pyjoinopt.estimation.sources.registry import Column, Files, Known, Relation, StatisticsSource
@@ -152,8 +153,9 @@ class Default:
     name = "default"
 
     def lookup(self, relation: Relation) -> Known:
-        width = row_width(relation.leaf.output) if relation.leaf is not None and relation.leaf.output else 24.0
-        return Known(DEFAULT_ROWS, DEFAULT_ROWS * width)
+        output = relation.leaf.output if relation.leaf is not None else ()
+        width = row_width(output) if output else ASSUMPTIONS.unknown_row_bytes
+        return Known(ASSUMPTIONS.unknown_rows, ASSUMPTIONS.unknown_rows * width)
 
 
 def ladder(

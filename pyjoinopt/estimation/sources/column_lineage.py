@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from pyjoinopt.estimation.model.comparisons import EQUALITIES, and_operands
 from pyjoinopt.estimation.model.literals import column_of
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
@@ -22,8 +23,6 @@ from pyjoinopt.plan.traversal import post_order
 
 #: What cannot be evaluated over a row of one relation.
 NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
-#: A computed column may be written out in a predicate that reads it, up to this length.
-_LONGEST = 500
 
 
 class ColumnLineage:
@@ -95,7 +94,7 @@ def is_countable(e: Expression) -> bool:
 
 
 def _is_short(e: Expression) -> bool:
-    return sum(1 for _ in zip(walk(e), range(_LONGEST + 1))) <= _LONGEST
+    return sum(1 for _ in zip(walk(e), range(limits.COLUMN_DEFINITION + 1))) <= limits.COLUMN_DEFINITION
 
 
 def number_of(leaf: LogicalPlan) -> int:

@@ -19,6 +19,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.comparisons import and_operands
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
@@ -32,8 +33,6 @@ from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 
 #: Kind of the store's blobs.
 BLOB = "keys"
-#: A key may have lost so many of its values to an estimate.
-_LIKELY = 0.9
 _log = logging.getLogger("pyjoinopt")
 
 #: A question about some relations; see `Gateway.keys`.
@@ -189,7 +188,7 @@ def _may_be_key(known: RelationStatistics, columns: Iterable[Attribute]) -> bool
         if column.ndv is None or column.key_values is not None:
             return True
         values *= column.ndv
-    return values >= _LIKELY * known.base_rows
+    return values >= ASSUMPTIONS.nearly_unique * known.base_rows
 
 
 def _entry(leaf: LogicalPlan, relation: Relation, sets: Sequence[Names]) -> dict[str, Any]:

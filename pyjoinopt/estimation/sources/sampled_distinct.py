@@ -21,10 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import compress
 
-#: How many times too many or too few a sample may find in the whole column.
-_NEAR = 2.0
-#: Fewer hits than this say nothing about values.
-_LEAST = 8
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 
 
 def codes(text: str) -> list[int]:
@@ -53,10 +50,11 @@ def left_after(values: Sequence[int], hits: int, rows: float, kept: float, ndv: 
     >>> left_after([1, 2, 3, 4] * 25, half, 10000.0, 5000.0, 4.0), left_after([1, 2, 3, 4] * 25, half, 100.0, 50.0, 4.0)
     (None, 4.0)
     """
-    if hits.bit_count() < _LEAST or rows <= 0:
+    if hits.bit_count() < ASSUMPTIONS.distinct_least_hits or rows <= 0:
         return None
     whole = _estimate(values, rows)
-    if ndv is not None and not ndv / _NEAR <= whole <= ndv * _NEAR:
+    near = ASSUMPTIONS.distinct_agreement
+    if ndv is not None and not ndv / near <= whole <= ndv * near:
         return None
     chosen = list(compress(values, _bits(hits, len(values))))
     if ndv is not None and len(values) < rows and _by_chance(values, chosen):
@@ -72,7 +70,7 @@ def _by_chance(values: Sequence[int], chosen: Sequence[int]) -> bool:
     missed = 1.0 - len(chosen) / len(values)
     left = [1.0 - missed**n for n in counts.values()]
     expected, variance = sum(left), sum(p * (1.0 - p) for p in left)
-    return len(set(chosen) - {0}) >= expected - 2.0 * math.sqrt(variance)
+    return len(set(chosen) - {0}) >= expected - ASSUMPTIONS.distinct_deviations * math.sqrt(variance)
 
 
 def _estimate(values: Iterable[int], rows: float) -> float:

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.comparisons import EQUALITIES, TEXT, comparison
 from pyjoinopt.estimation.model.literals import constant_value
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
@@ -51,7 +52,7 @@ class Share:
         """
         if self.complete:
             return self.hits / self.rows
-        return min(1.0, 3.0 / self.rows) if not self.hits else 1.0
+        return min(1.0, ASSUMPTIONS.sample_rule_of_three / self.rows) if not self.hits else 1.0
 
     def estimate(self, arithmetic: float, sound: bool = False) -> float:
         """The share that the conjuncts keep, mixed with what arithmetic says, which may be sound.
@@ -66,8 +67,9 @@ class Share:
         if self.complete:
             return self.hits / self.rows
         if not self.hits:
-            none = (3.0 if sound else 0.5) / (self.rows + 1)
-            return min(arithmetic, math.sqrt(none * 0.5 / (self.places + 1)) if self.places else none)
+            unseen = ASSUMPTIONS.sample_unseen
+            none = (ASSUMPTIONS.sample_rule_of_three if sound else unseen) / (self.rows + 1)
+            return min(arithmetic, math.sqrt(none * unseen / (self.places + 1)) if self.places else none)
         if sound and arithmetic:
             return math.exp((self.hits * math.log(self.hits / self.rows) + math.log(arithmetic)) / (self.hits + 1))
         return (self.hits + arithmetic) / (self.rows + 1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.plans.composite_key_rows import key_rows
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
@@ -22,7 +23,7 @@ class Term:
     values: dict[int, float]  # vertex -> logarithm of its distinct count
 
 
-_DIGITS = 9  # of a logarithm, beyond which the order of what it was computed from shows
+_DIGITS = ASSUMPTIONS.digits
 
 
 def bundle_terms(

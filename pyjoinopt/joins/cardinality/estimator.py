@@ -30,6 +30,7 @@ from functools import reduce
 from operator import or_
 
 from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.join import combined_columns, member, residual_selectivity, share_kept, share_left
@@ -45,16 +46,15 @@ from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.facts.or_extraction import top_filters
 from pyjoinopt.plan.nodes import INNER
+from pyjoinopt.plan.spark_defaults import BROADCAST_THRESHOLD
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
 Counting = Callable[[Sequence[Member]], list[float]]
-#: spark.sql.autoBroadcastJoinThreshold.
-BROADCAST_THRESHOLD = 10485760.0
-_HIGHEST = 690.0  # e ** 690 is still a float
-_NO_ROWS = 1e-6  # of a relation whose filter lies outside the column's range: joins do not make rows of it
-_EMPTY = 0.5  # rows that an empty result counts as
-_LEAST_SHARE = 1e-6  # of rows that a semi join keeps: an estimate of none at all is never meant so
-_DIGITS = 9  # beyond these, sums in another order differ, and would break ties differently
+_HIGHEST = ASSUMPTIONS.largest_log
+_NO_ROWS = ASSUMPTIONS.empty_relation_rows
+_EMPTY = ASSUMPTIONS.empty_result_rows
+_LEAST_SHARE = ASSUMPTIONS.least_share
+_DIGITS = ASSUMPTIONS.digits
 
 
 @dataclass(slots=True)

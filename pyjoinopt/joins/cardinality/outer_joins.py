@@ -17,14 +17,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.estimation.plans.join import ANTI_LEAST, padded_column, share_of_pairs
+from pyjoinopt.estimation.plans.join import padded_column, share_of_pairs
 from pyjoinopt.estimation.plans.selectivity import selectivity
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import FULL, INNER, LEFT
 
-_LEAST_PAIRS = 1e-300
-_LEAST = 1e-6  # an estimate of no row at all is never meant so
+_LEAST_PAIRS = ASSUMPTIONS.least_share_of_pairs
+_LEAST = ASSUMPTIONS.least_share
+_ANTI_LEAST = ASSUMPTIONS.anti_join_least
 
 
 class Edge(Protocol):
@@ -87,7 +89,7 @@ class OuterJoinFactors:
         padded = edge.sides[1] | (edge.sides[0] if edge.join_type == FULL else 0)
         for vertex in range(padded.bit_length()):
             if padded >> vertex & 1:
-                self._share[vertex] = max(self._share[vertex], ANTI_LEAST, 1.0 - math.exp(kept - factor))
+                self._share[vertex] = max(self._share[vertex], _ANTI_LEAST, 1.0 - math.exp(kept - factor))
         return factor
 
     def filter_factor(self, edge: Edge, statistics: Sequence[RelationStatistics]) -> float:

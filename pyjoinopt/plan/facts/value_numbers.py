@@ -16,6 +16,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import ANSI, MIRRORED, NEGATED, STRUCTURAL, TRYING, Expression
 from pyjoinopt.util.node_memo import NodeMemo
 
@@ -32,7 +33,6 @@ _APART = frozenset({"ScalaUDF", "PythonUDF", "Invoke", "StaticInvoke"})
 #: What is exported of the parameters of some kinds that have them.
 _PARAMETERS = {"Cast": ("tz",), "GetStructField": ("ordinal",), "GetArrayStructFields": ("ordinal",)}
 _CHAINS = frozenset({"And", "Or", "Add", "Multiply"})
-_LONGEST_CHAIN = 64
 _VALUES = (bool, int, float, str, Decimal, date)
 
 
@@ -94,7 +94,7 @@ class ValueNumbering:
         mode = e.flags & (ANSI | TRYING)
         if kind in _CHAINS:
             parts = tuple(sorted(part for c, n in zip(e.children, below) for part in self._parts(e, c, n)))
-            return (kind, e.type, mode, parts if len(parts) <= _LONGEST_CHAIN else tuple(sorted(below))), True
+            return (kind, e.type, mode, parts if len(parts) <= limits.CHAIN else tuple(sorted(below))), True
         if kind == "In":
             return (kind, below[0], *sorted(below[1:])), True
         if kind in _PLAIN:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import MIRRORED, NEGATED, Expression
 from pyjoinopt.plan.facts.constant_values import is_fixed
 from pyjoinopt.plan.fallible.value_ranges import FLOATING, STANDS_FOR_CHILD, range_of, scale_of
@@ -25,11 +26,9 @@ _APART = {
     "EqualTo": (-1, 1), "EqualNullSafe": (-1, 1), "Differs": (0,),
 }  # fmt: skip
 _CHOICES = frozenset({"If", "CaseWhen", "NullIfResult"})
-#: Divisors within divisors further down than this are not looked at.
-_DEEPEST = 16
 
 
-def not_zero(e: Expression, known: Known, deep: int = _DEEPEST) -> bool:
+def not_zero(e: Expression, known: Known, deep: int = limits.OPERAND_DEPTH) -> bool:
     """True if the value is certainly not zero, or NULL.
 
     Args:
