@@ -31,7 +31,7 @@ from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.joins.search.join_costs import cost_of
 from pyjoinopt.optimizer.describe_group import tell_group
-from pyjoinopt.plan.expressions import Expression, conjuncts, reference
+from pyjoinopt.plan.expressions import EQUALITIES, Expression, conjuncts, reference
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
 from pyjoinopt.plan.facts.never_null import never_null_above
 from pyjoinopt.plan.fallible.window_ranks import ranks
@@ -45,7 +45,6 @@ from pyjoinopt.report.join_report import JoinReport
 TablesOf = Callable[[Sequence[LogicalPlan], GraphEstimates], Callable[[int, float], int]]
 
 
-_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _DISCERNED = (
     "a predicate tells values of its join keys apart that are equal (0.0 and -0.0, or strings under a collation), and "
     "which columns Spark copies it to depends on the join order"
@@ -232,7 +231,7 @@ class Reorderer:
 def _equates(region: JoinGroup, columns: int) -> bool:
     """True if Spark could copy predicates over some columns across an equality of the group."""
     seen = (conjunct.predicate for conjunct in region.conjuncts if conjunct.subquery is None)
-    equalities = (e for predicate in seen for e in conjuncts(predicate) if e.kind in _EQUALITIES)
+    equalities = (e for predicate in seen for e in conjuncts(predicate) if e.kind in EQUALITIES)
     return bool(columns) and any(e.references & columns for e in equalities)
 
 

@@ -48,6 +48,8 @@ STRUCTURAL = frozenset(
     {"And", "Or", "Not", "EqualTo", "EqualNullSafe", "IsNull", "IsNotNull"}
     | {"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"}
 )
+#: `=` and `<=>`.
+EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 #: Comparison -> the same one with its operands exchanged.
 MIRRORED = {
     "GreaterThan": "LessThan", "GreaterThanOrEqual": "LessThanOrEqual",

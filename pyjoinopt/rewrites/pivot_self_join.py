@@ -26,6 +26,7 @@ from functools import reduce
 
 from pyjoinopt.catalyst.support.predicate_helper import filtered, is_only_a_name
 from pyjoinopt.plan.constructors import ColumnFactory, aggregate, aggregate_call, alias_as, constant, project
+from pyjoinopt.plan.equi_keys import equal_columns
 from pyjoinopt.plan.expressions import (
     FOLDABLE,
     Attribute,
@@ -178,9 +179,8 @@ def _together(
 def _classes(predicates: Iterable[Expression]) -> dict[int, int]:
     """Bit of a column -> a number that it shares with the columns that it is equal to."""
     equal = DisjointSets[int]()
-    for p in predicates:
-        one, other = (e.attribute for e in p.children) if p.kind == "EqualTo" else (None, None)
-        if one is not None and other is not None and one.type == other.type:
+    for one, other in (pair for p in predicates for pair in equal_columns(p)):
+        if one.type == other.type:
             equal.union(one.bit, other.bit)
     return {bit: number for number, group in enumerate(equal.groups()) for bit in group}
 

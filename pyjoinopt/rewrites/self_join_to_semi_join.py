@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
+from pyjoinopt.plan.equi_keys import equal_columns
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, conjuncts, walk
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import (
@@ -139,7 +140,7 @@ def _is_copy(join: Join, side: LogicalPlan, other: LogicalPlan) -> bool:
         return False
     place = {attribute.bit: i for i, attribute in enumerate(table.output)}
     twins = [node for node in post_order(other) if node.info.get("alike") == number and not node.children]
-    equated = [[e.attribute for e in p.children] for p in conjuncts(join.condition) if p.kind == "EqualTo"]
+    equated = list(equal_columns(join.condition))
     return any(
         _same_place(pair, place, twin.output) or _same_place(pair[::-1], place, twin.output)
         for twin in twins
@@ -147,11 +148,9 @@ def _is_copy(join: Join, side: LogicalPlan, other: LogicalPlan) -> bool:
     )
 
 
-def _same_place(pair: Sequence[Attribute | None], place: Mapping[int, int], twin: Sequence[Attribute]) -> bool:
+def _same_place(pair: Sequence[Attribute], place: Mapping[int, int], copy: Sequence[Attribute]) -> bool:
     mine, theirs = pair
-    if mine is None or theirs is None or mine.bit not in place:
-        return False
-    return twin[place[mine.bit]].bit == theirs.bit
+    return mine.bit in place and copy[place[mine.bit]].bit == theirs.bit
 
 
 def _rebuilt(

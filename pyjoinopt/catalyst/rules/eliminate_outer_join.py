@@ -21,6 +21,7 @@ from collections.abc import Iterable
 
 from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
 from pyjoinopt.plan.common_expressions import inline_common_expressions
+from pyjoinopt.plan.equi_keys import hash_keys
 from pyjoinopt.plan.expressions import (
     CORRELATED,
     OUTER_REFERENCE,
@@ -30,7 +31,7 @@ from pyjoinopt.plan.expressions import (
     describe,
     walk,
 )  # fmt: skip
-from pyjoinopt.plan.facts.constraints import PlanFacts, equi_keys, is_unique
+from pyjoinopt.plan.facts.constraints import PlanFacts, is_unique
 from pyjoinopt.plan.facts.null_rejection import TRUE, VALUE, outcomes
 from pyjoinopt.plan.nodes import FULL, INNER, LEFT, OUTER, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.plan_names import plan_name
@@ -167,7 +168,7 @@ class _Rule:
         kept = _streamed(join, node.references)
         if kept is None:
             return node
-        pairs = equi_keys(join)
+        pairs = hash_keys(join)
         if not pairs:
             return node
         other, place = (join.right, 1) if join.join_type == LEFT else (join.left, 0)

@@ -27,11 +27,10 @@ from dataclasses import dataclass
 from pyjoinopt.catalyst.rules.rule_context import Statistics
 from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics
 from pyjoinopt.catalyst.support.predicate_helper import can_evaluate, is_only_a_name
-from pyjoinopt.plan.expressions import FOLDABLE, Attribute, Expression, conjuncts, walk
+from pyjoinopt.plan.expressions import EQUALITIES, FOLDABLE, Attribute, Expression, conjuncts, walk
 from pyjoinopt.plan.nodes import INNER, Filter, LogicalPlan, Project
 
-_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
-_COMPARISONS = _EQUALITIES | {"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"}
+_COMPARISONS = EQUALITIES | {"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"}
 #: Leaves that tell their row count only with `cbo.enabled` or `cbo.planStats.enabled`.
 _SECRETIVE = frozenset({"LogicalRelation", "HiveTableRelation"})
 _FIELD_ACCESS = frozenset({"GetStructField", "GetArrayStructFields", "GetArrayItem", "GetMapValue"})
@@ -145,7 +144,7 @@ def _star(plans: Sequence[LogicalPlan], conditions: Sequence[Expression], settin
     pairs = [(predicate, columns) for predicate in joining if (columns := _plain_columns(predicate)) is not None]
     if not all(any(_both_known(fact, table, *columns) for _, columns in pairs) for table in joined):
         return []
-    equal = [columns for predicate, columns in pairs if predicate.kind in _EQUALITIES]
+    equal = [columns for predicate, columns in pairs if predicate.kind in EQUALITIES]
     dimensions = [
         table
         for table in joined

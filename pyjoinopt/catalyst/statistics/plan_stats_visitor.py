@@ -10,7 +10,8 @@ from pyjoinopt.catalyst.statistics.filter_estimation import filter_statistics
 from pyjoinopt.catalyst.statistics.join_estimation import join_statistics
 from pyjoinopt.catalyst.statistics.operator_estimation import in_proportion, operator_size, product
 from pyjoinopt.catalyst.statistics.predicate_estimation import CAREFUL
-from pyjoinopt.plan.facts.constraints import PlanFacts, equi_keys, is_unique
+from pyjoinopt.plan.equi_keys import hash_keys
+from pyjoinopt.plan.facts.constraints import PlanFacts, is_unique
 from pyjoinopt.plan.nodes import ANTI, INNER, INNER_LIKE, OUTER, SEMI, Filter, Join, LogicalPlan
 from pyjoinopt.util.node_memo import NodeMemo
 
@@ -88,7 +89,7 @@ class SparkStatistics:
 
     def _unique(self, join: Join) -> bool:
         """True if one side has no two rows with the same keys."""
-        pairs = equi_keys(join)
+        pairs = hash_keys(join)
         sides = zip(join.children, zip(*pairs))
         return any(is_unique(self.facts.distinct_keys(side), keys) for side, keys in sides)
 

@@ -20,7 +20,6 @@ from dataclasses import replace
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.comparisons import (
-    EQUALITIES,
     LISTS,
     MIRRORED,
     TEXT,
@@ -45,7 +44,7 @@ from pyjoinopt.estimation.plans.intervals import (
 )
 from pyjoinopt.estimation.plans.like_patterns import PATTERNS, pattern_share
 from pyjoinopt.plan.common_expressions import inline_common_expressions
-from pyjoinopt.plan.expressions import CORRELATED, SUBQUERY, Attribute, Expression, call, operands
+from pyjoinopt.plan.expressions import CORRELATED, EQUALITIES, SUBQUERY, Attribute, Expression, call, operands
 from pyjoinopt.plan.facts.constant_values import has_value
 from pyjoinopt.plan.facts.inference import null_intolerant_columns
 

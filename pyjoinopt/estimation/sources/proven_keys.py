@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
-from pyjoinopt.estimation.model.comparisons import and_operands
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.sources.column_lineage import ColumnLineage, number_of
@@ -28,6 +27,7 @@ from pyjoinopt.estimation.sources.declared_keys import with_keys
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Files, Relation
 from pyjoinopt.estimation.store.store import Store
+from pyjoinopt.plan.equi_keys import equalities
 from pyjoinopt.plan.expressions import Attribute, Expression
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 
@@ -130,11 +130,10 @@ class ProvedKeys:
     def _equalities(self, nodes: Iterable[LogicalPlan]) -> Iterable[tuple[Attribute | None, Attribute | None]]:
         for node in nodes:
             condition = node.condition if isinstance(node, (Filter, Join)) else None
-            for e in and_operands(condition) if condition is not None else ():
-                if e.kind == "EqualTo":
-                    one, other = (self._column(child) for child in e.children)
-                    if one is not None or other is not None:
-                        yield one, other
+            for left, right, null_safe in equalities(condition):
+                one, other = self._column(left), self._column(right)
+                if not null_safe and (one is not None or other is not None):
+                    yield one, other
 
     def _column(self, e: Expression) -> Attribute | None:
         """The column of a leaf that an expression is, under whatever name."""

@@ -18,10 +18,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
-from pyjoinopt.estimation.model.comparisons import EQUALITIES, TEXT, comparison
+from pyjoinopt.estimation.model.comparisons import TEXT, comparison
 from pyjoinopt.estimation.model.literals import constant_value
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.expressions import EQUALITIES, Expression
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from pyjoinopt.cost.size import BROADCAST_TABLE
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, build_tree
-from pyjoinopt.plan.expressions import Expression, conjuncts
+from pyjoinopt.plan.expressions import EQUALITIES, Expression, conjuncts
 from pyjoinopt.plan.nodes import FULL, INNER, Aggregate, Filter, LogicalPlan, Project
 from pyjoinopt.util.bitset import members
 
@@ -39,7 +39,6 @@ from pyjoinopt.util.bitset import members
 ANY = 0
 #: Relations that share keys with others; more are not looked into.
 _MOST = 64
-_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _ON_TOP = frozenset({"SubqueryAlias", "View", "Filter", "Project"})
 
 
@@ -74,7 +73,7 @@ class Partitionings:
         self._touched: dict[int, int] = {}
         self._keys_of = {id(edge): _keys_of(edge, graph, class_of) for edge in graph.operators}
         # Equalities of expressions, and those that are true of NULLs: a join that asks them hashes by them, too.
-        self._more = [edge.relations for edge in graph.unclassed if edge.predicate.kind in _EQUALITIES]
+        self._more = [edge.relations for edge in graph.unclassed if edge.predicate.kind in EQUALITIES]
         self._given = [_key(partitioned_by(plan), class_of) for plan in graph.relations]
         self._useful = self._useful_keys() if self._model is not None else frozenset()
 
@@ -229,7 +228,7 @@ def _equated(predicate: Expression) -> list[tuple[int, int]]:
     """The pairs of columns that a condition equates; none if it equates anything else, for that is part of the key."""
     found = []
     for e in conjuncts(predicate):
-        if e.kind in _EQUALITIES:
+        if e.kind in EQUALITIES:
             one, other = (child.attribute for child in e.children)
             if e.kind != "EqualTo" or one is None or other is None:
                 return []

@@ -28,7 +28,7 @@ from pyjoinopt.plan.expressions import (
     substitute,
     walk,
 )  # fmt: skip
-from pyjoinopt.plan.facts.distinct_keys import DistinctKeys, Keys, equi_keys, is_unique
+from pyjoinopt.plan.facts.distinct_keys import DistinctKeys, Keys, is_unique
 from pyjoinopt.plan.facts.inference import merged_by_or, not_null, replaced_by_equals, replaced_by_literals
 from pyjoinopt.plan.facts.value_numbers import ExpressionSet, ValueNumbering
 from pyjoinopt.plan.nodes import (
@@ -47,7 +47,7 @@ from pyjoinopt.plan.nodes import (
 )  # fmt: skip
 from pyjoinopt.util.node_memo import NodeMemo
 
-__all__ = ["PlanFacts", "equi_keys", "is_unique"]
+__all__ = ["PlanFacts", "is_unique"]
 
 _T = TypeVar("_T")
 

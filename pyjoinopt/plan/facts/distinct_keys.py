@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pyjoinopt.plan.expressions import Expression, conjuncts, reference
+from pyjoinopt.plan.equi_keys import hash_keys
+from pyjoinopt.plan.expressions import Expression, reference
 from pyjoinopt.plan.nodes import ANTI, INNER, LEFT, RIGHT, SEMI, Aggregate, Join, LogicalPlan, Project
 from pyjoinopt.util.node_memo import NodeMemo
 
@@ -56,7 +57,7 @@ class DistinctKeys:
     def _keys_of_join(self, node: Join, left: frozenset[Keys], right: frozenset[Keys]) -> frozenset[Keys]:
         if node.join_type in (SEMI, ANTI):
             return left
-        pairs = equi_keys(node)
+        pairs = hash_keys(node)
         if not pairs:
             return frozenset()
         left_unique = is_unique(left, [pair[0] for pair in pairs])
@@ -66,22 +67,6 @@ class DistinctKeys:
         if node.join_type in (INNER, LEFT) and right_unique:
             return left
         return right if node.join_type in (INNER, RIGHT) and left_unique else frozenset()
-
-
-def equi_keys(join: Join) -> list[tuple[Expression, Expression]]:
-    """Pairs of equal expressions, one over each side (of Catalyst's `ExtractEquiJoinKeys` those without <=>)."""
-    pairs = []
-    for predicate in conjuncts(join.condition):
-        if predicate.kind != "EqualTo" or not predicate.deterministic:
-            continue
-        one, other = predicate.children
-        if not (one.references and other.references):
-            continue
-        for left, right in ((one, other), (other, one)):
-            if not left.references & ~join.left.output_set and not right.references & ~join.right.output_set:
-                pairs.append((left, right))
-                break
-    return pairs
 
 
 def is_unique(keys: frozenset[Keys], columns: Iterable[Expression]) -> bool:

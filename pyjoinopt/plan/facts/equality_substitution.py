@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import or_
 
-from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, OUTER_REFERENCE, Expression, conjuncts, walk
+from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, EQUALITIES, OUTER_REFERENCE, Expression, conjuncts, walk
 from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import FULL, LEFT, OUTER, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order
@@ -204,7 +204,7 @@ class _EqualityClasses:
         self._parent: dict[int, int] = {}
         for predicate in predicates:
             for e in walk(predicate):
-                if e.kind in ("EqualTo", "EqualNullSafe"):
+                if e.kind in EQUALITIES:
                     one, other = map(_column, e.children)
                     if one is not None and other is not None:
                         self._unite(one, other)

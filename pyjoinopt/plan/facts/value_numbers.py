@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from pyjoinopt.plan import limits
-from pyjoinopt.plan.expressions import ANSI, MIRRORED, NEGATED, STRUCTURAL, TRYING, Expression
+from pyjoinopt.plan.expressions import ANSI, EQUALITIES, MIRRORED, NEGATED, STRUCTURAL, TRYING, Expression
 from pyjoinopt.util.node_memo import NodeMemo
 
 #: Kinds without parameters beside their children, their type and what they do where a result does not fit.
@@ -82,7 +82,7 @@ class ValueNumbering:
             return ("column", e.attribute.bit), True
         if kind == "Literal" and (e.value is None or isinstance(e.value, _VALUES)):
             return ("literal", e.type, type(e.value), e.value), True
-        if kind in ("EqualTo", "EqualNullSafe"):
+        if kind in EQUALITIES:
             return (kind, *sorted(below)), True
         if kind == "Not" and e.children[0].kind in NEGATED:
             inner = e.children[0]

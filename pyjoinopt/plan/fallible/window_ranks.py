@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pyjoinopt.plan.common_expressions import inline_common_expressions
-from pyjoinopt.plan.expressions import CORRELATED, OUTER_REFERENCE, SUBQUERY, Expression, walk
+from pyjoinopt.plan.expressions import CORRELATED, EQUALITIES, OUTER_REFERENCE, SUBQUERY, Expression, walk
 from pyjoinopt.plan.facts.distinct_keys import ROW_SUBSETS
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import post_order
@@ -27,7 +27,7 @@ LEAST = -1_000_000
 #: Operators whose rows have the columns of their children as they are, or NULL for them.
 _KEEPING = ROW_SUBSETS | {"Join", "Project", "Aggregate", "Window", "WithCTE", "CTERelationDef"}
 _FUNCTIONS = frozenset({"RowNumber", "Rank", "DenseRank"})
-_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe", "In"})
+_EQUALITIES = EQUALITIES | {"In"}
 #: Kinds that make no two columns equal, whatever they read.
 _OTHERS = frozenset(
     """
