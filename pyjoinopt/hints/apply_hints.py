@@ -18,6 +18,7 @@ from pyjoinopt.hints.choose_hint import join_hint
 from pyjoinopt.hints.memory_limits import UNKNOWN, MemoryAllowance
 from pyjoinopt.plan.expressions import SUBQUERY, describe
 from pyjoinopt.plan.nodes import NO_HINT, Hint, Join, LogicalPlan
+from pyjoinopt.plan.operator_kinds import HINTS
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.report.join_report import HintReport, JoinReport
@@ -96,7 +97,7 @@ class HintGiver:
         return replace(known, bytes=known.rows * width if known.rows >= 1 else width)
 
     def _carries_hint(self, node: LogicalPlan) -> bool:
-        if node.kind in ("ResolvedHint", "UnresolvedHint"):
+        if node.kind in HINTS:
             return True
         looks_through = len(node.children) == 1 or node.kind in ("Intersect", "Except")
         return looks_through and id(node.children[0]) in self._hinted

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import COMPARES_ROWS
 from pyjoinopt.plan.traversal import post_order
 
 #: What holds common table expressions, what defines one, what reads one.
 _DEFINING = frozenset({"WithCTE", "CTERelationDef", "CTERelationRef"})
 #: Operators that need all columns of their input whatever is read of their result.
-_WHOLE = frozenset({"Distinct", "Union", "Intersect", "Except", "Deduplicate", "WithCTE", "CTERelationDef"})
+_WHOLE = COMPARES_ROWS | {"Deduplicate", "WithCTE"}
 
 
 @lru_cache(maxsize=4)  # a plan on its way is asked about by several rooms

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyjoinopt.catalyst.support.predicate_helper import filtered, is_only_a_name
+from pyjoinopt.catalyst.support.predicate_helper import filtered
 from pyjoinopt.plan.constructors import ColumnFactory, aggregate, aggregate_call, alias_as, constant, project
 from pyjoinopt.plan.equi_keys import equal_columns
 from pyjoinopt.plan.expressions import (
@@ -40,6 +40,7 @@ from pyjoinopt.plan.expressions import (
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import parents_of, post_order, transform_down
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts, reference, substitute
 from pyjoinopt.plan.facts.value_numbers import ValueNumbering
 from pyjoinopt.plan.nodes import EXISTENCE, NO_HINT, SINGLE, Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 
 #: Bit of a column of one plan -> a use of the column of another plan that holds the same.
 Columns = dict[int, Expression]

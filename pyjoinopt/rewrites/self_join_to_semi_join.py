@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
 from pyjoinopt.plan.equi_keys import equal_columns
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, conjuncts, walk
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
@@ -38,6 +37,7 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
 )  # fmt: skip
+from pyjoinopt.plan.operator_kinds import IGNORES_DUPLICATES
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.plan_equivalence import without_aliases
@@ -114,8 +114,7 @@ def _hands_on(node: LogicalPlan, position: int, own: bool) -> bool:
         return {a.bit for a in node.children[0].output} <= set(node.info.get("keys", ()))
     if node.kind == "WithCTE":
         return own and position == len(node.children) - 1
-    keeps = isinstance(node, (Filter, Project)) or is_only_a_name(node) or node.kind in ("Union", "CTERelationDef")
-    return own and keeps
+    return own and (node.kind in IGNORES_DUPLICATES or node.kind == "Union")
 
 
 def _only_looked_into(join: Join, needed: int) -> LogicalPlan | None:

@@ -15,9 +15,9 @@ from __future__ import annotations
 import re
 
 from pyjoinopt.catalyst.rules.replace_intersect_with_semi_join import on_all_columns
-from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
 from pyjoinopt.plan import constructors
 from pyjoinopt.plan.nodes import ANTI, OUTER, SEMI, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.traversal import post_order, transform_down
 
 _TYPES = {"Intersect": SEMI, "Except": ANTI}

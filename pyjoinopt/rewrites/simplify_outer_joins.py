@@ -46,6 +46,7 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
 )  # fmt: skip
+from pyjoinopt.plan.operator_kinds import PASSES_FILTERS
 from pyjoinopt.plan.plan_names import plan_name
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.util.bitset import members
@@ -53,7 +54,6 @@ from pyjoinopt.util.bitset import members
 #: Strict column (bit) -> the predicate that throws its NULLs away.
 Strict = dict[int, Expression]
 
-_THROUGH = frozenset({"SubqueryAlias", "View", "Sort", "Repartition", "RepartitionByExpression", "ResolvedHint"})
 _WORDS = {LEFT: "left", RIGHT: "right", FULL: "full", INNER: "inner"}
 
 
@@ -156,7 +156,7 @@ def _below(node: LogicalPlan, above: Strict, join_type: str) -> tuple[Strict, ..
         return (_through_projection(node, above),)
     if isinstance(node, Aggregate):
         return ({bit: why for bit, why in above.items() if bit in _grouped(node)},)
-    if node.kind in _THROUGH:
+    if node.kind in PASSES_FILTERS:
         return (above,)
     return tuple({} for _ in node.children)
 

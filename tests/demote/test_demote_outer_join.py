@@ -47,6 +47,21 @@ def test_what_the_join_above_rejects(w, outer, condition, upper, expected):
     assert lowest_type(demote_outer_join(plan)) == expected
 
 
+@pytest.mark.parametrize("kind", ["Distinct", "RebalancePartitions", "HintScope", "Sort", "View"])
+def test_through_what_a_filter_passes(w, outer, kind):
+    """Catalyst pushes the filter through these (PushPredicateThroughNonJoin), and then makes the join an inner one."""
+    join = outer(LEFT)
+    plan = Filter(w("b2 > 1"), LogicalPlan(kind, (join,), join.output))
+    assert lowest_type(demote_outer_join(plan)) == INNER
+
+
+@pytest.mark.parametrize("kind", ["GlobalLimit", "Window", "CollectMetrics", "Deduplicate", "CTERelationDef"])
+def test_not_through_what_sees_the_dropped_rows(w, outer, kind):
+    join = outer(LEFT)
+    plan = Filter(w("b2 > 1"), LogicalPlan(kind, (join,), join.output))
+    assert lowest_type(demote_outer_join(plan)) == LEFT
+
+
 @pytest.mark.parametrize(
     ("lower", "predicate", "expected"),
     [

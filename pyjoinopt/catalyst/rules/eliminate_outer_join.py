@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.equi_keys import hash_keys
 from pyjoinopt.plan.expressions import (
@@ -34,6 +33,7 @@ from pyjoinopt.plan.expressions import (
 from pyjoinopt.plan.facts.constraints import PlanFacts, is_unique
 from pyjoinopt.plan.facts.null_rejection import TRUE, VALUE, outcomes
 from pyjoinopt.plan.nodes import FULL, INNER, LEFT, OUTER, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.plan_names import plan_name
 from pyjoinopt.plan.traversal import transform_down
 

@@ -11,8 +11,8 @@ optimizer. All other rules read plans without names.
 
 from __future__ import annotations
 
-from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
 from pyjoinopt.plan.nodes import NO_HINT, Join, LogicalPlan
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.traversal import transform_up
 
 _HINT = "ResolvedHint"

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyjoinopt.catalyst.support.predicate_helper import filtered, is_only_a_name
+from pyjoinopt.catalyst.support.predicate_helper import filtered
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.facts.or_extraction import extract_predicate_within, top_filters
 from pyjoinopt.plan.nodes import ANTI, INNER_LIKE, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.traversal import parents_of, post_order
 
 #: Join types that hand on rows of their left side as they are.

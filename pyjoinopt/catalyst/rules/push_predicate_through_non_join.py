@@ -32,7 +32,7 @@ from pyjoinopt.catalyst.support.alias_substitution import (
     grows_too_large,
     reads_same_source,
 )  # fmt: skip
-from pyjoinopt.catalyst.support.predicate_helper import filtered, is_only_a_name
+from pyjoinopt.catalyst.support.predicate_helper import filtered
 from pyjoinopt.catalyst.support.pushdown_policy import PushdownPolicy, PushdownResult
 from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import (
@@ -48,6 +48,7 @@ from pyjoinopt.plan.expressions import (
 )  # fmt: skip
 from pyjoinopt.plan.fallible.fallibility import is_costly, may_throw
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.outer_references import reads_outer_columns_by_name
 
 _CHECKED = PYTHON_UDF | OUTER_REFERENCE | CORRELATED | SUBQUERY | AGGREGATE_OR_WINDOW

@@ -19,11 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pyjoinopt.catalyst.rules.rule_context import Statistics
 from pyjoinopt.catalyst.rules.star_schema_detection import is_on, reorder_star_joins
-from pyjoinopt.catalyst.support.predicate_helper import can_evaluate_within_join, filtered, is_only_a_name
+from pyjoinopt.catalyst.support.predicate_helper import can_evaluate_within_join, filtered
 from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
 from pyjoinopt.plan.expressions import Expression, conjunction, conjuncts, reference
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import CROSS, INNER, INNER_LIKE, NO_HINT, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.traversal import transform_down
 from pyjoinopt.util.node_memo import NodeMemo
 

@@ -26,9 +26,10 @@ from dataclasses import dataclass
 
 from pyjoinopt.catalyst.rules.rule_context import Statistics
 from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics
-from pyjoinopt.catalyst.support.predicate_helper import can_evaluate, is_only_a_name
+from pyjoinopt.catalyst.support.predicate_helper import can_evaluate
 from pyjoinopt.plan.expressions import EQUALITIES, FOLDABLE, Attribute, Expression, conjuncts, walk
 from pyjoinopt.plan.nodes import INNER, Filter, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 
 _COMPARISONS = EQUALITIES | {"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"}
 #: Leaves that tell their row count only with `cbo.enabled` or `cbo.planStats.enabled`.

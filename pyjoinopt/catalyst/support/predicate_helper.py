@@ -47,13 +47,6 @@ def filtered(predicates: Sequence[Expression], child: LogicalPlan) -> LogicalPla
     return child if condition is None else Filter(condition, child)
 
 
-def is_only_a_name(node: LogicalPlan) -> bool:
-    """True for a subquery alias, and for a view that hands its child's columns on as they are."""
-    return node.kind == "SubqueryAlias" or (
-        node.kind == "View" and len(node.children) == 1 and node.output == node.children[0].output
-    )
-
-
 def rejoined(join: Join, left: LogicalPlan, right: LogicalPlan, predicates: Sequence[Expression]) -> Join:
     """The same join (type, hint) over other inputs and with another condition.
 

@@ -25,18 +25,14 @@ from pyjoinopt.estimation.plans.selectivity import apply_filter
 from pyjoinopt.estimation.plans.unique_keys import group_key, keys_under, renamed_keys
 from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, SUBQUERY, Attribute, Expression
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import ROWS_ONE_TO_ONE
 from pyjoinopt.plan.traversal import post_order
 
 Leaf = Callable[[LogicalPlan], RelationStatistics]
 
 _CONSTANT = ColumnStatistics(ndv=1.0, ndv_bound=1.0)
-#: Operators that keep every row as it is.
-_THROUGH = frozenset(
-    """
-    SubqueryAlias View ResolvedHint UnresolvedHint Sort Repartition RepartitionByExpression RebalancePartitions
-    Window WithWindowDefinition CTERelationDef EventTimeWatermark CollectMetrics Tail Offset
-    """.split()
-)
+#: Operators with the estimate of their child. (TAIL and OFFSET drop rows, but how many is not known here.)
+_THROUGH = ROWS_ONE_TO_ONE | {"Tail", "Offset"}
 #: From the best to the worst; of several inputs the worst names the result.
 _SOURCES = (
     "feedback", "local", "memory", "analyze", "footers", "delta log", "catalog", "reported", "catalyst",

@@ -23,10 +23,11 @@ from pyjoinopt.estimation.sources.samples import Samples
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Expression, conjunction
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
+from pyjoinopt.plan.operator_kinds import ROW_SUBSETS, ROWS_ONE_TO_ONE
 from pyjoinopt.util.node_memo import NodeMemo
 
-#: Operators that keep every row; what they call columns is looked up.
-_SAME_ROWS = frozenset("Project SubqueryAlias View ResolvedHint Sort Repartition RepartitionByExpression".split())
+#: Operators above a leaf whose rows are the leaf's, one to one; the names that they give columns are looked up.
+_SAME_ROWS = (ROWS_ONE_TO_ONE & ROW_SUBSETS) | {"Project"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,13 @@ from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, build_tree
 from pyjoinopt.plan.expressions import EQUALITIES, Expression, conjuncts
 from pyjoinopt.plan.nodes import FULL, INNER, Aggregate, Filter, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import KEEPS_PARTITIONING
 from pyjoinopt.util.bitset import members
 
 #: The best plan of a set, however it lies.
 ANY = 0
 #: Relations that share keys with others; more are not looked into.
 _MOST = 64
-_ON_TOP = frozenset({"SubqueryAlias", "View", "Filter", "Project"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ def partitioned_by(plan: LogicalPlan) -> tuple[int, ...]:
     """Attribute numbers of the columns by which a relation comes hash-partitioned; none if it does not."""
     names: dict[int, int] = {}
     node = plan
-    while node.kind in _ON_TOP and len(node.children) == 1:
+    while node.kind in KEEPS_PARTITIONING and len(node.children) == 1:
         if isinstance(node, Project):
             listed = zip(node.expressions, node.output, strict=True)
             inner = {(e.children[0] if e.kind == "Alias" else e).attribute: a.bit for e, a in listed}

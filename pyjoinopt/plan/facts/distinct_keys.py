@@ -15,16 +15,15 @@ from typing import Any
 from pyjoinopt.plan.equi_keys import hash_keys
 from pyjoinopt.plan.expressions import Expression, reference
 from pyjoinopt.plan.nodes import ANTI, INNER, LEFT, RIGHT, SEMI, Aggregate, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import NAMES
 from pyjoinopt.util.node_memo import NodeMemo
 
-#: Operators with one child that hand on some of its rows, with the same columns, unchanged.
-ROW_SUBSETS = frozenset(
-    """
-    SubqueryAlias View Filter Sort GlobalLimit LocalLimit Offset Tail Distinct Deduplicate ResolvedHint
-    Repartition RepartitionByExpression RebalancePartitions
-    """.split()
+#: Operators that keep the keys of their child, as Catalyst's DistinctKeyVisitor has them, and names, which Catalyst has
+#: removed. It knows no others; more keys than Catalyst knows would let rules do what Catalyst does not.
+_KEEP_KEYS = NAMES | frozenset(
+    "Filter Sort Window WindowGroupLimit GlobalLimit LocalLimit Offset Tail".split()
+    + "Repartition RepartitionByExpression RebalancePartitions".split()
 )
-_KEEP_KEYS = (ROW_SUBSETS - {"Distinct", "Deduplicate"}) | {"Window", "WindowGroupLimit"}
 
 Keys = frozenset[Any]
 

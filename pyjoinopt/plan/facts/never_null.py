@@ -26,11 +26,8 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
 )  # fmt: skip
+from pyjoinopt.plan.operator_kinds import PASSES_FILTERS
 from pyjoinopt.plan.traversal import post_order
-
-_THROUGH = frozenset(
-    "SubqueryAlias View ResolvedHint HintScope Sort Distinct Repartition RepartitionByExpression".split()
-)
 
 
 def never_null_above(root: LogicalPlan) -> Mapping[int, int]:
@@ -60,7 +57,7 @@ def _below(node: LogicalPlan, own: int) -> list[int]:
         first, partitions, _ = node.info.get("parts") or (0, 0, 0)
         listed = node.expressions[first : first + partitions]
         return [own & sum({e.attribute.mask for e in listed if e.attribute is not None})]
-    return [own if node.kind in _THROUGH else 0] * len(node.children)
+    return [own if node.kind in PASSES_FILTERS else 0] * len(node.children)
 
 
 def _below_join(node: Join, own: int) -> list[int]:

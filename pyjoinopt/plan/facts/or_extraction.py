@@ -15,8 +15,7 @@ from pyjoinopt.plan.expressions import Expression, call, conjuncts
 from pyjoinopt.plan.facts.equality_substitution import is_sensitive
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
-
-_ON_TOP = frozenset({"Filter", "Project", "SubqueryAlias", "View"})
+from pyjoinopt.plan.operator_kinds import NEVER_MORE_ROWS
 
 
 def extract_predicate_within(predicate: Expression, columns: int) -> Expression | None:
@@ -53,8 +52,8 @@ def extract_predicate_within(predicate: Expression, columns: int) -> Expression 
 
 
 def top_filters(plan: LogicalPlan) -> Iterator[Expression]:
-    """The conjuncts that a plan's rows have passed, as far as its topmost operators say."""
-    while plan.kind in _ON_TOP and plan.children and not plan.cached:
+    """The conjuncts that hold of every row of a plan, because its topmost operators drop rows at most."""
+    while plan.kind in NEVER_MORE_ROWS and len(plan.children) == 1 and not plan.cached:
         if isinstance(plan, Filter):
             yield from conjuncts(plan.condition)
         (plan,) = plan.children

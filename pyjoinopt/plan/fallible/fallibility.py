@@ -26,6 +26,7 @@ from pyjoinopt.plan.facts.constant_values import evaluates, is_cast, is_fixed
 from pyjoinopt.plan.fallible.nonzero_divisors import NOTHING, Known, evaluated, not_zero
 from pyjoinopt.plan.fallible.value_ranges import FLOATING, cannot_overflow, is_of_decimals
 from pyjoinopt.plan.nodes import Aggregate
+from pyjoinopt.plan.operator_kinds import NEVER_MORE_ROWS
 from pyjoinopt.plan.traversal import post_order
 
 #: Kinds that give a value or NULL on every input, in any mode.
@@ -122,7 +123,7 @@ def _total(e: Expression, known: Known) -> bool:
 def _may_give_several(subquery: Expression) -> bool:
     """False if its plan gives one row at most, whatever row it is asked for; two are an error."""
     plan = subquery.plan
-    while plan is not None and plan.kind in ("Project", "Filter", "SubqueryAlias"):
+    while plan is not None and plan.kind in NEVER_MORE_ROWS:
         plan = plan.children[0]
     return not (isinstance(plan, Aggregate) and not plan.grouping)
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import CORRELATED, EQUALITIES, OUTER_REFERENCE, SUBQUERY, Expression, walk
-from pyjoinopt.plan.facts.distinct_keys import ROW_SUBSETS
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.operator_kinds import ROW_SUBSETS
 from pyjoinopt.plan.traversal import post_order
 
 #: What a rank, and all that Spark may put in its place, is never below.
