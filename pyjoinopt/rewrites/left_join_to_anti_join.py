@@ -17,7 +17,7 @@ from pyjoinopt.plan.facts.constraints import PlanFacts
 from pyjoinopt.plan.facts.null_rejection import rejects_nulls
 from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import ANTI, LEFT, NO_HINT, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.plan_names import plan_name
+from pyjoinopt.plan.relation_names import relation_name
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import parents_of, post_order
 
@@ -123,7 +123,7 @@ def _is_read_by_id(node: LogicalPlan, parents: dict[int, list[LogicalPlan]]) -> 
 
 
 def _told(join: LogicalPlan, test: Expression) -> str:
-    kept, padded = map(plan_name, _sides(join))
+    kept, padded = map(relation_name, _sides(join))
     assert isinstance(join, Join)
     names = (kept, padded) if join.join_type == LEFT else (padded, kept)
     return (

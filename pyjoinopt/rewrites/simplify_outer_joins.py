@@ -47,7 +47,7 @@ from pyjoinopt.plan.nodes import (
     Project,
 )  # fmt: skip
 from pyjoinopt.plan.operator_kinds import PASSES_FILTERS
-from pyjoinopt.plan.plan_names import plan_name
+from pyjoinopt.plan.relation_names import relation_name
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.util.bitset import members
 
@@ -94,7 +94,7 @@ def demote_outer_join(
             changed[id(node)] = types[id(node)]
             if log is not None:
                 log.append(
-                    f"{_WORDS[node.join_type]} join of {plan_name(node.left)} and {plan_name(node.right)} "
+                    f"{_WORDS[node.join_type]} join of {relation_name(node.left)} and {relation_name(node.right)} "
                     f"became {_WORDS[types[id(node)]]}: {describe(why)} rejects NULLs"
                 )
     return _with_types(plan, nodes, changed) if changed else plan

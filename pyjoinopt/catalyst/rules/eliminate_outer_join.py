@@ -34,7 +34,7 @@ from pyjoinopt.plan.facts.constraints import PlanFacts, is_unique
 from pyjoinopt.plan.facts.null_rejection import TRUE, VALUE, outcomes
 from pyjoinopt.plan.nodes import FULL, INNER, LEFT, OUTER, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.operator_kinds import is_only_a_name
-from pyjoinopt.plan.plan_names import plan_name
+from pyjoinopt.plan.relation_names import relation_name
 from pyjoinopt.plan.traversal import transform_down
 
 _DUPLICATE_AGNOSTIC = frozenset({"Max", "Min", "BitAndAgg", "BitOrAgg", "CollectSet", "First", "Last"})
@@ -174,11 +174,12 @@ class _Rule:
         other, place = (join.right, 1) if join.join_type == LEFT else (join.left, 0)
         if not is_unique(self.facts.distinct_keys(other), [pair[place] for pair in pairs]):
             return node
-        self._tell(join, f"dropped: no column of {plan_name(other)} is read, and it has one row per join key")
+        self._tell(join, f"dropped: no column of {relation_name(other)} is read, and it has one row per join key")
         return node.with_children((kept,))
 
     def _tell(self, join: Join, what: str) -> None:
-        self.log.append(f"{_WORDS[join.join_type]} join of {plan_name(join.left)} and {plan_name(join.right)} {what}")
+        sides = f"{relation_name(join.left)} and {relation_name(join.right)}"
+        self.log.append(f"{_WORDS[join.join_type]} join of {sides} {what}")
 
 
 def duplicate_agnostic(aggregate: Aggregate) -> bool:
