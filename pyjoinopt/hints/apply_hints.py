@@ -1,8 +1,8 @@
 """The last step of the road: hints on the joins of a finished plan.
 
 Spark chooses a join's operator by what it believes of the sizes of its sides, and without a cost-based optimizer a
-filter or an aggregate changes that belief little. Where counts say otherwise, a hint tells it so; `hints` says which
-and when. None is ever given where you gave one.
+filter or an aggregate changes that belief little. Where statistics differ, a hint overrides it; `choose_hint` decides
+which and when. None is ever given where you gave one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a join may build of a set of relations: one table that is broadcast, hash tables of its partitions, or nothing.
 
-The searches ask this of every set, so that the plan that they cost is the plan that Spark will run, with the hints
+The searches use this for every set, so that the plan that they cost is the plan that Spark will run, with the hints
 that it is going to get. Three things decide:
 
 * what Spark does by itself: it broadcasts what it *believes* to be small, going by file sizes and products of joins;

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 
-#: What the export says of the driver's heap and of the executors' memory, in bytes.
+#: [bytes] Keys of the export: the driver's heap, how many executors, the executors' memory.
 DRIVER, EXECUTORS, MEMORY = "pyjoinopt.driver", "pyjoinopt.executors", "pyjoinopt.memory"
 AUTO = "auto"
 #: [1 / share of memory] A hinted broadcast may be proved to take a sixteenth of the driver's heap and an eighth of
@@ -49,7 +49,7 @@ def slack_of(setting: int | str, conf: Mapping[str, str]) -> MemoryAllowance:
 
     Args:
         setting: `hint_slack`: times the threshold, or "auto".
-        conf: Spark's configuration, and what the export says of the cluster.
+        conf: Spark's configuration, and what the export knows of the cluster.
 
     >>> slack_of(3, {}), slack_of("auto", {})
     (MemoryAllowance(broadcast=3, hashed=3), MemoryAllowance(broadcast=8.0, hashed=8.0))

@@ -142,10 +142,10 @@ class _Optimization:
         before = self._joins_gone()
         report = self.report
         fresh = self.fresh if self.options.strategy in ("auto", "none") else None  # Spark spares no such joins
-        context = RewriteContext(
-            self.export.filters_null, report.eliminated_outer_joins, report.spared_joins, fresh, self.sensitive
-        )
-        plan = normalise(root, context, self.options.without_rewrites)
+        context = RewriteContext(self.export.filters_null, fresh, self.sensitive)
+        plan, outer_joins, avoided = normalise(root, context, self.options.without_rewrites)
+        report.eliminated_outer_joins += outer_joins
+        report.spared_joins += avoided
         if self.analysed:
             plan = restore_subqueries(plan, self.sensitive)
         nodes = list(post_order(plan))

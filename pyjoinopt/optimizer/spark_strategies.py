@@ -12,7 +12,7 @@ from typing import Any
 
 from pyjoinopt.catalyst.rules.cost_based_join_reorder import cost_based_join_reorder
 from pyjoinopt.catalyst.rules.reorder_join import reorder_join
-from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, told_by_spark
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, reported_by_spark
 from pyjoinopt.catalyst.support.prune_join_inputs import prune_join_inputs
 from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
@@ -53,7 +53,7 @@ def spark_order(
         spark: (major, minor) of the Spark whose habits are followed.
     """
     started = perf_counter()
-    statistics = SparkStatistics(told_by_spark(ask, post_order(plan)), spark)
+    statistics = SparkStatistics(reported_by_spark(ask, post_order(plan)), spark)
     done: list[ReorderedGroup] = []
     heuristic = reorder_join(plan)
     pruned = prune_join_inputs(heuristic)

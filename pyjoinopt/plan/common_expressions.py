@@ -1,7 +1,7 @@
 """Common expressions written out.
 
 `x BETWEEN 1 AND 5` arrives from Spark 4 as `With(ref >= 1 AND ref <= 5, ref := x)`, so that `x` is computed once.
-Whoever asks what a predicate means reads it in its long form; the JVM keeps the short one.
+Rules and estimates read the long form of a predicate; the JVM keeps the short one.
 """
 
 from __future__ import annotations

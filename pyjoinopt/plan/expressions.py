@@ -11,7 +11,7 @@ constructors below, and is built by name. That is why a type or function never s
 
 Attribute sets are plain ints: bit *b* stands for attribute number *b* of the plan, so that a union is one `|`.
 
-Nodes are never changed after they are made; frozen dataclasses would say so too, at three times the price.
+Nodes are never changed after they are made; frozen dataclasses would enforce it, at three times the price.
 """
 
 from __future__ import annotations

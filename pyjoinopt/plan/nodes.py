@@ -4,8 +4,8 @@ Five kinds have a class of their own because rules read them (`Join`, `Filter`, 
 `SubqueryAlias`); everything else is a plain `LogicalPlan`: a Catalyst class name, children, expressions and output.
 Such a node is opaque: it may get other children with the same output, and that is all that may be done to it.
 
-`number` and `origin` mean what they mean for expressions: `number` says "this is JVM node *n*, with all below it",
-`origin` says "JVM node *n* with other children or expressions".
+`number` and `origin` mean what they mean for expressions: `number` stands for "this is JVM node *n*, with all below
+it", `origin` for "JVM node *n* with other children or expressions".
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ An operator that is not in the table may do anything. The columns of the table:
 
 Reimplementations of Catalyst classes keep the lists that those classes have, which differ on purpose:
 `plan.facts.max_rows` (`maxRows`), `plan.facts.distinct_keys`, `catalyst.planner.*`, `catalyst.rules.*`. Catalyst sees
-no names there, and what it leaves out (CollectMetrics of its DistinctKeyVisitor, say) decides about its plans.
+no names there, and what it leaves out (such as CollectMetrics in its DistinctKeyVisitor) decides about its plans.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _DEFINING = frozenset({"WithCTE", "CTERelationDef", "CTERelationRef"})
 _WHOLE = COMPARES_ROWS | {"Deduplicate", "WithCTE"}
 
 
-@lru_cache(maxsize=4)  # a plan on its way is asked about by several rooms
+@lru_cache(maxsize=4)  # several rooms need the columns of one plan
 def needed_columns(root: LogicalPlan, projections: bool = True, definitions: bool = False) -> Mapping[int, int]:
     """For each node (by id) those of its columns that anything above it, or the result, reads.
 
@@ -58,7 +58,7 @@ def needed_columns(root: LogicalPlan, projections: bool = True, definitions: boo
 
 
 def _through_definitions(node: LogicalPlan, required: dict[int, int], read: dict[object, int]) -> None:
-    """Hand on what is read of a common table expression; readers come before definitions, from the top."""
+    """Propagate what is read of a common table expression; readers come before definitions, from the top."""
     own, name = required[id(node)], node.info.get("cte")
     if node.kind == "CTERelationRef":
         read[name] = read.get(name, 0) | sum(1 << i for i, a in enumerate(node.output) if a.mask & own)

@@ -106,7 +106,7 @@ def parents_of(nodes: Iterable[LogicalPlan]) -> dict[int, list[LogicalPlan]]:
 def same_plan(one: LogicalPlan, other: LogicalPlan) -> bool:
     """True if two plans are certainly equal node by node, also where one was built anew; what they share costs nothing.
 
-    A rule that takes back what it did just before hands its input back if this says so: else no fixed point is reached.
+    A rule that undoes its last change must return its input if this is true, or no fixed point is reached.
     """
     stack = [(one, other)]
     while stack:

@@ -19,30 +19,31 @@ from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import ANTI, LEFT, NO_HINT, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.relation_names import relation_name
 from pyjoinopt.plan.required_columns import needed_columns
+from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import parents_of, post_order
 
 _WORDS = {LEFT: "left", RIGHT: "right"}
 
 
-def outer_join_as_anti_join(plan: LogicalPlan, *, log: list[str] | None = None) -> LogicalPlan:
+def outer_join_as_anti_join(plan: LogicalPlan) -> Rewritten:
     """Turn left and right joins of which only padded rows are kept into anti joins.
 
     Args:
         plan: any plan, filters as far down as they go; cached sub-plans are left as they are.
-        log: gets one sentence for every join that changed.
 
     Returns:
-        The plan, the very same object if no join changed.
+        The plan, the very same object if no join changed, and a note for every join that did.
     """
     nodes = list(post_order(plan))
     facts = PlanFacts()
     risky = _computed_by_what_may_fail(nodes)
     tests = {id(node): found for node in nodes if (found := _test(node, facts, risky)) is not None}
     if not tests:
-        return plan
+        return Rewritten(plan)
     needed, parents = needed_columns(plan), parents_of(nodes)
     hidden = sum({1 << bit for node in nodes for bit in node.info.get("hidden") or ()})
     done: dict[int, LogicalPlan] = {}
+    notes = []
     for node in nodes:
         new = node if node.cached else node.with_children(tuple(done[id(child)] for child in node.children))
         test = tests.get(id(node))
@@ -51,10 +52,9 @@ def outer_join_as_anti_join(plan: LogicalPlan, *, log: list[str] | None = None) 
             unread = not (needed[id(node)] | hidden) & padded.output_set
             if unread and _is_read_by_id(node, parents):
                 new = _anti_join(new, test, padded.output_set)
-                if log is not None:
-                    log.append(_told(node.child, test))
+                notes.append(_note(node.child, test))
         done[id(node)] = new
-    return done[id(plan)]
+    return Rewritten(done[id(plan)], tuple(notes))
 
 
 def _computed_by_what_may_fail(nodes: list[LogicalPlan]) -> int:
@@ -122,7 +122,7 @@ def _is_read_by_id(node: LogicalPlan, parents: dict[int, list[LogicalPlan]]) -> 
     return False
 
 
-def _told(join: LogicalPlan, test: Expression) -> str:
+def _note(join: LogicalPlan, test: Expression) -> str:
     kept, padded = map(relation_name, _sides(join))
     assert isinstance(join, Join)
     names = (kept, padded) if join.join_type == LEFT else (padded, kept)

@@ -42,6 +42,7 @@ from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
 from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.required_columns import needed_columns
+from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import parents_of, post_order, transform_down
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
 from pyjoinopt.rewrites.plan_equivalence import without_aliases
@@ -75,27 +76,28 @@ class _Reader:
         return found
 
 
-def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory, log: list[str] | None = None) -> LogicalPlan:
-    """Read a common table expression once where an inner join needs several rows of it, told apart by constants.
+def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory) -> Rewritten:
+    """Read a common table expression once where an inner join needs several rows of it, distinguished by constants.
 
     Args:
         plan: a plan with its predicates pushed down; those of the result may have to be pushed again.
         fresh: gives the columns of the new reference.
-        log: gets one sentence for every group of readers that became one.
 
     Returns:
-        The plan, the very same object if there was nothing to do.
+        The plan, the very same object if there was nothing to do, and a note for every group of readers that became
+        one.
     """
     nodes = list(post_order(plan))
     names = [node.info.get("cte") for node in nodes if node.kind == "CTERelationRef"]
     if len(names) == len(set(names)):
-        return plan
+        return Rewritten(plan)
     definitions = {n.info.get("cte"): n.children[0] for n in nodes if n.kind == "CTERelationDef" and not n.cached}
     definitions = {name: table for name, table in definitions.items() if isinstance(_grouped(table), Aggregate)}
     keys = DistinctKeys()
     needed = needed_columns(plan, projections=False)
     parents = parents_of(nodes)
     seen: set[int] = set()
+    notes: list[str] = []
 
     def change(node: LogicalPlan) -> LogicalPlan:
         if not is_inner(node) or id(node) in seen:
@@ -116,15 +118,14 @@ def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory, log: list[str] | N
             gone = {id(r.part) for r in group[1:]}
             parts = [pivoted if part is group[0].part else part for part in parts if id(part) not in gone]
             predicates = [p for p in predicates if not _says_nothing(p, group, by)]
-            if log is not None:
-                read_as = ", ".join(_name(r.part) for r in group)
-                log.append(f"{read_as}: rows of one table, told apart by constants, are found in one pass over it")
+            read_as = ", ".join(_name(r.part) for r in group)
+            notes.append(f"{read_as}: rows of one table, told apart by constants, are found in one pass over it")
         if len(parts) == before:
             return node
         joined = filtered(predicates, reduce(Join, parts))
         return project([a for a in node.output if a.mask & joined.output_set], joined)
 
-    return transform_down(plan, change)
+    return Rewritten(transform_down(plan, change), tuple(notes))
 
 
 def _grouped(table: LogicalPlan) -> LogicalPlan:
@@ -187,7 +188,7 @@ def _classes(predicates: Iterable[Expression]) -> dict[int, int]:
 
 
 def _key(readers: Sequence[_Reader], unique: Sequence[set[int]], classes: Mapping[int, int]) -> list[int]:
-    """Positions of the columns by which the readers' rows are told apart, if all of them are equal on these."""
+    """Positions of the columns that distinguish the readers' rows, if all of them are equal on these."""
     fixed = set.intersection(*(r.fixed() for r in readers))
     for key in unique:
         by = sorted(key - fixed)

@@ -52,18 +52,18 @@ class PlanMatcher:
                 return None
         return known
 
-    def says(self, predicate: Expression, known: Mapping[int, Expression] | None = None) -> int:
-        """A number for what a predicate says, once the columns of one plan stand in the place of another's.
+    def predicate_number(self, predicate: Expression, known: Mapping[int, Expression] | None = None) -> int:
+        """The number of a predicate after the columns of one plan are replaced by those of another.
 
-        Two predicates with one number look alike; whether they surely are is told by `same`.
+        Two predicates with one number have the same structure; `same` decides whether they are equivalent.
         """
         return self._meanings(inline_common_expressions(substitute(predicate, dict(known or {}))))
 
     def same(self, one: Expression, other: Expression, known: Columns) -> bool:
         """True if `other`, in terms of the columns known, is surely `one`."""
         if one.kind == other.kind == "AggregateExpression":
-            told = [[e.info.get(field) for field in ("fn", "distinct", "parameters")] for e in (one, other)]
-            if told[0] != told[1] or told[0][2] in (None, "?") or len(one.children) != len(other.children):
+            mine, theirs = ([e.info.get(field) for field in ("fn", "distinct", "parameters")] for e in (one, other))
+            if mine != theirs or mine[2] in (None, "?") or len(one.children) != len(other.children):
                 return False
             arguments = [(*e.children[0].children, *e.children[1:]) for e in (one, other)]
             return len(arguments[0]) == len(arguments[1]) and all(
@@ -99,11 +99,11 @@ class PlanMatcher:
         mine, theirs = conjuncts(one), conjuncts(other)
         if len(mine) != len(theirs):
             return False
-        said = {self.says(p): p for p in mine}
-        met = [said.get(self.says(p, known)) for p in theirs]
-        return all(m is not None and self.same(m, p, known) for m, p in zip(met, theirs, strict=True)) and len(
-            {id(m) for m in met}
-        ) == len(said)
+        mine_by_number = {self.predicate_number(p): p for p in mine}
+        found = [mine_by_number.get(self.predicate_number(p, known)) for p in theirs]
+        return all(m is not None and self.same(m, p, known) for m, p in zip(found, theirs, strict=True)) and len(
+            {id(m) for m in found}
+        ) == len(mine_by_number)
 
     def _same_list(self, one: tuple[Expression, ...], other: tuple[Expression, ...], known: Columns) -> bool:
         if len(one) != len(other):

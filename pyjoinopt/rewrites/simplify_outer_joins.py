@@ -48,6 +48,7 @@ from pyjoinopt.plan.nodes import (
 )  # fmt: skip
 from pyjoinopt.plan.operator_kinds import PASSES_FILTERS
 from pyjoinopt.plan.relation_names import relation_name
+from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.util.bitset import members
 
@@ -57,22 +58,19 @@ Strict = dict[int, Expression]
 _WORDS = {LEFT: "left", RIGHT: "right", FULL: "full", INNER: "inner"}
 
 
-def demote_outer_join(
-    plan: LogicalPlan, *, log: list[str] | None = None, sensitive: int | None = None
-) -> LogicalPlan:
-    """Give each outer join the narrowest type that what stands above it cannot tell from its own.
+def demote_outer_join(plan: LogicalPlan, *, sensitive: int | None = None) -> Rewritten:
+    """Give each outer join the narrowest type that gives the same rows after what is above it.
 
     Args:
         plan: any plan; cached sub-plans are left as they are.
-        log: gets one sentence for every join that changed.
         sensitive: see `sensitive_columns`, of a plan that this one is a part of; by default of this one.
 
     Returns:
-        The plan, the very same object if no join changed.
+        The plan, the very same object if no join changed, and a note for every join that did.
     """
     nodes = list(post_order(plan))
     if not any(isinstance(node, Join) and node.join_type in (LEFT, RIGHT, FULL) for node in nodes):
-        return plan
+        return Rewritten(plan)
     if sensitive is None:
         sensitive = sensitive_columns(nodes)
     guarded = null_supplied_by_guarded(nodes, sensitive)
@@ -88,16 +86,16 @@ def demote_outer_join(
             seen = strict.get(id(child))  # under a second parent: only what both throw away
             strict[id(child)] = kept if seen is None else {bit: kept[bit] for bit in seen.keys() & kept.keys()}
     changed: dict[int, str] = {}
+    notes = []
     for node in nodes:
         if isinstance(node, Join) and types[id(node)] != node.join_type:
             why = next(p for bit, p in strict[id(node)].items() if _pads(node, bit))
             changed[id(node)] = types[id(node)]
-            if log is not None:
-                log.append(
-                    f"{_WORDS[node.join_type]} join of {relation_name(node.left)} and {relation_name(node.right)} "
-                    f"became {_WORDS[types[id(node)]]}: {describe(why)} rejects NULLs"
-                )
-    return _with_types(plan, nodes, changed) if changed else plan
+            notes.append(
+                f"{_WORDS[node.join_type]} join of {relation_name(node.left)} and {relation_name(node.right)} "
+                f"became {_WORDS[types[id(node)]]}: {describe(why)} rejects NULLs"
+            )
+    return Rewritten(_with_types(plan, nodes, changed) if changed else plan, tuple(notes))
 
 
 def _is_guarded(join: Join, sensitive: int, guarded: int) -> bool:
@@ -203,5 +201,5 @@ def _through_projection(node: Project, above: Strict) -> Strict:
 
 
 def _grouped(node: Aggregate) -> set[int]:
-    """Grouping columns that the output hands on under the same identity."""
+    """Grouping columns that the output has under the same id."""
     return {g.attribute.bit for g in node.grouping if g.kind == "AttributeReference" and g.attribute is not None}

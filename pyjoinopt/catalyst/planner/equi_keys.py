@@ -10,7 +10,7 @@ its value, and only the rest of the condition is tested pair by pair.
 with NULL replaced by some default, and whether they were NULL. An equality with a constant is no key: one side of it
 reads no column.
 
-NOT IN is the odd one: `a NOT IN (SELECT b)` asks for rows where `a = b OR (a = b) IS NULL` holds for no `b`. No
+NOT IN is the odd one: `a NOT IN (SELECT b)` keeps rows where `a = b OR (a = b) IS NULL` holds for no `b`. No
 equality ties the sides, but with a single column a hash table and two special cases (NULL in it, NULL looked up)
 answer it. That is a *null-aware anti join*.
 """

@@ -18,7 +18,7 @@ NULLs. Two places are looked at:
       right outer         the left input
       full outer, other   none
 
-What is known of the input already is not said again. What can be inferred is in `pyjoinopt.plan.facts.inference`.
+What is known of the input already is not added. What can be inferred is in `pyjoinopt.plan.facts.inference`.
 
 Source: Catalyst's `InferFiltersFromConstraints`. Spark runs it once, between two rounds of pushing filters down.
 """
@@ -68,8 +68,8 @@ class _Rule:
         return self._join(node) if isinstance(node, Join) else node
 
     def _filter(self, node: Filter) -> LogicalPlan:
-        said = self._set(self.facts.constraints(node.child), conjuncts(node.condition))
-        new = conjunction(self.facts.constraints(node).without(said))
+        given = self._set(self.facts.constraints(node.child), conjuncts(node.condition))
+        new = conjunction(self.facts.constraints(node).without(given))
         return node if new is None else Filter(call("And", new, node.condition), node.child)
 
     def _join(self, node: Join) -> LogicalPlan:

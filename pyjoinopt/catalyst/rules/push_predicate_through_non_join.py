@@ -53,7 +53,7 @@ from pyjoinopt.plan.outer_references import reads_outer_columns_by_name
 
 _CHECKED = PYTHON_UDF | OUTER_REFERENCE | CORRELATED | SUBQUERY | AGGREGATE_OR_WINDOW
 
-#: Operators with one child that hand on its rows, or some of them, or each several times, with its columns unchanged.
+#: Operators with one child that keep its rows, or some of them, or each several times, with its columns unchanged.
 _GENERIC = frozenset(
     """
     AppendColumns Distinct Generate Pivot RepartitionByExpression Repartition RebalancePartitions ScriptTransformation
@@ -63,7 +63,7 @@ _GENERIC = frozenset(
 #: Those of them that see every row, even if they make no row of it, or make rows of none.
 _NOT_ROW_BY_ROW = frozenset({"Generate", "ScriptTransformation", "Pivot", "BinBy"})
 
-#: What Spark 4.2's `Expression.expensive` says yes to.
+#: Kinds for which Spark 4.2's `Expression.expensive` is true.
 _EXPENSIVE = frozenset({"ScalaUDF", "Like", "RLike", "ArrayJoin", "CallMethodViaReflection"})
 
 

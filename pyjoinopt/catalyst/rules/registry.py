@@ -101,7 +101,7 @@ _ALL = (
     NamedRule(
         "RemoveLiteralFromGroupExpressions",
         lambda plan, c: remove_literal_from_group_expressions(plan),
-        "a constant does not tell groups apart",
+        "a constant does not distinguish groups",
     ),
     NamedRule(
         "RemoveRepetitionFromGroupExpressions",
@@ -120,7 +120,7 @@ _ALL = (
         lambda plan, c: eliminate_outer_join(
             plan, filters_null=c.filters_null, constraint_propagation=c.flag("constraintPropagation.enabled"),
             distinct=False,
-        ),  # fmt: skip
+        ).plan,  # fmt: skip
         "an outer join whose padded rows are filtered out, or never seen, becomes a simpler one",
     ),
     NamedRule("PushDownPredicates", _push_down(PARTS), "every conjunct as far down as it may go"),

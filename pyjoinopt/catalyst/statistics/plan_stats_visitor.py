@@ -94,23 +94,23 @@ class SparkStatistics:
         return any(is_unique(self.facts.distinct_keys(side), keys) for side, keys in sides)
 
 
-def told_by_spark(ask: Callable[..., dict[int, dict[str, Any]]], nodes: Iterable[LogicalPlan]) -> Given:
-    """What Spark says of the relations of a plan: one question for all of them, asked when the first is needed.
+def reported_by_spark(request: Callable[..., dict[int, dict[str, Any]]], nodes: Iterable[LogicalPlan]) -> Given:
+    """Spark's statistics of the relations of a plan: one request for all of them, sent when the first is needed.
 
     Args:
-        ask: see `Gateway.statistics`.
-        nodes: of the plan. A cached one counts as a relation; nothing else that has children is asked for.
+        request: see `Gateway.statistics`.
+        nodes: of the plan. A cached one counts as a relation; nothing else that has children is requested.
     """
     relations = {node.number: node for node in nodes if not node.children or node.cached}
-    told: dict[int, PlanSize] = {}
+    reported: dict[int, PlanSize] = {}
 
     def given(node: LogicalPlan) -> PlanSize | None:
         number = node.origin if node.number is None else node.number
         if number is None or number not in relations:
             return None
-        if not told:
-            answers = ask(list(relations.values()), "catalyst")
-            told.update({n: PlanSize.from_json(answers.get(n, {})) for n in relations if n is not None})
-        return told[number]
+        if not reported:
+            answers = request(list(relations.values()), "catalyst")
+            reported.update({n: PlanSize.from_json(answers.get(n, {})) for n in relations if n is not None})
+        return reported[number]
 
     return given

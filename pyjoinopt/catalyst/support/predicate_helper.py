@@ -1,4 +1,4 @@
-"""Small questions about predicates that several rules ask (Catalyst's `PredicateHelper`)."""
+"""Properties of predicates that several rules need (Catalyst's `PredicateHelper`)."""
 
 from __future__ import annotations
 

@@ -101,9 +101,10 @@ class Assumptions:
     #: [factor] A sample is believed about distinct values if it comes so near to the known count of the whole column.
     #: Ours: rows that lie together miss by much more.
     distinct_agreement: float = 2.0
-    #: [rows] Fewer hits say nothing about distinct values. Ours: the jackknife divides by them.
+    #: [rows] With fewer hits there is no estimate of distinct values. Ours: the jackknife divides by them.
     distinct_least_hits: int = 8
-    #: [standard deviations] So far from what chance leaves, a filter says something of a column. 95 % confidence.
+    #: [standard deviations] A filter that leaves fewer values than chance by so much is correlated with the column: a
+    #: confidence of 95 %.
     distinct_deviations: float = 2.0
 
     # -- results that are nearly empty, and arithmetic -----------------------------------------------------------

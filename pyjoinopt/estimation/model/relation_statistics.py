@@ -23,7 +23,7 @@ from pyjoinopt.plan.expressions import Attribute
 
 #: The source of rows that were counted when the query ran before.
 FEEDBACK = "feedback"
-#: Spark says Long.MaxValue where it does not know a size.
+#: [bytes] Spark has Long.MaxValue where it does not know a size; nearly as much means the same.
 _UNKNOWN_BYTES = float(1 << 62)
 #: Types whose values have neighbours one step away.
 WHOLE_NUMBERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "date", "byte", "short", "long"})
@@ -189,7 +189,7 @@ def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ())
 
     Args:
         entry: `{"rows", "bytes", "source", "exact", "columns": {attribute number: {...}}}`, any part missing.
-        output: the columns of the relation; their types give widths and say which are whole numbers.
+        output: the columns of the relation; their types give widths and which are whole numbers.
 
     >>> t = from_json({"rows": 100, "exact": True, "columns": {"0": {"min": 1, "max": 10}}})
     >>> t.rows, t.upper_bound, t.column(0).ndv, t.column(0).guessed

@@ -45,9 +45,9 @@ def combined_columns(parts: Sequence[RelationStatistics]) -> RelationStatistics:
 def share_left(
     predicate: Expression, parts: Sequence[tuple[int, RelationStatistics]], passed: Container[object]
 ) -> float:
-    """Share of the pairs of rows that a predicate keeps, of rows that have passed what it says of a relation alone.
+    """Share of the pairs of rows that a predicate keeps, of rows that have passed what it implies for a relation alone.
 
-    Both are estimated alike, so it matters little whether columns were narrowed by what is said of them.
+    Both are estimated alike, so it matters little whether columns were narrowed by what follows for them.
 
     Args:
         predicate: a conjunct that reads several relations.
@@ -57,9 +57,9 @@ def share_left(
     together = combined_columns([known for _, known in parts])
     share = selectivity(predicate, together)
     for columns, _ in parts:
-        said = extract_predicate_within(predicate, columns)
-        if said is not None and said.key in passed and share > 0.0:
-            share /= max(share, selectivity(said, together))
+        implied = extract_predicate_within(predicate, columns)
+        if implied is not None and implied.key in passed and share > 0.0:
+            share /= max(share, selectivity(implied, together))
     return share
 
 

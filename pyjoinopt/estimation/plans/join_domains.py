@@ -7,7 +7,7 @@ those that fill their range, as numbered keys do (192,080 rows from 1 to 192,080
 only a bound is known has at most as many values. An order line's key column spans as many numbers as there are lines,
 yet it has only as many values as there are orders.
 
-**After filters** two things can be said of what is left.
+**After filters** two things are assumed of what is left.
 
 * Of a column that is no key, no more values are left than rows. They are taken for a subset of the values of the
   others: what survives a filter is rather what much is known of than what little is.

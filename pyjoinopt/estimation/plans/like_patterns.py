@@ -1,6 +1,6 @@
 """Which fraction of texts matches a pattern, when no text can be looked at.
 
-What is searched for exists more often than not, so the length of a pattern says little: `%(producer)%` is no rarer
+What is searched for exists more often than not, so the length of a pattern means little: `%(producer)%` is no rarer
 than `%Tim%`. A pattern is true for no less than an equality is: the texts that match it hold at least one value.
 """
 

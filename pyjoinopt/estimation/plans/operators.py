@@ -1,6 +1,6 @@
 """How many rows every operator of a plan gives.
 
-There is always an answer, however weak; `source` says what it rests on. Joins inside a join group are not estimated
+There is always an answer, however weak; `source` names what it rests on. Joins inside a join group are not estimated
 here but by `joins.cardinality`, which sees the whole group; the joins met here are its walls (outer, semi, hinted ones)
 and what lies below them.
 """
@@ -60,7 +60,7 @@ def estimate_plan(plan: LogicalPlan, leaf: Leaf) -> RelationStatistics:
 
 
 def estimate_operator(node: LogicalPlan, inputs: list[RelationStatistics], leaf: Leaf) -> RelationStatistics:
-    """Statistics of what one operator gives, from those of its children; a cached one is asked for like a leaf."""
+    """Statistics of what one operator gives, from those of its children; a cached one is estimated like a leaf."""
     return _operator(node, inputs) if inputs else _leaf(node, leaf)
 
 
@@ -258,7 +258,7 @@ def _merged(parts: list[ColumnStatistics]) -> ColumnStatistics:
     ranged = len(lows) == len(highs) == len(parts)
     ndv = max((p.ndv for p in parts if p.ndv is not None), default=None)
     if all(p.ndv_bound <= 1 for p in parts):
-        ndv = float(len(parts))  # constants tell which part a row is from
+        ndv = float(len(parts))  # constants identify the branch that a row is from
     return ColumnStatistics(
         ndv,
         min(lows) if ranged else None,

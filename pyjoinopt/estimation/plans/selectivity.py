@@ -136,7 +136,7 @@ def _leaf(e: Expression, relation: RelationStatistics) -> float:
     if simple:
         return _against_constant(*simple[0], relation) if len(simple) == 1 else _ranges([e], relation)[1]
     if e.contains & CORRELATED and (e.kind in EQUALITIES or e.kind in MIRRORED):
-        return ASSUMPTIONS.ordering  # even an equality: it often asks for the first or the last of each
+        return ASSUMPTIONS.ordering  # even an equality: it often keeps the first or the last of each
     if e.kind in EQUALITIES or e.kind in MIRRORED:
         share = _between_literals(e)
         return _between_columns(e, relation) if share is None else share

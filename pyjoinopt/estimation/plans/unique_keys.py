@@ -5,7 +5,7 @@ survive whatever only drops rows. A join whose other side is unique on what it i
 keys of this side stay, and this side's bound is a bound of the result. Where all rows were counted, it is known how
 many of them share a value at most: a row of the other side meets no more than that.
 
-Statistics of files tell of a likely key, but prove none; `ColumnStatistics.key_values` is for those.
+Statistics of files suggest a likely key, but prove none; `ColumnStatistics.key_values` is for those.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def of_join(
     """(keys, upper bound) of a join's result.
 
     Args:
-        node: the join; semi and anti joins keep what the left side has, which is not asked for here.
+        node: the join; semi and anti joins keep what the left side has, and are not passed here.
         left, right: what is known of its sides.
         bound: what is proved without keys.
     """

@@ -3,10 +3,10 @@
     pyjoinopt.statistics.declare("orders", key="id")
     pyjoinopt.statistics.declare("lines", foreign_keys={"order_id": "orders.id"})
 
-A declared key has as many different values as the relation has rows. A foreign key says that of what it refers to, and
-that it has no values beside those. Constraints that a catalog's table declares (Spark 4.1 and later: PRIMARY KEY and
-UNIQUE) are taken the same way. Nobody checks any of this, so it is the ground of estimates, of bounds and of the hints
-that these allow, and never of a rewriting of the plan: a wrong declaration may cost time, never rows.
+A declared key has as many different values as the relation has rows. A foreign key declares that the columns it refers
+to are such a key, and that it has no other values. Constraints of a catalog's table (Spark 4.1 and later: PRIMARY KEY
+and UNIQUE) are used the same way. None of this is checked, so estimates, bounds and the hints that these allow may rest
+on it, and no rewriting of the plan does: a wrong declaration may cost time, never rows.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def with_keys(
     """Statistics in which no two rows share the values of a key; one of a single column has as many values as rows.
 
     >>> n, m = Attribute(0, 1, "n", "int"), Attribute(1, 2, "m", "int")
-    >>> told = with_keys(RelationStatistics(10.0, 80.0), [n, m], [("N",), ("n", "m"), ("m", "gone")])
-    >>> told.column(0).ndv, sorted(told.keys)
+    >>> keyed = with_keys(RelationStatistics(10.0, 80.0), [n, m], [("N",), ("n", "m"), ("m", "gone")])
+    >>> keyed.column(0).ndv, sorted(keyed.keys)
     (10.0, [1, 3])
     """
     listed = [{name.lower() for name in key} for key in keys]

@@ -5,13 +5,14 @@ many that were not met at all: with q = n / N the estimate d / (1 - (1 - q) f / 
 every value comes often (f = 0: d) and for a key (f = n: N); Haas and Stokes (1998) call it the first-order unsmoothed
 jackknife. Between these it errs where few values are frequent and many are rare.
 
-Rows that lie together may share values that others do not have. So a sample is only believed about a column if, asked
-about all of its rows, it comes near what is known of the whole column.
+Rows that lie together may share values that others do not have. So a sample is only used for a column if
+the estimate from all of its rows comes near what is known of the whole column.
 
 A filter that has nothing to do with a column leaves of its values what chance leaves: of n_v sampled rows with a value
 at least one, with probability 1 - (1 - h / n) ** n_v if h rows of n are left. Where a filter leaves as many values as
-that, within two standard deviations, it tells nothing: the column has its values still, and how many rows are left is
-known anyway. The jackknife would take a hundred rows of a hundred days for a few hundred days, whatever the calendar.
+that, within two standard deviations, it is taken to be independent of the column: all values are left, and the number
+of rows that are left is known anyway. The jackknife would take a hundred rows of a hundred days for a few hundred days,
+whatever the calendar.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def codes(text: str) -> list[int]:
 
 
 def left_after(values: Sequence[int], hits: int, rows: float, kept: float, ndv: float | None) -> float | None:
-    """Different values among the rows of a relation that fulfil a filter; None if the sample does not tell.
+    """Different values among the rows of a relation that fulfil a filter; None if the sample does not support one.
 
     Args:
         values: of the sampled rows, as of `codes`.

@@ -69,7 +69,7 @@ def open_file(path: Path, folder: bool = True) -> tuple[sqlite3.Connection, bool
     """
     if not folder and not path.parent.is_dir():
         raise OSError(f"there is no folder {path.parent}, and no session may create one; the application may")
-    with contextlib.suppress(OSError):  # if the folder is missing then, opening the file will say so
+    with contextlib.suppress(OSError):  # if the folder is missing then, opening the file will fail
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _MODE))
     try:

@@ -3,7 +3,7 @@
 `a JOIN (SELECT k, sum(v) FROM b GROUP BY k) ON a.k = k` keeps no group whose key is NULL, and Spark filters these rows
 out below the aggregate. What reaches the joins there is fewer rows, which estimates want to know before Spark does it.
 
-A column goes down where Catalyst pushes a filter on it down: through projections that hand it on, aggregates that group
+A column goes down where Catalyst pushes a filter on it down: through projections that keep it, aggregates that group
 by it, windows that partition by it, and to the sides of a join that the join does not preserve for others.
 """
 
@@ -49,10 +49,10 @@ def _below(node: LogicalPlan, own: int) -> list[int]:
     if isinstance(node, Filter):
         return [own | _not_null(node.condition)]
     if isinstance(node, Project):
-        return [_handed_on(node.projections, own)]
+        return [_sources(node.projections, own)]
     if isinstance(node, Aggregate):
         grouped = sum({e.attribute.mask for e in node.grouping if e.attribute is not None})
-        return [_handed_on(node.aggregates, own) & grouped]
+        return [_sources(node.aggregates, own) & grouped]
     if node.kind == "Window":
         first, partitions, _ = node.info.get("parts") or (0, 0, 0)
         listed = node.expressions[first : first + partitions]
@@ -80,8 +80,8 @@ def _not_null(condition: Expression | None) -> int:
     return found
 
 
-def _handed_on(listed: tuple[Expression, ...], own: int) -> int:
-    """What columns under other names, or under their own, say of the columns below."""
+def _sources(listed: tuple[Expression, ...], own: int) -> int:
+    """The columns below that a list of columns and aliases gives as columns of `own`."""
     found = 0
     for e in listed:
         source = e.children[0] if e.kind == "Alias" else e

@@ -1,4 +1,4 @@
-"""How large can the values of an expression get? What types and constants alone say of it.
+"""How large can the values of an expression get? What follows from types and constants alone.
 
 In ANSI mode `price * 1.1` is an error where the result does not fit its type, so a predicate that computes it must not
 meet rows that it did not meet as written. But the types that Spark gives to results of decimals hold nearly always what

@@ -1,11 +1,11 @@
-"""Which columns are ranks? ROW_NUMBER, RANK and DENSE_RANK count from one, which their type does not tell.
+"""Which columns are ranks? ROW_NUMBER, RANK and DENSE_RANK count from one, which their type does not show.
 
 In ANSI mode `rn - 1` is an error for the smallest INT, so a predicate that computes it may fail, unless `rn` is known
 to be a rank. It is one wherever it goes under its own name or another: through joins, filters, groups and common table
 expressions. A UNION or an INTERSECT mixes it with other columns.
 
-Knowing the column is not enough, because Spark says predicates again of equal columns: `rn - 1 = a.n` and `rn = b.x`
-make it ask `b.x - 1 = a.n`. So only those count here that the whole plan, subqueries included, compares for equality
+Knowing the column is not enough, because Spark copies predicates to equal columns: from `rn - 1 = a.n` and `rn = b.x`
+it infers `b.x - 1 = a.n`. So only those count here that the whole plan, subqueries included, compares for equality
 with ranks, constants and steps from one rank to another that are far from the smallest INT. What else is done with a
 rank is a reason not to count it, as a function of it may turn out to be the column itself (`coalesce(rn, 0)`), and so
 is being in the result, with which more may be done.
