@@ -1,23 +1,26 @@
-"""Aggregates of the same rows that are put side by side by a join are computed in one go.
+"""Aggregates over the same joins that are cross joined with each other are computed in one pass.
 
-    SELECT * FROM (SELECT count(*) am FROM sales JOIN times ON ... WHERE hour BETWEEN 8 AND 9),
-                  (SELECT count(*) pm FROM sales JOIN times ON ... WHERE hour BETWEEN 19 AND 20)
+    before  SELECT * FROM (SELECT count(*) am FROM sales JOIN times ON ... WHERE hour BETWEEN 8 AND 9),
+                          (SELECT count(*) pm FROM sales JOIN times ON ... WHERE hour BETWEEN 19 AND 20)
+    after   SELECT count(*) FILTER (WHERE hour BETWEEN 8 AND 9) am, count(*) FILTER (WHERE hour BETWEEN 19 AND 20) pm
+            FROM sales JOIN times ON ... WHERE hour BETWEEN 8 AND 9 OR hour BETWEEN 19 AND 20
 
-reads and joins the sales twice, to join two rows in the end. One aggregate does:
+An aggregate without GROUP BY gives one row whatever it reads, so the product of several is one row too. By its FILTER
+each function sees the rows that it saw before.
 
-    SELECT count(*) FILTER (WHERE hour BETWEEN 8 AND 9) am, count(*) FILTER (WHERE hour BETWEEN 19 AND 20) pm
-    FROM sales JOIN times ON ... WHERE hour BETWEEN 8 AND 9 OR hour BETWEEN 19 AND 20
+Legal if
 
-An aggregate without GROUP BY gives one row whatever it reads, so the product is one row too. Both read the same inner
-joins of the same relations (`rewrites.plan_equivalence`), apart from filters on *one* of them. With filters on several
-relations the ORs would let other combinations through, and one pass over these could be more work than
-two passes; so it is never more than the passes together. A function sees the rows that it saw before, by its FILTER.
-Nothing that is tested
-or added up may fail, though: filters are evaluated on the rows of others, and Spark may compute a part that two
-functions share before it evaluates their filters.
+* the aggregates have no GROUP BY and are inputs of one region of inner joins whose conditions cannot throw;
+* they read the same inner joins of the same relations (`rewrites.plan_equivalence`), apart from filters;
+* the filters that they do not share read *one* relation: with filters on several the ORs would let other combinations
+  through, and one pass could be more work than several;
+* no filter and no argument can throw: filters are evaluated on the rows of the other aggregates, and Spark may compute
+  a part that two functions share before it evaluates their filters;
+* the functions take a FILTER, are deterministic, and do not depend on the order of rows, but for rounding;
+* there are at most 16 DISTINCT functions: each repeats every row.
 
-Source: "computation reuse via fusion", Bruno et al., ICDE 2022; Catalyst does it for scalar subqueries only
-(MergeScalarSubqueries).
+Source: "computation reuse via fusion", N. Bruno and others, ICDE 2022. Catalyst does it for scalar subqueries only
+(`MergeScalarSubqueries`).
 """
 
 from __future__ import annotations
@@ -54,14 +57,14 @@ _FUNCTIONS = frozenset(
     StddevPop StddevSamp VariancePop VarianceSamp Skewness Kurtosis Corr CovPopulation CovSample
     """.split()
 )
-#: What a column may not hold that is to be computed elsewhere.
-_ASKING = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
+#: What a column may not contain that is computed elsewhere.
+_WITH_SUBQUERIES = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
 #: Aggregates with DISTINCT repeat every row, once for each set of columns and each filter: so many at most.
 _MOST_DISTINCT = 16
 
 
 def fuse_aggregates(plan: LogicalPlan) -> Rewritten:
-    """Make one aggregate of those that inner joins put side by side and that read the same rows.
+    """Make one aggregate of those that are inputs of one region of inner joins and read the same rows.
 
     Args:
         plan: a plan with its predicates pushed down; those of the result may have to be pushed again.
@@ -78,7 +81,8 @@ def fuse_aggregates(plan: LogicalPlan) -> Rewritten:
     def change(node: LogicalPlan) -> LogicalPlan:
         if not is_inner(node) or id(node) in seen:
             return node
-        parts, predicates = inner_join_inputs(node, seen)
+        parts, predicates, joins = inner_join_inputs(node)
+        seen.update(joins)
         if any(map(may_throw, predicates)):
             return node  # it may rely on a join that has one row or none
         fused, fusions = _fused(parts)
@@ -99,7 +103,7 @@ def _may_be_fused(node: Aggregate) -> bool:
         arguments = (*e.children[0].children, *e.children[1:])
         if not all(is_movable(a) and not may_throw(a) for a in arguments):
             return False
-    return all(e.kind == "Alias" and e.deterministic and not e.contains & _ASKING for e in node.aggregates)
+    return all(e.kind == "Alias" and e.deterministic and not e.contains & _WITH_SUBQUERIES for e in node.aggregates)
 
 
 def _fused(parts: Sequence[LogicalPlan]) -> tuple[list[LogicalPlan], list[str]]:

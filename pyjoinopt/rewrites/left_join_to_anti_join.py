@@ -1,13 +1,23 @@
-"""Left joins of which only the rows without a partner are kept: they are anti joins.
+"""Left joins of which only the rows without a partner are kept become anti joins.
 
-    SELECT a.x FROM a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL
+    before  SELECT a.x FROM a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL
+    after   SELECT a.x FROM a LEFT ANTI JOIN b ON a.k = b.k
 
-pads every row of `a` that has no partner, makes as many rows of every other as it has partners, and then throws these
-away. Where the tested column cannot be NULL in a row that has a partner (the condition rejects it, or a filter on `b`
-does, or it is never NULL there), what is left is `a ANTI JOIN b`, which looks for one partner and makes no row.
+The left join makes a row for every pair of partners, and the filter drops all of them again. An anti join stops at the
+first partner and makes none. A right join is handled likewise.
 
-The columns of `b` are gone then, so nothing above may read them. And Spark moves an anti join below other joins and
-projections, where its condition meets more rows: one that may fail stays what it is. Catalyst has no such rule.
+Legal if
+
+* the filter is directly above the join and tests a column of the padded side by IS NULL;
+* that column is not NULL in a row with a partner: the condition or a filter on the padded side rejects its NULLs;
+* the filter's other conjuncts do not read the padded side, unless they are IS NULL of a column of it, too;
+* nothing above reads the padded side, not by name either (hidden columns of a join USING), and only filters and joins
+  are between the filter and the list of columns that picks from it;
+* the condition is deterministic, cannot throw, reads no column that is computed by what can throw, and has no Python
+  function: Spark moves an anti join below other joins and projections, where its condition is evaluated on more rows;
+* neither is cached, and the join has no hint.
+
+Source: ours. Catalyst has no such rule; PostgreSQL does it in `reduce_outer_joins`.
 """
 
 from __future__ import annotations
@@ -112,7 +122,7 @@ def _anti_join(node: Filter, test: Expression, padded: int) -> LogicalPlan:
 
 
 def _is_read_by_id(node: LogicalPlan, parents: dict[int, list[LogicalPlan]]) -> bool:
-    """Do only filters and joins stand between a node and the lists of columns that pick from it?"""
+    """Are only filters and joins between a node and the lists of columns that pick from it?"""
     while len(above := parents.get(id(node), [])) == 1:
         node = above[0]
         if isinstance(node, (Project, Aggregate)):

@@ -1,20 +1,27 @@
-"""Rows of one table that are joined with each other, each chosen by constants, are one row of its pivot.
+"""Rows of one common table expression, chosen by constants and joined with each other, become one row of a pivot.
 
-    WITH yearly AS (SELECT brand, year, sum(price) sales FROM ... GROUP BY brand, year)
-    SELECT now.brand, now.sales - past.sales FROM yearly now JOIN yearly past ON now.brand = past.brand
-    WHERE now.year = 2002 AND past.year = 2001
+    before  WITH yearly AS (SELECT brand, year, sum(price) sales FROM ... GROUP BY brand, year)
+            SELECT now.brand, now.sales - past.sales FROM yearly now JOIN yearly past ON now.brand = past.brand
+            WHERE now.year = 2002 AND past.year = 2001
+    after   SELECT brand, max(sales) FILTER (WHERE year = 2002) - max(sales) FILTER (WHERE year = 2001)
+            FROM yearly WHERE year IN (2001, 2002) GROUP BY brand
+            HAVING count(1) FILTER (WHERE year = 2002) > 0 AND count(1) FILTER (WHERE year = 2001) > 0
 
-computes the table once for each year, for Spark puts a copy of it in the place of each reader. A brand has one row a
-year, so the join finds for each brand the two rows that one pass over both years finds as well:
+Spark computes the table once for each reader. A brand has one row a year, so one pass over both years finds for each
+brand the two rows that the join finds, and `max` over one row is its value.
 
-    SELECT brand, max(sales) FILTER (WHERE year = 2002) - max(sales) FILTER (WHERE year = 2001)
-    FROM yearly WHERE year IN (2001, 2002) GROUP BY brand
-    HAVING count(1) FILTER (WHERE year = 2002) > 0 AND count(1) FILTER (WHERE year = 2001) > 0
+Legal if
 
-It rests on a key. The readers keep one row at most for each value of what they are joined by, if some key of the
-table (the columns that it is grouped by) consists of columns on which all of them are equal, and of columns that each
-of them compares with a constant. Then a group of the pivot has one row of each reader, and `max` is its value, NULL if
-that is NULL. A reader's filters may demand more; they are tested on rows of the other readers, so they must not fail.
+* the readers are inputs of one region of inner joins, and the table is an aggregate;
+* each reader keeps at most one row for each value of the join columns: some key of the table consists of columns on
+  which all readers are equal, and of columns that each of them compares with a constant;
+* the key columns have types in which equal values are identical;
+* a column that is read has a type with a largest value; one that cannot be NULL is INT or BIGINT, so that a default can
+  take the place of the value where the filter keeps no row;
+* a reader's filters are movable and cannot throw: they are evaluated on the rows of the other readers;
+* columns of the region that nothing reads may be missing above it.
+
+Source: ours.
 """
 
 from __future__ import annotations
@@ -102,7 +109,8 @@ def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory) -> Rewritten:
     def change(node: LogicalPlan) -> LogicalPlan:
         if not is_inner(node) or id(node) in seen:
             return node
-        parts, predicates = inner_join_inputs(node, seen)
+        parts, predicates, joins = inner_join_inputs(node)
+        seen.update(joins)
         readers = [r for r in map(_reader, parts) if r is not None and r.name in definitions]
         wanted = needed.get(id(node), -1) if _reads_by_name(node, parents) else -1
         read = reduce(lambda mask, p: mask | p.references, predicates, wanted & node.output_set)
@@ -117,7 +125,7 @@ def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory) -> Rewritten:
                 continue
             gone = {id(r.part) for r in group[1:]}
             parts = [pivoted if part is group[0].part else part for part in parts if id(part) not in gone]
-            predicates = [p for p in predicates if not _says_nothing(p, group, by)]
+            predicates = [p for p in predicates if not _is_implied(p, group, by)]
             read_as = ", ".join(_name(r.part) for r in group)
             notes.append(f"{read_as}: rows of one table, told apart by constants, are found in one pass over it")
         if len(parts) == before:
@@ -129,7 +137,7 @@ def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory) -> Rewritten:
 
 
 def _grouped(table: LogicalPlan) -> LogicalPlan:
-    """What stands below the filters, projections and names on top of a table."""
+    """What is below the filters, projections and names on top of a table."""
     while isinstance(table, (Filter, Project)) or is_only_a_name(table):
         (table,) = table.children
     return table
@@ -152,7 +160,7 @@ def _name(part: LogicalPlan) -> str:
 
 
 def _reads_by_name(node: LogicalPlan, parents: Mapping[int, list[LogicalPlan]]) -> bool:
-    """True if columns that nobody reads may be missing from a node."""
+    """True if columns that are not read may be missing from a node."""
     while len(above := parents.get(id(node), [])) == 1:
         (node,) = above
         if isinstance(node, (Project, Aggregate)):
@@ -165,7 +173,7 @@ def _reads_by_name(node: LogicalPlan, parents: Mapping[int, list[LogicalPlan]]) 
 def _together(
     readers: Sequence[_Reader], unique: Sequence[set[int]], predicates: Iterable[Expression]
 ) -> tuple[list[_Reader], list[int]]:
-    """Readers of which every row has one partner at most in each, and the positions of what the rows are equal on."""
+    """Readers whose rows have at most one partner in each other, and the positions of the columns that are equal."""
     classes = _classes(predicates)
     for i, first in enumerate(readers):
         group, by = [first], list[int]()
@@ -248,8 +256,8 @@ def _column(alias: Expression) -> Attribute:
     return alias.attribute
 
 
-def _says_nothing(predicate: Expression, group: Sequence[_Reader], by: Sequence[int]) -> bool:
-    """True for what makes the rows of a group equal: they have one value of it."""
+def _is_implied(predicate: Expression, group: Sequence[_Reader], by: Sequence[int]) -> bool:
+    """True for an equality of the columns that the pivot is grouped by: the rows of a group fulfil it."""
     if predicate.kind != "EqualTo":
         return False
     sides = {e.references for e in predicate.children}

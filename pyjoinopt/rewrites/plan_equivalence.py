@@ -1,11 +1,11 @@
-"""Do two parts of a plan give the same rows? And which column of the one is which of the other?
+"""Whether two sub-plans give the same rows, and which columns correspond (Catalyst's `sameResult`, across ids).
 
 A query that reads a table twice has two relations whose columns have ids of their own. Two sub-plans over them are
-alike if they are the same tree once the ids of one are put in the place of the other's:
+equivalent if they are the same tree once the ids of one are replaced by those of the other:
 
-    Filter (a.x > 3)  t AS a        is alike        Filter (b.x > 3)  t AS b        with  b.x -> a.x, b.y -> a.y
+    Filter (a.x > 3)  t AS a        is equivalent to        Filter (b.x > 3)  t AS b        with  b.x -> a.x, b.y -> a.y
 
-Names count for nothing, nor does the order of conjuncts. What is not known to be the same is not alike: operators
+Names and the order of conjuncts do not matter. Anything that is not proved to be the same is not equivalent: operators
 other than the few below, functions with parameters that the mirror does not have, anything nondeterministic.
 """
 
@@ -24,20 +24,20 @@ Columns = dict[int, Expression]
 
 
 def without_aliases(plan: LogicalPlan) -> LogicalPlan:
-    """The plan below its names."""
+    """The plan without the aliases and views on top of it."""
     while is_only_a_name(plan) and not plan.cached:
         (plan,) = plan.children
     return plan
 
 
 class PlanMatcher:
-    """Compares plans and expressions of one query; what was compared is remembered."""
+    """Compares plans and expressions of one query, with one value numbering."""
 
     def __init__(self) -> None:
         self._meanings = ValueNumbering()
 
     def columns(self, one: LogicalPlan, other: LogicalPlan) -> Columns | None:
-        """For every column that `other` reads or computes the same one of `one`; None if they are not surely alike."""
+        """For every column that `other` reads or computes that of `one`; None if they are not proved equivalent."""
         pairs: list[tuple[LogicalPlan, LogicalPlan]] = []
         stack = [(one, other)]
         while stack:
@@ -60,7 +60,7 @@ class PlanMatcher:
         return self._meanings(inline_common_expressions(substitute(predicate, dict(known or {}))))
 
     def same(self, one: Expression, other: Expression, known: Columns) -> bool:
-        """True if `other`, in terms of the columns known, is surely `one`."""
+        """True if `other`, in terms of the columns known, is proved equivalent to `one`."""
         if one.kind == other.kind == "AggregateExpression":
             mine, theirs = ([e.info.get(field) for field in ("fn", "distinct", "parameters")] for e in (one, other))
             if mine != theirs or mine[2] in (None, "?") or len(one.children) != len(other.children):
@@ -73,7 +73,7 @@ class PlanMatcher:
         known)))
 
     def _extended(self, known: Columns, a: LogicalPlan, b: LogicalPlan) -> bool:
-        """Add the columns of two nodes over children that are alike; False if the nodes are not."""
+        """Add the columns of two nodes over equivalent children; False if the nodes are not equivalent."""
         if not a.children:
             number = a.info.get("alike")
             if number is None or number != b.info.get("alike") or len(a.output) != len(b.output):

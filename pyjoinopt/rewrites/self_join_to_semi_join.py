@@ -1,20 +1,25 @@
 """A self-join that is only used as an existence check becomes a semi join.
 
-    order IN (SELECT a.order FROM sales a JOIN sales b ON a.order = b.order AND a.store <> b.store)
+    before  order IN (SELECT a.order FROM sales a JOIN sales b ON a.order = b.order AND a.store <> b.store)
+    after   order IN (SELECT a.order FROM sales a LEFT SEMI JOIN sales b ON a.order = b.order AND a.store <> b.store)
 
-An order of twelve sales makes a hundred pairs, and all of them give this one order. Where nothing above depends on
-how often a row comes (*duplicate-insensitive*), and nothing reads a column of `b`, one match is enough:
+An order of twelve sales makes a hundred pairs, and all of them give this one order.
 
-    order IN (SELECT a.order FROM sales a LEFT SEMI JOIN sales b ON a.order = b.order AND a.store <> b.store)
+Legal if
 
-Duplicate-insensitive are the right side of a semi or anti join, the input of DISTINCT and of GROUP BY without other
-aggregates than MIN, MAX and those of distinct values, and what is below these through operators that preserve it.
+* the join is *duplicate-insensitive*: the result does not depend on how often its rows come. That holds of the right
+  side of a semi or anti join, of the input of DISTINCT and of GROUP BY with no other aggregates than MIN, MAX and those
+  of distinct values, and of what is below these through operators that preserve it (`plan.operator_kinds`);
+* nothing above reads a column of one side;
+* the condition is movable and cannot throw: Spark may move a semi join below joins that drop rows;
+* the join has no hint and is not cached;
+* a common table expression is insensitive for all of its readers, and no subquery or cached plan may read it.
 
-Any join could become one there, but few should: Spark can build only the right side of a semi join, and a small table
-on the left of a large one is better built. Both sides of a self-join are one table, and joined on one column of it
-they pair every group of its rows with itself.
+Any such join could become a semi join, but few should: Spark builds only the right side of a semi join, and a small
+table on the left of a large one is better built. So the unread side must be a copy of a table on the other side, joined
+by one of its columns: both sides are equally large, and the join pairs every group of rows with itself.
 
-A common table expression is read in one way by all its readers or it stays; it loses the columns that nobody reads.
+Source: ours.
 """
 
 from __future__ import annotations

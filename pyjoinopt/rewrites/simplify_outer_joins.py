@@ -1,26 +1,34 @@
-"""Outer joins that some operator further up makes needless, wherever it stands.
+"""Outer joins whose padded rows some operator further up drops become narrower, wherever that operator is.
 
-EliminateOuterJoin looks at a filter directly above an outer join. But the padding may be thrown away by an inner join
-on a padded column, two projections and another outer join further up:
+    before  (a LEFT JOIN b ON a.k = b.k) JOIN c ON b.x = c.x
+    after   (a JOIN b ON a.k = b.k) JOIN c ON b.x = c.x
 
-    (a LEFT JOIN b ON a.k = b.k) JOIN c ON b.x = c.x          the second join never keeps a row with b.x NULL
-
-So this rule carries down, from the root, the set of *strict* columns: those for which a row that holds NULL is sure
-to be thrown away by something above. An outer join whose padded side has a strict column pads in vain. A filter makes
-strict what its conjuncts reject; so does an inner or semi join's condition, for both sides. Going down,
+The second join keeps no row with b.x NULL. EliminateOuterJoin only looks at a filter directly above the outer join;
+this rule propagates *strict* columns from the root: those of which some operator above drops every row that holds NULL.
+An outer join whose padded side has a strict column needs no padding. Going down,
 
     operator            strict columns of its inputs
-    inner join          those of its output, and what its condition rejects
-    left join           left: those of its output; right: what its condition rejects
+    inner join          those of its output, and those that its condition rejects
+    left join           left: those of its output; right: those that its condition rejects
     full join           none
     semi join           left: those of its output and of its condition; right: of its condition
     anti join           left: those of its output
+    filter              those of its output, and those that its condition rejects
     projection          kept columns; a column computed by null-intolerant functions makes what it reads strict
     aggregate           grouping columns
-    alias, view, sort   those of its output
+    what passes filters those of its output (`plan.operator_kinds`: aliases, views, sorts, DISTINCT, ...)
     anything else       none
 
-Spark gets part of the way by inferring IS NOT NULL filters from join conditions and pushing them down.
+Legal if
+
+* no nondeterministic expression is between: with fewer rows below, rand() would keep others;
+* no sensitive predicate reads a column of the null-supplying side: once the join is inner, the predicate sinks to the
+  relation, and the join's equality copies it to the other side;
+* the join's condition cannot throw, and reads no guarded column;
+* the join is not cached.
+
+Source: C. Galindo-Legaria, A. Rosenthal: *Outerjoin Simplification and Reordering for Query Optimization*, TODS 1997;
+PostgreSQL's `reduce_outer_joins`. Spark gets part of the way by inferring IS NOT NULL filters and pushing them down.
 """
 
 from __future__ import annotations
