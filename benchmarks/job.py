@@ -128,7 +128,7 @@ def plan(spark: Any, asked: Query) -> Planned:
 def planned(asked: Query, export: Export, leaf: Any) -> Planned:
     """The same of an export; `leaf` gives the statistics of its tables."""
     estimates = PlanEstimates(leaf, export.nodes)
-    root: LogicalPlan = normalise(export.root, RewriteContext(export.filters_null, []))
+    root: LogicalPlan = normalise(export.root, RewriteContext(export.filters_null)).plan
     (region,) = [r for r in GroupFinder().find(root).values() if len(r.items) == len(asked.aliases)]
     graph, _ = build_graph(region, {})
     # Rows are known of the sets that written predicates tie, not of those that only implied ones do.

@@ -84,7 +84,7 @@ def draw(df: Any, store: Store) -> tuple[float, int, int, int]:
         known.known()
         ask = AskedSamples(gateway)
         estimates = PlanEstimates(known, nodes, Samples(ask, known.relation, store))
-        plan = normalise(gateway.export.root)
+        plan = normalise(gateway.export.root).plan
         started = perf_counter()
         estimates.prefetch_samples(plan)
         milliseconds = (perf_counter() - started) * 1000

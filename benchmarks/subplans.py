@@ -45,7 +45,7 @@ def normal_plans(export: Export) -> list[LogicalPlan]:
     def travel(plan: LogicalPlan) -> LogicalPlan:
         map_subqueries(plan, travel)
         if any(isinstance(node, Join) for node in post_order(plan)):
-            plans.append(normalise(plan, RewriteContext(export.filters_null, [])))
+            plans.append(normalise(plan, RewriteContext(export.filters_null)).plan)
         return plan
 
     travel(export.root)

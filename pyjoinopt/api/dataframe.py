@@ -26,6 +26,7 @@ from pyjoinopt.feedback import listener
 from pyjoinopt.optimizer.optimize import optimize, why_not_at_all
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.render.notebook import in_notebook, show
+from pyjoinopt.util.warn_once import log_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,7 +36,6 @@ MODES = ("text", "tree", "html", "json", "mermaid", "dot")
 #: The attribute under which a DataFrame keeps the report of the call that returned it.
 REPORT = "_pyjoinopt_report"
 _log = logging.getLogger("pyjoinopt")
-_logged: set[str] = set()
 
 
 def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
@@ -198,7 +198,7 @@ class _BadSetting(Exception):
 
 def _options(keywords: dict[str, Any], conf: dict[str, str]) -> Options:
     for sentence in unknown_keys(conf):
-        _warn_once(sentence)
+        log_once(_log, "api", sentence)
     try:
         options = resolve_call(keywords, conf)
         cost_model(options.cost, conf, options.cost_constants)  # a file that is none is the user's mistake, not ours
@@ -212,14 +212,7 @@ def _give_up(report: JoinReport, error: Exception) -> None:
     text = f"{type(error).__name__}: {error}"
     report.error = text
     report.changed = False
-    _warn_once(f"the original plan is used, the optimizer failed: {text}", error)
-
-
-def _warn_once(text: str, error: Exception | None = None) -> None:
-    if text not in _logged:
-        if len(_logged) < 1000:
-            _logged.add(text)
-        _log.warning("%s", text, exc_info=error)
+    log_once(_log, "api", f"the original plan is used, the optimizer failed: {text}", error)
 
 
 def attach() -> None:

@@ -17,7 +17,7 @@ from pyjoinopt.catalyst.rules.finish_analysis import finish_analysis
 from pyjoinopt.catalyst.rules.registry import RULES, NamedRule
 from pyjoinopt.catalyst.rules.rule_context import RuleContext
 from pyjoinopt.catalyst.rules.spark_batches import SPARK_BATCHES, Batch
-from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, told_by_spark
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, reported_by_spark
 from pyjoinopt.catalyst.support.pushdown_policy import PARTS
 from pyjoinopt.errors import RefusedError
 from pyjoinopt.optimizer.optimize import why_not_at_all
@@ -90,7 +90,7 @@ def known(name: str) -> NamedRule:
 def context_of(gateway: Py4jGateway) -> RuleContext:
     """What the rules may ask about the plan behind a gateway."""
     export = gateway.export
-    statistics = SparkStatistics(told_by_spark(gateway.statistics, export.nodes), export.version)
+    statistics = SparkStatistics(reported_by_spark(gateway.statistics, export.nodes), export.version)
     return RuleContext(
         ColumnFactory(len(export.attributes)), export.conf, export.filters_null, statistics, export.version
     )

@@ -34,8 +34,8 @@ class ExpectedGroup:
         leaves: per vertex, how many there are.
         estimates: set of vertices -> rows, of the sets that the written and the chosen order make.
         fingerprint: None if the group cannot be recognised later.
-        asking: sets of vertices whose joins a subquery is asked of that Spark joins with them: what is counted below
-            that join has not been asked yet.
+        probing: sets of vertices whose joins probe a subquery that Spark joins with them: rows counted below that
+            join are those before the subquery drops any.
     """
 
     names: tuple[str, ...]
@@ -43,20 +43,20 @@ class ExpectedGroup:
     leaves: tuple[int, ...]
     estimates: Mapping[int, float]
     fingerprint: Fingerprint | None
-    asking: tuple[int, ...] = ()
+    probing: tuple[int, ...] = ()
 
     def observe(self, plan: Sequence[Operator]) -> dict[int, float]:
         """True rows of sets of vertices, from a plan that was run; nothing if it is another query's."""
         found = observed_rows(plan, self.owners, self.leaves)
-        return {relations: rows for relations, rows in found.items() if not self._asks(relations)}
+        return {relations: rows for relations, rows in found.items() if not self._is_probed(relations)}
 
     def located(self, plan: Sequence[Operator]) -> dict[int, tuple[tuple[str, ...], float]]:
         """Operator of a plan that was run -> the relations that it joins, and the rows that were expected of it."""
         found = located(plan, self.owners, self.leaves)
-        told = {i: s for s, i in found.items() if s in self.estimates and not self._asks(s)}
-        return {i: (self.named(s), self.estimates[s]) for i, s in told.items()}
+        known = {i: s for s, i in found.items() if s in self.estimates and not self._is_probed(s)}
+        return {i: (self.named(s), self.estimates[s]) for i, s in known.items()}
 
-    def told(self, rows: Mapping[int, float]) -> list[Observation]:
+    def observations(self, rows: Mapping[int, float]) -> list[Observation]:
         """The same for people, small sets first."""
         return [
             Observation(self.named(relations), self.estimates[relations], rows[relations])
@@ -70,8 +70,8 @@ class ExpectedGroup:
             canonical = {self.fingerprint.canonical(relations): n for relations, n in rows.items()}
             store.put_feedback(self.fingerprint.key, canonical)
 
-    def _asks(self, relations: int) -> bool:
-        return any(not asked & ~relations for asked in self.asking)
+    def _is_probed(self, relations: int) -> bool:
+        return any(not probed & ~relations for probed in self.probing)
 
     def named(self, relations: int) -> tuple[str, ...]:
         """The names of a set of vertices."""
@@ -105,8 +105,8 @@ class LearnedRows:
 
         Args:
             graph: the group.
-            above: see `fingerprint`; None if it is not known what Spark will push into the group, so that no count
-                can be told from another.
+            above: see `fingerprint`; None if it is not known what Spark will push into the group, so that counts
+                cannot be attributed.
         """
         if above is None or self._store is None or not self._store.has_feedback():
             return {}
@@ -131,8 +131,8 @@ class LearnedRows:
         known = fingerprint(graph, self._identity, self._definitions, above) if remembers else None
         owners = column_owners(graph.relations, self._definitions)
         leaves = leaf_counts(graph.relations, self._definitions)
-        asking = tuple(edge.tes for edge in graph.edges if joined_plans(edge.predicate))
-        return ExpectedGroup(tuple(graph.names), owners, leaves, rows, known, asking)
+        probing = tuple(edge.tes for edge in graph.edges if joined_plans(edge.predicate))
+        return ExpectedGroup(tuple(graph.names), owners, leaves, rows, known, probing)
 
 
 def with_true_rows(statistics: Sequence[RelationStatistics], rows: Mapping[int, float]) -> list[RelationStatistics]:

@@ -25,7 +25,7 @@ from pyjoinopt.report.join_report import JoinReport
 
 _log = logging.getLogger("pyjoinopt")
 _expected: deque[tuple[ExpectedGroup, Store]] = deque(maxlen=256)
-_listening: list[tuple[Any, int]] = []  # the shim that listens, and the number by which it is asked
+_listening: list[tuple[Any, int]] = []  # the shim that listens, and its number there
 
 
 def let_observe(report: JoinReport, df: Any, shim: Any, watches: Sequence[ExpectedGroup], store: Store | None) -> None:
@@ -36,13 +36,13 @@ def let_observe(report: JoinReport, df: Any, shim: Any, watches: Sequence[Expect
         frame = alive()
         if frame is None:
             raise NotRunError("the DataFrame of this report is gone; keep a reference to it until its rows are counted")
-        told = shim.executed(frame._jdf)
-        if told is None:
+        executed = shim.executed(frame._jdf)
+        if executed is None:
             raise NotRunError(
                 "this DataFrame's own query did not run: collect() or toPandas() runs it; for count(), show() and "
                 "write, which run another query, switch on the option feedback"
             )
-        return [found for watch in watches for found in _learn(watch, json.loads(told), store)]
+        return [found for watch in watches for found in _learn(watch, json.loads(executed), store)]
 
     report._observer = observe
     report._watches = tuple(watches)
@@ -55,15 +55,15 @@ def analyze(report: JoinReport, df: Any, optimised: Any, which: bool | str) -> N
         wanted = which is True or (which == "before") == (name == "as written")
         if not wanted or (name == "optimised" and optimised is df and report.runs):
             continue
-        told = told_of_run(shim, frame)
+        executed = executed_plan(shim, frame)
         expected: dict[int, tuple[tuple[str, ...], float]] = {}
         for watch in watches:
-            expected.update(watch.located(told["operators"]))
-        report.runs.append(run_report(name, told, expected))
+            expected.update(watch.located(executed["operators"]))
+        report.runs.append(run_report(name, executed, expected))
 
 
-def told_of_run(shim: Any, df: Any) -> dict[str, Any]:
-    """Run a query to its end: what the JVM tells of it (`seconds`, `planning`, `operators`)."""
+def executed_plan(shim: Any, df: Any) -> dict[str, Any]:
+    """Run a query to its end: what the JVM reports of it (`seconds`, `planning`, `operators`)."""
     return dict(json.loads(shim.run(df._jdf)))
 
 
@@ -79,7 +79,7 @@ def listen(df: Any, shim: Any, watches: Sequence[ExpectedGroup], store: Store | 
 
 
 def listen_for_metrics(shim: Any) -> None:
-    """Remember what the listener has heard since the last time."""
+    """Remember the plans that have run since the last time."""
     if not _listening:
         return
     listening, number = _listening[0]
@@ -94,7 +94,7 @@ def _learn(watch: ExpectedGroup, plan: Sequence[Any], store: Store | None) -> li
     rows = watch.observe(plan)
     if store is not None:
         watch.remember(rows, store)
-    return watch.told(rows)
+    return watch.observations(rows)
 
 
 def _last_words() -> None:

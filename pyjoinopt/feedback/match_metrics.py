@@ -3,7 +3,7 @@
 The plan that was run still carries the column ids of the plan that was ordered. So every operator that was run is
 known by the relations below it, and the highest one above just these relations has the count of their join. Nothing is
 taken from an operator that may have stopped early (below a limit), that a filter made at run time has thinned out, or
-whose relations cannot all be told. A count of nothing is believed only where all was read: a join with an empty side
+whose relations are not all known. A count of zero is used only where all was read: a join with an empty side
 does not read the other one, whose rows are then 0 as well.
 """
 
@@ -81,8 +81,8 @@ def _leaves_read(
     """The leaves of each relation, those of subqueries among them that Spark will join with it."""
     found = leaves_of(relations, definitions)
     for plan, leaves in zip(relations, found):
-        for asked in (p for node in post_order(plan) for e in node.expressions for p in joined_plans(e)):
-            leaves.extend(*leaves_of([asked], definitions))
+        for subquery in (p for node in post_order(plan) for e in node.expressions for p in joined_plans(e)):
+            leaves.extend(*leaves_of([subquery], definitions))
     return found
 
 

@@ -1,8 +1,8 @@
 """The last step of the road: hints on the joins of a finished plan.
 
 Spark chooses a join's operator by what it believes of the sizes of its sides, and without a cost-based optimizer a
-filter or an aggregate changes that belief little. Where counts say otherwise, a hint tells it so; `hints` says which
-and when. None is ever given where you gave one.
+filter or an aggregate changes that belief little. Where statistics differ, a hint overrides it; `choose_hint` decides
+which and when. None is ever given where you gave one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pyjoinopt.hints.choose_hint import join_hint
 from pyjoinopt.hints.memory_limits import UNKNOWN, MemoryAllowance
 from pyjoinopt.plan.expressions import SUBQUERY, describe
 from pyjoinopt.plan.nodes import NO_HINT, Hint, Join, LogicalPlan
+from pyjoinopt.plan.operator_kinds import HINTS
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.report.join_report import HintReport, JoinReport
@@ -96,7 +97,7 @@ class HintGiver:
         return replace(known, bytes=known.rows * width if known.rows >= 1 else width)
 
     def _carries_hint(self, node: LogicalPlan) -> bool:
-        if node.kind in ("ResolvedHint", "UnresolvedHint"):
+        if node.kind in HINTS:
             return True
         looks_through = len(node.children) == 1 or node.kind in ("Intersect", "Except")
         return looks_through and id(node.children[0]) in self._hinted

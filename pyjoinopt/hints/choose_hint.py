@@ -31,14 +31,8 @@ from pyjoinopt.catalyst.planner.build_side import (
     broadcast_side,
 )
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.hints.memory_limits import UNKNOWN, MemoryAllowance
+from pyjoinopt.hints.memory_limits import HARMFUL_BROADCAST, LEAST_SAVING, UNKNOWN, MemoryAllowance
 from pyjoinopt.plan.nodes import NO_HINT, Hint
-
-#: So many times the threshold, counted, is too much to broadcast: a gigabyte as Spark comes. Spark may yet find filters
-#: that are not seen here, so this is to keep drivers from running out of memory, no more.
-_HARM = 100
-#: To build the other side than the one that Spark would broadcast must spare so many bytes.
-_WORTH = 1 << 20
 
 
 class HintChoice(NamedTuple):
@@ -94,7 +88,7 @@ def join_hint(
     small = [s for s in _harmless(allowed, conf.threshold * allowance.broadcast) if conf.fits(s.known.bytes)]
     if itself is not None and harmful is None:
         built = sides[itself == "right"]
-        small = [side for side in small if side is not built and built.known.bytes - side.known.bytes > _WORTH]
+        small = [side for side in small if side is not built and built.known.bytes - side.known.bytes > LEAST_SAVING]
         if not small:
             return HintChoice(None, None, "Spark broadcasts it by itself")
     if small:
@@ -128,7 +122,7 @@ def _harmless(sides: Sequence[_Side], limit: float) -> list[_Side]:
 def _harmful(side: _Side, conf: JoinConf) -> HintChoice | None:
     """A hint against the broadcast that Spark means to make, if it is counted to be too large."""
     known = side.known
-    if not known.exact or known.bytes <= conf.threshold * _HARM:
+    if not known.exact or known.bytes <= conf.threshold * HARMFUL_BROADCAST:
         return None
     counted = f"{known.rows:,.0f} rows were counted ({_bytes(known.bytes)}), too many to broadcast"
     return _chosen(side, MERGE, f"{counted}; Spark believes {_bytes(side.believed)}")

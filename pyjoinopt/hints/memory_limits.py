@@ -18,18 +18,26 @@ from typing import NamedTuple
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 
-#: What the export says of the driver's heap and of the executors' memory, in bytes.
+#: [bytes] Keys of the export: the driver's heap, how many executors, the executors' memory.
 DRIVER, EXECUTORS, MEMORY = "pyjoinopt.driver", "pyjoinopt.executors", "pyjoinopt.memory"
 AUTO = "auto"
-_OF_DRIVER, _OF_EXECUTOR = 16, 8
-_LEAST, _MOST = 8.0, 100.0
+#: [1 / share of memory] A hinted broadcast may be proved to take a sixteenth of the driver's heap and an eighth of
+#: an executor's memory; see above for the measurement.
+_DRIVER_PART, _EXECUTOR_PART = 16, 8
+#: [factor of the broadcast threshold] What may be proved of a hinted side whatever the memory, and at most.
+_LEAST_FACTOR, _LARGEST_FACTOR = 8.0, 100.0
+#: [factor of the broadcast threshold] A side counted to be larger gets a hint against its broadcast: a gigabyte
+#: by default. Spark may find filters that are not seen here, so this only keeps drivers from running out of memory.
+HARMFUL_BROADCAST = 100
+#: [bytes] What a hint must save to build the other side than the one that Spark would broadcast.
+LEAST_SAVING = 1 << 20
 
 
 class MemoryAllowance(NamedTuple):
     """How many times the broadcast threshold may be proved of what is built; 0 for no hints."""
 
-    broadcast: float = _LEAST
-    hashed: float = _LEAST
+    broadcast: float = _LEAST_FACTOR
+    hashed: float = _LEAST_FACTOR
 
 
 #: Of a cluster of which nothing is known.
@@ -41,7 +49,7 @@ def slack_of(setting: int | str, conf: Mapping[str, str]) -> MemoryAllowance:
 
     Args:
         setting: `hint_slack`: times the threshold, or "auto".
-        conf: Spark's configuration, and what the export says of the cluster.
+        conf: Spark's configuration, and what the export knows of the cluster.
 
     >>> slack_of(3, {}), slack_of("auto", {})
     (MemoryAllowance(broadcast=3, hashed=3), MemoryAllowance(broadcast=8.0, hashed=8.0))
@@ -55,12 +63,12 @@ def slack_of(setting: int | str, conf: Mapping[str, str]) -> MemoryAllowance:
         return MemoryAllowance(setting, setting)
     threshold = JoinConf.of(conf).threshold
     driver, memory = _bytes(conf, DRIVER), _bytes(conf, MEMORY)
-    known = [driver / _OF_DRIVER] if driver else []
+    known = [driver / _DRIVER_PART] if driver else []
     if memory:
-        known.append(memory / max(1.0, _bytes(conf, EXECUTORS)) / _OF_EXECUTOR)
+        known.append(memory / max(1.0, _bytes(conf, EXECUTORS)) / _EXECUTOR_PART)
     if not known or threshold <= 0:
         return UNKNOWN
-    return MemoryAllowance(min(_MOST, max(_LEAST, min(known) / threshold)))
+    return MemoryAllowance(min(_LARGEST_FACTOR, max(_LEAST_FACTOR, min(known) / threshold)))
 
 
 def _bytes(conf: Mapping[str, str], key: str) -> float:

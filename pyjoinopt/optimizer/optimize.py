@@ -17,7 +17,7 @@ the caller's decision; this module only promises that it gives the same rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from pyjoinopt.bridge.decode import Export
@@ -126,8 +126,8 @@ class _Rewritten:
     """
 
     plan: LogicalPlan
-    eliminated: list[str] = field(default_factory=list)
-    avoided: list[str] = field(default_factory=list)
+    eliminated: tuple[str, ...] = ()
+    avoided: tuple[str, ...] = ()
 
 
 class _Optimization:
@@ -164,10 +164,8 @@ class _Optimization:
 
     def _rewrite(self, root: LogicalPlan) -> _Rewritten:
         fresh = self._fresh if self._options.strategy in ("auto", "none") else None  # Spark avoids no such joins
-        eliminated: list[str] = []
-        avoided: list[str] = []
-        context = RewriteContext(self._export.filters_null, eliminated, avoided, fresh, self._sensitive)
-        plan = normalise(root, context, self._options.without_rewrites)
+        context = RewriteContext(self._export.filters_null, fresh, self._sensitive)
+        plan, eliminated, avoided = normalise(root, context, self._options.without_rewrites)
         if self._analysed:
             plan = restore_subqueries(plan, self._sensitive)
         return _Rewritten(plan, eliminated, avoided)
@@ -203,7 +201,7 @@ class _Optimization:
     def _describe(self, rewritten: _Rewritten, reordered: Reordered, hinted: LogicalPlan) -> None:
         """Report what was done to one plan; what only readers of the report need is deferred."""
         report = self._report
-        report.eliminated_outer_joins += rewritten.eliminated + reordered.dropped
+        report.eliminated_outer_joins += [*rewritten.eliminated, *reordered.dropped]
         report.spared_joins += rewritten.avoided
         for refusal in reordered.refusals:
             report.refuse(refusal.where, refusal.reason)

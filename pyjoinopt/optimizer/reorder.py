@@ -25,7 +25,7 @@ from pyjoinopt.optimizer.order_group import (
     estimate_group,
     order_group,
 )
-from pyjoinopt.plan.expressions import Expression, conjuncts, reference
+from pyjoinopt.plan.expressions import EQUALITIES, Expression, conjuncts, reference
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
 from pyjoinopt.plan.facts.never_null import never_null_above
 from pyjoinopt.plan.fallible.window_ranks import ranks
@@ -34,7 +34,6 @@ from pyjoinopt.plan.relation_names import relation_name
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import parents_of, post_order
 
-_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _DISCERNED = (
     "a predicate tells values of its join keys apart that are equal (0.0 and -0.0, or strings under a collation), and "
     "which columns Spark copies it to depends on the join order"
@@ -201,7 +200,7 @@ def _rows(
 def _equates(group: JoinGroup, columns: int) -> bool:
     """True if Spark could copy predicates over some columns across an equality of the group."""
     read = (conjunct.predicate for conjunct in group.conjuncts if conjunct.subquery is None)
-    equalities = (e for predicate in read for e in conjuncts(predicate) if e.kind in _EQUALITIES)
+    equalities = (e for predicate in read for e in conjuncts(predicate) if e.kind in EQUALITIES)
     return bool(columns) and any(e.references & columns for e in equalities)
 
 

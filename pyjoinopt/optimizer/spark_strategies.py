@@ -12,7 +12,7 @@ from time import perf_counter
 from pyjoinopt.bridge.gateway import Gateway
 from pyjoinopt.catalyst.rules.cost_based_join_reorder import cost_based_join_reorder
 from pyjoinopt.catalyst.rules.reorder_join import reorder_join
-from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, told_by_spark
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, reported_by_spark
 from pyjoinopt.catalyst.support.prune_join_inputs import prune_join_inputs
 from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
@@ -56,7 +56,7 @@ def spark_order(
         spark: (major, minor) of the Spark that is imitated.
     """
     started = perf_counter()
-    statistics = SparkStatistics(told_by_spark(gateway.statistics, post_order(plan)), spark)
+    statistics = SparkStatistics(reported_by_spark(gateway.statistics, post_order(plan)), spark)
     done: list[ReorderedGroup] = []
     heuristic = reorder_join(plan)
     pruned = prune_join_inputs(heuristic)

@@ -1,17 +1,16 @@
 """Common expressions written out.
 
 `x BETWEEN 1 AND 5` arrives from Spark 4 as `With(ref >= 1 AND ref <= 5, ref := x)`, so that `x` is computed once.
-Whoever asks what a predicate means reads it in its long form; the JVM keeps the short one.
+Rules and estimates read the long form of a predicate; the JVM keeps the short one.
 """
 
 from __future__ import annotations
 
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import UNEVALUABLE, Expression, rewrite, walk
 
 #: Functions that an analysed plan keeps by name around what they stand for, their only child.
 _STAND_FOR = frozenset({"Between", "NullIf", "IfNull", "Nvl", "Nvl2"})
-#: A common expression that uses another twice, which uses another twice, would double with every level.
-_LONGEST = 2000
 
 
 def inline_common_expressions(predicate: Expression) -> Expression:
@@ -46,6 +45,6 @@ def _short(child: Expression, meant: dict[int | None, Expression]) -> bool:
         if e.kind == "CommonExpressionDef" and id in meant:
             return False
         length += sizes.get(id, 1) if e.kind == "CommonExpressionRef" else 1
-        if length > _LONGEST:
+        if length > limits.COMMON_EXPRESSIONS:
             return False
     return True

@@ -54,7 +54,7 @@ class ColumnFactory:
 
 
 def constant(value: int | bool | None, type: str) -> Expression:
-    """A literal that the JVM can be told to make: `boolean` (also NULL), `int` or `bigint`.
+    """A literal that can be sent to the JVM: `boolean` (also NULL), `int` or `bigint`.
 
     >>> constant(1, "bigint")
     1
@@ -111,7 +111,7 @@ def aggregate(
 
 
 def replicate_rows(times: Attribute, columns: Sequence[Attribute], child: LogicalPlan) -> LogicalPlan:
-    """Every row as often as its column `times` says; puts out the child's columns and then `columns` again."""
+    """Every row as often as the value of its column `times`; outputs the child's columns and then `columns` again."""
     arguments = tuple(reference(a) for a in (times, *columns))
     generator = Expression("ReplicateRows", arguments, "", DETERMINISTIC | NULL_INTOLERANT | AGGREGATE_OR_WINDOW)
     output = child.output + tuple(columns)
@@ -125,7 +125,7 @@ def project(columns: Sequence[Attribute], child: LogicalPlan) -> Project:
 
 
 def with_distinct_ids(columns: Sequence[Attribute], fresh: ColumnFactory) -> list[Expression]:
-    """A use of each column; one that was listed before gets an alias, so that all of them are told apart.
+    """A use of each column; one that was listed before gets an alias, so that all of them have ids of their own.
 
     >>> a = Attribute(0, 1, "a")
     >>> with_distinct_ids([a, a], ColumnFactory(1))

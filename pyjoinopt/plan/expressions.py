@@ -11,7 +11,7 @@ constructors below, and is built by name. That is why a type or function never s
 
 Attribute sets are plain ints: bit *b* stands for attribute number *b* of the plan, so that a union is one `|`.
 
-Nodes are never changed after they are made; frozen dataclasses would say so too, at three times the price.
+Nodes are never changed after they are made; frozen dataclasses would enforce it, at three times the price.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pyjoinopt.plan import limits
 
 if TYPE_CHECKING:
     from pyjoinopt.plan.nodes import LogicalPlan
@@ -46,6 +48,8 @@ STRUCTURAL = frozenset(
     {"And", "Or", "Not", "EqualTo", "EqualNullSafe", "IsNull", "IsNotNull"}
     | {"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"}
 )
+#: `=` and `<=>`.
+EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 #: Comparison -> the same one with its operands exchanged.
 MIRRORED = {
     "GreaterThan": "LessThan", "GreaterThanOrEqual": "LessThanOrEqual",
@@ -57,7 +61,6 @@ NEGATED = {
     "LessThan": "GreaterThanOrEqual", "LessThanOrEqual": "GreaterThan",
 }  # fmt: skip
 _COMMUTATIVE = frozenset({"And", "Or", "EqualTo", "EqualNullSafe"})
-_DEEPEST_KEY = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ class Expression:
 
     def _own_key(self) -> tuple[int, Any]:
         depth = 1 + max((c._key[0] for c in self.children), default=0)
-        if depth > _DEEPEST_KEY or not self.deterministic:
+        if depth > limits.KEY_DEPTH or not self.deterministic:
             return depth, id(self)
         if self.kind == "AttributeReference" and self.attribute is not None:
             return depth, ("attribute", self.attribute.bit)

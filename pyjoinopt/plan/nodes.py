@@ -4,8 +4,8 @@ Five kinds have a class of their own because rules read them (`Join`, `Filter`, 
 `SubqueryAlias`); everything else is a plain `LogicalPlan`: a Catalyst class name, children, expressions and output.
 Such a node is opaque: it may get other children with the same output, and that is all that may be done to it.
 
-`number` and `origin` mean what they mean for expressions: `number` says "this is JVM node *n*, with all below it",
-`origin` says "JVM node *n* with other children or expressions".
+`number` and `origin` mean what they mean for expressions: `number` stands for "this is JVM node *n*, with all below
+it", `origin` for "JVM node *n* with other children or expressions".
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def attribute_set(attributes: Sequence[Attribute]) -> int:
 class LogicalPlan:
     """A node of the plan; an opaque one if it has no subclass.
 
-    `cached` is true if the session holds cached data for exactly this sub-plan: it must stay as it is.
+    `cached` is true if the session holds cached data for exactly this sub-plan: it must stay as it is. `info` holds
+    what only some kinds have, by the keys of `plan.info_keys`.
     """
 
     __slots__ = ("kind", "children", "output", "output_set", "expressions", "number", "origin", "info", "cached")

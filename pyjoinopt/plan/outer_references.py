@@ -48,8 +48,8 @@ def joined_plans(predicate: Expression) -> list[LogicalPlan]:
     """The plans of the subqueries in a predicate that Spark joins with what it filters; it computes the others once."""
     if not predicate.contains & SUBQUERY:
         return []
-    asked = (e for e in walk(predicate) if e.plan is not None)
-    return [e.plan for e in asked if e.plan is not None and (e.flags & CORRELATED or e.kind != "ScalarSubquery")]
+    subqueries = (e for e in walk(predicate) if e.plan is not None)
+    return [e.plan for e in subqueries if e.plan is not None and (e.flags & CORRELATED or e.kind != "ScalarSubquery")]
 
 
 def reads_outer_columns_by_name(predicate: Expression) -> bool:

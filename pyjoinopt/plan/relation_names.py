@@ -15,7 +15,10 @@ _OTHER_ROWS = frozenset({"Aggregate", "Window", "Generate", "Expand"})
 
 
 def relation_name(plan: LogicalPlan) -> str:
-    """Its alias, its table, the operator it ends in; of a join the two names that it joins, or the first of several.
+    """What people call a relation: its alias, its table, or the operator it ends in.
+
+    Of a join it is the two names that it joins, or the first of several. `+` joins them, not `⋈`, because in an order
+    such as `((a ⋈ b+c) ⋈ d)` a relation that is a join itself must differ from a join that the order makes.
 
     >>> from pyjoinopt.plan.nodes import relation
     >>> a, b, c = (relation(name, []) for name in "abc")

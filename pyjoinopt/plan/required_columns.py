@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import COMPARES_ROWS
 from pyjoinopt.plan.traversal import post_order
 
 #: What holds common table expressions, what defines one, what reads one.
 _DEFINING = frozenset({"WithCTE", "CTERelationDef", "CTERelationRef"})
 #: Operators that need all columns of their input whatever is read of their result.
-_WHOLE = frozenset({"Distinct", "Union", "Intersect", "Except", "Deduplicate", "WithCTE", "CTERelationDef"})
+_WHOLE = COMPARES_ROWS | {"Deduplicate", "WithCTE"}
 
 
-@lru_cache(maxsize=4)  # a plan on its way is asked about by several rooms
+@lru_cache(maxsize=4)  # several rooms need the columns of one plan
 def needed_columns(root: LogicalPlan, projections: bool = True, definitions: bool = False) -> Mapping[int, int]:
     """For each node (by id) those of its columns that anything above it, or the result, reads.
 
@@ -57,7 +58,7 @@ def needed_columns(root: LogicalPlan, projections: bool = True, definitions: boo
 
 
 def _through_definitions(node: LogicalPlan, required: dict[int, int], read: dict[object, int]) -> None:
-    """Hand on what is read of a common table expression; readers come before definitions, from the top."""
+    """Propagate what is read of a common table expression; readers come before definitions, from the top."""
     own, name = required[id(node)], node.info.get("cte")
     if node.kind == "CTERelationRef":
         read[name] = read.get(name, 0) | sum(1 << i for i, a in enumerate(node.output) if a.mask & own)

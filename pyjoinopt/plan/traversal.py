@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pyjoinopt.plan.expressions import SUBQUERY, Expression, rewrite
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.spark_defaults import MAX_ITERATIONS
 
 Change = Callable[[LogicalPlan], LogicalPlan]
-
-#: Catalyst's `spark.sql.optimizer.maxIterations`.
-MOST_PASSES = 100
 
 
 def post_order(root: LogicalPlan) -> Iterator[LogicalPlan]:
@@ -71,7 +69,7 @@ def transform_down(root: LogicalPlan, change: Change) -> LogicalPlan:
     return done[id(root)]
 
 
-def to_fixed_point(root: LogicalPlan, change: Change, most: int = MOST_PASSES) -> LogicalPlan:
+def to_fixed_point(root: LogicalPlan, change: Change, most: int = MAX_ITERATIONS) -> LogicalPlan:
     """Apply until nothing changes, at most `most` times (Catalyst's FixedPoint(optimizer.maxIterations))."""
     for _ in range(most):
         result = change(root)
@@ -108,7 +106,7 @@ def parents_of(nodes: Iterable[LogicalPlan]) -> dict[int, list[LogicalPlan]]:
 def same_plan(one: LogicalPlan, other: LogicalPlan) -> bool:
     """True if two plans are certainly equal node by node, also where one was built anew; what they share costs nothing.
 
-    A rule that takes back what it did just before hands its input back if this says so: else no fixed point is reached.
+    A rule that undoes its last change must return its input if this is true, or no fixed point is reached.
     """
     stack = [(one, other)]
     while stack:

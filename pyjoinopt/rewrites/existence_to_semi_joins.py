@@ -1,13 +1,23 @@
-"""Existence joins of which only the marked rows are kept, or only the others: they are semi and anti joins.
+"""Existence joins of which only the marked rows are kept, or only the others, become semi and anti joins.
 
-    Project [a.x]                            Project [a.x]
-      Filter (mark)                            Join a ⋉ b
-        ExistenceJoin a, b  (gives mark)
+    before  SELECT a.x FROM (a EXISTENCE JOIN b ON a.k = b.k AS mark) WHERE mark AND a.x > 1
+    after   SELECT a.x FROM (a LEFT SEMI JOIN b ON a.k = b.k) WHERE a.x > 1
 
-An order that holds a semi join where Spark would move it down makes such plans (`joins.emit.pinned_semi_joins`). They
-come back when a frame that was optimised is used in another one, and a join group takes in semi and anti joins but no
-existence joins. Where the mark is read by anything else the existence join stays; and one that may fail, as Spark moves
-semi joins. Catalyst has no such rule.
+With `WHERE NOT mark` the result is an anti join. Such plans come from this package: a pinned semi join is emitted as an
+existence join (`joins.emit.pinned_semi_joins`), and a frame that was optimised may be used in another one. A join group
+takes in semi and anti joins, but no existence joins.
+
+Legal if
+
+* the filter is directly above the existence join; one of its conjuncts is the mark or its negation, and no other reads
+  the mark;
+* every operator above the filter is a projection or an aggregate that does not read the mark;
+* the join has a condition that cannot throw: Spark moves semi joins, and would evaluate it on other rows;
+* the condition reads no column that is sensitive or guarded (`plan.facts.equality_substitution`): of an existence join
+  Spark infers nothing;
+* neither is cached, and the join has no hint.
+
+Source: ours; it undoes `joins.emit.pinned_semi_joins`.
 """
 
 from __future__ import annotations
@@ -24,9 +34,7 @@ def existence_as_semi(plan: LogicalPlan, sensitive: int = 0) -> LogicalPlan:
 
     Args:
         plan: any plan; cached sub-plans are left as they are.
-        sensitive: columns over which Spark must see no new equality (`plan.facts.equality_substitution`); of an
-        existence
-            join it sees none.
+        sensitive: columns over which Spark must see no new equality (`plan.facts.equality_substitution`).
 
     Returns:
         The plan, the very same object if no join changed.
@@ -55,7 +63,7 @@ def _semi_join(node: Filter, above: list[LogicalPlan], at_risk: int) -> LogicalP
     if join.condition is None or may_throw(join.condition) or join.condition.references & at_risk:
         return None
     tests = [p for p in conjuncts(node.condition) if p.references & mark]
-    join_type = _kept(tests[0]) if len(tests) == 1 else None
+    join_type = _join_type(tests[0]) if len(tests) == 1 else None
     if join_type is None:
         return None
     joined = Join(join.left, join.right, join_type, join.condition)
@@ -63,8 +71,8 @@ def _semi_join(node: Filter, above: list[LogicalPlan], at_risk: int) -> LogicalP
     return joined if rest is None else Filter(rest, joined)
 
 
-def _kept(test: Expression) -> str | None:
-    """The type of join that a test of the mark comes to."""
+def _join_type(test: Expression) -> str | None:
+    """The type of join that a test of the mark makes."""
     if test.kind == "AttributeReference":
         return SEMI
     return ANTI if test.kind == "Not" and test.children[0].kind == "AttributeReference" else None

@@ -1,14 +1,17 @@
-"""What all alternatives of an OR demand is demanded once, outside it.
+"""Conjuncts that all alternatives of an OR share are extracted.
 
-    WHERE (a.k = b.k AND a.x = 1) OR (a.k = b.k AND b.y > 2)
-    WHERE a.k = b.k AND (a.x = 1 OR b.y > 2)
+    before  WHERE (a.k = b.k AND a.x = 1) OR (a.k = b.k AND b.y > 2)
+    after   WHERE a.k = b.k AND (a.x = 1 OR b.y > 2)
 
-Hidden in an OR, a join condition ties no two relations: the group would be full of cross products. AND and OR are
-distributive with NULLs, too, so both mean the same. A part that may fail at run time stays in its alternative, where
-others are tested before it; so does one that is not deterministic. An alternative of which nothing is left is true, and
-with it the whole OR.
+A join condition inside an OR connects no two relations, so the join group would be full of cross products. An
+alternative of which nothing is left is true, and with it the whole OR.
 
-This is the part of Catalyst's `BooleanSimplification` that joins depend on; the rest of it Spark does afterwards.
+Legal because AND and OR are distributive in three-valued logic too, if
+
+* the shared conjunct is deterministic;
+* it cannot throw: in its alternative other conjuncts may be evaluated before it.
+
+Source: the part of Catalyst's `BooleanSimplification` that joins depend on. Spark does the rest afterwards.
 """
 
 from __future__ import annotations

@@ -1,23 +1,26 @@
-"""Aggregates of the same rows that are put side by side by a join are computed in one go.
+"""Aggregates over the same joins that are cross joined with each other are computed in one pass.
 
-    SELECT * FROM (SELECT count(*) am FROM sales JOIN times ON ... WHERE hour BETWEEN 8 AND 9),
-                  (SELECT count(*) pm FROM sales JOIN times ON ... WHERE hour BETWEEN 19 AND 20)
+    before  SELECT * FROM (SELECT count(*) am FROM sales JOIN times ON ... WHERE hour BETWEEN 8 AND 9),
+                          (SELECT count(*) pm FROM sales JOIN times ON ... WHERE hour BETWEEN 19 AND 20)
+    after   SELECT count(*) FILTER (WHERE hour BETWEEN 8 AND 9) am, count(*) FILTER (WHERE hour BETWEEN 19 AND 20) pm
+            FROM sales JOIN times ON ... WHERE hour BETWEEN 8 AND 9 OR hour BETWEEN 19 AND 20
 
-reads and joins the sales twice, to join two rows in the end. One aggregate does:
+An aggregate without GROUP BY gives one row whatever it reads, so the product of several is one row too. By its FILTER
+each function sees the rows that it saw before.
 
-    SELECT count(*) FILTER (WHERE hour BETWEEN 8 AND 9) am, count(*) FILTER (WHERE hour BETWEEN 19 AND 20) pm
-    FROM sales JOIN times ON ... WHERE hour BETWEEN 8 AND 9 OR hour BETWEEN 19 AND 20
+Legal if
 
-An aggregate without GROUP BY gives one row whatever it reads, so the product is one row too. Both read the same inner
-joins of the same relations (`rewrites.plan_equivalence`), apart from filters on *one* of them. With filters on several
-relations the ORs would let combinations through that nobody asked for, and one pass over these could be more work than
-two passes; so it is never more than the passes together. A function sees the rows that it saw before, by its FILTER.
-Nothing that
-is tested or added up may fail, though: filters meet the rows of others, and Spark may compute a part that two functions
-share before it asks their filters.
+* the aggregates have no GROUP BY and are inputs of one region of inner joins whose conditions cannot throw;
+* they read the same inner joins of the same relations (`rewrites.plan_equivalence`), apart from filters;
+* the filters that they do not share read *one* relation: with filters on several the ORs would let other combinations
+  through, and one pass could be more work than several;
+* no filter and no argument can throw: filters are evaluated on the rows of the other aggregates, and Spark may compute
+  a part that two functions share before it evaluates their filters;
+* the functions take a FILTER, are deterministic, and do not depend on the order of rows, but for rounding;
+* there are at most 16 DISTINCT functions: each repeats every row.
 
-Source: "computation reuse via fusion", Bruno et al., ICDE 2022; Catalyst does it for scalar subqueries only
-(MergeScalarSubqueries).
+Source: "computation reuse via fusion", N. Bruno and others, ICDE 2022. Catalyst does it for scalar subqueries only
+(`MergeScalarSubqueries`).
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ from pyjoinopt.plan.expressions import (
 )
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
+from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order, transform_down
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
 from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher, without_aliases
@@ -53,38 +57,41 @@ _FUNCTIONS = frozenset(
     StddevPop StddevSamp VariancePop VarianceSamp Skewness Kurtosis Corr CovPopulation CovSample
     """.split()
 )
-#: What a column may not hold that is to be computed elsewhere.
-_ASKING = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
+#: What a column may not contain that is computed elsewhere.
+_WITH_SUBQUERIES = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
 #: Aggregates with DISTINCT repeat every row, once for each set of columns and each filter: so many at most.
 _MOST_DISTINCT = 16
 
 
-def fuse_aggregates(plan: LogicalPlan, log: list[str] | None = None) -> LogicalPlan:
-    """Make one aggregate of those that inner joins put side by side and that read the same rows.
+def fuse_aggregates(plan: LogicalPlan) -> Rewritten:
+    """Make one aggregate of those that are inputs of one region of inner joins and read the same rows.
 
     Args:
         plan: a plan with its predicates pushed down; those of the result may have to be pushed again.
-        log: gets one sentence for every aggregate that became part of another one.
 
     Returns:
-        The plan, the very same object if there was nothing to do.
+        The plan, the very same object if there was nothing to do, and a note for every aggregate that became part of
+        another one.
     """
     if sum(isinstance(node, Aggregate) and _may_be_fused(node) for node in post_order(plan)) < 2:
-        return plan
+        return Rewritten(plan)
     seen: set[int] = set()
+    notes: list[str] = []
 
     def change(node: LogicalPlan) -> LogicalPlan:
         if not is_inner(node) or id(node) in seen:
             return node
-        parts, predicates = inner_join_inputs(node, seen)
+        parts, predicates, joins = inner_join_inputs(node)
+        seen.update(joins)
         if any(map(may_throw, predicates)):
             return node  # it may rely on a join that has one row or none
-        fused = _fused(parts, log)
+        fused, fusions = _fused(parts)
+        notes.extend(fusions)
         if len(fused) == len(parts):
             return node
         return project(node.output, filtered(predicates, reduce(Join, fused)))
 
-    return transform_down(plan, change)
+    return Rewritten(transform_down(plan, change), tuple(notes))
 
 
 def _may_be_fused(node: Aggregate) -> bool:
@@ -96,12 +103,13 @@ def _may_be_fused(node: Aggregate) -> bool:
         arguments = (*e.children[0].children, *e.children[1:])
         if not all(is_movable(a) and not may_throw(a) for a in arguments):
             return False
-    return all(e.kind == "Alias" and e.deterministic and not e.contains & _ASKING for e in node.aggregates)
+    return all(e.kind == "Alias" and e.deterministic and not e.contains & _WITH_SUBQUERIES for e in node.aggregates)
 
 
-def _fused(parts: Sequence[LogicalPlan], log: list[str] | None) -> list[LogicalPlan]:
-    """The parts, those that are fused where the first of them stood."""
+def _fused(parts: Sequence[LogicalPlan]) -> tuple[list[LogicalPlan], list[str]]:
+    """The parts, those that are fused in the place of the first of them, and a note for each of the others."""
     result: list[LogicalPlan] = []
+    notes: list[str] = []
     waiting = list(parts)
     alike = PlanMatcher()
     while waiting:
@@ -111,9 +119,10 @@ def _fused(parts: Sequence[LogicalPlan], log: list[str] | None) -> list[LogicalP
             result.append(part)
             continue
         fusion = _Fusion(first, alike)
-        waiting = [other for other in waiting if not fusion.admits(without_aliases(other), log)]
+        waiting = [other for other in waiting if not fusion.admits(without_aliases(other))]
+        notes += fusion.notes
         result.append(part if len(fusion.members) == 1 else fusion.plan())
-    return result
+    return result, notes
 
 
 class _Fusion:
@@ -124,8 +133,9 @@ class _Fusion:
         self._leaves, predicates = _source(first)
         self.members: list[tuple[Aggregate, Columns]] = [(first, {})]
         self._predicates = [predicates]
+        self.notes: list[str] = []
 
-    def admits(self, other: LogicalPlan, log: list[str] | None = None) -> bool:
+    def admits(self, other: LogicalPlan) -> bool:
         """Take in another aggregate, if that is possible."""
         if not isinstance(other, Aggregate) or not _may_be_fused(other):
             return False
@@ -133,15 +143,14 @@ class _Fusion:
         columns = self._same_relations(leaves)
         if columns is None or any(map(may_throw, predicates)) or any(map(may_throw, self._predicates[0])):
             return False
-        told = [*self._predicates, [substitute(p, columns) for p in predicates]]
-        rests = self._rests(told)
+        predicates_of = [*self._predicates, [substitute(p, columns) for p in predicates]]
+        rests = self._rests(predicates_of)
         members = [*self.members, (other, columns)]
         if not self._differ_in_one_relation(rests) or sum(map(_distinct, members)) > _MOST_DISTINCT:
             return False
-        self.members, self._predicates = members, told
-        if log is not None:
-            names = [", ".join(column.name for column in a.output) for a in (other, self.members[0][0])]
-            log.append(f"{names[0]} and {names[1]} are computed together: they are aggregates over the same relations")
+        self.members, self._predicates = members, predicates_of
+        one, first = (", ".join(column.name for column in a.output) for a in (other, self.members[0][0]))
+        self.notes.append(f"{one} and {first} are computed together: they are aggregates over the same relations")
         return True
 
     def plan(self) -> LogicalPlan:
@@ -176,18 +185,18 @@ class _Fusion:
                 return None
         return columns
 
-    def _rests(self, told: list[list[Expression]]) -> list[list[Expression]]:
+    def _rests(self, predicates_of: list[list[Expression]]) -> list[list[Expression]]:
         """What each member demands of its rows beside what all demand."""
-        said: list[dict[int, list[Expression]]] = [{} for _ in told]
-        for own, predicates in zip(said, told, strict=True):
+        numbered: list[dict[int, list[Expression]]] = [{} for _ in predicates_of]
+        for own, predicates in zip(numbered, predicates_of, strict=True):
             for p in predicates:
-                own.setdefault(self._alike.says(p), []).append(p)
+                own.setdefault(self._alike.predicate_number(p), []).append(p)
         common = {
             number
-            for number, (first, *_) in said[0].items()
-            if all(number in own and all(self._alike.same(first, p, {}) for p in own[number]) for own in said)
+            for number, (first, *_) in numbered[0].items()
+            if all(number in own and all(self._alike.same(first, p, {}) for p in own[number]) for own in numbered)
         }
-        return [[p for number, some in own.items() if number not in common for p in some] for own in said]
+        return [[p for number, some in own.items() if number not in common for p in some] for own in numbered]
 
     def _differ_in_one_relation(self, rests: list[list[Expression]]) -> bool:
         """Do the demands that not all have read only one relation?"""

@@ -1,6 +1,9 @@
-"""What a region of inner joins puts side by side: its parts, and what is demanded of them together."""
+"""The inputs and conjuncts of a region of inner joins.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.fallible.fallibility import is_movable
@@ -9,7 +12,7 @@ from pyjoinopt.rewrites.plan_equivalence import without_aliases
 
 
 def is_inner(node: LogicalPlan) -> bool:
-    """True for an inner join without a hint whose condition may be tested elsewhere."""
+    """True for an inner join without a hint whose condition may be evaluated elsewhere."""
     return (
         isinstance(node, Join)
         and node.join_type in INNER_LIKE
@@ -19,15 +22,25 @@ def is_inner(node: LogicalPlan) -> bool:
     )
 
 
-def inner_join_inputs(top: LogicalPlan, seen: set[int]) -> tuple[list[LogicalPlan], list[Expression]]:
-    """The parts of a region from left to right, and the conjuncts of its joins, those of lower joins first.
+class InnerJoinRegion(NamedTuple):
+    """A tree of inner joins.
 
-    Args:
-        top: the topmost inner join.
-        seen: gets the ids of all joins of the region.
+    Attributes:
+        inputs: from left to right.
+        conjuncts: of the joins' conditions, those of lower joins first.
+        joins: ids of all joins of the region.
     """
+
+    inputs: list[LogicalPlan]
+    conjuncts: list[Expression]
+    joins: set[int]
+
+
+def inner_join_inputs(top: LogicalPlan) -> InnerJoinRegion:
+    """The region whose topmost join is `top`."""
     parts: list[LogicalPlan] = []
     predicates: list[Expression] = []
+    seen: set[int] = set()
     stack: list[tuple[LogicalPlan, bool]] = [(top, False)]
     while stack:
         node, expanded = stack.pop()
@@ -39,4 +52,4 @@ def inner_join_inputs(top: LogicalPlan, seen: set[int]) -> tuple[list[LogicalPla
         else:
             seen.add(id(below))
             stack += ((below, True), (below.right, False), (below.left, False))
-    return parts, predicates
+    return InnerJoinRegion(parts, predicates, seen)

@@ -1,14 +1,24 @@
-"""Left joins of which only the rows without a partner are kept: they are anti joins.
+"""Left joins of which only the rows without a partner are kept become anti joins.
 
-    SELECT a.x FROM a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL
+    before  SELECT a.x FROM a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL
+    after   SELECT a.x FROM a LEFT ANTI JOIN b ON a.k = b.k
 
-pads every row of `a` that has no partner, makes as many rows of every other as it has partners, and then throws these
-away. Where the tested column cannot be NULL in a row that has a partner (the condition rejects it, or a filter on `b`
-does, or it is never NULL there), what is left is `a ANTI JOIN b`, which looks for one partner and makes no row.
+The left join makes a row for every pair of partners, and the filter drops all of them again. An anti join stops at the
+first partner and makes none. A right join is handled likewise.
 
-The columns of `b` are gone then, so nothing above may need them; what is computed of them in between goes, too
-(`lost_columns`). And Spark moves an anti join below other joins and projections, where its condition is evaluated on
-more rows: a join whose condition may throw is left unchanged. Catalyst has no such rule.
+Legal if
+
+* the filter is directly above the join and tests a column of the padded side by IS NULL;
+* that column is not NULL in a row with a partner: the condition or a filter on the padded side rejects its NULLs;
+* the filter's other conjuncts do not read the padded side, unless they are IS NULL of a column of it, too;
+* nothing above needs the padded side, not by name either (hidden columns of a join USING), and only filters and joins
+  are between the filter and the list of columns that picks from it. What is computed of the padded side there and
+  needed by nobody goes with it (`lost_columns`);
+* the condition is deterministic, cannot throw, reads no column that is computed by what can throw, and has no Python
+  function: Spark moves an anti join below other joins and projections, where its condition is evaluated on more rows;
+* neither is cached, and the join has no hint.
+
+Source: ours. Catalyst has no such rule; PostgreSQL does it in `reduce_outer_joins`.
 """
 
 from __future__ import annotations
@@ -26,33 +36,34 @@ from pyjoinopt.plan.facts.constraints import PlanFacts
 from pyjoinopt.plan.facts.null_rejection import rejects_nulls
 from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import ANTI, LEFT, NO_HINT, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.plan_names import plan_name
+from pyjoinopt.plan.relation_names import relation_name
 from pyjoinopt.plan.required_columns import needed_columns
+from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import parents_of, post_order
 from pyjoinopt.rewrites.lost_columns import without_lost_columns
 
 _WORDS = {LEFT: "left", RIGHT: "right"}
 
 
-def outer_join_as_anti_join(plan: LogicalPlan, *, log: list[str] | None = None) -> LogicalPlan:
+def outer_join_as_anti_join(plan: LogicalPlan) -> Rewritten:
     """Turn left and right joins of which only padded rows are kept into anti joins.
 
     Args:
         plan: any plan, filters as far down as they go; cached sub-plans are left as they are.
-        log: gets one sentence for every join that changed.
 
     Returns:
-        The plan, the very same object if no join changed.
+        The plan, the very same object if no join changed, and a note for every join that did.
     """
     nodes = list(post_order(plan))
     facts = PlanFacts()
     risky = _computed_by_what_may_fail(nodes)
     tests = {id(node): found for node in nodes if (found := _test(node, facts, risky)) is not None}
     if not tests:
-        return plan
+        return Rewritten(plan)
     needed, parents = needed_columns(plan), parents_of(nodes)
     hidden = _hidden(nodes)
     done: dict[int, LogicalPlan] = {}
+    notes = []
     for node in nodes:
         new = node if node.cached else without_lost_columns(node, tuple(done[id(child)] for child in node.children))
         test = tests.get(id(node))
@@ -61,10 +72,9 @@ def outer_join_as_anti_join(plan: LogicalPlan, *, log: list[str] | None = None) 
             unread = not (needed[id(node)] | hidden) & padded.output_set
             if unread and _is_read_by_id(node, parents):
                 new = _anti_join(new, test, padded.output_set)
-                if log is not None:
-                    log.append(_told(node.child, test))
+                notes.append(_note(node.child, test))
         done[id(node)] = new
-    return done[id(plan)]
+    return Rewritten(done[id(plan)], tuple(notes))
 
 
 def _hidden(nodes: list[LogicalPlan]) -> int:
@@ -139,7 +149,7 @@ def _anti_join(node: Filter, test: Expression, padded: int) -> LogicalPlan:
 
 
 def _is_read_by_id(node: LogicalPlan, parents: dict[int, list[LogicalPlan]]) -> bool:
-    """Do only filters and joins stand between a node and the lists of columns that pick from it?"""
+    """Are only filters and joins between a node and the lists of columns that pick from it?"""
     while len(above := parents.get(id(node), [])) == 1:
         node = above[0]
         if isinstance(node, (Project, Aggregate)):
@@ -149,8 +159,8 @@ def _is_read_by_id(node: LogicalPlan, parents: dict[int, list[LogicalPlan]]) -> 
     return False
 
 
-def _told(join: LogicalPlan, test: Expression) -> str:
-    kept, padded = map(plan_name, _sides(join))
+def _note(join: LogicalPlan, test: Expression) -> str:
+    kept, padded = map(relation_name, _sides(join))
     assert isinstance(join, Join)
     names = (kept, padded) if join.join_type == LEFT else (padded, kept)
     return (

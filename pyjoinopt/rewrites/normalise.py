@@ -33,7 +33,8 @@ from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.catalyst.rules.push_extra_predicate_through_join import push_extra_predicate_through_join
 from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.plan.traversal import MOST_PASSES
+from pyjoinopt.plan.rewritten import Rewritten
+from pyjoinopt.plan.spark_defaults import MAX_ITERATIONS
 from pyjoinopt.rewrites.existence_to_semi_joins import existence_as_semi
 from pyjoinopt.rewrites.extract_common_factors import extract_common_factors
 from pyjoinopt.rewrites.fuse_aggregates import fuse_aggregates
@@ -43,25 +44,21 @@ from pyjoinopt.rewrites.self_join_to_semi_join import self_join_as_semi
 from pyjoinopt.rewrites.set_operations_to_joins import set_operations_as_joins
 from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
 
-Rule = Callable[[LogicalPlan], LogicalPlan]
+Rule = Callable[[LogicalPlan], Rewritten]
 
 
 @dataclass(frozen=True)
 class RewriteContext:
-    """What rewrites need beside the plan, and the logs that they write.
+    """What rewrites need beside the plan.
 
     Attributes:
         filters_null: see `eliminate_outer_join`.
-        log: gets one sentence for every outer join that changed.
-        avoided: gets one sentence for every join that was found needless, or to be a simpler one.
         fresh: makes new columns, which avoiding a join may need; None to avoid none.
         sensitive: see `plan.facts.equality_substitution.sensitive_columns`, of the whole query; None for that of the
             plan.
     """
 
     filters_null: frozenset[int] = frozenset()
-    log: list[str] | None = None
-    avoided: list[str] | None = None
     fresh: ColumnFactory | None = None
     sensitive: int | None = None
 
@@ -73,64 +70,87 @@ class Rewrite(NamedTuple):
         name: by which it can be switched off (`spark.pyjoinopt.rewritesWithout`); "" for one that cannot.
         run: the same plan if there is nothing to rewrite.
         then: names of earlier rewrites that run again where it has changed something; "" pushes predicates down.
+        avoids: whether its notes are about joins that it avoids, not about outer joins that it eliminates.
     """
 
     name: str
-    run: Callable[[LogicalPlan, RewriteContext], LogicalPlan]
+    run: Callable[[LogicalPlan, RewriteContext], Rewritten]
     then: tuple[str, ...] = ()
+    avoids: bool = False
 
 
-def _eliminate_outer_joins(plan: LogicalPlan, context: RewriteContext) -> LogicalPlan:
-    eliminate = partial(eliminate_outer_join, filters_null=context.filters_null, log=context.log)
-    simplify = partial(demote_outer_join, log=context.log, sensitive=context.sensitive)
-    return run_batch(plan, (push_down_predicates, eliminate, simplify))
+class Normalised(NamedTuple):
+    """What `normalise` gives back.
+
+    Attributes:
+        plan: the very same object if nothing changed.
+        outer_joins: one sentence for every outer join that changed.
+        avoided: one sentence for every join that was found needless, or to be a simpler one.
+    """
+
+    plan: LogicalPlan
+    outer_joins: tuple[str, ...] = ()
+    avoided: tuple[str, ...] = ()
 
 
-def _fuse(plan: LogicalPlan, context: RewriteContext) -> LogicalPlan:
-    return plan if context.fresh is None else fuse_aggregates(plan, context.avoided)
+def _eliminate_outer_joins(plan: LogicalPlan, context: RewriteContext) -> Rewritten:
+    eliminate = partial(eliminate_outer_join, filters_null=context.filters_null)
+    simplify = partial(demote_outer_join, sensitive=context.sensitive)
+    return run_batch(plan, (without_notes(push_down_predicates), eliminate, simplify))
 
 
-def _pivot(plan: LogicalPlan, context: RewriteContext) -> LogicalPlan:
-    return plan if context.fresh is None else pivot_self_joins(plan, context.fresh, context.avoided)
+def _fuse(plan: LogicalPlan, context: RewriteContext) -> Rewritten:
+    return Rewritten(plan) if context.fresh is None else fuse_aggregates(plan)
 
 
-def _semi(plan: LogicalPlan, context: RewriteContext) -> LogicalPlan:
-    return plan if context.fresh is None else self_join_as_semi(plan, context.avoided)
+def _pivot(plan: LogicalPlan, context: RewriteContext) -> Rewritten:
+    return Rewritten(plan) if context.fresh is None else pivot_self_joins(plan, context.fresh)
+
+
+def _semi(plan: LogicalPlan, context: RewriteContext) -> Rewritten:
+    return Rewritten(plan) if context.fresh is None else self_join_as_semi(plan)
 
 
 #: In the order in which they run.
 REWRITES: tuple[Rewrite, ...] = (
-    Rewrite("existence_to_semi_joins", lambda plan, c: existence_as_semi(plan, c.sensitive or 0)),
-    Rewrite("set_operations_to_joins", lambda plan, c: set_operations_as_joins(plan)),
-    Rewrite("extract_common_factors", lambda plan, c: extract_common_factors(plan)),
-    Rewrite("", lambda plan, c: push_down_predicates(plan)),
+    Rewrite("existence_to_semi_joins", lambda plan, c: Rewritten(existence_as_semi(plan, c.sensitive or 0))),
+    Rewrite("set_operations_to_joins", lambda plan, c: Rewritten(set_operations_as_joins(plan))),
+    Rewrite("extract_common_factors", lambda plan, c: Rewritten(extract_common_factors(plan))),
+    Rewrite("", lambda plan, c: Rewritten(push_down_predicates(plan))),
     Rewrite("simplify_outer_joins", _eliminate_outer_joins),
-    Rewrite("fuse_aggregates", _fuse, ("extract_common_factors", "")),
-    Rewrite("pivot_self_join", _pivot, ("extract_common_factors", "")),
-    Rewrite("push_extra_predicate", lambda plan, c: push_extra_predicate_through_join(plan), ("",)),
-    Rewrite("left_join_to_anti_join", lambda plan, c: outer_join_as_anti_join(plan, log=c.log)),
-    Rewrite("self_join_to_semi_join", _semi),
+    Rewrite("fuse_aggregates", _fuse, ("extract_common_factors", ""), avoids=True),
+    Rewrite("pivot_self_join", _pivot, ("extract_common_factors", ""), avoids=True),
+    Rewrite("push_extra_predicate", lambda plan, c: Rewritten(push_extra_predicate_through_join(plan)), ("",)),
+    Rewrite("left_join_to_anti_join", lambda plan, c: outer_join_as_anti_join(plan)),
+    Rewrite("self_join_to_semi_join", _semi, avoids=True),
 )
 
 
-def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MOST_PASSES) -> LogicalPlan:
+def without_notes(rule: Callable[[LogicalPlan], LogicalPlan]) -> Rule:
+    """A rule that makes no notes, for `run_batch`."""
+    return lambda plan: Rewritten(rule(plan))
+
+
+def run_batch(plan: LogicalPlan, rules: tuple[Rule, ...], most: int = MAX_ITERATIONS) -> Rewritten:
     """Run the rules in order, again and again until a whole pass changes nothing, `most` passes at most.
 
     A rule that changes nothing gives the same object back, so the pass that confirms the fixed point costs one walk
     per rule.
     """
+    notes: list[str] = []
     for _ in range(most):
         before = plan
         for rule in rules:
-            plan = rule(plan)
+            plan, made = rule(plan)
+            notes += made
         if plan is before:
             break
-    return plan
+    return Rewritten(plan, tuple(notes))
 
 
 def normalise(
     plan: LogicalPlan, context: RewriteContext = RewriteContext(), without: Collection[str] = ()
-) -> LogicalPlan:
+) -> Normalised:
     """The plan in which join groups are looked for: predicates in place, needless joins gone.
 
     Args:
@@ -139,12 +159,15 @@ def normalise(
         without: names of rewrites that are switched off.
 
     Returns:
-        The plan, the very same object if nothing changed.
+        The plan, the very same object if nothing changed, and notes for a report.
     """
     rewrites = {rewrite.name: rewrite for rewrite in REWRITES if rewrite.name not in without}
+    outer_joins: list[str] = []
+    avoided: list[str] = []
     for rewrite in rewrites.values():
         before = plan
-        plan = rewrite.run(plan, context)
+        plan, notes = rewrite.run(plan, context)
+        (avoided if rewrite.avoids else outer_joins).extend(notes)
         for name in rewrite.then if plan is not before else ():
-            plan = rewrites[name].run(plan, context) if name in rewrites else plan
-    return plan
+            plan = rewrites[name].run(plan, context).plan if name in rewrites else plan
+    return Normalised(plan, tuple(outer_joins), tuple(avoided))

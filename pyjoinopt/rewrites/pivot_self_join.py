@@ -1,20 +1,27 @@
-"""Rows of one table that are joined with each other, each chosen by constants, are one row of its pivot.
+"""Rows of one common table expression, chosen by constants and joined with each other, become one row of a pivot.
 
-    WITH yearly AS (SELECT brand, year, sum(price) sales FROM ... GROUP BY brand, year)
-    SELECT now.brand, now.sales - past.sales FROM yearly now JOIN yearly past ON now.brand = past.brand
-    WHERE now.year = 2002 AND past.year = 2001
+    before  WITH yearly AS (SELECT brand, year, sum(price) sales FROM ... GROUP BY brand, year)
+            SELECT now.brand, now.sales - past.sales FROM yearly now JOIN yearly past ON now.brand = past.brand
+            WHERE now.year = 2002 AND past.year = 2001
+    after   SELECT brand, max(sales) FILTER (WHERE year = 2002) - max(sales) FILTER (WHERE year = 2001)
+            FROM yearly WHERE year IN (2001, 2002) GROUP BY brand
+            HAVING count(1) FILTER (WHERE year = 2002) > 0 AND count(1) FILTER (WHERE year = 2001) > 0
 
-computes the table once for each year, for Spark puts a copy of it in the place of each reader. A brand has one row a
-year, so the join finds for each brand the two rows that one pass over both years finds as well:
+Spark computes the table once for each reader. A brand has one row a year, so one pass over both years finds for each
+brand the two rows that the join finds, and `max` over one row is its value.
 
-    SELECT brand, max(sales) FILTER (WHERE year = 2002) - max(sales) FILTER (WHERE year = 2001)
-    FROM yearly WHERE year IN (2001, 2002) GROUP BY brand
-    HAVING count(1) FILTER (WHERE year = 2002) > 0 AND count(1) FILTER (WHERE year = 2001) > 0
+Legal if
 
-It rests on a key. The readers keep one row at most for each value of what they are joined by, if some key of the
-table (the columns that it is grouped by) consists of columns on which all of them are equal, and of columns that each
-of them compares with a constant. Then a group of the pivot has one row of each reader, and `max` is its value, NULL if
-that is NULL. A reader's filters may demand more; they are tested on rows of the other readers, so they must not fail.
+* the readers are inputs of one region of inner joins, and the table is an aggregate;
+* each reader keeps at most one row for each value of the join columns: some key of the table consists of columns on
+  which all readers are equal, and of columns that each of them compares with a constant;
+* the key columns have types in which equal values are identical;
+* a column that is read has a type with a largest value; one that cannot be NULL is INT or BIGINT, so that a default can
+  take the place of the value where the filter keeps no row;
+* a reader's filters are movable and cannot throw: they are evaluated on the rows of the other readers;
+* columns of the region that nothing reads may be missing above it.
+
+Source: ours.
 """
 
 from __future__ import annotations
@@ -24,8 +31,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyjoinopt.catalyst.support.predicate_helper import filtered, is_only_a_name
+from pyjoinopt.catalyst.support.predicate_helper import filtered
 from pyjoinopt.plan.constructors import ColumnFactory, aggregate, aggregate_call, alias_as, constant, project
+from pyjoinopt.plan.equi_keys import equal_columns
 from pyjoinopt.plan.expressions import (
     FOLDABLE,
     Attribute,
@@ -39,7 +47,9 @@ from pyjoinopt.plan.expressions import (
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.required_columns import needed_columns
+from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import parents_of, post_order, transform_down
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
 from pyjoinopt.rewrites.plan_equivalence import without_aliases
@@ -73,32 +83,34 @@ class _Reader:
         return found
 
 
-def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory, log: list[str] | None = None) -> LogicalPlan:
-    """Read a common table expression once where an inner join needs several rows of it, told apart by constants.
+def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory) -> Rewritten:
+    """Read a common table expression once where an inner join needs several rows of it, distinguished by constants.
 
     Args:
         plan: a plan with its predicates pushed down; those of the result may have to be pushed again.
         fresh: gives the columns of the new reference.
-        log: gets one sentence for every group of readers that became one.
 
     Returns:
-        The plan, the very same object if there was nothing to do.
+        The plan, the very same object if there was nothing to do, and a note for every group of readers that became
+        one.
     """
     nodes = list(post_order(plan))
     names = [node.info.get("cte") for node in nodes if node.kind == "CTERelationRef"]
     if len(names) == len(set(names)):
-        return plan
+        return Rewritten(plan)
     definitions = {n.info.get("cte"): n.children[0] for n in nodes if n.kind == "CTERelationDef" and not n.cached}
     definitions = {name: table for name, table in definitions.items() if isinstance(_grouped(table), Aggregate)}
     keys = DistinctKeys()
     needed = needed_columns(plan, projections=False)
     parents = parents_of(nodes)
     seen: set[int] = set()
+    notes: list[str] = []
 
     def change(node: LogicalPlan) -> LogicalPlan:
         if not is_inner(node) or id(node) in seen:
             return node
-        parts, predicates = inner_join_inputs(node, seen)
+        parts, predicates, joins = inner_join_inputs(node)
+        seen.update(joins)
         readers = [r for r in map(_reader, parts) if r is not None and r.name in definitions]
         wanted = needed.get(id(node), -1) if _reads_by_name(node, parents) else -1
         read = reduce(lambda mask, p: mask | p.references, predicates, wanted & node.output_set)
@@ -113,20 +125,19 @@ def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory, log: list[str] | N
                 continue
             gone = {id(r.part) for r in group[1:]}
             parts = [pivoted if part is group[0].part else part for part in parts if id(part) not in gone]
-            predicates = [p for p in predicates if not _says_nothing(p, group, by)]
-            if log is not None:
-                read_as = ", ".join(_name(r.part) for r in group)
-                log.append(f"{read_as}: rows of one table, told apart by constants, are found in one pass over it")
+            predicates = [p for p in predicates if not _is_implied(p, group, by)]
+            read_as = ", ".join(_name(r.part) for r in group)
+            notes.append(f"{read_as}: rows of one table, told apart by constants, are found in one pass over it")
         if len(parts) == before:
             return node
         joined = filtered(predicates, reduce(Join, parts))
         return project([a for a in node.output if a.mask & joined.output_set], joined)
 
-    return transform_down(plan, change)
+    return Rewritten(transform_down(plan, change), tuple(notes))
 
 
 def _grouped(table: LogicalPlan) -> LogicalPlan:
-    """What stands below the filters, projections and names on top of a table."""
+    """What is below the filters, projections and names on top of a table."""
     while isinstance(table, (Filter, Project)) or is_only_a_name(table):
         (table,) = table.children
     return table
@@ -149,7 +160,7 @@ def _name(part: LogicalPlan) -> str:
 
 
 def _reads_by_name(node: LogicalPlan, parents: Mapping[int, list[LogicalPlan]]) -> bool:
-    """True if columns that nobody reads may be missing from a node."""
+    """True if columns that are not read may be missing from a node."""
     while len(above := parents.get(id(node), [])) == 1:
         (node,) = above
         if isinstance(node, (Project, Aggregate)):
@@ -162,7 +173,7 @@ def _reads_by_name(node: LogicalPlan, parents: Mapping[int, list[LogicalPlan]]) 
 def _together(
     readers: Sequence[_Reader], unique: Sequence[set[int]], predicates: Iterable[Expression]
 ) -> tuple[list[_Reader], list[int]]:
-    """Readers of which every row has one partner at most in each, and the positions of what the rows are equal on."""
+    """Readers whose rows have at most one partner in each other, and the positions of the columns that are equal."""
     classes = _classes(predicates)
     for i, first in enumerate(readers):
         group, by = [first], list[int]()
@@ -178,15 +189,14 @@ def _together(
 def _classes(predicates: Iterable[Expression]) -> dict[int, int]:
     """Bit of a column -> a number that it shares with the columns that it is equal to."""
     equal = DisjointSets[int]()
-    for p in predicates:
-        one, other = (e.attribute for e in p.children) if p.kind == "EqualTo" else (None, None)
-        if one is not None and other is not None and one.type == other.type:
+    for one, other in (pair for p in predicates for pair in equal_columns(p)):
+        if one.type == other.type:
             equal.union(one.bit, other.bit)
     return {bit: number for number, group in enumerate(equal.groups()) for bit in group}
 
 
 def _key(readers: Sequence[_Reader], unique: Sequence[set[int]], classes: Mapping[int, int]) -> list[int]:
-    """Positions of the columns by which the readers' rows are told apart, if all of them are equal on these."""
+    """Positions of the columns that distinguish the readers' rows, if all of them are equal on these."""
     fixed = set.intersection(*(r.fixed() for r in readers))
     for key in unique:
         by = sorted(key - fixed)
@@ -246,8 +256,8 @@ def _column(alias: Expression) -> Attribute:
     return alias.attribute
 
 
-def _says_nothing(predicate: Expression, group: Sequence[_Reader], by: Sequence[int]) -> bool:
-    """True for what makes the rows of a group equal: they have one value of it."""
+def _is_implied(predicate: Expression, group: Sequence[_Reader], by: Sequence[int]) -> bool:
+    """True for an equality of the columns that the pivot is grouped by: the rows of a group fulfil it."""
     if predicate.kind != "EqualTo":
         return False
     sides = {e.references for e in predicate.children}

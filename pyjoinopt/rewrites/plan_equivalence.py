@@ -1,11 +1,11 @@
-"""Do two parts of a plan give the same rows? And which column of the one is which of the other?
+"""Whether two sub-plans give the same rows, and which columns correspond (Catalyst's `sameResult`, across ids).
 
 A query that reads a table twice has two relations whose columns have ids of their own. Two sub-plans over them are
-alike if they are the same tree once the ids of one are put in the place of the other's:
+equivalent if they are the same tree once the ids of one are replaced by those of the other:
 
-    Filter (a.x > 3)  t AS a        is alike        Filter (b.x > 3)  t AS b        with  b.x -> a.x, b.y -> a.y
+    Filter (a.x > 3)  t AS a        is equivalent to        Filter (b.x > 3)  t AS b        with  b.x -> a.x, b.y -> a.y
 
-Names count for nothing, nor does the order of conjuncts. What is not known to be the same is not alike: operators
+Names and the order of conjuncts do not matter. Anything that is not proved to be the same is not equivalent: operators
 other than the few below, functions with parameters that the mirror does not have, anything nondeterministic.
 """
 
@@ -13,31 +13,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts, reference, substitute
 from pyjoinopt.plan.facts.value_numbers import ValueNumbering
 from pyjoinopt.plan.nodes import EXISTENCE, NO_HINT, SINGLE, Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 
 #: Bit of a column of one plan -> a use of the column of another plan that holds the same.
 Columns = dict[int, Expression]
 
 
 def without_aliases(plan: LogicalPlan) -> LogicalPlan:
-    """The plan below its names."""
+    """The plan without the aliases and views on top of it."""
     while is_only_a_name(plan) and not plan.cached:
         (plan,) = plan.children
     return plan
 
 
 class PlanMatcher:
-    """Compares plans and expressions of one query; what was compared is remembered."""
+    """Compares plans and expressions of one query, with one value numbering."""
 
     def __init__(self) -> None:
         self._meanings = ValueNumbering()
 
     def columns(self, one: LogicalPlan, other: LogicalPlan) -> Columns | None:
-        """For every column that `other` reads or computes the same one of `one`; None if they are not surely alike."""
+        """For every column that `other` reads or computes that of `one`; None if they are not proved equivalent."""
         pairs: list[tuple[LogicalPlan, LogicalPlan]] = []
         stack = [(one, other)]
         while stack:
@@ -52,18 +52,18 @@ class PlanMatcher:
                 return None
         return known
 
-    def says(self, predicate: Expression, known: Mapping[int, Expression] | None = None) -> int:
-        """A number for what a predicate says, once the columns of one plan stand in the place of another's.
+    def predicate_number(self, predicate: Expression, known: Mapping[int, Expression] | None = None) -> int:
+        """The number of a predicate after the columns of one plan are replaced by those of another.
 
-        Two predicates with one number look alike; whether they surely are is told by `same`.
+        Two predicates with one number have the same structure; `same` decides whether they are equivalent.
         """
         return self._meanings(inline_common_expressions(substitute(predicate, dict(known or {}))))
 
     def same(self, one: Expression, other: Expression, known: Columns) -> bool:
-        """True if `other`, in terms of the columns known, is surely `one`."""
+        """True if `other`, in terms of the columns known, is proved equivalent to `one`."""
         if one.kind == other.kind == "AggregateExpression":
-            told = [[e.info.get(field) for field in ("fn", "distinct", "parameters")] for e in (one, other)]
-            if told[0] != told[1] or told[0][2] in (None, "?") or len(one.children) != len(other.children):
+            mine, theirs = ([e.info.get(field) for field in ("fn", "distinct", "parameters")] for e in (one, other))
+            if mine != theirs or mine[2] in (None, "?") or len(one.children) != len(other.children):
                 return False
             arguments = [(*e.children[0].children, *e.children[1:]) for e in (one, other)]
             return len(arguments[0]) == len(arguments[1]) and all(
@@ -73,7 +73,7 @@ class PlanMatcher:
         known)))
 
     def _extended(self, known: Columns, a: LogicalPlan, b: LogicalPlan) -> bool:
-        """Add the columns of two nodes over children that are alike; False if the nodes are not."""
+        """Add the columns of two nodes over equivalent children; False if the nodes are not equivalent."""
         if not a.children:
             number = a.info.get("alike")
             if number is None or number != b.info.get("alike") or len(a.output) != len(b.output):
@@ -99,11 +99,11 @@ class PlanMatcher:
         mine, theirs = conjuncts(one), conjuncts(other)
         if len(mine) != len(theirs):
             return False
-        said = {self.says(p): p for p in mine}
-        met = [said.get(self.says(p, known)) for p in theirs]
-        return all(m is not None and self.same(m, p, known) for m, p in zip(met, theirs, strict=True)) and len(
-            {id(m) for m in met}
-        ) == len(said)
+        mine_by_number = {self.predicate_number(p): p for p in mine}
+        found = [mine_by_number.get(self.predicate_number(p, known)) for p in theirs]
+        return all(m is not None and self.same(m, p, known) for m, p in zip(found, theirs, strict=True)) and len(
+            {id(m) for m in found}
+        ) == len(mine_by_number)
 
     def _same_list(self, one: tuple[Expression, ...], other: tuple[Expression, ...], known: Columns) -> bool:
         if len(one) != len(other):

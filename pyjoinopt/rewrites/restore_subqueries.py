@@ -1,16 +1,20 @@
-"""IN and EXISTS that must remain subqueries until Spark itself makes joins of them.
-
-Spark makes a join of such a subquery after InferFiltersFromConstraints; `optimize_joins()` looks at it as a semi or
-anti join before, to find it a place in the join order. An early LeftSemi offers its equality to that rule, which copies
-predicates across it in both directions (a LeftAnti those of its left side to its right one), and its IS NOT NULL makes
-Spark turn outer joins below it into inner ones. Where a *sensitive* predicate could be copied that way
-(`plan.facts.equality_substitution`), or an outer join must remain one, the join is given back as the filter that it
-was.
+"""Semi and anti joins over sensitive columns are given back as the IN and EXISTS that they were.
 
     SELECT * FROM p JOIN w ON w.id = p.id WHERE p.c IN (SELECT c FROM r WHERE c > 3)     -- c: STRING, ANSI mode
 
-`cast(r.c AS BIGINT) > 3` holds of all rows of r; of p.c = 'none' it fails. Spark then pushes the filter down to p, as
-it does in the written query; the order of the other joins is searched as if it stood where the order has it.
+    before  (p JOIN w ON w.id = p.id) LEFT SEMI JOIN (r WHERE cast(r.c AS BIGINT) > 3) ON p.c = r.c
+    after   the filter p.c IN (SELECT ...) above the join, at the place of the semi join
+
+Spark makes a join of such a subquery after InferFiltersFromConstraints; `optimize_joins()` makes it earlier, to find
+its place in the join order. An early LeftSemi offers its equality to that rule, which copies predicates across it in
+both directions (a LeftAnti those of its left side to its right one), and its IS NOT NULL makes Spark turn outer joins
+below it into inner ones. In the example `cast(r.c AS BIGINT) > 3` holds of all rows of r, and fails for p.c = 'none'.
+
+Done if the condition reads a column that is sensitive, or guarded by an outer join that must stay one
+(`plan.facts.equality_substitution`). Spark then pushes the filter down as in the written query; the order of the other
+joins is searched as if the join were where the order has it.
+
+Source: ours.
 """
 
 from __future__ import annotations

@@ -1,27 +1,32 @@
-"""A join of a table with itself, of which only matters that there is a partner, is a semi join.
+"""A self-join that is only used as an existence check becomes a semi join.
 
-    order IN (SELECT a.order FROM sales a JOIN sales b ON a.order = b.order AND a.store <> b.store)
+    before  order IN (SELECT a.order FROM sales a JOIN sales b ON a.order = b.order AND a.store <> b.store)
+    after   order IN (SELECT a.order FROM sales a LEFT SEMI JOIN sales b ON a.order = b.order AND a.store <> b.store)
 
-An order of twelve sales makes a hundred pairs, each of which says the same: this order is among them. Where nobody
-counts how often a row comes, and nobody reads a column of `b`, it is enough that *some* b is found:
+An order of twelve sales makes a hundred pairs, and all of them give this one order.
 
-    order IN (SELECT a.order FROM sales a LEFT SEMI JOIN sales b ON a.order = b.order AND a.store <> b.store)
+Legal if
 
-Nobody counts on the right side of a semi or anti join, below DISTINCT, GROUP BY without other aggregates than MIN,
-MAX and those of distinct values, and below whatever hands its rows on from there.
+* the join is *duplicate-insensitive*: the result does not depend on how often its rows come. That holds of the right
+  side of a semi or anti join, of the input of DISTINCT and of GROUP BY with no other aggregates than MIN, MAX and those
+  of distinct values, and of what is below these through operators that preserve it (`plan.operator_kinds`);
+* nothing above reads a column of one side;
+* the condition is movable and cannot throw: Spark may move a semi join below joins that drop rows;
+* the join has no hint and is not cached;
+* a common table expression is insensitive for all of its readers, and no subquery or cached plan may read it.
 
-Any join could become one there, but few should: Spark can build only the right side of a semi join, and a small table
-on the left of a large one is better built. Both sides of a self-join are one table, and joined on one column of it
-they pair every group of its rows with itself.
+Any such join could become a semi join, but few should: Spark builds only the right side of a semi join, and a small
+table on the left of a large one is better built. So the unread side must be a copy of a table on the other side, joined
+by one of its columns: both sides are equally large, and the join pairs every group of rows with itself.
 
-A common table expression is read in one way by all its readers or it stays; it loses the columns that nobody reads.
+Source: ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
+from pyjoinopt.plan.equi_keys import equal_columns
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, conjuncts, walk
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import (
@@ -37,51 +42,52 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
 )  # fmt: skip
+from pyjoinopt.plan.operator_kinds import IGNORES_DUPLICATES
 from pyjoinopt.plan.required_columns import needed_columns
+from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.lost_columns import without_lost_columns
 from pyjoinopt.rewrites.plan_equivalence import without_aliases
 
-#: Functions to which it is all one how often a value comes.
+#: Functions whose value does not depend on how often a value comes.
 _SETS = frozenset({"Min", "Max", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg"})
 _JOINS = INNER_LIKE | OUTER
 
 
-def self_join_as_semi(plan: LogicalPlan, log: list[str] | None = None) -> LogicalPlan:
-    """Turn self-joins that only look for a partner into semi joins.
+def self_join_as_semi(plan: LogicalPlan) -> Rewritten:
+    """Turn self-joins that are only used as existence checks into semi joins.
 
     Args:
         plan: a plan with its predicates pushed down.
-        log: gets one sentence for every join that changed.
 
     Returns:
-        The plan, the very same object if no join changed.
+        The plan, the very same object if no join changed, and a note for every join that did.
     """
     nodes = list(post_order(plan))
     if not any(isinstance(node, Join) and node.join_type in INNER_LIKE for node in nodes):
-        return plan
+        return Rewritten(plan)
     # What a subquery or a cached plan reads of a common table expression is not seen here.
     definitions = not any(n.cached or any(e.contains & SUBQUERY for e in n.expressions) for n in nodes)
-    uncounted = _uncounted(nodes, definitions)
+    insensitive = _duplicate_insensitive(nodes, definitions)
     needed = needed_columns(plan, definitions=definitions)
     semi_right: dict[int, LogicalPlan] = {}
     for node in nodes:
-        if isinstance(node, Join) and uncounted.get(id(node)) and node.join_type in INNER_LIKE:
-            side = _only_looked_into(node, needed[id(node)])
+        if isinstance(node, Join) and insensitive.get(id(node)) and node.join_type in INNER_LIKE:
+            side = _unread_copy(node, needed[id(node)])
             if side is not None:
                 semi_right[id(node)] = side
     if not semi_right:
-        return plan
-    if log is not None:
-        log += [
-            f"a self-join on {n.condition} only looks for a partner: made a semi join"
-            for n in nodes
-            if isinstance(n, Join) and id(n) in semi_right
-        ]
-    return _rebuilt(nodes, semi_right, needed)
+        return Rewritten(plan)
+    notes = tuple(
+        f"a self-join on {n.condition} only looks for a partner: made a semi join"
+        for n in nodes
+        if isinstance(n, Join) and id(n) in semi_right
+    )
+    return Rewritten(_rebuilt(nodes, semi_right), notes)
 
 
-def _uncounted(nodes: Sequence[LogicalPlan], definitions: bool) -> Mapping[int, bool]:
-    """For each node by id, whether nobody above counts how often its rows come."""
+def _duplicate_insensitive(nodes: Sequence[LogicalPlan], definitions: bool) -> Mapping[int, bool]:
+    """For each node by id, whether the result is the same however often its rows come."""
     found: dict[int, bool] = {id(nodes[-1]): False}
     read: dict[object, bool] = {}
     for node in reversed(nodes):
@@ -91,13 +97,13 @@ def _uncounted(nodes: Sequence[LogicalPlan], definitions: bool) -> Mapping[int, 
         elif node.kind == "CTERelationDef":
             own = definitions and read.get(name, False)
         for position, child in enumerate(() if node.cached else node.children):
-            loose = _hands_on(node, position, own)
+            loose = _preserves_duplicate_insensitivity(node, position, own)
             found[id(child)] = loose and found.get(id(child), True)
     return found
 
 
-def _hands_on(node: LogicalPlan, position: int, own: bool) -> bool:
-    """Does nobody count the rows of a child of `node`, if nobody (`own`) or somebody counts those of `node`?"""
+def _preserves_duplicate_insensitivity(node: LogicalPlan, position: int, own: bool) -> bool:
+    """Is a child of `node` duplicate-insensitive, if `node` is (`own`) or is not?"""
     if not all(e.deterministic for e in node.expressions):
         return False
     if isinstance(node, Join):
@@ -113,12 +119,11 @@ def _hands_on(node: LogicalPlan, position: int, own: bool) -> bool:
         return {a.bit for a in node.children[0].output} <= set(node.info.get("keys", ()))
     if node.kind == "WithCTE":
         return own and position == len(node.children) - 1
-    keeps = isinstance(node, (Filter, Project)) or is_only_a_name(node) or node.kind in ("Union", "CTERelationDef")
-    return own and keeps
+    return own and (node.kind in IGNORES_DUPLICATES or node.kind == "Union")
 
 
-def _only_looked_into(join: Join, needed: int) -> LogicalPlan | None:
-    """The side of an inner join of which nobody reads a column, if it is a copy of a table on the other side."""
+def _unread_copy(join: Join, needed: int) -> LogicalPlan | None:
+    """The side of an inner join whose columns are not read, if it is a copy of a table on the other side."""
     if join.hint != NO_HINT or join.cached:
         return None
     if not all(is_movable(p) and not may_throw(p) for p in conjuncts(join.condition)):
@@ -138,25 +143,21 @@ def _is_copy(join: Join, side: LogicalPlan, other: LogicalPlan) -> bool:
     if number is None:
         return False
     place = {attribute.bit: i for i, attribute in enumerate(table.output)}
-    twins = [node for node in post_order(other) if node.info.get("alike") == number and not node.children]
-    equated = [[e.attribute for e in p.children] for p in conjuncts(join.condition) if p.kind == "EqualTo"]
+    copies = [node for node in post_order(other) if node.info.get("alike") == number and not node.children]
+    equated = list(equal_columns(join.condition))
     return any(
-        _same_place(pair, place, twin.output) or _same_place(pair[::-1], place, twin.output)
-        for twin in twins
+        _same_place(pair, place, copy.output) or _same_place(pair[::-1], place, copy.output)
+        for copy in copies
         for pair in equated
     )
 
 
-def _same_place(pair: Sequence[Attribute | None], place: Mapping[int, int], twin: Sequence[Attribute]) -> bool:
+def _same_place(pair: Sequence[Attribute], place: Mapping[int, int], copy: Sequence[Attribute]) -> bool:
     mine, theirs = pair
-    if mine is None or theirs is None or mine.bit not in place:
-        return False
-    return twin[place[mine.bit]].bit == theirs.bit
+    return mine.bit in place and copy[place[mine.bit]].bit == theirs.bit
 
 
-def _rebuilt(
-    nodes: Sequence[LogicalPlan], semi_right: Mapping[int, LogicalPlan], needed: Mapping[int, int]
-) -> LogicalPlan:
+def _rebuilt(nodes: Sequence[LogicalPlan], semi_right: Mapping[int, LogicalPlan]) -> LogicalPlan:
     """The plan with semi joins, and without what read the columns that are gone."""
     done: dict[int, LogicalPlan] = {}
     narrowed: dict[object, list[int]] = {}  # common table expression -> positions of the columns it still has
@@ -171,21 +172,9 @@ def _rebuilt(
             output = tuple(node.output[i] for i in narrowed[node.info.get("cte")])
             made = LogicalPlan(node.kind, (), output, (), None, node.origin, {**node.info, "narrowed": True})
         elif not node.cached and any(a is not b for a, b in zip(children, node.children, strict=True)):
-            made = _over(node, children, needed[id(node)])
+            made = without_lost_columns(node, children)
             if node.kind == "CTERelationDef" and made.output != node.output:
                 kept = {attribute.bit for attribute in made.output}
                 narrowed[node.info.get("cte")] = [i for i, a in enumerate(node.output) if a.bit in kept]
         done[id(node)] = made
     return done[id(nodes[-1])]
-
-
-def _over(node: LogicalPlan, children: tuple[LogicalPlan, ...], needed: int) -> LogicalPlan:
-    """A node over children that may have lost columns that nobody needs."""
-    if isinstance(node, Project):
-        lost = node.references & ~children[0].output_set
-        kept = tuple(e for e in node.projections if not e.references & lost)
-        return node.with_children(children) if not lost else Project(kept, children[0])
-    new = node.with_children(children)
-    if type(node) is LogicalPlan and len(children) == 1 and node.output == node.children[0].output:
-        return LogicalPlan(node.kind, children, children[0].output, node.expressions, None, node.origin, new.info)
-    return new

@@ -1,13 +1,19 @@
-"""INTERSECT and EXCEPT over joins take part in their order.
+"""INTERSECT and EXCEPT over joins become semi and anti joins, so that a join group can order them.
 
-Spark makes a semi or anti join of them, far too late for an order of joins to be found that begins with it. Here that
-is done first, where it can pay: where the left side is a join, so that the new semi join sits on top of a join group
-and may move into it.
+    before  SELECT a.x FROM a JOIN b ON a.k = b.k INTERSECT SELECT c.x FROM c
+    after   SELECT DISTINCT x FROM (SELECT a.x FROM a JOIN b ON a.k = b.k) q LEFT SEMI JOIN c ON q.x <=> c.x
 
-It is left undone where the result would be described less exactly. A column of an INTERSECT is never NULL if it is
-never NULL on one of the sides; a semi join has the columns of its left side. (Spark's optimizer forgets such knowledge
-too, but the DataFrame that a user sees is not to change its schema.) And where a column cannot be compared by `<=>`, as
-intervals of months, days and microseconds together: Spark checks that of what is analysed, and forgets it afterwards.
+Spark does the same, but too late for a join order that begins with the semi join.
+
+Legal if it is not INTERSECT ALL or EXCEPT ALL. Not done
+
+* where the left side is no join: the semi join could not move into a join group;
+* where a column of an INTERSECT is never NULL only because of the right side: a semi join has the columns of its left
+  side, and the schema of the user's DataFrame must not change;
+* where a column cannot be compared by `<=>` (intervals of months, days and microseconds together): Spark checks that in
+  the analysed plan and not afterwards.
+
+Source: Catalyst's `ReplaceIntersectWithSemiJoin` and `ReplaceExceptWithAntiJoin`.
 """
 
 from __future__ import annotations
@@ -15,9 +21,9 @@ from __future__ import annotations
 import re
 
 from pyjoinopt.catalyst.rules.replace_intersect_with_semi_join import on_all_columns
-from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
 from pyjoinopt.plan import constructors
 from pyjoinopt.plan.nodes import ANTI, OUTER, SEMI, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.traversal import post_order, transform_down
 
 _TYPES = {"Intersect": SEMI, "Except": ANTI}

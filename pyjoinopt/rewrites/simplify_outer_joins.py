@@ -1,26 +1,34 @@
-"""Outer joins that some operator further up makes needless, wherever it stands.
+"""Outer joins whose padded rows some operator further up drops become narrower, wherever that operator is.
 
-EliminateOuterJoin looks at a filter directly above an outer join. But the padding may be thrown away by an inner join
-on a padded column, two projections and another outer join further up:
+    before  (a LEFT JOIN b ON a.k = b.k) JOIN c ON b.x = c.x
+    after   (a JOIN b ON a.k = b.k) JOIN c ON b.x = c.x
 
-    (a LEFT JOIN b ON a.k = b.k) JOIN c ON b.x = c.x          the second join never keeps a row with b.x NULL
-
-So this rule carries down, from the root, the set of *strict* columns: those for which a row that holds NULL is sure
-to be thrown away by something above. An outer join whose padded side has a strict column pads in vain. A filter makes
-strict what its conjuncts reject; so does an inner or semi join's condition, for both sides. Going down,
+The second join keeps no row with b.x NULL. EliminateOuterJoin only looks at a filter directly above the outer join;
+this rule propagates *strict* columns from the root: those of which some operator above drops every row that holds NULL.
+An outer join whose padded side has a strict column needs no padding. Going down,
 
     operator            strict columns of its inputs
-    inner join          those of its output, and what its condition rejects
-    left join           left: those of its output; right: what its condition rejects
+    inner join          those of its output, and those that its condition rejects
+    left join           left: those of its output; right: those that its condition rejects
     full join           none
     semi join           left: those of its output and of its condition; right: of its condition
     anti join           left: those of its output
+    filter              those of its output, and those that its condition rejects
     projection          kept columns; a column computed by null-intolerant functions makes what it reads strict
     aggregate           grouping columns
-    alias, view, sort   those of its output
+    what passes filters those of its output (`plan.operator_kinds`: aliases, views, sorts, DISTINCT, ...)
     anything else       none
 
-Spark gets part of the way by inferring IS NOT NULL filters from join conditions and pushing them down.
+Legal if
+
+* no nondeterministic expression is between: with fewer rows below, rand() would keep others;
+* no sensitive predicate reads a column of the null-supplying side: once the join is inner, the predicate sinks to the
+  relation, and the join's equality copies it to the other side;
+* the join's condition cannot throw, and reads no guarded column;
+* the join is not cached.
+
+Source: C. Galindo-Legaria, A. Rosenthal: *Outerjoin Simplification and Reordering for Query Optimization*, TODS 1997;
+PostgreSQL's `reduce_outer_joins`. Spark gets part of the way by inferring IS NOT NULL filters and pushing them down.
 """
 
 from __future__ import annotations
@@ -46,33 +54,31 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
 )  # fmt: skip
-from pyjoinopt.plan.plan_names import plan_name
+from pyjoinopt.plan.operator_kinds import PASSES_FILTERS
+from pyjoinopt.plan.relation_names import relation_name
+from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.util.bitset import members
 
 #: Strict column (bit) -> the predicate that throws its NULLs away.
 Strict = dict[int, Expression]
 
-_THROUGH = frozenset({"SubqueryAlias", "View", "Sort", "Repartition", "RepartitionByExpression", "ResolvedHint"})
 _WORDS = {LEFT: "left", RIGHT: "right", FULL: "full", INNER: "inner"}
 
 
-def demote_outer_join(
-    plan: LogicalPlan, *, log: list[str] | None = None, sensitive: int | None = None
-) -> LogicalPlan:
-    """Give each outer join the narrowest type that what stands above it cannot tell from its own.
+def demote_outer_join(plan: LogicalPlan, *, sensitive: int | None = None) -> Rewritten:
+    """Give each outer join the narrowest type that gives the same rows after what is above it.
 
     Args:
         plan: any plan; cached sub-plans are left as they are.
-        log: gets one sentence for every join that changed.
         sensitive: see `sensitive_columns`, of a plan that this one is a part of; by default of this one.
 
     Returns:
-        The plan, the very same object if no join changed.
+        The plan, the very same object if no join changed, and a note for every join that did.
     """
     nodes = list(post_order(plan))
     if not any(isinstance(node, Join) and node.join_type in (LEFT, RIGHT, FULL) for node in nodes):
-        return plan
+        return Rewritten(plan)
     if sensitive is None:
         sensitive = sensitive_columns(nodes)
     guarded = null_supplied_by_guarded(nodes, sensitive)
@@ -88,16 +94,16 @@ def demote_outer_join(
             seen = strict.get(id(child))  # under a second parent: only what both throw away
             strict[id(child)] = kept if seen is None else {bit: kept[bit] for bit in seen.keys() & kept.keys()}
     changed: dict[int, str] = {}
+    notes = []
     for node in nodes:
         if isinstance(node, Join) and types[id(node)] != node.join_type:
             why = next(p for bit, p in strict[id(node)].items() if _pads(node, bit))
             changed[id(node)] = types[id(node)]
-            if log is not None:
-                log.append(
-                    f"{_WORDS[node.join_type]} join of {plan_name(node.left)} and {plan_name(node.right)} "
-                    f"became {_WORDS[types[id(node)]]}: {describe(why)} rejects NULLs"
-                )
-    return _with_types(plan, nodes, changed) if changed else plan
+            notes.append(
+                f"{_WORDS[node.join_type]} join of {relation_name(node.left)} and {relation_name(node.right)} "
+                f"became {_WORDS[types[id(node)]]}: {describe(why)} rejects NULLs"
+            )
+    return Rewritten(_with_types(plan, nodes, changed) if changed else plan, tuple(notes))
 
 
 def _is_guarded(join: Join, sensitive: int, guarded: int) -> bool:
@@ -156,7 +162,7 @@ def _below(node: LogicalPlan, above: Strict, join_type: str) -> tuple[Strict, ..
         return (_through_projection(node, above),)
     if isinstance(node, Aggregate):
         return ({bit: why for bit, why in above.items() if bit in _grouped(node)},)
-    if node.kind in _THROUGH:
+    if node.kind in PASSES_FILTERS:
         return (above,)
     return tuple({} for _ in node.children)
 
@@ -203,5 +209,5 @@ def _through_projection(node: Project, above: Strict) -> Strict:
 
 
 def _grouped(node: Aggregate) -> set[int]:
-    """Grouping columns that the output hands on under the same identity."""
+    """Grouping columns that the output has under the same id."""
     return {g.attribute.bit for g in node.grouping if g.kind == "AttributeReference" and g.attribute is not None}

@@ -44,7 +44,7 @@ class Filtered(Draw):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, random.Random(seed).choice((3, 4, 4, 5)), plain=True)
-        self.written = demote_outer_join(self.plan)
+        self.written = demote_outer_join(self.plan).plan
 
     def _column(self, vertex: int) -> str:
         known = self._columns[vertex]

@@ -56,7 +56,7 @@ def drawn(seed: int) -> tuple[JoinGraph, GraphEstimates]:
     if rng.random() < 0.25:
         x, y, z = (column(seen) for _, seen in rng.sample(drawings, 3))
         plan = Filter(letters(f"coalesce({x}, {y}) = {z}"), plan)
-    graph, _ = build_graph(region_of(demote_outer_join(plan)), {})
+    graph, _ = build_graph(region_of(demote_outer_join(plan).plan), {})
     known = []
     for source in graph.relations:
         rows = float(rng.choice((0, 1, 3, 10, 77, 500, 4000, 100_000)))

@@ -89,7 +89,7 @@ def drawn_with_operators(seed: int) -> tuple[JoinGraph, GraphEstimates]:
         on = letters(" and ".join(dict.fromkeys(equal)))
         return Join(left, right, kind, on), l_seen if kind in (SEMI, ANTI) else l_seen + r_seen
 
-    plan = demote_outer_join(written("abcde"[: rng.randint(3, 5)])[0])
+    plan = demote_outer_join(written("abcde"[: rng.randint(3, 5)])[0]).plan
     graph, _ = build_graph(region_of(plan), {})
     known, tables = [], []
     for source in graph.relations:

@@ -128,7 +128,7 @@ def test_one_order_however_the_query_was_written() -> None:
     for seed in range(250):
         rng = random.Random(seed)
         draw = Draw(seed, rng.choice((3, 4, 5, 6)), plain=True)
-        plan = demote_outer_join(draw.plan)
+        plan = demote_outer_join(draw.plan).plan
         region, graph, written, estimates = named(seed, plan)
         legal = Orders(graph).trees
         for tree in rng.sample(legal, min(2, len(legal))):

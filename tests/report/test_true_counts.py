@@ -122,7 +122,7 @@ def check(spark: SparkSession, number: int, text: str, truth: Truth, seen: Count
     fast = df.optimize_joins(strict=True)
     shim, watches, checked = bridge_for(df), fast._pyjoinopt_report._watches, 0
     for frame in (df, fast):
-        operators: list[dict[str, Any]] = listener.told_of_run(shim, frame)["operators"]
+        operators: list[dict[str, Any]] = listener.executed_plan(shim, frame)["operators"]
         seen.update(operator["c"] for operator in operators)
         for watch in watches:
             for relations, rows in watch.observe(operators).items():
@@ -215,7 +215,7 @@ def test_a_stage_that_is_used_again_counts_its_rows(tpch: SparkSession) -> None:
         assert check(session(tpch, "true", "-1"), 0, text, truth, Counter()) >= 4
     again = session(tpch, "true", "-1").sql(text)
     shim = bridge_for(again)
-    first, second = (listener.told_of_run(shim, again)["operators"] for _ in range(2))
+    first, second = (listener.executed_plan(shim, again)["operators"] for _ in range(2))
     rows = [[o["m"].get("numOutputRows") for o in told if o["c"].endswith("Join")] for told in (first, second)]
     assert rows[0] == rows[1], "a second run may take over finished stages, their counts too"
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.catalyst.rules.registry import RULES, NamedRule
 from pyjoinopt.catalyst.rules.rule_context import RuleContext
-from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, told_by_spark
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, reported_by_spark
 from pyjoinopt.plan.constructors import ColumnFactory
 from tests.rules.oracle import HEADER, Canon, Oracle, Tally
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def context_of(oracle: Oracle, export: Export) -> RuleContext:
     """What a rule may ask about an exported plan."""
-    statistics = SparkStatistics(told_by_spark(partial(oracle.relations, export), export.nodes), export.version)
+    statistics = SparkStatistics(reported_by_spark(partial(oracle.relations, export), export.nodes), export.version)
     return RuleContext(ColumnFactory(len(export.attributes)), export.conf, export.filters_null, statistics,
     export.version)
 

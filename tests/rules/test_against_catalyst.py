@@ -15,7 +15,7 @@ from pyjoinopt.catalyst.rules.cost_based_join_reorder import cost_based_join_reo
 from pyjoinopt.catalyst.rules.eliminate_outer_join import eliminate_outer_join
 from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.catalyst.rules.reorder_join import reorder_join
-from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, told_by_spark
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, reported_by_spark
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import to_fixed_point
 from tests.rules.oracle import HEADER, Oracle, Tally
@@ -55,7 +55,7 @@ def test_rules_without_statistics(queries: tuple[str, dict[str, DataFrame]], ora
     for name, df in frames.items():
         start = oracle.finished(df)
         push.count(name, start.root, oracle.applied(start, PUSH).root, pushed(start.root))
-        eliminated = eliminate_outer_join(start.root, filters_null=start.filters_null)
+        eliminated = eliminate_outer_join(start.root, filters_null=start.filters_null).plan
         outer.count(name, start.root, oracle.applied(start, ["EliminateOuterJoin"], once=True).root, eliminated)
         written.count(name, start.root, oracle.applied(start, ["ReorderJoin"]).root, reordered(start.root))
         normal = oracle.applied(start, NORMAL)
@@ -120,10 +120,10 @@ def test_outer_joins(spark: SparkSession, oracle: Oracle) -> None:
         start = oracle.applied(oracle.finished(session.sql(text)), ["ReplaceDistinctWithAggregate", "CollapseProject"])
         theirs = oracle.applied(start, ["EliminateOuterJoin"], once=True).root
         eliminate = partial(eliminate_outer_join, filters_null=start.filters_null)
-        outer.count(text, start.root, theirs, eliminate(start.root))
-        alone.count(text, start.root, theirs, eliminate_outer_join(start.root))
+        outer.count(text, start.root, theirs, eliminate(start.root).plan)
+        alone.count(text, start.root, theirs, eliminate_outer_join(start.root).plan)
         if "EXISTS" not in text:  # the columns that a correlated subquery reads are not rewritten here
-            normal = to_fixed_point(start.root, lambda plan: push_all(eliminate(plan)))  # noqa: B023
+            normal = to_fixed_point(start.root, lambda plan: push_all(eliminate(plan).plan))  # noqa: B023
             both.count(text, start.root, oracle.applied(start, NORMAL).root, normal)
     report(outer, both)
     print(alone.row(), *(d.splitlines()[0] for d in alone.different), sep="\n")
@@ -138,7 +138,7 @@ def test_cost_based_join_reorder(analysed: tuple[str, SparkSession], oracle: Ora
     for number, text in tpc.spark_queries(benchmark).items():
         start = oracle.finished(session.sql(text))
         ready = oracle.applied(start, BEFORE_CBO)
-        statistics = SparkStatistics(told_by_spark(partial(oracle.relations, ready), ready.nodes), ready.version)
+        statistics = SparkStatistics(reported_by_spark(partial(oracle.relations, ready), ready.nodes), ready.version)
         theirs = oracle.applied(ready, ["CostBasedJoinReorder"], once=True, confs=CBO)
         ours = cost_based_join_reorder(ready.root, statistics, as_catalyst=True)
         tally.count(f"{benchmark} {number}", ready.root, theirs.root, ours)

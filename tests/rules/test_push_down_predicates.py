@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
-from pyjoinopt.catalyst.support.alias_substitution import LARGEST_PREDICATE
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import DETERMINISTIC, PYTHON_UDF, Expression, conjuncts, reference, walk
 from pyjoinopt.plan.format import show  # fmt: skip
 from pyjoinopt.plan.nodes import (
@@ -161,7 +161,7 @@ def test_nested_definitions_do_not_explode() -> None:
         plan = w.project("", plan, w.alias(f"c{i + 1}", f"c{i} + c{i}"))
     pushed = to_fixed_point(Filter(w("c60 > 1"), plan), push_down_predicates)
     assert show(pushed).count("Filter") == 1 and pushed.output == plan.output
-    assert sum(1 for _ in walk(_bottom_filter(pushed).condition)) <= LARGEST_PREDICATE
+    assert sum(1 for _ in walk(_bottom_filter(pushed).condition)) <= limits.PREDICATE_AS_CATALYST
 
 
 def test_names_are_transparent_and_cached_plans_are_not() -> None:

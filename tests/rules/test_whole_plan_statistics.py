@@ -13,7 +13,7 @@ import pytest
 
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.catalyst.statistics.column_stat import PlanSize
-from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, told_by_spark
+from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, reported_by_spark
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 from tests.rules.oracle import Oracle
@@ -48,7 +48,7 @@ def _close(count: int | None) -> int | str | None:
 
 def compared(oracle: Oracle, export: Export) -> tuple[Counter[str], list[str]]:
     """How many nodes of each kind there are, and what differs."""
-    ours = SparkStatistics(told_by_spark(partial(oracle.relations, export), export.nodes), export.version)
+    ours = SparkStatistics(reported_by_spark(partial(oracle.relations, export), export.nodes), export.version)
     nodes = list(post_order(export.root))
     theirs = oracle.relations(export, nodes, "catalyst")
     kinds: Counter[str] = Counter()

@@ -42,6 +42,9 @@ PAIRS = "t a join t b on a.k = b.k and a.x <> b.x"
         "select distinct a.k, (select max(z) from d where d.k = a.k) m from {}",
         "select d.k, (select max(a.y) from {} where a.x = d.k) m from d",
         "select * from d, lateral (select max(a.y) m from {} where a.k = d.k)",
+        "select distinct k from (select a.k from {} order by a.y, a.k)",
+        "select distinct k from (select /*+ rebalance(k) */ a.k from {})",
+        "select max(k) from (select /*+ repartition(2, y) */ a.k, a.y from {})",
     ],
 )
 def test_nobody_counts(tiny: SparkSession, text: str) -> None:

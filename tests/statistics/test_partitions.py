@@ -54,7 +54,7 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def estimate(df: DataFrame, store: Store | None = None, source: str = "auto") -> tuple[RelationStatistics, Relation]:
     """Of the whole plan, and how its only leaf was described."""
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
-        plan, nodes = normalise(gateway.export.root), gateway.export.nodes
+        plan, nodes = normalise(gateway.export.root).plan, gateway.export.nodes
         leaves = [n for n in nodes if not n.children]
         patient = ReadDeadline(60_000, thorough=True)
         known = LeafStatistics(gateway.statistics, leaves, source, nodes, store, patient)

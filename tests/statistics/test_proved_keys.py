@@ -61,7 +61,7 @@ class Spy:
 def keys_of(df: DataFrame, store: Store | None = None, **limits: int) -> tuple[set[str], Spy]:
     """The keys that are proved of the leaves of a query, by the names of their columns; and what was asked."""
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
-        nodes = list(post_order(normalise(gateway.export.root)))
+        nodes = list(post_order(normalise(gateway.export.root).plan))
         leaves = [node for node in nodes if not node.children]
         known = LeafStatistics(gateway.statistics, leaves, "auto", nodes, store)
         known.use_partition_filters(nodes)

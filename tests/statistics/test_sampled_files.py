@@ -74,7 +74,7 @@ def estimate(df: DataFrame, store: Store | None = None) -> tuple[RelationStatist
         known = LeafStatistics(gateway.statistics, [n for n in nodes if not n.children], "auto", nodes, store)
         spy = Spy(gateway)
         estimates = PlanEstimates(known, nodes, Samples(spy, known.relation, store))
-        plan = normalise(gateway.export.root)
+        plan = normalise(gateway.export.root).plan
         estimates.prefetch_samples(plan)
         return estimates(plan), spy
 

@@ -8,12 +8,12 @@ from decimal import Decimal
 
 import pytest
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.histogram import Bin
 from pyjoinopt.estimation.model.literals import constant_value
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics, from_json, unknown
 from pyjoinopt.estimation.plans import selectivity as s
 from pyjoinopt.estimation.plans.intervals import share_below
-from pyjoinopt.estimation.plans.like_patterns import CONTAINS, PREFIX
 from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, call, literal, reference
 from tests.statistics.tables import KNOWN, col, eq, lit
 
@@ -44,7 +44,7 @@ def test_equality() -> None:
     assert of(eq(A, lit(500))) == 0
     assert of(eq(B, lit(5))) == pytest.approx(0.08)  # a fifth is NULL
     assert of(eq(A, literal(None, "int"))) == 0
-    assert of(eq(A, lit(5)), NOTHING) == s.EQUAL
+    assert of(eq(A, lit(5)), NOTHING) == ASSUMPTIONS.equality
     assert of(eq(A, B)) == pytest.approx(0.01)
     five_rows = RelationStatistics(5.0, 60.0)
     assert of(eq(A, lit(5)), five_rows) == pytest.approx(0.2)  # five rows have five values at most
@@ -87,10 +87,10 @@ def test_ranges() -> None:
     assert of(call("GreaterThan", A, lit(1000))) == 0
     assert of(call("LessThanOrEqual", A, lit(50))) == pytest.approx(50 / 100)
     assert of(call("GreaterThan", lit(50), A)) == pytest.approx(49 / 100)
-    assert of(call("LessThan", A, lit(5)), NOTHING) == pytest.approx(s.RANGE)
+    assert of(call("LessThan", A, lit(5)), NOTHING) == pytest.approx(ASSUMPTIONS.ordering)
     low, high = call("GreaterThanOrEqual", A, lit(40)), call("LessThan", A, lit(50))
     assert of(call("And", low, high)) == pytest.approx(10 / 100)  # not 61 % of 49 %
-    assert of(call("And", low, high), NOTHING) == pytest.approx(s.BETWEEN)
+    assert of(call("And", low, high), NOTHING) == pytest.approx(ASSUMPTIONS.between)
     assert of(Expression("Between", (call("And", low, high),))) == pytest.approx(10 / 100)
 
 
@@ -106,7 +106,7 @@ def test_dates_decimals_and_casts() -> None:
     half = literal(Decimal("75000.0"), "decimal(6,1)")
     assert of(call("LessThan", wide, half), orders) == pytest.approx(0.5, abs=0.01)
     as_text = Expression("Cast", (col("o_cust"),), "string")
-    assert of(call("LessThan", as_text, lit("7")), orders) == pytest.approx(s.RANGE)
+    assert of(call("LessThan", as_text, lit("7")), orders) == pytest.approx(ASSUMPTIONS.ordering)
     stamp = Expression("Cast", (col("o_date"),), "timestamp")
     midnight = literal((8035 + 10440) // 2 * 86_400_000_000, "timestamp")
     assert of(call("LessThan", stamp, midnight), orders) == pytest.approx(0.5, abs=0.01)
@@ -115,7 +115,7 @@ def test_dates_decimals_and_casts() -> None:
 def test_lists() -> None:
     assert of(listed(A, 1, 2, 3)) == pytest.approx(0.03)
     assert of(listed(A, 1, 2, 3000)) == pytest.approx(0.02)
-    assert of(listed(A, *range(1, 90)), NOTHING) == s.BOOLEAN
+    assert of(listed(A, *range(1, 90)), NOTHING) == ASSUMPTIONS.boolean
     many = Expression("InSet", (A,), info={"hset": 20})
     assert of(many) == pytest.approx(0.2)
 
@@ -134,14 +134,14 @@ def test_patterns_and_the_rest() -> None:
     def like(pattern: str) -> float:
         return of(Expression("Like", (col("n_name"), lit(pattern))), KNOWN["nations"])
 
-    assert like("GER%") == PREFIX
-    assert like("%GER%") == CONTAINS
+    assert like("GER%") == ASSUMPTIONS.pattern_prefix
+    assert like("%GER%") == ASSUMPTIONS.pattern_contains
     assert like("GERMANY") == pytest.approx(1 / 25)  # 25 rows have 25 values at most
     assert like("%") == 1
-    assert of(Expression("StartsWith", (A, lit("xyz")))) == PREFIX
-    assert of(Expression("ScalaUDF", (A,))) == s.OTHER
-    assert of(Expression("Exists", flags=SUBQUERY)) == s.SUBQUERY_TEST
-    assert of(reference(Attribute(3, 3, "flag", "boolean"))) == s.BOOLEAN
+    assert of(Expression("StartsWith", (A, lit("xyz")))) == ASSUMPTIONS.pattern_prefix
+    assert of(Expression("ScalaUDF", (A,))) == ASSUMPTIONS.other_predicate
+    assert of(Expression("Exists", flags=SUBQUERY)) == ASSUMPTIONS.subquery_test
+    assert of(reference(Attribute(3, 3, "flag", "boolean"))) == ASSUMPTIONS.boolean
 
 
 def test_every_answer_is_a_fraction() -> None:
@@ -219,7 +219,8 @@ def test_popular_texts() -> None:
     assert of(Expression("In", (country, *map(lit, "abcdefghijklmnop"))), known) == pytest.approx(0.8 / 8)
     assert of(eq(name, lit("John")), known) == pytest.approx(1e-4)
     likes_not = call("Not", Expression("Like", (country, lit("%abc%"))))
-    assert of(likes_not, known) == pytest.approx(0.8 * (1 - CONTAINS))  # NULL is neither like nor unlike
+    kept = 0.8 * (1 - ASSUMPTIONS.pattern_contains)  # NULL is neither like nor unlike
+    assert of(likes_not, known) == pytest.approx(kept)
 
 
 def test_filters_that_name_what_they_want() -> None:
@@ -236,7 +237,7 @@ def test_columns_compared_by_their_ranges() -> None:
     share = (9 - 1) ** 2 / 2 / (99 * 9)
     assert of(call("LessThan", A, B)) == of(call("GreaterThan", B, A)) == pytest.approx(0.8 * share)
     assert of(call("GreaterThanOrEqual", A, B)) == pytest.approx(0.8 * (1 - share))
-    assert of(call("LessThan", A, B), NOTHING) == s.RANGE
+    assert of(call("LessThan", A, B), NOTHING) == ASSUMPTIONS.ordering
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Attribute, call, reference
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.statistics import Column, Known, Relation, StatisticsSource, register, registered, unregister
+from pyjoinopt.util.warn_once import forget_causes
 
 A, B, C = Attribute(0, 0, "a", "int"), Attribute(1, 1, "b", "string"), Attribute(2, 2, "C", "date")
 T = LogicalPlan(
@@ -63,7 +64,7 @@ class Catalogue:
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_registered", [])
-    monkeypatch.setattr(registry, "_warned", set())
+    forget_causes("source")
     yield
 
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, INNER_LIKE, LEFT, RIGHT, SEMI, SINGLE, Hint
+from pyjoinopt.plan.spark_defaults import BROADCAST_THRESHOLD
 
 BROADCAST, MERGE, HASH, REPLICATE = "BROADCAST", "SHUFFLE_MERGE", "SHUFFLE_HASH", "SHUFFLE_REPLICATE_NL"
 #: Strategies that Spark gives itself. PREFER_HASH exists up to Spark 4.2.
@@ -63,13 +64,13 @@ class JoinConf:
             counted; -1 if that is off.
     """
 
-    threshold: float = 10485760
+    threshold: float = BROADCAST_THRESHOLD
     shuffle_partitions: int = 200
     prefer_sort_merge: bool = True
     hash_factor: float = 3
     null_aware: bool = True
     null_aware_threshold: float = -1
-    adaptive_threshold: float = 10485760
+    adaptive_threshold: float = BROADCAST_THRESHOLD
 
     @classmethod
     def of(cls, conf: Mapping[str, str]) -> JoinConf:

@@ -1,4 +1,4 @@
-"""Which columns tell the rows of a plan apart, as far as Spark's size estimates know.
+"""Distinct keys of a plan, as Spark's size estimates compute them.
 
 Spark takes the result of an equi-join for the product of its sides, unless one side has at most one row for each
 value of its keys: then for their sum. What it knows of uniqueness comes from the plan alone: groups of an aggregate

@@ -10,7 +10,7 @@ its value, and only the rest of the condition is tested pair by pair.
 with NULL replaced by some default, and whether they were NULL. An equality with a constant is no key: one side of it
 reads no column.
 
-NOT IN is the odd one: `a NOT IN (SELECT b)` asks for rows where `a = b OR (a = b) IS NULL` holds for no `b`. No
+NOT IN is the odd one: `a NOT IN (SELECT b)` keeps rows where `a = b OR (a = b) IS NULL` holds for no `b`. No
 equality ties the sides, but with a single column a hash table and two special cases (NULL in it, NULL looked up)
 answer it. That is a *null-aware anti join*.
 """
@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyjoinopt.plan.equi_keys import Equality, equi_key, over_sides
 from pyjoinopt.plan.expressions import DETERMINISTIC, FOLDABLE, Expression, call, conjunction, conjuncts
-from pyjoinopt.plan.nodes import ANTI, Join, LogicalPlan
+from pyjoinopt.plan.nodes import ANTI, Join
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,15 @@ def extract_equi_keys(join: Join) -> EquiKeys | None:
     right: list[Expression] = []
     others = []
     for predicate in conjuncts(join.condition):
-        pair = _pair(predicate, join)
-        if pair is None:
+        key = _key(predicate, join)
+        if key is None:
             others.append(predicate)
-        elif predicate.kind == "EqualTo":
-            left.append(pair[0])
-            right.append(pair[1])
+        elif key.null_safe:
+            left += [_without_null(key.left), call("IsNull", key.left)]
+            right += [_without_null(key.right), call("IsNull", key.right)]
         else:
-            left += [_without_null(pair[0]), call("IsNull", pair[0])]
-            right += [_without_null(pair[1]), call("IsNull", pair[1])]
+            left.append(key.left)
+            right.append(key.right)
     return EquiKeys(tuple(left), tuple(right), conjunction(others)) if left else None
 
 
@@ -79,29 +80,14 @@ def null_aware_anti_keys(join: Join) -> tuple[Expression, Expression] | None:
         return None
     if not _means_the_same(equality, unknown.children[0]):
         return None
-    return _over_sides(equality, join)
+    key = over_sides(equality, join.left.output_set, join.right.output_set)
+    return None if key is None else (key.left, key.right)
 
 
-def _pair(predicate: Expression, join: Join) -> tuple[Expression, Expression] | None:
-    if predicate.kind == "EqualNullSafe":
-        return _over_sides(predicate, join)
-    if predicate.kind != "EqualTo" or not all(side.references for side in predicate.children):
-        return None
-    return _over_sides(predicate, join)
-
-
-def _over_sides(equality: Expression, join: Join) -> tuple[Expression, Expression] | None:
-    """The operands of an equality, the left input's first; None if an input cannot evaluate its own."""
-    one, other = equality.children
-    if _can_evaluate(one, join.left) and _can_evaluate(other, join.right):
-        return one, other
-    if _can_evaluate(one, join.right) and _can_evaluate(other, join.left):
-        return other, one
-    return None
-
-
-def _can_evaluate(e: Expression, plan: LogicalPlan) -> bool:
-    return not e.references & ~plan.output_set
+def _key(predicate: Expression, join: Join) -> Equality | None:
+    """An equality over both sides. Only one with `=` needs a column of either; `a <=> 3` is a key to Catalyst."""
+    sides = join.left.output_set, join.right.output_set
+    return over_sides(predicate, *sides) if predicate.kind == "EqualNullSafe" else equi_key(predicate, *sides)
 
 
 def _without_null(e: Expression) -> Expression:

@@ -16,7 +16,7 @@ Hints decide first, in a fixed order; a hint that the type or the keys forbid is
     keys        BROADCAST  >  SHUFFLE_MERGE  >  SHUFFLE_HASH  >  SHUFFLE_REPLICATE_NL
                 fits the threshold: broadcast; much smaller and sort merge not preferred: shuffled hash;
                 keys can be sorted: sort merge; inner: Cartesian; else nested loop
-    NOT IN      one column, right side within its own limit: broadcast hash, right, whatever the hints say
+    NOT IN      one column, right side within its own limit: broadcast hash, right, whatever the hints
     no keys     BROADCAST: nested loop  >  SHUFFLE_REPLICATE_NL: Cartesian
                 fits the threshold: nested loop; inner: Cartesian; else nested loop
 

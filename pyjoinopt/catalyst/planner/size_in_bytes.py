@@ -10,7 +10,7 @@ projection or filter. All numbers are exact integers, as in Spark: what differs 
 
 Spark estimates after IN and EXISTS have become joins. What stands alone in a filter is a semi or anti join by then, as
 large as its left side. What is one choice of several (`EXISTS (...) OR ...`) is a join that marks rows, and a join as
-any other here: the filter is believed to be as large as its input times all that it asks.
+any other here: the filter is believed to be as large as its input times all its subqueries.
 
 Spark estimates after unused columns are gone, too. For a plan that is not optimised yet, pass it as `root`: which
 columns are needed is worked out first (`needed_columns`), and widths count those only.
@@ -42,7 +42,7 @@ _SCALA = Context(prec=34, rounding=ROUND_HALF_EVEN)
 
 #: Operators whose size is their input's, scaled by the width of a row.
 _SCALED = frozenset({"Project", "Filter", "Aggregate", "Distinct", "Window", "Expand"})
-#: Operators of whose input Spark hands on all it knows.
+#: Operators with the statistics of their input.
 _SAME = frozenset("Sort Repartition RepartitionByExpression RebalancePartitions LocalLimit Except".split())
 _LIMITS = frozenset({"GlobalLimit", "Limit", "Tail"})
 
@@ -52,7 +52,7 @@ _type_size = lru_cache(maxsize=4096)(default_size)
 
 
 def exported_bytes(leaf: LogicalPlan) -> float | None:
-    """What the export says of a leaf: bytes of its files, or rows times their width."""
+    """Size of a leaf in the export: bytes of its files, or rows times their width."""
     size = (leaf.info.get("rel") or {}).get("bytes")
     if size is not None:
         return float(size)
@@ -136,7 +136,7 @@ class SparkSizes:
             scaled = size * self._width(node) // self._width(node.children[0]) or 1
             if node.kind == "Expand":
                 return scaled * len(node.info.get("projections") or (0,)), None
-            return _product([scaled, *(self(asked) for asked in _marking(node))]), None
+            return _product([scaled, *(self(subquery) for subquery in _marking(node))]), None
         if node.kind in _LIMITS or node.kind == "Offset":
             return self._limited(node, size, rows)
         if node.kind == "LocalLimit" and _number(node) == 0:
@@ -181,11 +181,11 @@ SizesOf = Callable[[LogicalPlan], SparkSizes]
 
 
 def _marking(node: LogicalPlan) -> list[LogicalPlan]:
-    """What is asked by IN and EXISTS that become existence joins (`RewritePredicateSubquery`)."""
-    asking = [e for e in node.expressions if e.contains & SUBQUERY]
+    """The subqueries of IN and EXISTS that become existence joins (`RewritePredicateSubquery`)."""
+    with_subqueries = [e for e in node.expressions if e.contains & SUBQUERY]
     if node.kind == "Filter":
-        asking = [e for condition in asking for e in conjuncts(condition) if not _stands_alone(e)]
-    return [e.plan for asked in asking for e in walk(asked) if e.plan is not None and _is_joined(e)]
+        with_subqueries = [e for condition in with_subqueries for e in conjuncts(condition) if not _stands_alone(e)]
+    return [e.plan for subquery in with_subqueries for e in walk(subquery) if e.plan is not None and _is_joined(e)]
 
 
 def _stands_alone(conjunct: Expression) -> bool:
@@ -194,7 +194,7 @@ def _stands_alone(conjunct: Expression) -> bool:
 
 
 def _is_joined(e: Expression) -> bool:
-    """An EXISTS that refers to nothing outside is asked once, before the query."""
+    """False for an EXISTS without outer references, which is evaluated once, before the query."""
     return e.kind == "ListQuery" or (e.kind == "Exists" and bool(e.info.get("outer_references")))
 
 

@@ -1,8 +1,8 @@
-"""ColumnPruning: no operator makes or carries a column that nobody reads.
+"""ColumnPruning: no operator makes or carries a column that is not read.
 
-A projection says which columns are wanted above it. What its child gives beyond these is dropped, and what the child
-itself does not need is dropped from the grandchildren by a projection of plain columns. Going from the root down, one
-pass carries the wish to the leaves, where it becomes a narrow scan:
+A projection lists the columns that are read above it. What its child gives beyond these is dropped, and what the
+child itself does not read is dropped from the grandchildren by a projection of plain columns. Going from the root
+down, one pass carries the required columns to the leaves, where they become a narrow scan:
 
     Project a                          Project a
       Join a = b                         Join a = b
@@ -15,7 +15,7 @@ pass carries the wish to the leaves, where it becomes a narrow scan:
     projection, aggregate computed columns that are not read
     expand                columns that are not read, from every one of its lists
     generate              child columns that neither it nor the projection reads; what only the generator reads is
-                          marked as not handed on
+                          marked as unrequired
     window                window functions that are not read; the window itself if none is left
     union                 the same positions of every child
     WITH                  columns of the query below the definitions
@@ -26,8 +26,8 @@ pass carries the wish to the leaves, where it becomes a narrow scan:
 Operators that choose their columns themselves (aggregate, expand, the right side of a semi or anti join, ...) need no
 projection above them to have their input narrowed.
 
-A projection below a filter would stop the filter from sinking further, and the projection above the filter says the
-same; so plain ones right below filters are taken out again at the end.
+A projection below a filter would stop the filter from sinking further, and the projection above the filter lists the
+same columns; so plain ones right below filters are taken out again at the end.
 
 Not done here: Catalyst's NestedColumnAliasing, which goes on into the fields of structs. A projection of `s.a` reads
 all of `s`.

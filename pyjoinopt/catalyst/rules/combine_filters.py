@@ -37,7 +37,7 @@ class Combined:
         """Merge `pending` into the lower filter; None if none of it may be merged.
 
         Returns:
-            `below` has the conjuncts of both; `changed` says whether any is new to the lower filter.
+            `below` has the conjuncts of both; `changed` is true if any is new to the lower filter.
         """
         if not lower.condition.deterministic:
             return None

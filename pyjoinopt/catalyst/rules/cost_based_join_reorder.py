@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from pyjoinopt.catalyst.rules.join_reorder_dp import JoinReorderDP
 from pyjoinopt.catalyst.rules.join_reorder_dp_filters import build_join_graph_info
 from pyjoinopt.catalyst.rules.rule_context import Statistics
-from pyjoinopt.catalyst.support.predicate_helper import filtered, is_only_a_name
+from pyjoinopt.catalyst.support.predicate_helper import filtered
 from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
 from pyjoinopt.plan.expressions import Expression, conjuncts, reference
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.traversal import transform_down
 from pyjoinopt.util.node_memo import NodeMemo
 

@@ -9,8 +9,8 @@ An outer join pads rows that found no partner with NULLs. Three things make that
        the left side's columns          left             -               inner
        both                             inner            inner           inner
 
-2. An aggregate above that reads the streamed side only and cannot tell one copy of a row from five (DISTINCT, MIN,
-   MAX, plain grouping). The join can only repeat rows, so it goes.
+2. An aggregate above that reads the streamed side only and is insensitive to duplicates (DISTINCT, MIN, MAX, plain
+   grouping). The join can only repeat rows, so it is dropped.
 3. A projection of streamed columns over an equi join whose other side has at most one row per key. The join neither
    drops nor repeats rows, so it goes.
 """
@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
 from pyjoinopt.plan.common_expressions import inline_common_expressions
+from pyjoinopt.plan.equi_keys import hash_keys
 from pyjoinopt.plan.expressions import (
     CORRELATED,
     OUTER_REFERENCE,
@@ -30,10 +30,12 @@ from pyjoinopt.plan.expressions import (
     describe,
     walk,
 )  # fmt: skip
-from pyjoinopt.plan.facts.constraints import PlanFacts, equi_keys, is_unique
+from pyjoinopt.plan.facts.constraints import PlanFacts, is_unique
 from pyjoinopt.plan.facts.null_rejection import TRUE, VALUE, outcomes
 from pyjoinopt.plan.nodes import FULL, INNER, LEFT, OUTER, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.plan_names import plan_name
+from pyjoinopt.plan.operator_kinds import is_only_a_name
+from pyjoinopt.plan.relation_names import relation_name
+from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import transform_down
 
 _DUPLICATE_AGNOSTIC = frozenset({"Max", "Min", "BitAndAgg", "BitOrAgg", "CollectSet", "First", "Last"})
@@ -44,32 +46,28 @@ def eliminate_outer_join(
     plan: LogicalPlan,
     *,
     filters_null: frozenset[int] = frozenset(),
-    log: list[str] | None = None,
     constraint_propagation: bool = True,
     distinct: bool = True,
-) -> LogicalPlan:
+) -> Rewritten:
     """Turn outer joins into narrower ones, or drop them, where that changes no result.
 
     Args:
         plan: any plan; cached sub-plans are left as they are.
         filters_null: numbers of the JVM's predicates that Catalyst itself evaluated to NULL or false over NULLs.
-        log: gets one sentence for every join that changed.
         constraint_propagation: also use what follows from a filter (`spark.sql.constraintPropagation.enabled`).
         distinct: also under a DISTINCT, which Spark makes an aggregate before it comes to this rule.
 
     Returns:
-        The plan, the very same object if no join changed.
+        The plan, the very same object if no join changed, and a note for every join that did.
     """
-    rule = _Rule(filters_null, [] if log is None else log, constraint_propagation, distinct)
-    return transform_down(plan, rule.at)
+    rule = _Rule(filters_null, constraint_propagation, distinct)
+    return Rewritten(transform_down(plan, rule.at), tuple(rule.notes))
 
 
 class _Rule:
-    def __init__(
-        self, filters_null: frozenset[int], log: list[str], constraint_propagation: bool, distinct: bool
-    ) -> None:
+    def __init__(self, filters_null: frozenset[int], constraint_propagation: bool, distinct: bool) -> None:
         self.filters_null = filters_null
-        self.log = log
+        self.notes: list[str] = []
         self.constraint_propagation = constraint_propagation
         self.distinct = distinct
         self.facts = PlanFacts()
@@ -104,7 +102,7 @@ class _Rule:
             return node
         reasons = list(dict.fromkeys(describe(inline_common_expressions(p)) for p in (left, right) if p is not None))
         verb = "rejects" if len(reasons) == 1 else "reject"
-        self._tell(join, f"became {_WORDS[join_type]}: {' and '.join(reasons)} {verb} NULLs")
+        self._note(join, f"became {_WORDS[join_type]}: {' and '.join(reasons)} {verb} NULLs")
         return node.with_children((join.with_type(join_type),))
 
     def _rejecting(self, node: Filter, own: list[Expression], side: int) -> Expression | None:
@@ -112,7 +110,7 @@ class _Rule:
         found = self._first_rejecting(own, side)
         if found is not None or not self.constraint_propagation:
             return found
-        # Below an outer join nothing is known of the padded side, so only the filter itself can say more of it.
+        # Below an outer join nothing is known of the padded side, so only the filter itself can add to it.
         if not any(p.references & side for p in own):
             return None
         return self._first_rejecting(self.facts.constraints(node), side)
@@ -155,7 +153,7 @@ class _Rule:
             return node
         if project is not join:
             kept = project.with_children((kept,))
-        self._tell(join, "dropped: only one side is read, and repeated rows make no difference to what is above")
+        self._note(join, "dropped: only one side is read, and repeated rows make no difference to what is above")
         return node.with_children((kept,))
 
     # -- a projection above ------------------------------------------------------------------------------------
@@ -167,17 +165,18 @@ class _Rule:
         kept = _streamed(join, node.references)
         if kept is None:
             return node
-        pairs = equi_keys(join)
+        pairs = hash_keys(join)
         if not pairs:
             return node
         other, place = (join.right, 1) if join.join_type == LEFT else (join.left, 0)
         if not is_unique(self.facts.distinct_keys(other), [pair[place] for pair in pairs]):
             return node
-        self._tell(join, f"dropped: no column of {plan_name(other)} is read, and it has one row per join key")
+        self._note(join, f"dropped: no column of {relation_name(other)} is read, and it has one row per join key")
         return node.with_children((kept,))
 
-    def _tell(self, join: Join, what: str) -> None:
-        self.log.append(f"{_WORDS[join.join_type]} join of {plan_name(join.left)} and {plan_name(join.right)} {what}")
+    def _note(self, join: Join, what: str) -> None:
+        sides = f"{relation_name(join.left)} and {relation_name(join.right)}"
+        self.notes.append(f"{_WORDS[join.join_type]} join of {sides} {what}")
 
 
 def duplicate_agnostic(aggregate: Aggregate) -> bool:

@@ -1,6 +1,6 @@
 """FinishAnalysis: what the analyser still needed and the optimizer does not, taken away.
 
-An analysed plan is full of names: `SubqueryAlias` nodes say what a relation may be called, `View` nodes which view it
+An analysed plan is full of names: `SubqueryAlias` nodes hold what a relation may be called, `View` nodes which view it
 came from. They have served once every column has its id. Hints are nodes as well, somewhere above the relation that
 was hinted; a join wants to know them of its sides. So the hint nodes of each side of a join, down to the next join or
 leaf, move into the join. If there are several the outermost wins; hints that no join takes are dropped.
@@ -11,8 +11,8 @@ optimizer. All other rules read plans without names.
 
 from __future__ import annotations
 
-from pyjoinopt.catalyst.support.predicate_helper import is_only_a_name
 from pyjoinopt.plan.nodes import NO_HINT, Join, LogicalPlan
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.traversal import transform_up
 
 _HINT = "ResolvedHint"
@@ -47,7 +47,7 @@ def hinted(join: Join) -> Join:
 
 
 def _without_hints(side: LogicalPlan) -> tuple[LogicalPlan, str | None]:
-    """One side of a join down to the next join without its hint nodes, and the strategy that they ask for."""
+    """One side of a join down to the next join without its hint nodes, and their strategy."""
     above: list[LogicalPlan] = []
     strategy: str | None = None
     found = False

@@ -18,7 +18,7 @@ NULLs. Two places are looked at:
       right outer         the left input
       full outer, other   none
 
-What is known of the input already is not said again. What can be inferred is in `pyjoinopt.plan.facts.inference`.
+What is known of the input already is not added. What can be inferred is in `pyjoinopt.plan.facts.inference`.
 
 Source: Catalyst's `InferFiltersFromConstraints`. Spark runs it once, between two rounds of pushing filters down.
 """
@@ -27,15 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import Expression, call, conjunction, conjuncts
 from pyjoinopt.plan.facts.constraints import PlanFacts
 from pyjoinopt.plan.facts.inference import not_null
 from pyjoinopt.plan.facts.value_numbers import ExpressionSet
 from pyjoinopt.plan.nodes import ANTI, INNER_LIKE, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order, transform_down
-
-#: Constraints of one node beyond which nothing more is inferred. No query of the TPC benchmarks comes near it.
-MOST = 400
 
 _BOTH = INNER_LIKE | {SEMI}
 
@@ -55,7 +53,7 @@ def infer_filters_from_constraints(
     """
     if not constraint_propagation or not any(isinstance(node, (Filter, Join)) for node in post_order(plan)):
         return plan
-    return transform_down(plan, _Rule(PlanFacts(MOST, literals=spark >= (4, 3))).at)
+    return transform_down(plan, _Rule(PlanFacts(limits.CONSTRAINTS_AS_CATALYST, literals=spark >= (4, 3))).at)
 
 
 class _Rule:
@@ -70,8 +68,8 @@ class _Rule:
         return self._join(node) if isinstance(node, Join) else node
 
     def _filter(self, node: Filter) -> LogicalPlan:
-        said = self._set(self.facts.constraints(node.child), conjuncts(node.condition))
-        new = conjunction(self.facts.constraints(node).without(said))
+        given = self._set(self.facts.constraints(node.child), conjuncts(node.condition))
+        new = conjunction(self.facts.constraints(node).without(given))
         return node if new is None else Filter(call("And", new, node.condition), node.child)
 
     def _join(self, node: Join) -> LogicalPlan:

@@ -193,7 +193,7 @@ class JoinReorderDP:
         return JoinPlan(left.relations | right.relations, (left.tree, right.tree), rows, size, parts=(left, right))
 
     def _complete(self, plan: JoinPlan) -> JoinPlan:
-        """Build the plan of a set and ask for its size."""
+        """Build the plan of a set and estimate its size."""
         assert plan.parts is not None
         left, right = plan.parts
         assert left.plan is not None and right.plan is not None

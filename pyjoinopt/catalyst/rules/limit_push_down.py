@@ -23,7 +23,7 @@ A join is also looked for below one projection. The limit at the top stays, sinc
 takes. No local limit is added where there cannot be that many rows anyway (`plan.facts.max_rows`).
 
 Two more. `SELECT DISTINCT a FROM t LIMIT 1` is any one row of `t`: a limit of one over an aggregate that only groups
-is a limit of one over its input. And the right side of a semi or anti join without a condition is only asked whether
+is a limit of one over its input. And the right side of a semi or anti join without a condition only matters by whether
 it has a row: one is enough.
 """
 

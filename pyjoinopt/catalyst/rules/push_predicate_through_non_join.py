@@ -29,13 +29,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from pyjoinopt.catalyst.support.alias_substitution import (
-    LARGEST_BY_DEFAULT,
-    LARGEST_PREDICATE,
     grows_too_large,
     reads_same_source,
 )  # fmt: skip
-from pyjoinopt.catalyst.support.predicate_helper import filtered, is_only_a_name
+from pyjoinopt.catalyst.support.predicate_helper import filtered
 from pyjoinopt.catalyst.support.pushdown_policy import PushdownPolicy, PushdownResult
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
     CORRELATED,
@@ -49,11 +48,12 @@ from pyjoinopt.plan.expressions import (
 )  # fmt: skip
 from pyjoinopt.plan.fallible.fallibility import is_costly, may_throw
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.outer_references import reads_outer_columns_by_name
 
 _CHECKED = PYTHON_UDF | OUTER_REFERENCE | CORRELATED | SUBQUERY | AGGREGATE_OR_WINDOW
 
-#: Operators with one child that hand on its rows, or some of them, or each several times, with its columns unchanged.
+#: Operators with one child that keep its rows, or some of them, or each several times, with its columns unchanged.
 _GENERIC = frozenset(
     """
     AppendColumns Distinct Generate Pivot RepartitionByExpression Repartition RebalancePartitions ScriptTransformation
@@ -63,7 +63,7 @@ _GENERIC = frozenset(
 #: Those of them that see every row, even if they make no row of it, or make rows of none.
 _NOT_ROW_BY_ROW = frozenset({"Generate", "ScriptTransformation", "Pivot", "BinBy"})
 
-#: What Spark 4.2's `Expression.expensive` says yes to.
+#: Kinds for which Spark 4.2's `Expression.expensive` is true.
 _EXPENSIVE = frozenset({"ScalaUDF", "Like", "RLike", "ArrayJoin", "CallMethodViaReflection"})
 
 
@@ -234,7 +234,7 @@ def _below(
     if predicate.references & computed:
         if any(predicate.references >> bit & 1 for bit in costly):
             return None
-        largest = LARGEST_PREDICATE if policy.as_catalyst else LARGEST_BY_DEFAULT
+        largest = limits.PREDICATE_AS_CATALYST if policy.as_catalyst else limits.PREDICATE
         if grows_too_large(predicate, columns, largest) or reads_outer_columns_by_name(predicate):
             return None
         predicate = substitute(predicate, columns)

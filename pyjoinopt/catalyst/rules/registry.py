@@ -27,7 +27,8 @@ from pyjoinopt.catalyst.rules.rewrite_intersect_all import rewrite_intersect_all
 from pyjoinopt.catalyst.rules.rule_context import RuleContext
 from pyjoinopt.catalyst.support.pushdown_policy import COMBINE, JOIN, NON_JOIN, PARTS
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.plan.traversal import MOST_PASSES, to_fixed_point
+from pyjoinopt.plan.spark_defaults import MAX_ITERATIONS
+from pyjoinopt.plan.traversal import to_fixed_point
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class NamedRule:
     @property
     def rounds(self) -> int:
         """How often it may run."""
-        return 1 if self.once else MOST_PASSES
+        return 1 if self.once else MAX_ITERATIONS
 
 
 def _push_down(parts: frozenset[str]) -> Callable[[LogicalPlan, RuleContext], LogicalPlan]:
@@ -100,7 +101,7 @@ _ALL = (
     NamedRule(
         "RemoveLiteralFromGroupExpressions",
         lambda plan, c: remove_literal_from_group_expressions(plan),
-        "a constant does not tell groups apart",
+        "a constant does not distinguish groups",
     ),
     NamedRule(
         "RemoveRepetitionFromGroupExpressions",
@@ -119,7 +120,7 @@ _ALL = (
         lambda plan, c: eliminate_outer_join(
             plan, filters_null=c.filters_null, constraint_propagation=c.flag("constraintPropagation.enabled"),
             distinct=False,
-        ),  # fmt: skip
+        ).plan,  # fmt: skip
         "an outer join whose padded rows are filtered out, or never seen, becomes a simpler one",
     ),
     NamedRule("PushDownPredicates", _push_down(PARTS), "every conjunct as far down as it may go"),

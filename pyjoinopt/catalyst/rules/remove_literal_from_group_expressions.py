@@ -1,4 +1,4 @@
-"""RemoveLiteralFromGroupExpressions: a constant does not tell groups apart.
+"""RemoveLiteralFromGroupExpressions: a constant does not distinguish groups.
 
     SELECT a, 'x', sum(b) FROM t GROUP BY a, 'x', 1 + 1      groups as      GROUP BY a
 

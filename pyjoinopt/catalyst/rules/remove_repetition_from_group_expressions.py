@@ -54,6 +54,6 @@ def distinct_expressions(listed: tuple[Expression, ...]) -> tuple[Expression, ..
 
 
 def _meanings(e: Expression) -> list[object]:
-    """What may show that two expressions are equal: their structure, and for the JVM's own what Catalyst says."""
+    """What may show that two expressions are equal: structure, or for the JVM's own Catalyst's `semanticEquals`."""
     by_catalyst = [("meaning", e.sem)] if e.number is not None and e.sem is not None else []
     return [e.key, *by_catalyst]

@@ -5,9 +5,9 @@ b.y = c.y` starts with a cross product of a and b. This rule takes the joins apa
 with the first relation, always add the first of the remaining ones that some condition connects, else simply the next.
 It knows no statistics and changes nothing where every join has its condition already.
 
-With `spark.sql.cbo.starSchemaDetection`, and cost-based optimisation off, it does ask for the row counts of tables. If
+With `spark.sql.cbo.starSchemaDetection`, and cost-based optimisation off, it does need the row counts of tables. If
 they show a star (`star_schema_detection`), its tables are taken first: the fact, the dimensions from small to large,
-then all others as written. Spark needs `spark.sql.cbo.planStats.enabled` for that, which lets tables tell their counts.
+then all others as written. Spark needs `spark.sql.cbo.planStats.enabled` for that, without which tables have no counts.
 
 Only left-deep chains are taken apart: the right side of a join is one relation, whatever it holds. So is a join with a
 hint, and what lies below a projection.
@@ -19,11 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pyjoinopt.catalyst.rules.rule_context import Statistics
 from pyjoinopt.catalyst.rules.star_schema_detection import is_on, reorder_star_joins
-from pyjoinopt.catalyst.support.predicate_helper import can_evaluate_within_join, filtered, is_only_a_name
+from pyjoinopt.catalyst.support.predicate_helper import can_evaluate_within_join, filtered
 from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
 from pyjoinopt.plan.expressions import Expression, conjunction, conjuncts, reference
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import CROSS, INNER, INNER_LIKE, NO_HINT, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.traversal import transform_down
 from pyjoinopt.util.node_memo import NodeMemo
 

@@ -82,15 +82,15 @@ def _filtered(node: LogicalPlan) -> LogicalPlan:
 
 
 def _same_source(node: LogicalPlan) -> bool:
-    """True if the JVM found both sides equal without their filters, and they still are what it looked at.
+    """True if the JVM found both sides equal without their filters, and they have not changed since.
 
-    It tells so (`sides`) as the numbers of each side and of the relation below each side's filters. A rule may have
+    `sides` holds the numbers of each side and of the relation below each side's filters. A rule may have
     rewritten them since; names that were taken away do not count.
     """
-    told = node.info.get("sides")
-    if not told:
+    sides = node.info.get("sides")
+    if not sides:
         return False
-    tops, bases = told[::2], told[1::2]
+    tops, bases = sides[::2], sides[1::2]
     return all(
         _number(side) == top and _keeps_expressions(side) and _number(_base(side)) == base and _unchanged(_base(side))
         for side, top, base in zip(node.children, tops, bases, strict=True)

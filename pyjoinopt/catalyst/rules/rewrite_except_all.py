@@ -1,7 +1,7 @@
 """RewriteExceptAll: count each row, +1 on the left and -1 on the right, and put out what is left over.
 
 EXCEPT ALL takes rows away one by one: three times (1, NULL) on the left and once on the right leaves it twice. No join
-can say that, a sum can:
+expresses that, a sum does:
 
     SELECT c FROM x EXCEPT ALL SELECT d FROM y
 

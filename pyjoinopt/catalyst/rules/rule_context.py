@@ -19,7 +19,7 @@ def _unknown(plan: LogicalPlan) -> CatalystStatistics | None:
 
 @dataclass(frozen=True)
 class RuleContext:
-    """Everything that some rule asks for; each rule takes only what it needs.
+    """Everything that some rule needs; each rule takes only what it needs.
 
     Attributes:
         fresh: gives out columns that are in no plan yet.

@@ -9,7 +9,7 @@ from pyjoinopt.catalyst.rules.finish_analysis import finish_analysis
 from pyjoinopt.catalyst.rules.registry import RULES
 from pyjoinopt.catalyst.rules.rule_context import RuleContext
 from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.plan.traversal import MOST_PASSES
+from pyjoinopt.plan.spark_defaults import MAX_ITERATIONS
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class Batch:
 
     name: str
     rules: tuple[tuple[str, Callable[[LogicalPlan, RuleContext], LogicalPlan]], ...]
-    rounds: int = MOST_PASSES
+    rounds: int = MAX_ITERATIONS
 
 
-def _batch(name: str, *rules: str, rounds: int = MOST_PASSES) -> Batch:
+def _batch(name: str, *rules: str, rounds: int = MAX_ITERATIONS) -> Batch:
     return Batch(name, tuple((rule, RULES[rule].run) for rule in rules), rounds)
 
 

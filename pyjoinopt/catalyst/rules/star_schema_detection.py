@@ -2,7 +2,7 @@
 
     FROM customer, sales, date, store WHERE sales.date = date.id AND sales.store = store.id AND ... AND date.year = 2020
 
-Nobody tells Spark about primary keys, so it guesses from statistics. The largest table is the fact, unless the second
+Spark knows no primary keys, so it guesses them from statistics. The largest table is the fact, unless the second
 largest comes close to it (90 %): then there is no telling, and no star. A dimension is a table that an equality of
 plain columns joins to the fact, on a column that looks like a key: no NULLs, and about as many distinct values as
 rows. "About" is ten percent, twice the error that Spark allows itself when it counts distinct values. One dimension
@@ -15,7 +15,7 @@ dimension is the guess, and only if a predicate on some dimension throws rows aw
 Everything rests on tables that were counted, so each plan has to be a base table: projections and filters over a
 leaf with a known row count. One plan that is not, and there is no star.
 
-Two rules ask: `reorder_join` puts the star first if cost-based optimisation is off, `join_reorder_dp` keeps the star
+Two rules use it: `reorder_join` puts the star first if cost-based optimisation is off, `join_reorder_dp` keeps the star
 together if it is on.
 """
 
@@ -26,13 +26,13 @@ from dataclasses import dataclass
 
 from pyjoinopt.catalyst.rules.rule_context import Statistics
 from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics
-from pyjoinopt.catalyst.support.predicate_helper import can_evaluate, is_only_a_name
-from pyjoinopt.plan.expressions import FOLDABLE, Attribute, Expression, conjuncts, walk
+from pyjoinopt.catalyst.support.predicate_helper import can_evaluate
+from pyjoinopt.plan.expressions import EQUALITIES, FOLDABLE, Attribute, Expression, conjuncts, walk
 from pyjoinopt.plan.nodes import INNER, Filter, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 
-_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
-_COMPARISONS = _EQUALITIES | {"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"}
-#: Leaves that tell their row count only with `cbo.enabled` or `cbo.planStats.enabled`.
+_COMPARISONS = EQUALITIES | {"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"}
+#: Leaves that have a row count only with `cbo.enabled` or `cbo.planStats.enabled`.
 _SECRETIVE = frozenset({"LogicalRelation", "HiveTableRelation"})
 _FIELD_ACCESS = frozenset({"GetStructField", "GetArrayStructFields", "GetArrayItem", "GetMapValue"})
 
@@ -145,7 +145,7 @@ def _star(plans: Sequence[LogicalPlan], conditions: Sequence[Expression], settin
     pairs = [(predicate, columns) for predicate in joining if (columns := _plain_columns(predicate)) is not None]
     if not all(any(_both_known(fact, table, *columns) for _, columns in pairs) for table in joined):
         return []
-    equal = [columns for predicate, columns in pairs if predicate.kind in _EQUALITIES]
+    equal = [columns for predicate, columns in pairs if predicate.kind in EQUALITIES]
     dimensions = [
         table
         for table in joined

@@ -18,7 +18,7 @@ from pyjoinopt.plan.expressions import Attribute
 
 ROW_OVERHEAD = 8
 STRING_OVERHEAD = 12
-#: What Spark takes a relation to be that tells nothing (`spark.sql.defaultSizeInBytes`).
+#: [bytes] A relation of unknown size (`spark.sql.defaultSizeInBytes`).
 HUGE = (1 << 63) - 1
 
 
@@ -63,7 +63,7 @@ class CatalystStatistics:
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> CatalystStatistics | None:
-        """Read what the JVM says of a plan; None if it has no row count for it."""
+        """Decode the JVM's statistics of a plan; None if it has no row count for it."""
         return PlanSize.from_json(entry).counted
 
 
@@ -87,7 +87,7 @@ class PlanSize:
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> PlanSize:
-        """Read what the JVM says of a plan."""
+        """Decode the JVM's statistics of a plan."""
         if entry.get("bytes") is None or entry.get("error"):
             return cls(HUGE)
         columns = {

@@ -5,8 +5,8 @@ looked at: after `c > 3` the range of c begins at 3, so `c <= 6` is held against
 narrowed. What Spark has no formula for (LIKE, functions of columns, ranges of texts, columns without statistics) keeps
 everything: the share is 1, never a guess.
 
-A column that a filter compares is left with what the comparison says; every other column loses distinct values and
-NULLs in proportion to the rows.
+A column that a filter compares keeps the values that the comparison allows; every other column loses distinct values
+and NULLs in proportion to the rows.
 
 Numbers come out as they do in Spark: shares are doubles, row counts are decimals of 34 digits rounded up.
 """

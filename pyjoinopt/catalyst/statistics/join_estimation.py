@@ -15,8 +15,9 @@ from dataclasses import replace
 
 from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics, ColumnStatistics, default_size, output_size
 from pyjoinopt.catalyst.statistics.histogram import SparkHistogram, overlaps
+from pyjoinopt.plan.equi_keys import hash_keys
 from pyjoinopt.plan.expressions import Attribute, Expression
-from pyjoinopt.plan.facts.constraints import PlanFacts, equi_keys, is_unique
+from pyjoinopt.plan.facts.constraints import PlanFacts, is_unique
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER_LIKE, LEFT, OUTER, RIGHT, SEMI, Join
 
 Columns = dict[int, ColumnStatistics]
@@ -38,7 +39,7 @@ def join_statistics(
         return CatalystStatistics(left.rows, output_size(join.output, left.rows, kept), kept)
     if kind not in INNER_LIKE and kind not in OUTER:
         return None
-    pairs = equi_keys(join)
+    pairs = hash_keys(join)
     inner, keys = _inner(join, pairs, left, right, facts)
     rows = inner
     if not pairs:

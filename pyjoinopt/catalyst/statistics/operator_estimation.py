@@ -56,13 +56,13 @@ def operator_size(node: LogicalPlan, below: Sequence[PlanSize], spark: tuple[int
 
 
 def in_proportion(node: LogicalPlan, below: PlanSize) -> PlanSize:
-    """As many rows as the input has, however many these are; as wide as the types of the columns say."""
+    """As many rows as the input has, however many these are; as wide as the types of the columns make them."""
     size = below.bytes * row_width(node.output, {}) // row_width(node.children[0].output, {})
     return PlanSize(size or 1)
 
 
 def product(below: Sequence[PlanSize]) -> PlanSize:
-    """What Spark says of operators that it has no formula for: every row with every row."""
+    """Spark's default for operators without a formula: every row with every row."""
     rows = [size.rows for size in below]
     known = None if None in rows else math.prod(n for n in rows if n)
     return PlanSize(math.prod(size.bytes for size in below if size.bytes > 0), known)

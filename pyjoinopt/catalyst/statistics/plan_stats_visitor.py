@@ -10,7 +10,8 @@ from pyjoinopt.catalyst.statistics.filter_estimation import filter_statistics
 from pyjoinopt.catalyst.statistics.join_estimation import join_statistics
 from pyjoinopt.catalyst.statistics.operator_estimation import in_proportion, operator_size, product
 from pyjoinopt.catalyst.statistics.predicate_estimation import CAREFUL
-from pyjoinopt.plan.facts.constraints import PlanFacts, equi_keys, is_unique
+from pyjoinopt.plan.equi_keys import hash_keys
+from pyjoinopt.plan.facts.constraints import PlanFacts, is_unique
 from pyjoinopt.plan.nodes import ANTI, INNER, INNER_LIKE, OUTER, SEMI, Filter, Join, LogicalPlan
 from pyjoinopt.util.node_memo import NodeMemo
 
@@ -88,28 +89,28 @@ class SparkStatistics:
 
     def _unique(self, join: Join) -> bool:
         """True if one side has no two rows with the same keys."""
-        pairs = equi_keys(join)
+        pairs = hash_keys(join)
         sides = zip(join.children, zip(*pairs))
         return any(is_unique(self.facts.distinct_keys(side), keys) for side, keys in sides)
 
 
-def told_by_spark(ask: Callable[..., dict[int, dict[str, Any]]], nodes: Iterable[LogicalPlan]) -> Given:
-    """What Spark says of the relations of a plan: one question for all of them, asked when the first is needed.
+def reported_by_spark(request: Callable[..., dict[int, dict[str, Any]]], nodes: Iterable[LogicalPlan]) -> Given:
+    """Spark's statistics of the relations of a plan: one request for all of them, sent when the first is needed.
 
     Args:
-        ask: see `Gateway.statistics`.
-        nodes: of the plan. A cached one counts as a relation; nothing else that has children is asked for.
+        request: see `Gateway.statistics`.
+        nodes: of the plan. A cached one counts as a relation; nothing else that has children is requested.
     """
     relations = {node.number: node for node in nodes if not node.children or node.cached}
-    told: dict[int, PlanSize] = {}
+    reported: dict[int, PlanSize] = {}
 
     def given(node: LogicalPlan) -> PlanSize | None:
         number = node.origin if node.number is None else node.number
         if number is None or number not in relations:
             return None
-        if not told:
-            answers = ask(list(relations.values()), "catalyst")
-            told.update({n: PlanSize.from_json(answers.get(n, {})) for n in relations if n is not None})
-        return told[number]
+        if not reported:
+            answers = request(list(relations.values()), "catalyst")
+            reported.update({n: PlanSize.from_json(answers.get(n, {})) for n in relations if n is not None})
+        return reported[number]
 
     return given

@@ -11,9 +11,8 @@ from typing import Any
 
 from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics, ColumnStatistics
 from pyjoinopt.catalyst.statistics.histogram import bins_held
-from pyjoinopt.plan.expressions import MIRRORED, Attribute, Expression
+from pyjoinopt.plan.expressions import EQUALITIES, MIRRORED, Attribute, Expression
 
-_EQUALITIES = ("EqualTo", "EqualNullSafe")
 _TEXTS = ("string", "binary", "char", "varchar")
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "timestamp", "boolean")
 _EPOCH = date(1970, 1, 1)
@@ -46,7 +45,7 @@ class SparkColumns:
         """
         if e.kind == "Literal":
             return 1.0 if e.value is True else 0.0 if e.value is None or e.value is False else None
-        if e.kind in _EQUALITIES or e.kind in MIRRORED:
+        if e.kind in EQUALITIES or e.kind in MIRRORED:
             return self._comparison(e, narrow)
         column = e.children[0].attribute if e.children and e.children[0].kind == "AttributeReference" else None
         if column is None:
@@ -66,7 +65,7 @@ class SparkColumns:
             return None
         if right.kind == "Literal":
             value = plain(right.value)
-            if kind in _EQUALITIES:
+            if kind in EQUALITIES:
                 return self._equality(left.attribute, value, narrow)
             return self._range(left.attribute, kind, value, narrow)
         if right.kind == "AttributeReference" and right.attribute is not None:
@@ -177,7 +176,7 @@ class SparkColumns:
         filled = a.nulls == 0 == b.nulls
         if kind.startswith("Greater"):  # a > b is b < a
             one, other, a, b = other, one, b, a
-        if kind in _EQUALITIES:
+        if kind in EQUALITIES:
             none = a.max < b.min or b.max < a.min
             if kind == "EqualNullSafe":
                 none = none and filled
@@ -191,7 +190,7 @@ class SparkColumns:
         share = 1.0 / 3.0
         if narrow:
             low, high = max(a.min, b.min), min(a.max, b.max)
-            if kind in _EQUALITIES:
+            if kind in EQUALITIES:
                 a, b = replace(a, min=low, max=high), replace(b, min=low, max=high)
             else:
                 a, b = replace(a, max=high), replace(b, min=low)

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from pyjoinopt.catalyst.support.predicate_helper import size
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import Expression, walk
 from pyjoinopt.plan.nodes import LogicalPlan
 
-#: A predicate does not grow beyond this when aliases are replaced by what they stand for: nested definitions
-#: (`x = x + x`, fifty times) would double it at every step. Where nobody asks for Catalyst's very plan the limit is
-#: lower: a tower of n filters, each over a column made of the one before, costs n predicates times their length.
-LARGEST_PREDICATE = 400
-LARGEST_BY_DEFAULT = 80
 
-
-def grows_too_large(
-    predicate: Expression, columns: dict[int, Expression], largest: int = LARGEST_BY_DEFAULT
-) -> bool:
+def grows_too_large(predicate: Expression, columns: dict[int, Expression], largest: int = limits.PREDICATE) -> bool:
     """True if the predicate with every computed column (by bit) written out is too large; nothing is written out."""
     total = 0
     for e in walk(predicate):

@@ -1,4 +1,4 @@
-"""Small questions about predicates that several rules ask (Catalyst's `PredicateHelper`)."""
+"""Properties of predicates that several rules need (Catalyst's `PredicateHelper`)."""
 
 from __future__ import annotations
 
@@ -45,13 +45,6 @@ def filtered(predicates: Sequence[Expression], child: LogicalPlan) -> LogicalPla
     """A Filter with all predicates over `child`; `child` itself if there are none."""
     condition = conjunction(predicates)
     return child if condition is None else Filter(condition, child)
-
-
-def is_only_a_name(node: LogicalPlan) -> bool:
-    """True for a subquery alias, and for a view that hands its child's columns on as they are."""
-    return node.kind == "SubqueryAlias" or (
-        node.kind == "View" and len(node.children) == 1 and node.output == node.children[0].output
-    )
 
 
 def rejoined(join: Join, left: LogicalPlan, right: LogicalPlan, predicates: Sequence[Expression]) -> Join:

@@ -31,7 +31,7 @@ def pruned(plan: LogicalPlan, wanted: int) -> LogicalPlan:
 def over(
     node: LogicalPlan, children: tuple[LogicalPlan, ...], output: tuple[Attribute, ...] | None = None
 ) -> LogicalPlan:
-    """A copy of a node over narrower children; it hands on what they still have."""
+    """A copy of a node over narrower children; its output is what they still have."""
     if all(a is b for a, b in zip(node.children, children, strict=True)):
         return node
     if isinstance(node, (Aggregate, Filter, Join, Project, SubqueryAlias)):

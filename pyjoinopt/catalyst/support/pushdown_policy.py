@@ -50,7 +50,7 @@ class PushdownPolicy:
         return fallibility.is_movable(predicate) or fallibility.has_movable_subquery(predicate)
 
     def joinable(self, predicate: Expression) -> bool:
-        """Whether a join's condition may hold it, for all that this manner has to say."""
+        """Whether a join's condition may hold it, as far as this policy decides."""
         return predicate.deterministic if self.as_catalyst else fallibility.is_movable(predicate)
 
     def to_more_rows(self, predicate: Expression) -> bool:

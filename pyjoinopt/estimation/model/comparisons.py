@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pyjoinopt.estimation.model.literals import column_of, is_constant
 from pyjoinopt.estimation.model.monotone_functions import unwrapped
-from pyjoinopt.plan.expressions import MIRRORED, Attribute, Expression
+from pyjoinopt.plan.expressions import EQUALITIES, MIRRORED, Attribute, Expression
 
-EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 LISTS = frozenset({"In", "InSet"})
 #: Types of text, as they begin.
 TEXT = ("string", "varchar", "char")

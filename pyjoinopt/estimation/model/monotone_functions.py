@@ -1,4 +1,4 @@
-"""Comparisons of a column that is cast to another type, said of the column itself.
+"""Comparisons of a column that is cast to another type, as comparisons of the column itself.
 
 `cast(ts as date) >= date '2010-07-19'` is a range of `ts`: the cast never exchanges two values, so what it turns into a
 range was one. The same holds between dates, timestamps of both kinds and seconds since the epoch. A comparison with the
@@ -31,7 +31,7 @@ class _Step(NamedTuple):
 
 
 def unwrapped(side: Expression, kind: str, constant: Expression) -> list[tuple[Attribute, str, Expression]]:
-    """What a comparison with the cast of a column says of the column: nothing, one comparison, or two that both hold.
+    """What a comparison with the cast of a column implies for it: nothing, one comparison, or two that both hold.
 
     Args:
         side: an expression over a column.

@@ -17,7 +17,7 @@ Heavy = tuple[tuple[object, float], ...]
 
 
 def read(given: Any, filled: float) -> Heavy:
-    """Heavy values as the shim tells them, whose shares are of all rows; nothing of what cannot be understood.
+    """Heavy values as the shim sends them, whose shares are of all rows; none if they cannot be decoded.
 
     Args:
         given: `[{"value", "share"}, ...]`.

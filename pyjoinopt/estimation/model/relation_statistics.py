@@ -16,21 +16,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.histogram import Bin
 from pyjoinopt.estimation.model.most_common_values import Heavy, read
 from pyjoinopt.plan.expressions import Attribute
 
 #: The source of rows that were counted when the query ran before.
 FEEDBACK = "feedback"
-#: Rows of a relation about which nothing is known at all.
-DEFAULT_ROWS = 1e6
-#: File bytes to bytes in memory, for columns whose length nobody recorded: columnar files are compressed.
-INFLATION = 3.0
-#: Bytes of a column file that describe a column instead of holding its values; all there is to a file of one row.
-PER_COLUMN = 120.0
-#: Spark says Long.MaxValue where it does not know a size.
+#: [bytes] Spark has Long.MaxValue where it does not know a size; nearly as much means the same.
 _UNKNOWN_BYTES = float(1 << 62)
-_MAY_BE_UNIQUE = 0.9
 #: Types whose values have neighbours one step away.
 WHOLE_NUMBERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "date", "byte", "short", "long"})
 _SIZES = {
@@ -183,9 +177,9 @@ def unknown(output: Sequence[Attribute] = (), bytes: float | None = None) -> Rel
     >>> unknown().source, unknown(bytes=2400.0).rows
     ('default', 100.0)
     """
-    width = row_width(output) if output else 24.0
+    width = row_width(output) if output else ASSUMPTIONS.unknown_row_bytes
     if bytes is None or not 0 <= bytes < _UNKNOWN_BYTES:
-        return RelationStatistics(DEFAULT_ROWS, DEFAULT_ROWS * width)
+        return RelationStatistics(ASSUMPTIONS.unknown_rows, ASSUMPTIONS.unknown_rows * width)
     rows = max(1.0, bytes / width)
     return RelationStatistics(rows, rows * width, "size")
 
@@ -195,7 +189,7 @@ def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ())
 
     Args:
         entry: `{"rows", "bytes", "source", "exact", "columns": {attribute number: {...}}}`, any part missing.
-        output: the columns of the relation; their types give widths and say which are whole numbers.
+        output: the columns of the relation; their types give widths and which are whole numbers.
 
     >>> t = from_json({"rows": 100, "exact": True, "columns": {"0": {"min": 1, "max": 10}}})
     >>> t.rows, t.upper_bound, t.column(0).ndv, t.column(0).guessed
@@ -218,9 +212,12 @@ def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ())
         if attribute.type in _MOST_VALUES and attribute.bit not in columns:
             columns[attribute.bit] = _column({}, rows, attribute.type, trusted)
     if size and source == "footers":
-        size = max(1.0, size - PER_COLUMN * len(output))
+        size = max(1.0, size - ASSUMPTIONS.bytes_per_column_chunk * len(output))
     _fill_lengths(columns, output, rows, size)
-    width = row_width(output, columns) if output else (size / rows if size and rows >= 1 else 24.0)
+    if output:
+        width = row_width(output, columns)
+    else:
+        width = size / rows if size and rows >= 1 else ASSUMPTIONS.unknown_row_bytes
     bound = rows if trusted else math.inf
     keys: frozenset[int] = frozenset()
     if exact and source == "local":  # counted value by value
@@ -247,7 +244,7 @@ def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bo
     elif ndv is not None:
         ndv = min(ndv, span)  # a sketch, or the dictionaries of several row groups, may count too many
     repeats = guessed and trusted and filled > span  # more values than there are numbers in the range
-    unique = ndv is not None and ndv >= _MAY_BE_UNIQUE * filled and not repeats
+    unique = ndv is not None and ndv >= ASSUMPTIONS.nearly_unique * filled and not repeats
     return ColumnStatistics(
         ndv, low, high, nulls / rows if nulls is not None and rows else None, _number(known.get("avgLen")),
         guessed, ndv if unique else None, bound, _bins(known.get("bins")),
@@ -269,7 +266,7 @@ def _fill_lengths(
         return
     vague = [a for a in output if not _fixed(a.type) and columns.get(a.bit, _NOTHING).avg_len is None]
     for attribute in vague:
-        length = max(type_size(attribute.type), INFLATION * size / rows / len(vague))
+        length = max(type_size(attribute.type), ASSUMPTIONS.inflation * size / rows / len(vague))
         columns[attribute.bit] = replace(columns.get(attribute.bit, _NOTHING), avg_len=length)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: Rows that a relation has at least, on average, for one value of a single column of its composite key.
-_ROWS_A_VALUE = 2.0
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 
 
 def key_rows(relations: Iterable[tuple[float, Iterable[float]]], sure: Iterable[bool] = ()) -> float:
@@ -30,5 +29,6 @@ def key_rows(relations: Iterable[tuple[float, Iterable[float]]], sure: Iterable[
     known = [rows for (rows, _), is_key in zip(listed, sure) if is_key]
     if known:
         return min(known)
-    keys = [rows for rows, counts in listed if all(rows >= _ROWS_A_VALUE * count for count in counts)]
+    least = ASSUMPTIONS.rows_per_composite_value
+    keys = [rows for rows, counts in listed if all(rows >= least * count for count in counts)]
     return min(keys or [rows for rows, _ in listed])

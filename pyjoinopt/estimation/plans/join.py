@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
-from pyjoinopt.estimation.model.comparisons import EQUALITIES
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.estimation.plans.composite_key_rows import key_rows
 from pyjoinopt.estimation.plans.join_domains import Member, met_domains, referred_shares, shared_domains
-from pyjoinopt.estimation.plans.selectivity import OTHER, RANGE, selectivity
+from pyjoinopt.estimation.plans.selectivity import selectivity
 from pyjoinopt.estimation.plans.unique_keys import of_join, plain_mask, times
-from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts
+from pyjoinopt.plan.equi_keys import equi_key, equi_keys
+from pyjoinopt.plan.expressions import EQUALITIES, Attribute, Expression, conjuncts
 from pyjoinopt.plan.facts.or_extraction import extract_predicate_within, top_filters
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, INNER, LEFT, RIGHT, SEMI, SINGLE, Join
 
-#: Rows that an anti join keeps at least, of what it gets.
-ANTI_LEAST = 0.05
-#: Share of the pairs of rows for which two computed values are equal.
-_EQUAL_BY_CHANCE = 0.1
-
+#: Of these the opposite keeps nearly all pairs.
+_EXCLUDE_FEW = EQUALITIES | {"In", "Like"}
 _ORDERINGS = frozenset({"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"})
 
 
@@ -47,9 +45,9 @@ def combined_columns(parts: Sequence[RelationStatistics]) -> RelationStatistics:
 def share_left(
     predicate: Expression, parts: Sequence[tuple[int, RelationStatistics]], passed: Container[object]
 ) -> float:
-    """Share of the pairs of rows that a predicate keeps, of rows that have passed what it says of a relation alone.
+    """Share of the pairs of rows that a predicate keeps, of rows that have passed what it implies for a relation alone.
 
-    Both are estimated alike, so it matters little whether columns were narrowed by what is said of them.
+    Both are estimated alike, so it matters little whether columns were narrowed by what follows for them.
 
     Args:
         predicate: a conjunct that reads several relations.
@@ -59,9 +57,9 @@ def share_left(
     together = combined_columns([known for _, known in parts])
     share = selectivity(predicate, together)
     for columns, _ in parts:
-        said = extract_predicate_within(predicate, columns)
-        if said is not None and said.key in passed and share > 0.0:
-            share /= max(share, selectivity(said, together))
+        implied = extract_predicate_within(predicate, columns)
+        if implied is not None and implied.key in passed and share > 0.0:
+            share /= max(share, selectivity(implied, together))
     return share
 
 
@@ -69,14 +67,14 @@ def residual_selectivity(predicate: Expression) -> float:
     """Share of the pairs of rows that a join predicate keeps which is no equality of columns."""
     factor = 1.0
     for e in conjuncts(predicate):
-        if e.kind in ("EqualTo", "EqualNullSafe"):
-            factor *= _EQUAL_BY_CHANCE
+        if e.kind in EQUALITIES:
+            factor *= ASSUMPTIONS.equal_by_chance
         elif e.kind in _ORDERINGS:
-            factor *= RANGE
-        elif e.kind == "Not" and e.children[0].kind in ("EqualTo", "EqualNullSafe", "In", "Like"):
+            factor *= ASSUMPTIONS.ordering
+        elif e.kind == "Not" and e.children[0].kind in _EXCLUDE_FEW:
             continue
         else:
-            factor *= OTHER
+            factor *= ASSUMPTIONS.other_predicate
     return factor
 
 
@@ -104,7 +102,7 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
         columns.update(_owned(node.right.output, right))
         columns = {bit: _repeated(column, rows) for bit, column in columns.items()}
         columns.update(_in_range(node, left, right, columns))
-        padding = max(ANTI_LEAST, 1.0 - inner / rows) if rows > 0 else ANTI_LEAST
+        padding = max(ASSUMPTIONS.anti_join_least, 1.0 - inner / rows) if rows > 0 else ASSUMPTIONS.anti_join_least
         for padded, known in ((kind in (RIGHT, FULL), left.columns), (kind in (LEFT, FULL, SINGLE), right.columns)):
             if padded:
                 columns.update({bit: padded_column(columns[bit], padding) for bit in known})
@@ -136,7 +134,7 @@ def share_of_pairs(
 
 
 def _kept(join_type: str, matched: float) -> float:
-    return matched if join_type == SEMI else max(ANTI_LEAST, 1.0 - matched)
+    return matched if join_type == SEMI else max(ASSUMPTIONS.anti_join_least, 1.0 - matched)
 
 
 def padded_column(column: ColumnStatistics, share: float) -> ColumnStatistics:
@@ -166,11 +164,8 @@ def _in_range(
         node.right.output_set, right, node.join_type in (LEFT, INNER)
     )  # fmt: skip
     changed: dict[int, ColumnStatistics] = {}
-    for e in conjuncts(node.condition):
-        pair = _sides(e, node.left.output_set, node.right.output_set)
-        if pair is None:
-            continue
-        shares = referred_shares([member(pair[0], left), member(pair[1], right)])
+    for key in equi_keys(node.condition, node.left.output_set, node.right.output_set):
+        shares = referred_shares([member(key.left, left), member(key.right, right)])
         for share, (output, known, drops) in zip(shares, sides):
             for bit in known.columns if drops and share < 1.0 else ():
                 column = changed.get(bit, columns[bit])
@@ -196,13 +191,13 @@ def _inner(
     counts: list[list[float]] = []
     equal: list[tuple[Expression, Expression]] = []
     for e in conjuncts(condition):
-        sides = _sides(e, *columns)
-        if sides is None:
+        key = equi_key(e, *columns)
+        if key is None:
             rest *= _share(e, columns, left, right, passed)
             continue
         keys += 1
-        equal.append(sides)
-        members = [member(sides[0], left), member(sides[1], right)]
+        equal.append((key.left, key.right))
+        members = [member(key.left, left), member(key.right, right)]
         of_left, of_right = shared_domains(members)
         counts.append([of_left, of_right])
         product *= max(met_domains(members))
@@ -234,16 +229,3 @@ def _share(
 
 def _has_alternatives(node: Join) -> bool:
     return any(e.kind == "Or" for e in conjuncts(node.condition))
-
-
-def _sides(e: Expression, left: int, right: int) -> tuple[Expression, Expression] | None:
-    """The two sides of an equality between the inputs, left input first."""
-    if e.kind not in ("EqualTo", "EqualNullSafe"):
-        return None
-    a, b = e.children
-    if a.references and b.references:
-        if not a.references & ~left and not b.references & ~right:
-            return a, b
-        if not a.references & ~right and not b.references & ~left:
-            return b, a
-    return None

@@ -7,7 +7,7 @@ those that fill their range, as numbered keys do (192,080 rows from 1 to 192,080
 only a bound is known has at most as many values. An order line's key column spans as many numbers as there are lines,
 yet it has only as many values as there are orders.
 
-**After filters** two things can be said of what is left.
+**After filters** two things are assumed of what is left.
 
 * Of a column that is no key, no more values are left than rows. They are taken for a subset of the values of the
   others: what survives a filter is rather what much is known of than what little is.
@@ -27,15 +27,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.histogram import Bin, repeat_share
 from pyjoinopt.estimation.model.most_common_values import Heavy, effective_ndv
-
-#: How far to go from values that are all alike (0) to those of random references (1).
-_POPULAR = 0.5
-#: A key is numbered if its range is at most this many times as wide as it has values.
-_NUMBERED = 1.001
-#: A range is filled if at least this share of the key's values in it is referred to.
-_FILLED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +60,7 @@ class Member:
         """Of a key: whether it has (nearly) every whole number of its range."""
         if self.key_values is None or self.min is None or self.max is None:
             return False
-        return self.max - self.min + 1.0 <= _NUMBERED * self.key_values
+        return self.max - self.min + 1.0 <= ASSUMPTIONS.numbered_key_width * self.key_values
 
 
 def shared_domains(members: Sequence[Member]) -> list[float]:
@@ -152,11 +146,11 @@ def _referred_to(key: Member, domain: float, referring: Sequence[tuple[Member, f
         return domain
     common = min(key.max, max(highs)) - max(key.min, min(lows)) + 1.0
     part = domain * common / (key.max - key.min + 1.0)
-    return part if 0 < part and max(d for _, d in referring) >= _FILLED * part else domain
+    return part if 0 < part and max(d for _, d in referring) >= ASSUMPTIONS.filled_range * part else domain
 
 
 def _evenness(m: Member, domain: float) -> float:
     """1 if all values are referred to alike, less if many references are to few of them."""
     if not m.bins or domain <= 1:
         return 1.0
-    return 1.0 - _POPULAR * (1.0 - min(1.0, math.log(repeat_share(m.bins)) / -math.log(domain)))
+    return 1.0 - ASSUMPTIONS.popular_reference * (1.0 - min(1.0, math.log(repeat_share(m.bins)) / -math.log(domain)))

@@ -1,17 +1,13 @@
 """Which fraction of texts matches a pattern, when no text can be looked at.
 
-What is searched for exists more often than not, so the length of a pattern says little: `%(producer)%` is no rarer
+What is searched for exists more often than not, so the length of a pattern means little: `%(producer)%` is no rarer
 than `%Tim%`. A pattern is true for no less than an equality is: the texts that match it hold at least one value.
 """
 
 from __future__ import annotations
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.plan.expressions import Expression
-
-#: Some letters at the beginning.
-PREFIX = 0.05
-#: Some letters anywhere.
-CONTAINS = 0.1
 
 PATTERNS = frozenset({"StartsWith", "EndsWith", "Contains", "Like", "ILike", "RLike"})
 _LIKE = ("Like", "ILike")
@@ -33,7 +29,7 @@ def pattern_share(e: Expression, equal: float) -> float:
     text = e.children[1].value if len(e.children) > 1 else None
     prefix = e.kind == "StartsWith"
     if e.kind == "RLike" or not isinstance(text, str):
-        return PREFIX if prefix else CONTAINS
+        return ASSUMPTIONS.pattern_prefix if prefix else ASSUMPTIONS.pattern_contains
     letters = text
     if e.kind in _LIKE:
         letters = text.replace("%", "").replace("_", "")
@@ -44,4 +40,4 @@ def pattern_share(e: Expression, equal: float) -> float:
         prefix = text[0] not in "%_"
     if not letters:
         return 1.0
-    return max(equal, PREFIX if prefix else CONTAINS)
+    return max(equal, ASSUMPTIONS.pattern_prefix if prefix else ASSUMPTIONS.pattern_contains)

@@ -1,6 +1,6 @@
 """How many rows every operator of a plan gives.
 
-There is always an answer, however weak; `source` says what it rests on. Joins inside a join group are not estimated
+There is always an answer, however weak; `source` names what it rests on. Joins inside a join group are not estimated
 here but by `joins.cardinality`, which sees the whole group; the joins met here are its walls (outer, semi, hinted ones)
 and what lies below them.
 """
@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import (
     ColumnStatistics,
@@ -24,23 +25,14 @@ from pyjoinopt.estimation.plans.selectivity import apply_filter
 from pyjoinopt.estimation.plans.unique_keys import group_key, keys_under, renamed_keys
 from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, SUBQUERY, Attribute, Expression
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import ROWS_ONE_TO_ONE
 from pyjoinopt.plan.traversal import post_order
 
 Leaf = Callable[[LogicalPlan], RelationStatistics]
 
-#: Rows that a generator (explode) makes of one.
-GENERATED = 4.0
-#: Of a grouping expression that nothing is known about: one value for this many rows.
-ROWS_PER_GROUP = 10.0
-
 _CONSTANT = ColumnStatistics(ndv=1.0, ndv_bound=1.0)
-#: Operators that keep every row as it is.
-_THROUGH = frozenset(
-    """
-    SubqueryAlias View ResolvedHint UnresolvedHint Sort Repartition RepartitionByExpression RebalancePartitions
-    Window WithWindowDefinition CTERelationDef EventTimeWatermark CollectMetrics Tail Offset
-    """.split()
-)
+#: Operators with the estimate of their child. (TAIL and OFFSET drop rows, but how many is not known here.)
+_THROUGH = ROWS_ONE_TO_ONE | {"Tail", "Offset"}
 #: From the best to the worst; of several inputs the worst names the result.
 _SOURCES = (
     "feedback", "local", "memory", "analyze", "footers", "delta log", "catalog", "reported", "catalyst",
@@ -68,7 +60,7 @@ def estimate_plan(plan: LogicalPlan, leaf: Leaf) -> RelationStatistics:
 
 
 def estimate_operator(node: LogicalPlan, inputs: list[RelationStatistics], leaf: Leaf) -> RelationStatistics:
-    """Statistics of what one operator gives, from those of its children; a cached one is asked for like a leaf."""
+    """Statistics of what one operator gives, from those of its children; a cached one is estimated like a leaf."""
     return _operator(node, inputs) if inputs else _leaf(node, leaf)
 
 
@@ -113,7 +105,7 @@ def _operator(  # noqa: C901  one flat table of operators
             fraction = float(node.info.get("fraction") or 1.0)
             return _repeating(first.with_rows(first.rows * fraction, math.inf))
         case "Generate":
-            return _repeating(_sized(first.with_rows(first.rows * GENERATED, math.inf), node.output))
+            return _repeating(_sized(first.with_rows(first.rows * ASSUMPTIONS.generated_rows, math.inf), node.output))
         case "Expand":
             lists = max(1, len(node.expressions) // max(1, len(node.output)) - 1)
             return _repeating(_sized(first.with_rows(first.rows * lists, first.upper_bound * lists), node.output))
@@ -223,7 +215,7 @@ def _distinct(
         number, most = known.joined if known is not None and known.joined is not None else (-1, rows)
         so_far = combinations.get(number, (1.0, most))[0]
         if known is None or known.ndv is None:
-            so_far *= max(1.0, most / ROWS_PER_GROUP)
+            so_far *= max(1.0, most / ASSUMPTIONS.rows_per_group)
         else:
             so_far *= max(1.0, min(known.ndv, rows)) + (1.0 if known.nulls else 0.0)
         combinations[number] = min(so_far, most), most
@@ -266,7 +258,7 @@ def _merged(parts: list[ColumnStatistics]) -> ColumnStatistics:
     ranged = len(lows) == len(highs) == len(parts)
     ndv = max((p.ndv for p in parts if p.ndv is not None), default=None)
     if all(p.ndv_bound <= 1 for p in parts):
-        ndv = float(len(parts))  # constants tell which part a row is from
+        ndv = float(len(parts))  # constants identify the branch that a row is from
     return ColumnStatistics(
         ndv,
         min(lows) if ranged else None,

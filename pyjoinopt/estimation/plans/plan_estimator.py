@@ -1,8 +1,8 @@
 """Estimates of many sub-plans of one plan, each operator estimated once.
 
-The optimizer asks for the items of every join group, then for both sides of every join of the finished plan, which
+The optimizer estimates the inputs of every join group, then for both sides of every join of the finished plan, which
 share most of their nodes. A common table expression is defined in one place and read in others, so its definition is
-looked up among all nodes of the plan, not only below the node that is asked about.
+looked up among all nodes of the plan, not only below the node that is estimated.
 
 Filters over a relation of which there is a sample are counted there, all that stand above each other at once, through
 projections. So are the different values that are left of the columns by which the relation is joined. What else the
@@ -23,10 +23,11 @@ from pyjoinopt.estimation.sources.samples import Samples
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Expression, conjunction
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
+from pyjoinopt.plan.operator_kinds import ROW_SUBSETS, ROWS_ONE_TO_ONE
 from pyjoinopt.util.node_memo import NodeMemo
 
-#: Operators that keep every row; what they call columns is looked up.
-_SAME_ROWS = frozenset("Project SubqueryAlias View ResolvedHint Sort Repartition RepartitionByExpression".split())
+#: Operators above a leaf whose rows are the leaf's, one to one; the names that they give columns are looked up.
+_SAME_ROWS = (ROWS_ONE_TO_ONE & ROW_SUBSETS) | {"Project"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,10 @@ class PlanEstimates:
         self._definitions.update((node.info.get("cte"), node) for node in nodes if node.kind == "CTERelationDef")
 
     def override_rows(self, plan: LogicalPlan, rows: float, bound: float) -> None:
-        """Take the rows of a sub-plan, and what is proved of them, from one who knows the whole join group.
+        """Override the estimate of a sub-plan, and its proven bound, by those of the join group's estimator.
 
-        One join after the other, correlations of three relations and keys of several columns are lost.
+        That estimator sees composite keys, which an estimate operator by operator does not. Later calls for this node
+        give the new rows; ancestors that were estimated before keep theirs.
         """
         self._overridden[plan] = rows, bound
         before = self._known.get(plan)
@@ -79,7 +81,7 @@ class PlanEstimates:
             self._known[plan] = _corrected(before, rows, bound)
 
     def prefetch_samples(self, plan: LogicalPlan) -> None:
-        """Ask one question about the filters of a whole plan, before its parts are estimated one by one."""
+        """Send one request for the filters of a whole plan, before its parts are estimated one by one."""
         if self._samples is not None:
             self._samples.prefetch(plan, self)
 
@@ -125,7 +127,7 @@ class PlanEstimates:
     def _counted(
         self, node: LogicalPlan, below: tuple[LogicalPlan, ...], known: RelationStatistics, samples: Samples
     ) -> RelationStatistics:
-        """A filter's estimate with the rows that its leaf's sample says."""
+        """A filter's estimate with the rows that its leaf's sample gives."""
         if not below:
             if not node.cached and not node.children:
                 self._filtered[node] = _Filtered(node)

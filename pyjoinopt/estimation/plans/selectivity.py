@@ -1,9 +1,9 @@
 """Which fraction of a relation's rows a predicate keeps.
 
-Histograms, distinct counts, ranges and NULL counts are used where they are known. Where they are not, the fractions
-below are: round numbers, only meant to put predicates in a sensible order (an equality keeps less than a range, a
-range less than an inequality). Predicates on different columns count as independent; both ends of a range on one
-column do not.
+Histograms, distinct counts, ranges and NULL counts are used where they are known. Where they are not, the shares of
+`estimation.model.assumptions` are: round numbers, only meant to put predicates in a sensible order (an equality keeps
+less than a range, a range less than an inequality). Predicates on different columns count as independent; both ends
+of a range on one column do not.
 
 **Popular values.** Of 200 countries one has a third of all companies, and it is this one that queries name. Whoever
 names a value has met it, so it is one of a random row rather than of a random value, and these are frequent: with
@@ -18,8 +18,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.comparisons import (
-    EQUALITIES,
     LISTS,
     MIRRORED,
     TEXT,
@@ -44,22 +44,9 @@ from pyjoinopt.estimation.plans.intervals import (
 )
 from pyjoinopt.estimation.plans.like_patterns import PATTERNS, pattern_share
 from pyjoinopt.plan.common_expressions import inline_common_expressions
-from pyjoinopt.plan.expressions import CORRELATED, SUBQUERY, Attribute, Expression, call, operands
+from pyjoinopt.plan.expressions import CORRELATED, EQUALITIES, SUBQUERY, Attribute, Expression, call, operands
 from pyjoinopt.plan.facts.constant_values import has_value
 from pyjoinopt.plan.facts.inference import null_intolerant_columns
-
-#: An equality with a column whose distinct values nobody counted.
-EQUAL = 0.01
-#: Share of one of n popular texts: 1 / n ** POPULAR.
-POPULAR = 0.75
-#: A column with more distinct values than this share of its rows has no popular ones.
-_RARELY_REPEATED = 0.5
-RANGE = 1 / 3
-BETWEEN = 1 / 9
-NULL = 0.02
-SUBQUERY_TEST = 0.5
-BOOLEAN = 0.5
-OTHER = 0.25
 
 
 def selectivity(predicate: Expression, relation: RelationStatistics) -> float:
@@ -135,13 +122,13 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
 
 
 def _of_constant(e: Expression) -> float:
-    return 1.0 if e.value is True else 0.0 if e.value is None or e.value is False else OTHER
+    return 1.0 if e.value is True else 0.0 if e.value is None or e.value is False else ASSUMPTIONS.other_predicate
 
 
 def _leaf(e: Expression, relation: RelationStatistics) -> float:
     """A predicate that is no AND, OR or NOT."""
     if e.kind == "AttributeReference":
-        return BOOLEAN
+        return ASSUMPTIONS.boolean
     if e.kind in ("IsNull", "IsNotNull"):
         nulls = _null_fraction(e.children[0], relation)
         return nulls if e.kind == "IsNull" else 1.0 - nulls
@@ -149,7 +136,7 @@ def _leaf(e: Expression, relation: RelationStatistics) -> float:
     if simple:
         return _against_constant(*simple[0], relation) if len(simple) == 1 else _ranges([e], relation)[1]
     if e.contains & CORRELATED and (e.kind in EQUALITIES or e.kind in MIRRORED):
-        return RANGE  # even an equality: it often asks for the first or the last of each
+        return ASSUMPTIONS.ordering  # even an equality: it often keeps the first or the last of each
     if e.kind in EQUALITIES or e.kind in MIRRORED:
         share = _between_literals(e)
         return _between_columns(e, relation) if share is None else share
@@ -157,7 +144,7 @@ def _leaf(e: Expression, relation: RelationStatistics) -> float:
         return _in_list(e, relation)
     if e.kind in PATTERNS:
         return _pattern(e, relation)
-    return SUBQUERY_TEST if e.flags & SUBQUERY else OTHER
+    return ASSUMPTIONS.subquery_test if e.flags & SUBQUERY else ASSUMPTIONS.other_predicate
 
 
 def _against_constant(attribute: Attribute, kind: str, constant: Expression, relation: RelationStatistics) -> float:
@@ -172,22 +159,22 @@ def _against_constant(attribute: Attribute, kind: str, constant: Expression, rel
                 return 0.0
         return filled * _listed(attribute, [value], relation)
     if value is None:
-        return RANGE
+        return ASSUMPTIONS.ordering
     step = step_of(attribute)
     share = fraction(known, narrow(EVERYTHING, kind, value, step), step)
-    return RANGE if share is None else filled * share
+    return ASSUMPTIONS.ordering if share is None else filled * share
 
 
 def _listed(attribute: Attribute, values: Sequence[float | None], relation: RelationStatistics) -> float:
     """Share of the rows that have one of these values, among those that are not NULL."""
     known, ndv, count = relation.column(attribute.bit), relation.distinct(attribute.bit), len(values)
     if ndv is None:
-        return min(1.0 if count == 1 else BOOLEAN, count * _equal(relation))
+        return min(1.0 if count == 1 else ASSUMPTIONS.boolean, count * _equal(relation))
     share = min(1.0, count / ndv)
     if known.bins and None not in values:
         return min(1.0, max(share, sum(share_equal(known.bins, v) for v in values if v is not None)))
-    if attribute.type.startswith(TEXT) and ndv < _RARELY_REPEATED * relation.base_rows:
-        return share**POPULAR
+    if attribute.type.startswith(TEXT) and ndv < ASSUMPTIONS.repeated_text * relation.base_rows:
+        return share**ASSUMPTIONS.popular_text
     return share
 
 
@@ -206,7 +193,7 @@ def _between_columns(e: Expression, relation: RelationStatistics) -> float:
     if e.kind in MIRRORED:
         a, b = (ColumnStatistics() if column is None else relation.column(column.bit) for column in columns)
         share = share_below(a, b) if e.kind.startswith("Less") else share_below(b, a)
-        return RANGE if share is None else share * (1.0 - (a.nulls or 0.0)) * (1.0 - (b.nulls or 0.0))
+        return ASSUMPTIONS.ordering if share is None else share * (1.0 - (a.nulls or 0.0)) * (1.0 - (b.nulls or 0.0))
     counts = [relation.distinct(a.bit) for a in columns if a is not None]
     known = [ndv for ndv in counts if ndv is not None]
     return 1.0 / max(known) if known else _equal(relation)
@@ -214,7 +201,7 @@ def _between_columns(e: Expression, relation: RelationStatistics) -> float:
 
 def _equal(relation: RelationStatistics) -> float:
     """Share of the rows with one value of a column without statistics: it cannot have more values than rows."""
-    return max(EQUAL, 1.0 / relation.base_rows)
+    return max(ASSUMPTIONS.equality, 1.0 / relation.base_rows)
 
 
 def _in_list(e: Expression, relation: RelationStatistics) -> float:
@@ -224,7 +211,7 @@ def _in_list(e: Expression, relation: RelationStatistics) -> float:
         single = [call("EqualTo", e.children[0], value) for value in e.children[1:]]
         if single and all(map(comparisons, single)):
             return min(1.0, sum(_leaf(equal, relation) for equal in single))
-        return min(BOOLEAN, count * _equal(relation))
+        return min(ASSUMPTIONS.boolean, count * _equal(relation))
     known = relation.column(attribute.bit)
     values = [constant_value(v) for v in e.children[1:]] if e.kind == "In" else [None] * count
     if known.min is not None and known.max is not None:
@@ -246,14 +233,14 @@ def _pattern(e: Expression, relation: RelationStatistics) -> float:
 
 def _null_fraction(e: Expression, relation: RelationStatistics) -> float:
     attribute = column_of(e)
-    return NULL if attribute is None else _null_fraction_of(attribute, relation)
+    return ASSUMPTIONS.null if attribute is None else _null_fraction_of(attribute, relation)
 
 
 def _null_fraction_of(attribute: Attribute, relation: RelationStatistics) -> float:
     nulls = relation.column(attribute.bit).nulls
     if nulls is not None:
         return nulls
-    return NULL if attribute.nullable else 0.0
+    return ASSUMPTIONS.null if attribute.nullable else 0.0
 
 
 def _without_needless(parts: Sequence[Expression]) -> list[Expression]:
@@ -295,7 +282,7 @@ def _ranges(parts: Iterable[Expression], relation: RelationStatistics) -> tuple[
             interval = narrow(interval, kind, value, step)
         factor *= (fraction(known, interval, step) or 0.0) * (1.0 - (known.nulls or 0.0))
     for sides in vague.values():
-        factor *= BETWEEN if len(sides) == 2 else RANGE
+        factor *= ASSUMPTIONS.between if len(sides) == 2 else ASSUMPTIONS.ordering
     return others, factor
 
 

@@ -5,7 +5,7 @@ survive whatever only drops rows. A join whose other side is unique on what it i
 keys of this side stay, and this side's bound is a bound of the result. Where all rows were counted, it is known how
 many of them share a value at most: a row of the other side meets no more than that.
 
-Statistics of files tell of a likely key, but prove none; `ColumnStatistics.key_values` is for those.
+Statistics of files suggest a likely key, but prove none; `ColumnStatistics.key_values` is for those.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from functools import reduce
 from operator import or_
 
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts
+from pyjoinopt.plan.equi_keys import hash_keys
+from pyjoinopt.plan.expressions import Attribute, Expression
 from pyjoinopt.plan.nodes import INNER, LEFT, RIGHT, Aggregate, Join
 from pyjoinopt.util.bitset import singletons
 
@@ -76,7 +77,7 @@ def of_join(
     """(keys, upper bound) of a join's result.
 
     Args:
-        node: the join; semi and anti joins keep what the left side has, which is not asked for here.
+        node: the join; semi and anti joins keep what the left side has, and are not passed here.
         left, right: what is known of its sides.
         bound: what is proved without keys.
     """
@@ -114,16 +115,5 @@ def times(a: float, b: float) -> float:
 
 def _compared(node: Join) -> tuple[int, int]:
     """The columns of either side that are equal to an expression over the other one, NULLs never."""
-    of_left = of_right = 0
-    for e in conjuncts(node.condition):
-        if e.kind != "EqualTo" or not e.deterministic:
-            continue
-        for one, other in (e.children, tuple(reversed(e.children))):
-            column = plain_column(one)
-            if column is None or not other.references:
-                continue
-            if column.mask & node.left.output_set and not other.references & ~node.right.output_set:
-                of_left |= column.mask
-            if column.mask & node.right.output_set and not other.references & ~node.left.output_set:
-                of_right |= column.mask
-    return of_left, of_right
+    keys = hash_keys(node)
+    return plain_mask(left for left, _ in keys), plain_mask(right for _, right in keys)

@@ -1,6 +1,7 @@
 """What `pyjoinopt.analyze` gathered, remembered for these very files: in this process, and in the store if any.
 
-It lies beside what footers say, not in its place, so that a setting that uses footers alone keeps doing so.
+It is stored beside the statistics of footers, not in their place, so that a setting that uses footers alone
+keeps doing so.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from pyjoinopt.estimation.model.relation_statistics import DEFAULT_ROWS, row_width, unknown
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
+from pyjoinopt.estimation.model.relation_statistics import row_width, unknown
 from pyjoinopt.estimation.sources.analyzed_tables import recall
 from pyjoinopt.estimation.sources.jvm_questions import WIDE, LeafFacts
 from pyjoinopt.estimation.sources.registry import Column, Files, Known, Relation, StatisticsSource
@@ -30,22 +31,22 @@ _TEXT = frozenset({"csv", "json", "text"})
 class ReportedByJvm:
     """A source that the JVM's first answer holds already."""
 
-    def __init__(self, name: str, leaves: LeafFacts, *says: str) -> None:
+    def __init__(self, name: str, leaves: LeafFacts, *sources: str) -> None:
         self.name = name
         self._leaves = leaves
-        self._says = says or (name,)
+        self._sources = sources or (name,)
 
     def lookup(self, relation: Relation) -> Known | None:
-        known = self._leaves.told(relation)
+        known = self._leaves.reported(relation)
         if relation.partitions and self.name == "reported":
-            return None  # said of all partitions
-        if known is None or known.rows is None or known.source not in self._says:
+            return None  # it is about all partitions
+        if known is None or known.rows is None or known.source not in self._sources:
             return None
         return replace(known, source=self.name) if known.source == "size" else known
 
 
 class LiteralRows:
-    """Rows that the plan itself tells the number of; nobody is asked."""
+    """Rows of which the plan itself holds the number; no request is sent."""
 
     name = "local"
 
@@ -55,7 +56,7 @@ class LiteralRows:
 
 
 class FromFiles:
-    """What files say of themselves: remembered in the store, else read now, all relations at once."""
+    """Statistics in files: remembered in the store, else read now, all relations at once."""
 
     def __init__(self, name: str, leaves: LeafFacts, what: str, formats: frozenset[str], store: Store | None) -> None:
         self.name = name
@@ -64,7 +65,7 @@ class FromFiles:
         self._formats = formats
         self._store = store
         self._known: dict[tuple[str, str], Known] = {}
-        self._asked: dict[tuple[str, str], frozenset[str] | None] = {}  # for which columns; None: for all
+        self._requested: dict[tuple[str, str], frozenset[str] | None] = {}  # for which columns; None: for all
 
     def prepare(self, relations: Sequence[Relation]) -> None:
         wanted: dict[tuple[str, str], tuple[Files, list[Relation]]] = {}
@@ -75,9 +76,9 @@ class FromFiles:
         missing: list[Relation] = []
         for key, (_, same) in wanted.items():
             if key in stored:
-                self._known[key], self._asked[key] = stored[key]
-            asked = self._asked.get(key, frozenset())
-            if key not in stored or (asked is not None and any(self._wants(relation) - asked for relation in same)):
+                self._known[key], self._requested[key] = stored[key]
+            done = self._requested.get(key, frozenset())
+            if key not in stored or (done is not None and any(self._wants(relation) - done for relation in same)):
                 missing += same
         if missing:
             self._read(missing)
@@ -86,7 +87,7 @@ class FromFiles:
         return self._known.get(_key(relation.files)) if relation.files is not None else None
 
     def _wants(self, relation: Relation) -> frozenset[str]:
-        """Columns that must have been asked for: of a wide table all that are needed, else those that are counted."""
+        """Columns that must have been requested: of a wide table all that are needed, else those that are counted."""
         if len(relation.columns) > WIDE:
             return relation.needed
         return relation.counted if relation.format in _FOOTERS else frozenset()
@@ -109,11 +110,11 @@ class FromFiles:
             # What was late or broken may be better next time. What was listed anew in between is something else.
             if not known.note and files is not None and _key(files) == _key(relation.files):
                 new[relation.files], names[relation.files] = known, relation.name
-                before_asked = self._asked.get(_key(files)) or frozenset()
-                self._asked[_key(files)] = before_asked | self._wants(relation)
+                before_requested = self._requested.get(_key(files)) or frozenset()
+                self._requested[_key(files)] = before_requested | self._wants(relation)
         if self._store is not None and new:
-            asked = {files: self._asked[_key(files)] for files in new}
-            self._store.put(new, names, {files: some for files, some in asked.items() if some is not None})
+            requested = {files: self._requested[_key(files)] for files in new}
+            self._store.put(new, names, {files: some for files, some in requested.items() if some is not None})
 
 
 class Analysed:
@@ -137,9 +138,9 @@ class Size:
         self._leaves = leaves
 
     def lookup(self, relation: Relation) -> Known | None:
-        told = self._leaves.told(relation)
+        reported = self._leaves.reported(relation)
         output = relation.leaf.output if relation.leaf is not None else ()
-        size = told.bytes if told is not None and not relation.partitions else None
+        size = reported.bytes if reported is not None and not relation.partitions else None
         guess = unknown(output, relation.bytes if size is None else size)
         if guess.source != self.name:
             return None
@@ -147,13 +148,14 @@ class Size:
 
 
 class Default:
-    """Something has to be assumed."""
+    """The assumption for a relation without any statistics."""
 
     name = "default"
 
     def lookup(self, relation: Relation) -> Known:
-        width = row_width(relation.leaf.output) if relation.leaf is not None and relation.leaf.output else 24.0
-        return Known(DEFAULT_ROWS, DEFAULT_ROWS * width)
+        output = relation.leaf.output if relation.leaf is not None else ()
+        width = row_width(output) if output else ASSUMPTIONS.unknown_row_bytes
+        return Known(ASSUMPTIONS.unknown_rows, ASSUMPTIONS.unknown_rows * width)
 
 
 def ladder(
@@ -163,7 +165,7 @@ def ladder(
 
     Args:
         option: `statistics`.
-        leaves: what the JVM says of them.
+        leaves: what the JVM reports of them.
         store: what was learnt earlier.
         without: rungs that "auto" and "full" leave out: "analyze", "catalog", "memory", "footers", "text".
 

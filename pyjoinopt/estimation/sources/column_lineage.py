@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pyjoinopt.estimation.model.comparisons import EQUALITIES, and_operands
+from pyjoinopt.estimation.model.comparisons import and_operands
 from pyjoinopt.estimation.model.literals import column_of
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.common_expressions import inline_common_expressions
+from pyjoinopt.plan.equi_keys import equalities
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
     OUTER_REFERENCE,
@@ -22,8 +24,6 @@ from pyjoinopt.plan.traversal import post_order
 
 #: What cannot be evaluated over a row of one relation.
 NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
-#: A computed column may be written out in a predicate that reads it, up to this length.
-_LONGEST = 500
 
 
 class ColumnLineage:
@@ -82,10 +82,8 @@ def join_keys(nodes: Iterable[LogicalPlan]) -> int:
     """The set of attributes that joins compare with `=`."""
     keys = 0
     for node in nodes:
-        if isinstance(node, Join) and node.condition is not None:
-            for e in and_operands(node.condition):
-                if e.kind in EQUALITIES:
-                    keys |= sum(1 << a.bit for a in map(column_of, e.children) if a is not None)
+        for left, right, _ in equalities(node.condition) if isinstance(node, Join) else ():
+            keys |= sum(a.mask for a in (column_of(left), column_of(right)) if a is not None)
     return keys
 
 
@@ -95,7 +93,7 @@ def is_countable(e: Expression) -> bool:
 
 
 def _is_short(e: Expression) -> bool:
-    return sum(1 for _ in zip(walk(e), range(_LONGEST + 1))) <= _LONGEST
+    return sum(1 for _ in zip(walk(e), range(limits.COLUMN_DEFINITION + 1))) <= limits.COLUMN_DEFINITION
 
 
 def number_of(leaf: LogicalPlan) -> int:

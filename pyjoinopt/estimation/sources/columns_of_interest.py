@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
-
-#: Operators that look at whole rows, or give their columns new identities.
-_WHOLE_ROWS = frozenset("Distinct Union Intersect Except CTERelationDef UnionLoop".split())
+from pyjoinopt.plan.operator_kinds import COMPARES_ROWS
 
 #: Operators that read values only to put rows in order.
 _ORDERS = frozenset({"Sort", "Window"})
@@ -35,7 +33,7 @@ def needed_columns(nodes: Iterable[LogicalPlan]) -> int:
                     needed |= expression.references
         else:
             needed |= node.references
-        if node.kind in _WHOLE_ROWS:
+        if node.kind in COMPARES_ROWS:
             for child in node.children:
                 needed |= child.output_set
         for bit in node.info.get("keys") or ():

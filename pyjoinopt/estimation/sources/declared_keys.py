@@ -3,10 +3,10 @@
     pyjoinopt.statistics.declare("orders", key="id")
     pyjoinopt.statistics.declare("lines", foreign_keys={"order_id": "orders.id"})
 
-A declared key has as many different values as the relation has rows. A foreign key says that of what it refers to, and
-that it has no values beside those. Constraints that a catalog's table declares (Spark 4.1 and later: PRIMARY KEY and
-UNIQUE) are taken the same way. Nobody checks any of this, so it is the ground of estimates, of bounds and of the hints
-that these allow, and never of a rewriting of the plan: a wrong declaration may cost time, never rows.
+A declared key has as many different values as the relation has rows. A foreign key declares that the columns it refers
+to are such a key, and that it has no other values. Constraints of a catalog's table (Spark 4.1 and later: PRIMARY KEY
+and UNIQUE) are used the same way. None of this is checked, so estimates, bounds and the hints that these allow may rest
+on it, and no rewriting of the plan does: a wrong declaration may cost time, never rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from difflib import get_close_matches
 
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.plan.expressions import Attribute
+from pyjoinopt.util.warn_once import forget_causes, log_once
 
 #: Between a table's name and the database that it is in.
 AT = " at "
 _keys: dict[str, set[tuple[str, ...]]] = {}
 _log = logging.getLogger("pyjoinopt")
-#: Names that some query had, which a query without them is not to blame for; and notes that were logged.
+#: Names that some query had, which a query without them is not to blame for.
 _found: set[str] = set()
-_logged: set[str] = set()
 
 
 def declare(
@@ -87,7 +87,7 @@ def forget_declared(table: str | None = None) -> None:
     if table is None:
         _keys.clear()
         _found.clear()
-        _logged.clear()
+        forget_causes("declared keys")
     else:
         _keys.pop(_bare(table), None)
 
@@ -129,9 +129,8 @@ def without_effect(relations: Mapping[str, Iterable[str]]) -> list[str]:
 def _note(start: str, close: Sequence[str], kind: str, there: Iterable[str]) -> str:
     hint = f"; did you mean {close[0]!r}?" if close and close[0] else "."
     note = f"{start}{hint} Its {kind} are {', '.join(sorted(set(there))) or 'none'}"
-    if close and note not in _logged:
-        _logged.add(note)
-        _log.warning(note)
+    if close:
+        log_once(_log, "declared keys", note)
     return note
 
 
@@ -141,8 +140,8 @@ def with_keys(
     """Statistics in which no two rows share the values of a key; one of a single column has as many values as rows.
 
     >>> n, m = Attribute(0, 1, "n", "int"), Attribute(1, 2, "m", "int")
-    >>> told = with_keys(RelationStatistics(10.0, 80.0), [n, m], [("N",), ("n", "m"), ("m", "gone")])
-    >>> told.column(0).ndv, sorted(told.keys)
+    >>> keyed = with_keys(RelationStatistics(10.0, 80.0), [n, m], [("N",), ("n", "m"), ("m", "gone")])
+    >>> keyed.column(0).ndv, sorted(keyed.keys)
     (10.0, [1, 3])
     """
     listed = [{name.lower() for name in key} for key in keys]

@@ -54,7 +54,7 @@ def entry_of(
     """The same in the shim's form, which `from_json` reads.
 
     Args:
-        known: what a source says.
+        known: the statistics of a source.
         output: the relation's columns.
         needed: names of those that something is computed with; of the others only their length matters. None for all.
     """
@@ -91,9 +91,9 @@ def number(bound: Bound | None) -> int | float | bool | None:
     return bound if isinstance(bound, (int, float)) else None
 
 
-def files_of(told: Mapping[str, Any]) -> Files:
-    """Which files they are, as the shim tells it."""
-    return Files(told["id"], told["schema"], int(told["count"]), int(told["bytes"]), told["newest"] / 1000)
+def files_of(entry: Mapping[str, Any]) -> Files:
+    """Which files they are, as the shim reports it."""
+    return Files(entry["id"], entry["schema"], int(entry["count"]), int(entry["bytes"]), entry["newest"] / 1000)
 
 
 def relation_of(
@@ -112,15 +112,15 @@ def relation_of(
         partitions: the filters that this answer takes into account.
         counted: the set of attributes whose different values matter.
     """
-    told = leaf.info.get("rel") or {}
+    exported = leaf.info.get("rel") or {}
     identity = files_of(files) if files is not None else None
     return Relation(
-        str(told.get("name") or leaf.kind),
-        str(told.get("kind") or leaf.kind),
-        str(told.get("format") or ""),
+        str(exported.get("name") or leaf.kind),
+        str(exported.get("kind") or leaf.kind),
+        str(exported.get("format") or ""),
         {attribute.name: attribute.type for attribute in leaf.output},
         frozenset(attribute.name for attribute in leaf.output if needed >> attribute.bit & 1),
-        float(identity.bytes) if partitions and identity is not None else told.get("bytes"),
+        float(identity.bytes) if partitions and identity is not None else exported.get("bytes"),
         identity,
         leaf,
         partitions,

@@ -11,11 +11,11 @@ from pyjoinopt.estimation.sources.registry import Files, Known, Relation
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
-Ask = Callable[..., dict[int, dict[str, Any]]]
+RequestStatistics = Callable[..., dict[int, dict[str, Any]]]
 
-#: Of a table with more columns than this only the needed ones are asked for.
+#: Of a table with more columns than this only the needed ones are requested.
 WIDE = 64
-#: The option -> what the JVM is asked for, and whether which files there are.
+#: The option -> the sources that are requested from the JVM, and whether the identity of files is.
 _FIRST: dict[str, tuple[list[str], bool]] = {
     "auto": (["catalog", "memory"], True),
     "full": (["catalog", "memory"], True),
@@ -25,22 +25,26 @@ _FIRST: dict[str, tuple[list[str], bool]] = {
 
 
 class LeafFacts:
-    """The leaves of a plan, and what the JVM says of them.
+    """The leaves of a plan, and what the JVM reports of them, by at most two requests.
+
+    `request_known` sends the first, for what needs no file. It fills `first` (number of a leaf -> statistics) and
+    `relations` (number -> how the leaf is described to sources); both are empty before. `read` sends the second, for
+    some relations, and may open files. Errors of the request pass through; an error about one leaf leaves it out.
 
     Args:
-        ask: see `Gateway.statistics`.
+        request: see `Gateway.statistics`.
         leaves: which.
         option: `statistics`.
         needed, counted: sets of attributes, see `needed`.
         filters: number of a leaf -> filters on its partition columns.
         reading: called before the first file is opened.
         deadline: how long files may be read; None for as long as the JVM likes.
-        without: what the JVM is not asked for.
+        without: sources that are not requested.
     """
 
     def __init__(
         self,
-        ask: Ask,
+        request: RequestStatistics,
         leaves: Sequence[LogicalPlan],
         option: str,
         needed: int,
@@ -50,7 +54,7 @@ class LeafFacts:
         deadline: ReadDeadline | None = None,
         without: Collection[str] = (),
     ) -> None:
-        self._ask = ask
+        self._request = request
         self._option = option
         self._needed = needed
         self._counted = counted
@@ -62,8 +66,8 @@ class LeafFacts:
         self.first: dict[int, Known] = {}
         self.relations: dict[int, Relation] = {}
 
-    def ask(self, better_whole: Callable[[Files], bool] = lambda _: False) -> None:
-        """Ask the first question.
+    def request_known(self, better_whole: Callable[[Files], bool] = lambda _: False) -> None:
+        """Send the first request.
 
         Args:
             better_whole: whether so much is known of these files that partitions are not looked at one by one.
@@ -73,7 +77,7 @@ class LeafFacts:
             sources, identity = _FIRST[self._option]
             sources = [source for source in sources if source not in self._without]
             leaves = list(self._leaves.values())
-            answers = self._ask(leaves, self._option, sources=sources, identity=identity, **self._details(leaves))
+            answers = self._request(leaves, self._option, sources=sources, identity=identity, **self._details(leaves))
         for number, leaf in self._leaves.items():
             entry = answers.get(number, {})
             files, filters = entry.get("files"), self._filters.get(number, ())
@@ -86,12 +90,12 @@ class LeafFacts:
             if entry and "error" not in entry:
                 self.first[number] = known_from(entry, leaf.output)
 
-    def told(self, relation: Relation) -> Known | None:
-        """The first answer about a relation."""
+    def reported(self, relation: Relation) -> Known | None:
+        """The answer to the first request about a relation."""
         return self.first.get(relation.leaf.number) if relation.leaf and relation.leaf.number is not None else None
 
     def read(self, relations: Sequence[Relation], what: str) -> dict[int, tuple[Known, Files | None]]:
-        """Ask for more, which may open files."""
+        """Send the second request, which may open files."""
         leaves = [relation.leaf for relation in relations if relation.leaf is not None]
         self._reading()
         limits = dict.fromkeys(("deadlineMs", "totalMs"), self._deadline.left()) if self._deadline is not None else {}
@@ -101,7 +105,7 @@ class LeafFacts:
             if relation.leaf is not None and what == "footers"
         }
         more = {"distinct": distinct} if distinct else {}
-        answers = self._ask(leaves, self._option, sources=[what], **more, **limits, **self._details(leaves))
+        answers = self._request(leaves, self._option, sources=[what], **more, **limits, **self._details(leaves))
         found = {}
         for relation, leaf in zip(relations, leaves):
             entry = answers.get(leaf.number if leaf.number is not None else -1, {})

@@ -1,4 +1,4 @@
-"""Statistics of a plan's leaves: sources are asked, the best first, until one knows the rows."""
+"""Statistics of a plan's leaves: sources are queried, the best first, until one has the rows."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from pyjoinopt.estimation.sources.builtin_sources import ladder
 from pyjoinopt.estimation.sources.columns_of_interest import counted_columns, needed_columns
 from pyjoinopt.estimation.sources.declared_keys import declared_keys, with_keys, without_effect
 from pyjoinopt.estimation.sources.json import entry_of
-from pyjoinopt.estimation.sources.jvm_questions import Ask, LeafFacts
+from pyjoinopt.estimation.sources.jvm_questions import LeafFacts, RequestStatistics
 from pyjoinopt.estimation.sources.partition_pruning import partition_columns, partition_filters
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Known, Relation, answer, prepare, registered
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.util.warn_once import log_once
 
-#: Sources that tell of the partitions that are left; what others tell is of the whole table.
+#: Sources whose statistics are of the partitions that are left; those of others are of the whole table.
 _OF_PARTITIONS = frozenset({"footers", "size / row width", "size"})
 #: Settings under which what `pyjoinopt.analyze` gathered is used.
 _ANALYSED = frozenset({"auto", "full"})
 _log = logging.getLogger("pyjoinopt")
-_logged: set[str] = set()
 
 
 class LeafStatistics:
-    """Callable: leaf -> its statistics. The JVM is asked on the first call, never before.
+    """Callable: leaf -> its statistics. The request is sent on the first call, never before.
 
     Args:
-        ask: gives the protocol's JSON entries by node number; see `Gateway.statistics`.
-        leaves: every leaf that may be asked about.
+        request: gives the protocol's JSON entries by node number; see `Gateway.statistics`.
+        leaves: every leaf that may be looked up.
         source: the `statistics` option; see `sources.ladder`.
         nodes: all nodes of the plan, to know which columns matter; none: all columns do.
         store: what was learnt earlier, and where to remember what is learnt now.
         deadline: how long files may be read; None for as long as the JVM likes.
-        without: sources that are not asked; see `statistics_without`.
+        without: sources that are not queried; see `statistics_without`.
 
     Attributes:
         applied: keys of filters on partition columns that the statistics take into account: they keep every row.
-        reading: called before the first file is opened.
+        on_first_file_read: called before the first file is opened.
     """
 
     def __init__(
         self,
-        ask: Ask,
+        request: RequestStatistics,
         leaves: Iterable[LogicalPlan],
         source: str,
         nodes: Iterable[LogicalPlan] = (),
@@ -55,7 +55,7 @@ class LeafStatistics:
         deadline: ReadDeadline | None = None,
         without: Collection[str] = (),
     ) -> None:
-        self._ask = ask
+        self._request = request
         self._leaves = list(leaves)
         self._source = source
         self._nodes = list(nodes)
@@ -70,9 +70,9 @@ class LeafStatistics:
         self.on_first_file_read: Callable[[], object] = lambda: None
 
     def use_partition_filters(self, nodes: Iterable[LogicalPlan]) -> None:
-        """Take the partitions that these nodes leave of their leaves, instead of all, if nobody has asked yet.
+        """Take the partitions that these nodes leave of their leaves, instead of all, before the first request.
 
-        Leaves that were not announced are asked about later: their own plan may leave out partitions too.
+        Leaves that were not announced are requested later: their own plan may leave out partitions too.
         """
         listed = list(nodes)
         if any(partition_columns(leaf) for leaf in self._leaves):
@@ -83,7 +83,7 @@ class LeafStatistics:
 
     def __call__(self, leaf: LogicalPlan) -> RelationStatistics:
         number = leaf.number
-        if number is None:  # a rule made it, so the JVM cannot be asked about it
+        if number is None:  # a rule made it, so the JVM does not know it
             return unknown(leaf.output)
         if number not in self._statistics:
             rest = [one for one in self._leaves if one.number not in self._statistics]
@@ -103,13 +103,13 @@ class LeafStatistics:
         return self._relations.get(leaf.number)
 
     def identity(self, leaf: LogicalPlan) -> str | None:
-        """What the leaf's files are recognised by; None if it reads none, or was not asked about."""
+        """What the leaf's files are recognised by; None if it reads none, or was not requested."""
         relation = self.relation(leaf)
         files = relation.files if relation is not None else None
         return None if files is None else f"{files.id} {files.schema}"
 
     def known(self) -> list[tuple[Relation, Known]]:
-        """Every leaf as it is described to sources, and what the best of them says."""
+        """Every leaf as it is described to sources, and the best statistics."""
         return self._known(self._leaves)
 
     def relations(self) -> list[Relation]:
@@ -117,9 +117,9 @@ class LeafStatistics:
         return list(self._look(self._leaves).relations.values())
 
     def notes(self) -> list[str]:
-        """What was declared and matches none of the relations that were asked about; empty if none was."""
-        asked = {relation.name: relation.columns for relation in self._relations.values()}
-        return without_effect(asked) if asked else []
+        """What was declared and matches none of the relations that were requested; empty if none was."""
+        requested = {relation.name: relation.columns for relation in self._relations.values()}
+        return without_effect(requested) if requested else []
 
     def _learn(self, some: Sequence[LogicalPlan]) -> None:
         if not some:
@@ -138,7 +138,7 @@ class LeafStatistics:
         users = () if self._source == "none" else registered()
         found: dict[int, Known] = {}
         for source in (*users, *ladder(self._source, leaves, self._store, self._without)):
-            waiting = {n: r for n, r in leaves.relations.items() if _asks(found.get(n), source.name, r)}
+            waiting = {n: r for n, r in leaves.relations.items() if _is_needed(found.get(n), source.name, r)}
             if not waiting:
                 continue
             prepare(source, list(waiting.values()))
@@ -147,28 +147,29 @@ class LeafStatistics:
                 if known is not None:
                     found[number] = _together(found.get(number), replace(known, source=known.source or source.name))
         for number, known in found.items():
-            told = leaves.first.get(number)
-            if told is not None and told.keys and not known.keys:
-                known = found[number] = replace(known, keys=told.keys)
-            if told is not None and told.rows is None and told.note and told.note not in known.note:
-                known = found[number] = replace(known, note="; ".join(filter(None, (told.note, known.note))))
-            _tell(leaves.relations[number].name, known.note)
+            reported = leaves.first.get(number)
+            if reported is not None and reported.keys and not known.keys:
+                known = found[number] = replace(known, keys=reported.keys)
+            if reported is not None and reported.rows is None and reported.note and reported.note not in known.note:
+                known = found[number] = replace(known, note="; ".join(filter(None, (reported.note, known.note))))
+            if known.note:
+                log_once(_log, "statistics", f"statistics of {leaves.relations[number].name}: {known.note}")
         return [(leaves.relations[number], found[number]) for number in leaves.relations]
 
     def _look(self, some: Sequence[LogicalPlan]) -> LeafFacts:
         needed = needed_columns(self._nodes) if self._nodes else -1
         counted = counted_columns(self._nodes) if self._nodes else -1
         leaves = LeafFacts(
-            self._ask, some, self._source, needed, counted, self._filters, lambda: self.on_first_file_read(),
+            self._request, some, self._source, needed, counted, self._filters, lambda: self.on_first_file_read(),
             self._deadline, self._without,
         )  # fmt: skip
         analysed = self._source in _ANALYSED and "analyze" not in self._without
-        leaves.ask(lambda files: analysed and recall(files, self._store) is not None)
+        leaves.request_known(lambda files: analysed and recall(files, self._store) is not None)
         return leaves
 
 
-def _asks(known: Known | None, source: str, relation: Relation) -> bool:
-    """Whether a source is needed: for the rows, or for columns that a better one said nothing of."""
+def _is_needed(known: Known | None, source: str, relation: Relation) -> bool:
+    """Whether a source is needed: for the rows, or for columns that a better one has nothing about."""
     if known is None or known.rows is None:
         return True
     if source != "footers":
@@ -179,7 +180,7 @@ def _asks(known: Known | None, source: str, relation: Relation) -> bool:
 
 
 def _together(better: Known | None, known: Known) -> Known:
-    """Rows from one source, columns from both: of each column what the better one says."""
+    """Rows from one source, columns from both: of each column those of the better one."""
     if better is None:
         return known
     keys = (*better.keys, *known.keys)
@@ -198,10 +199,3 @@ def _statistics(known: Known, leaf: LogicalPlan, needed: Collection[str]) -> Rel
     if known.source in ("size", "default") and not known.columns:
         return unknown(leaf.output, known.bytes if known.source == "size" else None)
     return from_json(entry_of(known, leaf.output, None if known.source == "local" else needed), leaf.output)
-
-
-def _tell(name: str, note: str) -> None:
-    """A weakness of what is known is logged once."""
-    if note and (text := f"statistics of {name}: {note}") not in _logged and len(_logged) < 1000:
-        _logged.add(text)
-        _log.warning(text)

@@ -13,9 +13,8 @@ from pyjoinopt.estimation.sources.column_lineage import is_countable
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import NAMES
 from pyjoinopt.plan.traversal import parents_of
-
-_THROUGH = frozenset({"SubqueryAlias", "ResolvedHint"})
 
 
 def partition_columns(leaf: LogicalPlan) -> int:
@@ -57,6 +56,6 @@ def _filters_of(leaf: LogicalPlan, above: dict[int, list[LogicalPlan]]) -> tuple
             for e in and_operands(inline_common_expressions(node.condition)):
                 if is_countable(e) and not e.references & others:
                     conjuncts.setdefault(e.key, e)
-        elif not (node.kind in _THROUGH or (isinstance(node, Project) and node.only_attributes)):
+        elif not (node.kind in NAMES or (isinstance(node, Project) and node.only_attributes)):
             break
     return tuple(conjuncts.values())

@@ -1,8 +1,8 @@
 """Keys of files that are proved by reading them: what footers make likely, the values of the columns make certain.
 
 A relation that is unique on what it is joined by multiplies no rows. That is what bounds of whole joins rest on (see
-`bounds`), and with them every hint to broadcast the result of a join. No file says that its columns are a key, so the
-columns by which a relation is joined are read once, in the background, as far as the first value that comes twice.
+`joins.cardinality.upper_bounds`), and with them every hint to broadcast the result of a join. No file declares a key,
+so the columns by which a relation is joined are read once, in the background, up to the first value that comes twice.
 The answer is remembered for these very files.
 
 Which columns: of two relations that are joined, the one column that may be a key by its counts, or else all columns by
@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pyjoinopt.estimation.model.comparisons import and_operands
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.sources.column_lineage import ColumnLineage, number_of
@@ -27,17 +27,16 @@ from pyjoinopt.estimation.sources.declared_keys import with_keys
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Files, Relation
 from pyjoinopt.estimation.store.store import Store
+from pyjoinopt.plan.equi_keys import equalities
 from pyjoinopt.plan.expressions import Attribute, Expression
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 
 #: Kind of the store's blobs.
 BLOB = "keys"
-#: A key may have lost so many of its values to an estimate.
-_LIKELY = 0.9
 _log = logging.getLogger("pyjoinopt")
 
-#: A question about some relations; see `Gateway.keys`.
-AskKeys = Callable[..., list[list[bool | None]]]
+#: A request about some relations; see `Gateway.keys`.
+RequestKeys = Callable[..., list[list[bool | None]]]
 #: Names of columns.
 Names = tuple[str, ...]
 
@@ -48,7 +47,7 @@ class ProvedKeys:
     Args:
         leaf: statistics of leaves without them.
         relation: leaf -> how it is described to sources, with its files; None if there are none.
-        ask: see `Gateway.keys`.
+        request: see `Gateway.keys`.
         store: where proofs are remembered.
         deadline: how long to wait for proofs that are not remembered.
     """
@@ -57,27 +56,27 @@ class ProvedKeys:
         self,
         leaf: Callable[[LogicalPlan], RelationStatistics],
         relation: Callable[[LogicalPlan], Relation | None],
-        ask: AskKeys,
+        request: RequestKeys,
         store: Store | None = None,
         deadline: ReadDeadline | None = None,
     ) -> None:
         self._leaf = leaf
         self._relation = relation
-        self._ask = ask
+        self._request = request
         self._store = store
         self._deadline = deadline
         self._meanings = ColumnLineage()
         self._proved: dict[int, set[Names]] = {}
-        self._told: dict[int, RelationStatistics] = {}
+        self._with_keys: dict[int, RelationStatistics] = {}
 
     def __call__(self, leaf: LogicalPlan) -> RelationStatistics:
         number = number_of(leaf)
         proved = self._proved.get(number)
         if not proved:
             return self._leaf(leaf)
-        if number not in self._told:
-            self._told[number] = with_proved(self._leaf(leaf), leaf.output, proved)
-        return self._told[number]
+        if number not in self._with_keys:
+            self._with_keys[number] = with_proved(self._leaf(leaf), leaf.output, proved)
+        return self._with_keys[number]
 
     def prove(self, nodes: Sequence[LogicalPlan]) -> None:
         """Prove what the joins of a plan can make use of, as far as there is time."""
@@ -93,7 +92,7 @@ class ProvedKeys:
                 entries.append((leaf, relation, relation.files, unknown, remembered))
         answers = self._answers([_entry(leaf, relation, sets) for leaf, relation, _, sets, _ in entries])
         for (leaf, _, files, sets, remembered), answer in zip(entries, answers):
-            new = {names: told for names, told in zip(sets, answer) if told is not None}
+            new = {names: unique for names, unique in zip(sets, answer) if unique is not None}
             self._take(leaf, new)
             if new and self._store is not None:
                 self._store.put_blob(files, BLOB, _to_bytes({**remembered, **new}))
@@ -131,29 +130,28 @@ class ProvedKeys:
     def _equalities(self, nodes: Iterable[LogicalPlan]) -> Iterable[tuple[Attribute | None, Attribute | None]]:
         for node in nodes:
             condition = node.condition if isinstance(node, (Filter, Join)) else None
-            for e in and_operands(condition) if condition is not None else ():
-                if e.kind == "EqualTo":
-                    one, other = (self._column(child) for child in e.children)
-                    if one is not None or other is not None:
-                        yield one, other
+            for left, right, null_safe in equalities(condition):
+                one, other = self._column(left), self._column(right)
+                if not null_safe and (one is not None or other is not None):
+                    yield one, other
 
     def _column(self, e: Expression) -> Attribute | None:
         """The column of a leaf that an expression is, under whatever name."""
         meant = self._meanings.conjuncts(e)
         return column_of(meant[0]) if len(meant) == 1 else None
 
-    def _take(self, leaf: LogicalPlan, told: dict[Names, bool]) -> None:
-        proved = {names for names, unique in told.items() if unique}
+    def _take(self, leaf: LogicalPlan, answers_of: dict[Names, bool]) -> None:
+        proved = {names for names, unique in answers_of.items() if unique}
         if proved:
             self._proved.setdefault(number_of(leaf), set()).update(proved)
-            self._told.pop(number_of(leaf), None)
+            self._with_keys.pop(number_of(leaf), None)
 
     def _answers(self, entries: list[dict[str, Any]]) -> list[list[bool | None]]:
         if not entries:
             return []
         limit = {"deadlineMs": self._deadline.for_keys()} if self._deadline is not None else {}
         try:
-            return self._ask(entries, **limit)
+            return self._request(entries, **limit)
         except Exception as error:
             _log.warning("no keys are proved: %s", error)
             return [[] for _ in entries]
@@ -189,7 +187,7 @@ def _may_be_key(known: RelationStatistics, columns: Iterable[Attribute]) -> bool
         if column.ndv is None or column.key_values is not None:
             return True
         values *= column.ndv
-    return values >= _LIKELY * known.base_rows
+    return values >= ASSUMPTIONS.nearly_unique * known.base_rows
 
 
 def _entry(leaf: LogicalPlan, relation: Relation, sets: Sequence[Names]) -> dict[str, Any]:
@@ -202,8 +200,8 @@ def _entry(leaf: LogicalPlan, relation: Relation, sets: Sequence[Names]) -> dict
     }  # fmt: skip
 
 
-def _to_bytes(told: dict[Names, bool]) -> bytes:
-    return json.dumps(sorted(told.items())).encode()
+def _to_bytes(answers_of: dict[Names, bool]) -> bytes:
+    return json.dumps(sorted(answers_of.items())).encode()
 
 
 def _from_bytes(content: bytes) -> dict[Names, bool]:

@@ -1,26 +1,25 @@
-"""Where counts come from: the one Protocol behind which every source of statistics stands, and users' own sources.
+"""Where counts come from: the Protocol of every source of statistics, and users' own sources.
 
-A source is asked about one relation at a time and says what it knows, or None. The ladder (`leaves`) asks one after the
-other, the best first, until one knows the number of rows. A source of your own comes before all that are built in:
+A source is queried for one relation at a time and returns its statistics, or None. `leaf_statistics` queries one source
+after the other, the best first, until one has the number of rows. Your own sources come before the built-in ones:
 
     class OurCatalogue:
         name = "our catalogue"
 
         def lookup(self, relation):
-            entry = ask_the_catalogue(relation.name)
+            entry = catalogue_entry(relation.name)
             return Known(rows=entry.count, columns={"id": Column(ndv=entry.count)}) if entry else None
 
     pyjoinopt.statistics.register(OurCatalogue())
 
-It is asked under every setting of the option `statistics` but "none". What it raises costs one warning, and the ladder
-goes on without it.
+It is queried under every setting of the option `statistics` but "none". An exception of it gives one warning, and the
+other sources are used.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -28,6 +27,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.util.warn_once import warn_once
 
 #: A bound as people have it; text has no bounds here.
 Bound = int | float | Decimal | datetime.date | datetime.datetime | bool
@@ -42,7 +42,7 @@ class Column:
         min, max: bounds: numbers, dates or timestamps (without a zone: UTC).
         nulls: number of rows in which the column is NULL.
         avg_len: bytes of a value in memory.
-        details: whatever else a built-in source tells, such as a histogram.
+        details: whatever else a built-in source has, such as a histogram.
     """
 
     ndv: float | None = None
@@ -82,7 +82,7 @@ class Relation:
         columns: name -> Spark's type, in order.
         needed: names of the columns that the query computes with; to know more is no use.
         bytes: what Spark takes its size to be, if it has an idea.
-        files: which files it reads; None where that is unknown or was not asked for.
+        files: which files it reads; None where that is unknown or was not requested.
         leaf: the plan's node.
         partitions: filters on its partition columns that `files` takes into account; without them it reads more.
         counted: names of those needed columns whose different values matter.
@@ -105,11 +105,11 @@ class Known:
     """What a source knows of a relation.
 
     Attributes:
-        rows: how many; None if only columns or bytes are known: then another source is asked for the rows.
+        rows: how many; None if only columns or bytes are known: then another source is queried for the rows.
         bytes: size in memory or on disk.
         columns: by name; any subset.
         exact: the rows were counted and are the present ones. An exact count may be the ground of a broadcast hint.
-        source: who says so; empty for the source's own name.
+        source: where it is from; empty for the source's own name.
         gathered: when, in seconds since the epoch; None for now.
         note: a weakness, for people.
         keys: of each key, which is declared or otherwise known to be one, the names of its columns.
@@ -127,10 +127,10 @@ class Known:
 
 @runtime_checkable
 class StatisticsSource(Protocol):
-    """Somebody who may know how many rows a relation has.
+    """Something that may know how many rows a relation has.
 
     A source may also have a method `prepare(relations: Sequence[Relation]) -> None`. It is called once a plan, before
-    any `lookup`, with all relations that no better source knows, so that one question can be asked for all of them.
+    any `lookup`, with all relations that no better source knows, so that one request can be sent for all of them.
     """
 
     name: str
@@ -141,11 +141,10 @@ class StatisticsSource(Protocol):
 
 
 _registered: list[StatisticsSource] = []
-_warned: set[str] = set()
 
 
 def register(source: StatisticsSource) -> None:
-    """Ask this source before all others, from now on and in this process; the last one registered comes first.
+    """Query this source before all others, from now on and in this process; the last one registered comes first.
 
     One of the same name is replaced.
 
@@ -160,7 +159,7 @@ def register(source: StatisticsSource) -> None:
 
 
 def unregister(source: StatisticsSource | str) -> bool:
-    """Ask a source, or that of this name, no longer. True if there was one.
+    """Remove a source, or the one of this name. True if there was one.
 
     Raises:
         TypeError: it is neither a source nor a name.
@@ -173,29 +172,29 @@ def unregister(source: StatisticsSource | str) -> bool:
 
 
 def registered() -> tuple[StatisticsSource, ...]:
-    """The sources of users, in the order in which they are asked."""
+    """The sources of users, in the order in which they are queried."""
     return tuple(_registered)
 
 
 def prepare(source: StatisticsSource, relations: Sequence[Relation]) -> None:
-    """Tell a source what it will be asked, if it wants to know."""
+    """Call the `prepare` of a source, if it has one, with the relations that it will be queried for."""
     hook = getattr(source, "prepare", None)
     if hook is None:
         return
     try:
         hook(relations)
     except Exception as error:
-        warn_once(source.name, f"{type(error).__name__}: {error}")
+        _warn(source, error)
 
 
 def answer(source: StatisticsSource, relation: Relation) -> Known | None:
-    """What a source says, checked. Whatever is wrong with it costs one warning."""
+    """The statistics of a source, checked. An error in them gives one warning."""
     try:
         known = source.lookup(relation)
         if known is not None:
             _check(known)
     except Exception as error:
-        warn_once(source.name, f"{type(error).__name__}: {error}")
+        _warn(source, error)
         return None
     return known
 
@@ -210,10 +209,7 @@ def _check(known: Known) -> None:
         raise TypeError("columns is a mapping from names to pyjoinopt.statistics.Column")
 
 
-def warn_once(name: str, problem: str) -> None:
-    """One warning a source and process, however often it fails."""
-    if name not in _warned:
-        _warned.add(name)
-        warnings.warn(
-            f"the statistics source {name!r} failed and is passed over: {problem}", RuntimeWarning, stacklevel=2
-        )
+def _warn(source: StatisticsSource, error: Exception) -> None:
+    problem = f"{type(error).__name__}: {error}"
+    text = f"the statistics source {source.name!r} failed and is passed over: {problem}"
+    warn_once("source", source.name, text, stacklevel=2)

@@ -5,13 +5,14 @@ many that were not met at all: with q = n / N the estimate d / (1 - (1 - q) f / 
 every value comes often (f = 0: d) and for a key (f = n: N); Haas and Stokes (1998) call it the first-order unsmoothed
 jackknife. Between these it errs where few values are frequent and many are rare.
 
-Rows that lie together may share values that others do not have. So a sample is only believed about a column if, asked
-about all of its rows, it comes near what is known of the whole column.
+Rows that lie together may share values that others do not have. So a sample is only used for a column if
+the estimate from all of its rows comes near what is known of the whole column.
 
 A filter that has nothing to do with a column leaves of its values what chance leaves: of n_v sampled rows with a value
 at least one, with probability 1 - (1 - h / n) ** n_v if h rows of n are left. Where a filter leaves as many values as
-that, within two standard deviations, it tells nothing: the column has its values still, and how many rows are left is
-known anyway. The jackknife would take a hundred rows of a hundred days for a few hundred days, whatever the calendar.
+that, within two standard deviations, it is taken to be independent of the column: all values are left, and the number
+of rows that are left is known anyway. The jackknife would take a hundred rows of a hundred days for a few hundred days,
+whatever the calendar.
 """
 
 from __future__ import annotations
@@ -21,10 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import compress
 
-#: How many times too many or too few a sample may find in the whole column.
-_NEAR = 2.0
-#: Fewer hits than this say nothing about values.
-_LEAST = 8
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 
 
 def codes(text: str) -> list[int]:
@@ -38,7 +36,7 @@ def codes(text: str) -> list[int]:
 
 
 def left_after(values: Sequence[int], hits: int, rows: float, kept: float, ndv: float | None) -> float | None:
-    """Different values among the rows of a relation that fulfil a filter; None if the sample does not tell.
+    """Different values among the rows of a relation that fulfil a filter; None if the sample does not support one.
 
     Args:
         values: of the sampled rows, as of `codes`.
@@ -53,10 +51,11 @@ def left_after(values: Sequence[int], hits: int, rows: float, kept: float, ndv: 
     >>> left_after([1, 2, 3, 4] * 25, half, 10000.0, 5000.0, 4.0), left_after([1, 2, 3, 4] * 25, half, 100.0, 50.0, 4.0)
     (None, 4.0)
     """
-    if hits.bit_count() < _LEAST or rows <= 0:
+    if hits.bit_count() < ASSUMPTIONS.distinct_least_hits or rows <= 0:
         return None
     whole = _estimate(values, rows)
-    if ndv is not None and not ndv / _NEAR <= whole <= ndv * _NEAR:
+    near = ASSUMPTIONS.distinct_agreement
+    if ndv is not None and not ndv / near <= whole <= ndv * near:
         return None
     chosen = list(compress(values, _bits(hits, len(values))))
     if ndv is not None and len(values) < rows and _by_chance(values, chosen):
@@ -72,7 +71,7 @@ def _by_chance(values: Sequence[int], chosen: Sequence[int]) -> bool:
     missed = 1.0 - len(chosen) / len(values)
     left = [1.0 - missed**n for n in counts.values()]
     expected, variance = sum(left), sum(p * (1.0 - p) for p in left)
-    return len(set(chosen) - {0}) >= expected - 2.0 * math.sqrt(variance)
+    return len(set(chosen) - {0}) >= expected - ASSUMPTIONS.distinct_deviations * math.sqrt(variance)
 
 
 def _estimate(values: Iterable[int], rows: float) -> float:

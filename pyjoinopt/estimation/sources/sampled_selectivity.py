@@ -1,13 +1,13 @@
 """From hits in a sample to a share of all rows, and where a sample is worth having.
 
-**Few hits.** Of n rows k fulfil the condition. The share is taken for k/n, mixed with what arithmetic says as if that
-were one row more. No hit proves no emptiness: with a chance of 95 % a share of 3/n stays unseen. The estimate is then
-half a row of n, or less if arithmetic says less, and `source` says that it rests on no hit. Where arithmetic is sound
-(numbers compared within known bounds) no hit only contradicts what lies above 3/n, and k hits weigh k times what
-arithmetic says, in logarithms. If the sample is the whole relation, k is a count.
+**Few hits.** Of n rows k fulfil the condition. The share is taken for k/n, mixed with the arithmetic estimate as if
+that were one row more. No hit proves no emptiness: with a chance of 95 % a share of 3/n stays unseen. The estimate is
+then half a row of n, or less if the arithmetic estimate is less, and `source` notes that there was no hit. Where
+arithmetic is sound (numbers compared within known bounds) no hit only contradicts an estimate above 3/n, and k hits
+weigh k times as much as the arithmetic estimate, in logarithms. If the sample is the whole relation, k is a count.
 
-**Rows that lie together.** Of a large table only some row groups are read, and if it is sorted, what is asked for may
-lie in another one. No hit in rows from m places is then as little as no hit in m rows: the estimate is half-way, in
+**Rows that lie together.** Of a large table only some row groups are read, and if it is sorted, the rows that match
+may be in another one. No hit in rows from m places is then as little as no hit in m rows: the estimate is half-way, in
 logarithms. Conditions on partition columns alone are left to arithmetic, which knows all partitions.
 """
 
@@ -17,10 +17,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyjoinopt.estimation.model.comparisons import EQUALITIES, TEXT, comparison
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
+from pyjoinopt.estimation.model.comparisons import TEXT, comparison
 from pyjoinopt.estimation.model.literals import constant_value
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.expressions import EQUALITIES, Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,10 @@ class Share:
         """
         if self.complete:
             return self.hits / self.rows
-        return min(1.0, 3.0 / self.rows) if not self.hits else 1.0
+        return min(1.0, ASSUMPTIONS.sample_rule_of_three / self.rows) if not self.hits else 1.0
 
     def estimate(self, arithmetic: float, sound: bool = False) -> float:
-        """The share that the conjuncts keep, mixed with what arithmetic says, which may be sound.
+        """The share that the conjuncts keep, mixed with the arithmetic estimate, which may be sound.
 
         >>> Share(40, 4095, False).estimate(0.96)
         0.01
@@ -66,8 +67,9 @@ class Share:
         if self.complete:
             return self.hits / self.rows
         if not self.hits:
-            none = (3.0 if sound else 0.5) / (self.rows + 1)
-            return min(arithmetic, math.sqrt(none * 0.5 / (self.places + 1)) if self.places else none)
+            unseen = ASSUMPTIONS.sample_unseen
+            none = (ASSUMPTIONS.sample_rule_of_three if sound else unseen) / (self.rows + 1)
+            return min(arithmetic, math.sqrt(none * unseen / (self.places + 1)) if self.places else none)
         if sound and arithmetic:
             return math.exp((self.hits * math.log(self.hits / self.rows) + math.log(arithmetic)) / (self.hits + 1))
         return (self.hits + arithmetic) / (self.rows + 1)

@@ -1,9 +1,9 @@
 """What share of a relation's rows filters keep, counted over a sample of them.
 
 Spark's own predicates are evaluated over the sampled rows, in the driver and without a Spark job: patterns, functions,
-OR and columns that depend on each other need no theory. For each conjunct the JVM says which rows fulfil it, as bits
+OR and columns that depend on each other need no theory. For each conjunct the JVM reports which rows fulfil it, as bits
 of one int; the rows that fulfil several are their AND, so that the share of every combination is known after one
-question. `shares` says what share that makes.
+request. `sampled_selectivity` turns hits into shares.
 
 **When a sample is drawn.** What the store or the JVM has is used whenever a relation is filtered. Drawing a new one
 opens files, so it is done only where arithmetic is weak (patterns, functions, OR, text, more than one column) and
@@ -31,8 +31,8 @@ from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
-#: A question about some relations; see `Gateway.samples`.
-AskSamples = Callable[..., list[dict[str, Any]]]
+#: A request about some relations; see `Gateway.samples`.
+RequestSamples = Callable[..., list[dict[str, Any]]]
 
 #: Kind of the store's blobs.
 BLOB = "sample"
@@ -41,7 +41,7 @@ _log = logging.getLogger("pyjoinopt")
 
 @dataclass(slots=True)
 class _Sample:
-    """What is known of one leaf's sample: the bits of every conjunct asked so far, the values of key columns."""
+    """What is known of one leaf's sample: the bits of every conjunct requested so far, the values of key columns."""
 
     rows: int
     complete: bool
@@ -54,7 +54,7 @@ class Samples:
     """The samples of one plan's leaves.
 
     Args:
-        ask: see `Gateway.samples`.
+        request: see `Gateway.samples`.
         relation: leaf -> how it is described to sources, with its files; None if there are none.
         store: where samples are remembered.
         thorough: draw a sample of every relation that is filtered.
@@ -66,13 +66,13 @@ class Samples:
 
     def __init__(
         self,
-        ask: AskSamples,
+        request: RequestSamples,
         relation: Callable[[LogicalPlan], Relation | None],
         store: Store | None = None,
         thorough: bool = False,
         deadline: ReadDeadline | None = None,
     ) -> None:
-        self._ask = ask
+        self._request = request
         self._relation = relation
         self._store = store
         self._thorough = thorough
@@ -94,7 +94,7 @@ class Samples:
         return self._meanings.conjuncts(condition)
 
     def prefetch(self, plan: LogicalPlan, known: Callable[[LogicalPlan], RelationStatistics]) -> None:
-        """Ask one question for all conjuncts of a plan that read one leaf, wherever they stand.
+        """Send one request for all conjuncts of a plan that read one leaf, wherever they are.
 
         Args:
             plan: a plan; plans of subqueries are not entered.
@@ -161,7 +161,7 @@ class Samples:
 
         Args:
             leaf: whose sample it is.
-            share: what the sample said of the filter.
+            share: the filter's share in the sample.
             base: statistics of the leaf.
             kept: rows that the filter keeps.
         """
@@ -180,16 +180,16 @@ class Samples:
         wanted: Sequence[tuple[LogicalPlan, list[Expression]]],
         known: Callable[[LogicalPlan], RelationStatistics],
     ) -> None:
-        """Ask, first for what the JVM has, then with what the store has, files being opened where that is worth it."""
-        asked = []
+        """Request first what the JVM has, then send what the store has; open files where that is worth it."""
+        requested = []
         for leaf, conjuncts in wanted:
             files = self._files(leaf)
             if files is None or all(e.kind == "IsNotNull" for e in conjuncts):
                 self._samples.setdefault(number_of(leaf), None)
             else:
-                asked.append((leaf, files, list({e.key: e for e in conjuncts}.values())))
+                requested.append((leaf, files, list({e.key: e for e in conjuncts}.values())))
         missing = []
-        for (leaf, files, conjuncts), answer in zip(asked, self._answers([self._entry(*one) for one in asked])):
+        for (leaf, files, conjuncts), answer in zip(requested, self._answers([self._entry(*one) for one in requested])):
             if not self._take(leaf, files, conjuncts, answer):
                 entry = self._entry(leaf, files, conjuncts)
                 entry["read"] = self._reads(leaf, conjuncts, known(leaf))
@@ -216,7 +216,7 @@ class Samples:
         try:
             if self._deadline is not None:
                 request = {"deadlineMs": self._deadline.for_samples(), **request}
-            return self._ask(entries, **{"give": self._store is not None, **request})
+            return self._request(entries, **{"give": self._store is not None, **request})
         except Exception as error:
             _log.warning("no samples: %s", error)
             return [{} for _ in entries]
@@ -264,6 +264,6 @@ class Samples:
 
 
 def _clear(leaf: LogicalPlan) -> RelationStatistics:
-    """A relation of whose columns as much is known as footers can say."""
+    """A relation with as much about its columns as footers can hold."""
     columns = {attribute.bit: ColumnStatistics(ndv=1.0, min=0.0, max=0.0) for attribute in leaf.output}
     return RelationStatistics(1.0, 1.0, columns=columns)

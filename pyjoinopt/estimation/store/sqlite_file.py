@@ -10,12 +10,13 @@ import contextlib
 import os
 import sqlite3
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import platformdirs
 from filelock import FileLock
+
+from pyjoinopt.util.warn_once import warn_once
 
 #: Of the tables below. A store of a later version is left alone.
 VERSION = 1
@@ -40,7 +41,6 @@ CREATE TABLE blob (
 )
 
 BROKEN = (sqlite3.Error, ValueError)
-_warned: set[str] = set()
 
 
 class NotOurs(Exception):
@@ -69,7 +69,7 @@ def open_file(path: Path, folder: bool = True) -> tuple[sqlite3.Connection, bool
     """
     if not folder and not path.parent.is_dir():
         raise OSError(f"there is no folder {path.parent}, and no session may create one; the application may")
-    with contextlib.suppress(OSError):  # if the folder is missing then, opening the file will say so
+    with contextlib.suppress(OSError):  # if the folder is missing then, opening the file will fail
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _MODE))
     try:
@@ -80,7 +80,7 @@ def open_file(path: Path, folder: bool = True) -> tuple[sqlite3.Connection, bool
         # A write-ahead log needs a folder that can be written, even to read.
         connection = _connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1")
         _check(connection)
-        warn_once(path, f"it is read-only ({error})")
+        warn_of(path, f"it is read-only ({error})")
         return connection, False
 
 
@@ -200,7 +200,7 @@ def set_aside(path: Path, error: Exception) -> bool:
         for suffix in ("-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 os.remove(f"{path}{suffix}")
-        warn_once(path, f"it is broken ({error}); it was moved to {aside.name}, and a new one is begun", broken=True)
+        warn_of(path, f"it is broken ({error}); it was moved to {aside.name}, and a new one is begun", broken=True)
     return True
 
 
@@ -221,10 +221,8 @@ def _is_sound(path: Path) -> bool:
         return True
 
 
-def warn_once(path: Path, problem: str, broken: bool = False) -> None:
-    """One warning a file and process, however often it fails."""
-    key = f"{path}{time.time() if broken else ''}"
-    if key not in _warned:
-        _warned.add(key)
-        remedy = "" if broken else "; nothing is remembered (spark.pyjoinopt.store names another file, or 'off')"
-        warnings.warn(f"the store of statistics {path}: {problem}{remedy}", RuntimeWarning, stacklevel=3)
+def warn_of(path: Path, problem: str, broken: bool = False) -> None:
+    """Warn of a problem of the file: once for each file and process, but of each broken file that is replaced."""
+    cause = f"{path}{time.time() if broken else ''}"
+    remedy = "" if broken else "; nothing is remembered (spark.pyjoinopt.store names another file, or 'off')"
+    warn_once("store", cause, f"the store of statistics {path}: {problem}{remedy}", stacklevel=3)

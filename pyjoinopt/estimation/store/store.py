@@ -35,7 +35,7 @@ from pyjoinopt.estimation.store.sqlite_file import (
     open_file,
     set_aside,
     trim,
-    warn_once,
+    warn_of,
 )
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class Store:
     # -- relations -----------------------------------------------------------------------------------------------
 
     def get(self, files: Iterable[Files]) -> dict[Key, tuple[Known, frozenset[str] | None]]:
-        """What is remembered, by (id, schema): the statistics, and which columns were asked for (None: all)."""
+        """What is remembered, by (id, schema): the statistics, and which columns were requested (None: all)."""
         keys = [(f.id, f.schema) for f in files]
 
         def work(connection: sqlite3.Connection) -> dict[Key, tuple[Known, frozenset[str] | None]]:
@@ -113,7 +113,7 @@ class Store:
         Args:
             known: what to remember.
             names: of the relations, for people.
-            asked: where only some columns were asked for, which.
+            asked: where only some columns were requested, which.
         """
         now = time.time()
         rows = []
@@ -274,7 +274,7 @@ class Store:
 
     def _give_up(self, error: Exception) -> None:
         self.close()
-        warn_once(self.path, str(error))
+        warn_of(self.path, str(error))
         if "readonly" in str(error) or "read-only" in str(error):
             self._writable = False
         else:
@@ -283,7 +283,7 @@ class Store:
 
 @lru_cache(maxsize=512)
 def _columns(text: str) -> Mapping[str, Column]:
-    """The columns of an entry. The same tables are asked for by query after query."""
+    """The columns of an entry. The same tables are read by query after query."""
     return {name: column_from(facts) for name, facts in json.loads(text).items()}
 
 

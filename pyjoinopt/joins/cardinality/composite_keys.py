@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.plans.composite_key_rows import key_rows
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
@@ -30,7 +31,7 @@ class KnownKeys(Protocol):
         """Whether the columns of some classes are known to be a key of a vertex."""
 
 
-_DIGITS = 9  # of a logarithm, beyond which the order of what it was computed from shows
+_DIGITS = ASSUMPTIONS.digits
 
 
 class CompositeKeys:

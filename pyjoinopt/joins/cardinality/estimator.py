@@ -32,6 +32,7 @@ from operator import or_
 from typing import Protocol
 
 from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.joins.cardinality.graph_model import collect
 from pyjoinopt.joins.cardinality.log_cardinality import NO_COLUMN, Factor, LogCardinality
@@ -40,13 +41,12 @@ from pyjoinopt.joins.cardinality.outer_joins import Padding, with_outer_joins
 from pyjoinopt.joins.cardinality.row_widths import widths
 from pyjoinopt.joins.cardinality.upper_bounds import Bounds
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.plan.spark_defaults import BROADCAST_THRESHOLD
 from pyjoinopt.util.bitset import members
 
-#: spark.sql.autoBroadcastJoinThreshold.
-BROADCAST_THRESHOLD = 10485760.0
-_HIGHEST = 690.0  # e ** 690 is still a float
-_EMPTY = 0.5  # rows that an empty result counts as
-_DIGITS = 9  # beyond these, sums in another order differ, and would break ties differently
+_HIGHEST = ASSUMPTIONS.largest_log
+_EMPTY = ASSUMPTIONS.empty_result_rows
+_DIGITS = ASSUMPTIONS.digits
 
 
 class BuildableSides(Protocol):

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.join import combined_columns, member, residual_selectivity, share_kept, share_left
@@ -24,8 +25,8 @@ from pyjoinopt.plan.nodes import INNER
 from pyjoinopt.util.bitset import members
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
-_NO_ROWS = 1e-6  # of a relation whose filter lies outside the column's range: joins do not make rows of it
-_LEAST_SHARE = 1e-6  # of rows that a semi join keeps: an estimate of none at all is never meant so
+_NO_ROWS = ASSUMPTIONS.empty_relation_rows
+_LEAST_SHARE = ASSUMPTIONS.least_share
 #: A class of equal columns: of each the vertex, and the expression.
 EqualColumns = list[tuple[int, Expression]]
 

@@ -16,16 +16,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
-from pyjoinopt.estimation.plans.join import ANTI_LEAST, padded_column, share_of_pairs
+from pyjoinopt.estimation.plans.join import padded_column, share_of_pairs
 from pyjoinopt.estimation.plans.selectivity import selectivity
 from pyjoinopt.joins.cardinality.log_cardinality import Factor, LogCardinality
 from pyjoinopt.joins.graph.hypergraph import Edge, OperatorEdge
 from pyjoinopt.plan.nodes import FULL, INNER, LEFT
 from pyjoinopt.util.bitset import members
 
-_LEAST_PAIRS = 1e-300
-_LEAST = 1e-6  # an estimate of no row at all is never meant so
+_LEAST_PAIRS = ASSUMPTIONS.least_share_of_pairs
+_LEAST = ASSUMPTIONS.least_share
+_ANTI_LEAST = ASSUMPTIONS.anti_join_least
 
 
 def is_applied_above(edge: Edge) -> bool:
@@ -49,7 +51,7 @@ def with_outer_joins(
         if isinstance(edge, OperatorEdge):
             factor, share = _join_factor(edge, sums, statistics, outputs)
             for vertex in members(_padded_by(edge)):
-                padded[vertex] = max(padded.get(vertex, 0.0), ANTI_LEAST, share)
+                padded[vertex] = max(padded.get(vertex, 0.0), _ANTI_LEAST, share)
         else:
             factor = _filter_factor(edge, statistics, padded)
         sums = sums.with_factor(Factor(edge.tes, factor))

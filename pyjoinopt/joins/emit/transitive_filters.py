@@ -17,6 +17,7 @@ from functools import reduce
 from operator import or_
 
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import Expression, substitute
 from pyjoinopt.plan.facts.equality_substitution import null_supplied
 from pyjoinopt.plan.facts.or_extraction import top_filters
@@ -27,7 +28,7 @@ from pyjoinopt.plan.traversal import post_order
 
 #: Values of other types may be equal and differ in what is computed of them: 0.0 and -0.0, texts under a collation.
 _EXACT = frozenset("boolean tinyint smallint int bigint decimal date timestamp timestamp_ntz string binary".split())
-_MOST = 200
+_MOST = limits.PROPAGATED_FILTERS
 
 
 def transitive_filters(graph: JoinGraph) -> dict[int, list[Expression]]:

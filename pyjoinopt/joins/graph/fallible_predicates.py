@@ -20,13 +20,14 @@ from operator import or_
 from pyjoinopt.joins.graph.hypergraph import Keys
 from pyjoinopt.joins.groups.join_group import Conjunct
 from pyjoinopt.joins.join_tree import JoinTree
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.util.bitset import members
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
 #: More sets than this are not listed one by one.
-_MOST = 200
+_MOST = limits.SUBSTITUTION_SETS
 
 
 def equated_vertices(written: Iterable[Conjunct], owner: Mapping[int, int]) -> dict[int, int]:

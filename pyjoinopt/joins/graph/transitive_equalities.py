@@ -13,13 +13,14 @@ from dataclasses import replace
 from itertools import combinations
 
 from pyjoinopt.joins.graph.hypergraph import Edge
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import Expression, call, reference
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
 #: Classes of more columns keep their written equalities only: all pairs would be too many.
-_MOST_EQUAL = 100
+_MOST_EQUAL = limits.EQUAL_COLUMNS
 #: Pairs of one graph's classes, the smallest first.
-_MOST_IMPLIED = 10_000
+_MOST_IMPLIED = limits.IMPLIED_EQUALITIES
 
 
 def with_implied(edges: list[Edge], owner: Mapping[int, int]) -> list[Edge]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyjoinopt.plan.nodes import ANTI, INNER_LIKE, OUTER, SEMI, Join, LogicalPlan
+from pyjoinopt.plan.operator_kinds import NAMES
 from pyjoinopt.plan.traversal import post_order
 
-#: Operators that a group absorbs.
-_CLEAR = frozenset(
-    {"Filter", "Project", "SubqueryAlias", "View", "HintScope", "ResolvedHint", "CTERelationDef", "WithCTE"}
-)
+#: Operators that a group absorbs, and hints, for which the join that takes them has a reason of its own.
+_CLEAR = NAMES | {"Filter", "Project", "CTERelationDef", "WithCTE"}
 _ORDERED = INNER_LIKE | OUTER | {SEMI, ANTI}
 #: The barrier of a reference to a common table expression.
 SHARED = "a common table expression that is read several times"

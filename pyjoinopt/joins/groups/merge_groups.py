@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import TRUE, Expression, conjuncts, substitute, walk
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import CROSS, FULL, LEFT, RIGHT, Join
@@ -13,9 +14,9 @@ from pyjoinopt.plan.outer_references import row_references
 from pyjoinopt.util.bitset import members
 
 #: Expression nodes of a predicate over deferred columns, once these are inlined.
-_LONGEST = 400
+_LONGEST = limits.DEFERRED_COLUMN
 #: All such predicates of a group together; five hundred filters, each over a column made of the one before, are 60,000.
-_LONGEST_TOGETHER = 2000
+_LONGEST_TOGETHER = limits.DEFERRED_COLUMNS
 
 
 def merged(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:

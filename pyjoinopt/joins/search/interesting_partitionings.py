@@ -32,14 +32,13 @@ from pyjoinopt.cost.size import BROADCAST_TABLE
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import JoinGraph, OperatorEdge
 from pyjoinopt.joins.join_tree import JoinTree, build_tree
-from pyjoinopt.plan.expressions import Expression, conjuncts
+from pyjoinopt.plan.expressions import EQUALITIES, Expression, conjuncts
 from pyjoinopt.plan.nodes import FULL, INNER, Aggregate, Filter, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import KEEPS_PARTITIONING
 from pyjoinopt.util.bitset import members
 
 #: The cheapest plan of a set, however its result is partitioned.
 ANY_PARTITIONING = 0
-_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
-_ON_TOP = frozenset({"SubqueryAlias", "View", "Filter", "Project"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class Partitionings:
         self._touched: dict[int, int] = {}
         self._keys_of = {id(edge): _keys_of(edge, graph, class_of) for edge in graph.operators}
         # Equalities of expressions, and null-safe ones: a join that has them in its condition hashes by them, too.
-        self._more = [edge.ses for edge in graph.unclassed if edge.predicate.kind in _EQUALITIES]
+        self._more = [edge.ses for edge in graph.unclassed if edge.predicate.kind in EQUALITIES]
         self._given = [_key(partitioned_by(plan), class_of) for plan in graph.relations]
         self._useful = self._useful_keys() if self._model is not None else frozenset()
 
@@ -238,7 +237,7 @@ def _equated(predicate: Expression) -> list[tuple[int, int]]:
     """The pairs of columns that a condition equates; none if it equates anything else, which is part of the key."""
     found = []
     for e in conjuncts(predicate):
-        if e.kind in _EQUALITIES:
+        if e.kind in EQUALITIES:
             one, other = (child.attribute for child in e.children)
             if e.kind != "EqualTo" or one is None or other is None:
                 return []
@@ -265,7 +264,7 @@ def partitioned_by(plan: LogicalPlan) -> tuple[int, ...]:
     """Attribute numbers of the columns by which a relation is hash-partitioned from the start; none if it is not."""
     names: dict[int, int] = {}
     node = plan
-    while node.kind in _ON_TOP and len(node.children) == 1:
+    while node.kind in KEEPS_PARTITIONING and len(node.children) == 1:
         if isinstance(node, Project):
             listed = zip(node.expressions, node.output, strict=True)
             inner = {(e.children[0] if e.kind == "Alias" else e).attribute: a.bit for e, a in listed}

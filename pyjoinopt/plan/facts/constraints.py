@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
     CORRELATED,
@@ -27,7 +28,7 @@ from pyjoinopt.plan.expressions import (
     substitute,
     walk,
 )  # fmt: skip
-from pyjoinopt.plan.facts.distinct_keys import DistinctKeys, Keys, equi_keys, is_unique
+from pyjoinopt.plan.facts.distinct_keys import DistinctKeys, Keys, is_unique
 from pyjoinopt.plan.facts.inference import merged_by_or, not_null, replaced_by_equals, replaced_by_literals
 from pyjoinopt.plan.facts.value_numbers import ExpressionSet, ValueNumbering
 from pyjoinopt.plan.nodes import (
@@ -46,10 +47,7 @@ from pyjoinopt.plan.nodes import (
 )  # fmt: skip
 from pyjoinopt.util.node_memo import NodeMemo
 
-__all__ = ["MOST", "PlanFacts", "equi_keys", "is_unique"]
-
-#: A node with more constraints than this gets no inferred ones, and never more than this in all.
-MOST = 200
+__all__ = ["PlanFacts", "is_unique"]
 
 _T = TypeVar("_T")
 
@@ -62,7 +60,7 @@ class PlanFacts:
         literals: infer from `column = literal` too, as Spark does since 4.3.
     """
 
-    def __init__(self, most: int = MOST, literals: bool = True) -> None:
+    def __init__(self, most: int = limits.CONSTRAINTS, literals: bool = True) -> None:
         self.most = most
         self.literals = literals
         self.meanings = ValueNumbering()

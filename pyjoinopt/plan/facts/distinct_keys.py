@@ -12,18 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pyjoinopt.plan.expressions import Expression, conjuncts, reference
+from pyjoinopt.plan.equi_keys import hash_keys
+from pyjoinopt.plan.expressions import Expression, reference
 from pyjoinopt.plan.nodes import ANTI, INNER, LEFT, RIGHT, SEMI, Aggregate, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import NAMES
 from pyjoinopt.util.node_memo import NodeMemo
 
-#: Operators with one child that hand on some of its rows, with the same columns, unchanged.
-ROW_SUBSETS = frozenset(
-    """
-    SubqueryAlias View Filter Sort GlobalLimit LocalLimit Offset Tail Distinct Deduplicate ResolvedHint
-    Repartition RepartitionByExpression RebalancePartitions
-    """.split()
+#: Operators that keep the keys of their child, as Catalyst's DistinctKeyVisitor has them, and names, which Catalyst has
+#: removed. It knows no others; more keys than Catalyst knows would let rules do what Catalyst does not.
+_KEEP_KEYS = NAMES | frozenset(
+    "Filter Sort Window WindowGroupLimit GlobalLimit LocalLimit Offset Tail".split()
+    + "Repartition RepartitionByExpression RebalancePartitions".split()
 )
-_KEEP_KEYS = (ROW_SUBSETS - {"Distinct", "Deduplicate"}) | {"Window", "WindowGroupLimit"}
 
 Keys = frozenset[Any]
 
@@ -56,7 +56,7 @@ class DistinctKeys:
     def _keys_of_join(self, node: Join, left: frozenset[Keys], right: frozenset[Keys]) -> frozenset[Keys]:
         if node.join_type in (SEMI, ANTI):
             return left
-        pairs = equi_keys(node)
+        pairs = hash_keys(node)
         if not pairs:
             return frozenset()
         left_unique = is_unique(left, [pair[0] for pair in pairs])
@@ -66,22 +66,6 @@ class DistinctKeys:
         if node.join_type in (INNER, LEFT) and right_unique:
             return left
         return right if node.join_type in (INNER, RIGHT) and left_unique else frozenset()
-
-
-def equi_keys(join: Join) -> list[tuple[Expression, Expression]]:
-    """Pairs of equal expressions, one over each side (of Catalyst's `ExtractEquiJoinKeys` those without <=>)."""
-    pairs = []
-    for predicate in conjuncts(join.condition):
-        if predicate.kind != "EqualTo" or not predicate.deterministic:
-            continue
-        one, other = predicate.children
-        if not (one.references and other.references):
-            continue
-        for left, right in ((one, other), (other, one)):
-            if not left.references & ~join.left.output_set and not right.references & ~join.right.output_set:
-                pairs.append((left, right))
-                break
-    return pairs
 
 
 def is_unique(keys: frozenset[Keys], columns: Iterable[Expression]) -> bool:

@@ -1,9 +1,9 @@
 """Predicates that must not be copied from one column to an equal one.
 
 From `p.k = r.k` and `100 / r.k > 2` Spark's InferFiltersFromConstraints derives `100 / p.k > 2` and filters `p` by
-it. That is harmless only if the predicate cannot fail on rows that it would not have met (`p.k = 0`), and if it gives
-the same result for all values that the type calls equal: `0.0 = -0.0` holds for DOUBLE, but `string(k)` differs. A
-predicate that violates one of the two is called *sensitive* here:
+it. That is harmless only if the predicate cannot fail on rows on which it was not evaluated (`p.k = 0`), and if it
+gives the same result for all values that the type calls equal: `0.0 = -0.0` holds for DOUBLE, but `string(k)` differs.
+A predicate that violates one of the two is called *sensitive* here:
 
 * *fallible*: in ANSI mode it can throw (`safety.may_throw`);
 * *discerning*: it reads a column whose type has distinguishable equals (DOUBLE, FLOAT, strings under a collation other
@@ -20,8 +20,8 @@ has the class {p.k, w.k, r.k}, and the sensitive predicate reads r.k: the IN mus
 constraints see.
 
 The classes are larger than Catalyst's: all equalities of the whole plan count, subqueries included, and so do renamed
-columns and the columns that set operations and common table expressions map to each other. What is said to be sensitive
-may therefore be harmless; the opposite does not happen.
+columns and the columns that set operations and common table expressions map to each other. A predicate classed as
+sensitive may therefore be harmless; the opposite does not happen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import or_
 
-from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, OUTER_REFERENCE, Expression, conjuncts, walk
+from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, EQUALITIES, OUTER_REFERENCE, Expression, conjuncts, walk
 from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import FULL, LEFT, OUTER, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order
@@ -55,7 +55,7 @@ _SET_OPERATIONS = frozenset({"Union", "Intersect", "Except"})
 
 
 def equality_is_identity(type_name: str) -> bool:
-    """True if two equal values of a type cannot be told apart by any function.
+    """True if two equal values of a type are equal under every function.
 
     >>> [equality_is_identity(t) for t in ("int", "decimal(10,2)", "string", "double", "string collate UNICODE_CI")]
     [True, True, True, False, False]
@@ -204,7 +204,7 @@ class _EqualityClasses:
         self._parent: dict[int, int] = {}
         for predicate in predicates:
             for e in walk(predicate):
-                if e.kind in ("EqualTo", "EqualNullSafe"):
+                if e.kind in EQUALITIES:
                     one, other = map(_column, e.children)
                     if one is not None and other is not None:
                         self._unite(one, other)

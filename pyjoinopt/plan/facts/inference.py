@@ -5,8 +5,9 @@ Three kinds of conclusion:
 - From `a = b`, both columns: every other predicate over `a` also holds with `b` in place of `a`, and the reverse. With
   a cast on one side, `cast(a) = b`, only `b` can be replaced, since the cast may lose what `a` was.
 - From `a = 5`: every other predicate holds with 5 in place of `a` (Spark 4.3).
-- From any predicate: the columns that it needs to be true are not NULL. `a + b > 5` says so of both, because a
-  null-intolerant function of NULL is NULL; of a struct only the field that is read, `s.x > 5` says `s.x IS NOT NULL`.
+- From any predicate: the columns that it needs to be true are not NULL. `a + b > 5` implies it of both, because a
+  null-intolerant function of NULL is NULL; of a struct only the field that is read: from `s.x > 5` follows
+  `s.x IS NOT NULL`.
 
 `<=>` is no source of replacements: a projection's alias is known by it (`x <=> a + 1`), and replacing `a` by what is
 computed from it would never come to an end.

@@ -1,10 +1,10 @@
-"""How many rows a plan gives at most, as far as its shape tells (Catalyst's `maxRows` and `maxRowsPerPartition`).
+"""How many rows a plan gives at most, by its operators alone (Catalyst's `maxRows` and `maxRowsPerPartition`).
 
 `LIMIT 5` gives at most five rows, a global aggregate one, a list of values as many as it has; a filter or a sort never
 adds any, a union adds up, a join multiplies. A table may have any number of rows: None. Statistics play no part in
-this; what is said here is certain.
+this; the bounds are certain.
 
-A local limit bounds only each partition, so both numbers are computed. Where an operator says nothing of partitions,
+A local limit bounds only each partition, so both numbers are computed. Where an operator does not bound partitions,
 a bound on all rows is a bound on those of one.
 """
 

@@ -3,7 +3,7 @@
 `a JOIN (SELECT k, sum(v) FROM b GROUP BY k) ON a.k = k` keeps no group whose key is NULL, and Spark filters these rows
 out below the aggregate. What reaches the joins there is fewer rows, which estimates want to know before Spark does it.
 
-A column goes down where Catalyst pushes a filter on it down: through projections that hand it on, aggregates that group
+A column goes down where Catalyst pushes a filter on it down: through projections that keep it, aggregates that group
 by it, windows that partition by it, and to the sides of a join that the join does not preserve for others.
 """
 
@@ -26,11 +26,8 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
 )  # fmt: skip
+from pyjoinopt.plan.operator_kinds import PASSES_FILTERS
 from pyjoinopt.plan.traversal import post_order
-
-_THROUGH = frozenset(
-    "SubqueryAlias View ResolvedHint HintScope Sort Distinct Repartition RepartitionByExpression".split()
-)
 
 
 def never_null_above(root: LogicalPlan) -> Mapping[int, int]:
@@ -52,15 +49,15 @@ def _below(node: LogicalPlan, own: int) -> list[int]:
     if isinstance(node, Filter):
         return [own | _not_null(node.condition)]
     if isinstance(node, Project):
-        return [_handed_on(node.projections, own)]
+        return [_sources(node.projections, own)]
     if isinstance(node, Aggregate):
         grouped = sum({e.attribute.mask for e in node.grouping if e.attribute is not None})
-        return [_handed_on(node.aggregates, own) & grouped]
+        return [_sources(node.aggregates, own) & grouped]
     if node.kind == "Window":
         first, partitions, _ = node.info.get("parts") or (0, 0, 0)
         listed = node.expressions[first : first + partitions]
         return [own & sum({e.attribute.mask for e in listed if e.attribute is not None})]
-    return [own if node.kind in _THROUGH else 0] * len(node.children)
+    return [own if node.kind in PASSES_FILTERS else 0] * len(node.children)
 
 
 def _below_join(node: Join, own: int) -> list[int]:
@@ -83,8 +80,8 @@ def _not_null(condition: Expression | None) -> int:
     return found
 
 
-def _handed_on(listed: tuple[Expression, ...], own: int) -> int:
-    """What columns under other names, or under their own, say of the columns below."""
+def _sources(listed: tuple[Expression, ...], own: int) -> int:
+    """The columns below that a list of columns and aliases gives as columns of `own`."""
     found = 0
     for e in listed:
         source = e.children[0] if e.kind == "Alias" else e

@@ -1,10 +1,10 @@
-"""What a predicate over several relations says of one of them.
+"""What a predicate over several relations implies for one of them.
 
 From (a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4) follows a.x = 1 OR a.x = 3, and of b likewise: where the whole is
 true, one of its alternatives is, and with it the part of that alternative that reads `a`. Where one alternative has no
 such part, nothing follows. This is Catalyst's `extractPredicatesWithinOutputSet`, without sensitive parts: what may
-fail must not meet rows that the whole did not meet, and Spark would copy what tells equal values apart to equal columns
-(`equality_substitution`), which it does not where it extracts the part itself, after that rule.
+fail must not be evaluated on rows on which the whole was not, and Spark would copy a discerning predicate to equal
+columns (`equality_substitution`), which it does not where it extracts the part itself, after that rule.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from pyjoinopt.plan.expressions import Expression, call, conjuncts
 from pyjoinopt.plan.facts.equality_substitution import is_sensitive
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
-
-_ON_TOP = frozenset({"Filter", "Project", "SubqueryAlias", "View"})
+from pyjoinopt.plan.operator_kinds import NEVER_MORE_ROWS
 
 
 def extract_predicate_within(predicate: Expression, columns: int) -> Expression | None:
-    """What follows from a conjunct for some columns alone; None if nothing does, or nothing that is safe to say.
+    """What follows from a conjunct for some columns alone; None if nothing does, or nothing that is safe to use.
 
     Args:
-        predicate: the conjunct; of any but an OR nothing follows that its own place does not say.
+        predicate: the conjunct; of any but an OR nothing follows beyond the conjunct itself.
         columns: an attribute set, as `LogicalPlan.output_set` is.
 
     >>> from pyjoinopt.plan.expressions import Attribute, reference
@@ -35,26 +34,26 @@ def extract_predicate_within(predicate: Expression, columns: int) -> Expression 
     """
     if predicate.kind != "Or" or not predicate.references & columns or not predicate.references & ~columns:
         return None
-    said: list[Expression | None] = []
+    parts: list[Expression | None] = []
     steps: list[tuple[Expression, bool]] = [(predicate, False)]
     while steps:
         e, operands_done = steps.pop()
         if e.kind not in ("And", "Or"):
-            said.append(e if e.references and not e.references & ~columns else None)
+            parts.append(e if e.references and not e.references & ~columns else None)
         elif operands_done:
-            right, left = said.pop(), said.pop()
-            said.append(_either(left, right) if e.kind == "Or" else _both(left, right))
+            right, left = parts.pop(), parts.pop()
+            parts.append(_either(left, right) if e.kind == "Or" else _both(left, right))
         else:
             steps += [(e, True), (e.children[1], False), (e.children[0], False)]
-    follows = said[0]
+    follows = parts[0]
     if follows is None or not fallibility.is_movable(follows) or is_sensitive(follows):
         return None
     return follows
 
 
 def top_filters(plan: LogicalPlan) -> Iterator[Expression]:
-    """The conjuncts that a plan's rows have passed, as far as its topmost operators say."""
-    while plan.kind in _ON_TOP and plan.children and not plan.cached:
+    """The conjuncts that hold of every row of a plan, because its topmost operators drop rows at most."""
+    while plan.kind in NEVER_MORE_ROWS and len(plan.children) == 1 and not plan.cached:
         if isinstance(plan, Filter):
             yield from conjuncts(plan.condition)
         (plan,) = plan.children

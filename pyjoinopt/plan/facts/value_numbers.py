@@ -1,8 +1,8 @@
-"""Which predicates say the same: numbers instead of comparisons.
+"""Value numbering: equal expressions have one number, so that predicates are compared by number.
 
 Inference makes the same predicate again and again: `b > 5` from `a > 5` and `a = b`, then `a > 5` back from it. Each
 must be recognised, also when it is written `5 < b` or `NOT (b <= 5)`. A `ValueNumbering` gives every expression a
-number, equal for expressions that say the same, so that a set of predicates is a dict and a comparison costs nothing.
+number, equal for equivalent expressions, so that a set of predicates is a dict and a comparison costs nothing.
 
 Some parameters of expressions stay in the JVM (the escape character of LIKE, for one). Expressions that
 look alike but for such parameters get the same number too, which is then not `certain`. A number that is not certain
@@ -16,7 +16,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from pyjoinopt.plan.expressions import ANSI, MIRRORED, NEGATED, STRUCTURAL, TRYING, Expression
+from pyjoinopt.plan import limits
+from pyjoinopt.plan.expressions import ANSI, EQUALITIES, MIRRORED, NEGATED, STRUCTURAL, TRYING, Expression
 from pyjoinopt.util.node_memo import NodeMemo
 
 #: Kinds without parameters beside their children, their type and what they do where a result does not fit.
@@ -27,12 +28,11 @@ _PLAIN = STRUCTURAL | frozenset(
     Least IsNaN StringTrim CreateArray CreateMap CreateNamedStruct KnownNotNull NormalizeNaNAndZero
     """.split()
 )
-#: Kinds whose parameters tell them apart, so that likeness says nothing.
+#: Kinds that differ in parameters the mirror does not have, so that equal structure proves nothing.
 _APART = frozenset({"ScalaUDF", "PythonUDF", "Invoke", "StaticInvoke"})
 #: What is exported of the parameters of some kinds that have them.
 _PARAMETERS = {"Cast": ("tz",), "GetStructField": ("ordinal",), "GetArrayStructFields": ("ordinal",)}
 _CHAINS = frozenset({"And", "Or", "Add", "Multiply"})
-_LONGEST_CHAIN = 64
 _VALUES = (bool, int, float, str, Decimal, date)
 
 
@@ -82,7 +82,7 @@ class ValueNumbering:
             return ("column", e.attribute.bit), True
         if kind == "Literal" and (e.value is None or isinstance(e.value, _VALUES)):
             return ("literal", e.type, type(e.value), e.value), True
-        if kind in ("EqualTo", "EqualNullSafe"):
+        if kind in EQUALITIES:
             return (kind, *sorted(below)), True
         if kind == "Not" and e.children[0].kind in NEGATED:
             inner = e.children[0]
@@ -94,7 +94,7 @@ class ValueNumbering:
         mode = e.flags & (ANSI | TRYING)
         if kind in _CHAINS:
             parts = tuple(sorted(part for c, n in zip(e.children, below) for part in self._parts(e, c, n)))
-            return (kind, e.type, mode, parts if len(parts) <= _LONGEST_CHAIN else tuple(sorted(below))), True
+            return (kind, e.type, mode, parts if len(parts) <= limits.CHAIN else tuple(sorted(below))), True
         if kind == "In":
             return (kind, below[0], *sorted(below[1:])), True
         if kind in _PLAIN:
@@ -113,7 +113,7 @@ class ValueNumbering:
 
 
 class ExpressionSet:
-    """Predicates in the order they were added, those that say the same once (Catalyst's `ExpressionSet`)."""
+    """Predicates in the order they were added, equivalent ones once (Catalyst's `ExpressionSet`)."""
 
     __slots__ = ("meanings", "_by_number")
 
@@ -134,11 +134,11 @@ class ExpressionSet:
             self.add(predicate)
 
     def get(self, predicate: Expression) -> Expression | None:
-        """The one in the set that says the same."""
+        """The equivalent one in the set."""
         return self._by_number.get(self.meanings(predicate))
 
     def without(self, other: ExpressionSet) -> list[Expression]:
-        """Those that the other set, of the same `ValueNumbering`, does not say."""
+        """Those that have no equivalent in the other set, which is of the same `ValueNumbering`."""
         return [p for n, p in self._by_number.items() if n not in other._by_number]
 
     def __contains__(self, predicate: Expression) -> bool:

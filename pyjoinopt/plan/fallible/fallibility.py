@@ -1,10 +1,10 @@
 """May this predicate be evaluated somewhere else, or on more rows, than where it was written?
 
 Four answers matter. *Movable*: it reads only its row, gives the same answer everywhere, and is neither a Python UDF
-(costly, evaluated by its own operator) nor tied to an enclosing query. *Asking*: it would be movable if it did not ask
-a subquery; a filter elsewhere may hold it, a join's condition may not. *Throwing*: in ANSI mode a cast or a division
-can fail on a row that a join would have removed, so such a predicate must not meet rows that it did not meet as the
-query was written. *Throwable* is Catalyst's own, stronger mark (`raise_error`, `sequence`).
+(costly, evaluated by its own operator) nor tied to an enclosing query. *Movable subquery*: it would be movable but for
+a subquery; a filter elsewhere may evaluate it, a join's condition may not. *Throwing*: in ANSI mode a cast or a
+division can fail on a row that a join would have removed, so such a predicate must not be evaluated on rows on which
+the written query does not evaluate it. *Throwable* is Catalyst's own, stronger mark (`raise_error`, `sequence`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pyjoinopt.plan.facts.constant_values import evaluates, is_cast, is_fixed
 from pyjoinopt.plan.fallible.nonzero_divisors import NOTHING, Known, evaluated, not_zero
 from pyjoinopt.plan.fallible.value_ranges import FLOATING, cannot_overflow, is_of_decimals
 from pyjoinopt.plan.nodes import Aggregate
+from pyjoinopt.plan.operator_kinds import NEVER_MORE_ROWS
 from pyjoinopt.plan.traversal import post_order
 
 #: Kinds that give a value or NULL on every input, in any mode.
@@ -120,9 +121,9 @@ def _total(e: Expression, known: Known) -> bool:
 
 
 def _may_give_several(subquery: Expression) -> bool:
-    """False if its plan gives one row at most, whatever row it is asked for; two are an error."""
+    """False if its plan gives one row at most, whatever outer row it is evaluated for; two are an error."""
     plan = subquery.plan
-    while plan is not None and plan.kind in ("Project", "Filter", "SubqueryAlias"):
+    while plan is not None and plan.kind in NEVER_MORE_ROWS:
         plan = plan.children[0]
     return not (isinstance(plan, Aggregate) and not plan.grouping)
 

@@ -1,6 +1,6 @@
 """Which divisors are certainly not zero: what lets a division in ANSI mode be evaluated on any row.
 
-A divisor is not zero if its interval leaves zero out (`ranges`), or where a CASE around it was asked: `CASE WHEN n > 0
+A divisor is not zero if its interval leaves zero out (`ranges`), or where a CASE around it tests it: `CASE WHEN n > 0
 THEN total / n END` evaluates the division only where `n > 0` holds. Conjuncts of a filter are no such guard, as Spark
 is free to evaluate any of them first. What is divided by NULL is NULL, so "not zero" may mean NULL here.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import MIRRORED, NEGATED, Expression
 from pyjoinopt.plan.facts.constant_values import is_fixed
 from pyjoinopt.plan.fallible.value_ranges import FLOATING, STANDS_FOR_CHILD, range_of, scale_of
@@ -19,17 +20,15 @@ Known = frozenset[object]
 NOTHING: Known = frozenset()
 
 _DENIED = NEGATED | {"EqualTo": "Differs"}
-#: Comparison -> signs of constants for which it says that what is compared is not zero.
+#: Comparison -> signs of constants for which it implies that what is compared is not zero.
 _APART = {
     "GreaterThan": (0, 1), "GreaterThanOrEqual": (1,), "LessThan": (-1, 0), "LessThanOrEqual": (-1,),
     "EqualTo": (-1, 1), "EqualNullSafe": (-1, 1), "Differs": (0,),
 }  # fmt: skip
 _CHOICES = frozenset({"If", "CaseWhen", "NullIfResult"})
-#: Divisors within divisors further down than this are not looked at.
-_DEEPEST = 16
 
 
-def not_zero(e: Expression, known: Known, deep: int = _DEEPEST) -> bool:
+def not_zero(e: Expression, known: Known, deep: int = limits.OPERAND_DEPTH) -> bool:
     """True if the value is certainly not zero, or NULL.
 
     Args:

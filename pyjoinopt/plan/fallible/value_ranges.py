@@ -1,4 +1,4 @@
-"""How large can the values of an expression get? What types and constants alone say of it.
+"""How large can the values of an expression get? What follows from types and constants alone.
 
 In ANSI mode `price * 1.1` is an error where the result does not fit its type, so a predicate that computes it must not
 meet rows that it did not meet as written. But the types that Spark gives to results of decimals hold nearly always what
@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.facts.constant_values import is_fixed
 
@@ -25,8 +26,6 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _DIGITS, _FIRST_ROUNDING = 34, Fraction(1, 10**30)
 #: Spark's whole quotients and remainders of decimals fail, in any mode, where the quotient has more than 38 digits.
 _WHOLE, _LARGEST_QUOTIENT = frozenset({"IntegralDivide", "Remainder", "Pmod"}), Fraction(10**37)
-#: Operands further down than this are only known by their types.
-_DEEPEST = 16
 #: Kinds with one child, whose value is theirs.
 STANDS_FOR_CHILD = frozenset({"Alias", "NullIf", "KnownNotNull", "KnownNullable"})
 FLOATING = frozenset({"float", "double"})
@@ -45,7 +44,7 @@ class Range(NamedTuple):
         return max(abs(self.low), abs(self.high))
 
 
-def range_of(e: Expression, deep: int = _DEEPEST) -> Range | None:
+def range_of(e: Expression, deep: int = limits.OPERAND_DEPTH) -> Range | None:
     """What a whole number or a decimal can be; None for other types.
 
     >>> from pyjoinopt.plan.expressions import Attribute, literal, reference
@@ -85,7 +84,7 @@ def cannot_overflow(e: Expression) -> bool:
 
     A division by zero is another matter: see `pyjoinopt.plan.fallible.nonzero_divisors`.
     """
-    computed = _computed(e, _DEEPEST)
+    computed = _computed(e, limits.OPERAND_DEPTH)
     return computed is not None and _fits(computed, e.type)
 
 

@@ -1,11 +1,11 @@
-"""Which columns are ranks? ROW_NUMBER, RANK and DENSE_RANK count from one, which their type does not tell.
+"""Which columns are ranks? ROW_NUMBER, RANK and DENSE_RANK count from one, which their type does not show.
 
 In ANSI mode `rn - 1` is an error for the smallest INT, so a predicate that computes it may fail, unless `rn` is known
 to be a rank. It is one wherever it goes under its own name or another: through joins, filters, groups and common table
 expressions. A UNION or an INTERSECT mixes it with other columns.
 
-Knowing the column is not enough, because Spark says predicates again of equal columns: `rn - 1 = a.n` and `rn = b.x`
-make it ask `b.x - 1 = a.n`. So only those count here that the whole plan, subqueries included, compares for equality
+Knowing the column is not enough, because Spark copies predicates to equal columns: from `rn - 1 = a.n` and `rn = b.x`
+it infers `b.x - 1 = a.n`. So only those count here that the whole plan, subqueries included, compares for equality
 with ranks, constants and steps from one rank to another that are far from the smallest INT. What else is done with a
 rank is a reason not to count it, as a function of it may turn out to be the column itself (`coalesce(rn, 0)`), and so
 is being in the result, with which more may be done.
@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pyjoinopt.plan.common_expressions import inline_common_expressions
-from pyjoinopt.plan.expressions import CORRELATED, OUTER_REFERENCE, SUBQUERY, Expression, walk
-from pyjoinopt.plan.facts.distinct_keys import ROW_SUBSETS
+from pyjoinopt.plan.expressions import CORRELATED, EQUALITIES, OUTER_REFERENCE, SUBQUERY, Expression, walk
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.operator_kinds import ROW_SUBSETS
 from pyjoinopt.plan.traversal import post_order
 
 #: What a rank, and all that Spark may put in its place, is never below.
@@ -27,7 +27,7 @@ LEAST = -1_000_000
 #: Operators whose rows have the columns of their children as they are, or NULL for them.
 _KEEPING = ROW_SUBSETS | {"Join", "Project", "Aggregate", "Window", "WithCTE", "CTERelationDef"}
 _FUNCTIONS = frozenset({"RowNumber", "Rank", "DenseRank"})
-_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe", "In"})
+_EQUALITIES = EQUALITIES | {"In"}
 #: Kinds that make no two columns equal, whatever they read.
 _OTHERS = frozenset(
     """
