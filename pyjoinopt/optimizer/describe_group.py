@@ -14,8 +14,8 @@ from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.join_costs import price
 from pyjoinopt.plan.expressions import TRUE, describe
 from pyjoinopt.plan.nodes import INNER
-from pyjoinopt.report.join_report import GroupReport, JoinEstimate, JoinReport, RelationReport
-from pyjoinopt.report.model import EdgeReport
+from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.model import EdgeReport, GroupReport, JoinEstimate, RelationReport
 from pyjoinopt.util.bitset import members
 
 

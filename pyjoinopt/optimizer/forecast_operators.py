@@ -19,7 +19,8 @@ from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.leaves import leaves_of
 from pyjoinopt.plan.nodes import NO_HINT, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.report.join_report import JoinEstimate, JoinReport
+from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.model import JoinEstimate
 
 _log = logging.getLogger("pyjoinopt")
 

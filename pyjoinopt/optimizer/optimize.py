@@ -76,9 +76,9 @@ def optimize(
     plan = optimization.run(export.root)
     if watches is not None:
         watches += optimization.memory.watches
-    report.later(lambda: report.notes.extend(optimization.known.notes()))
+    report.defer(lambda: report.notes.extend(optimization.known.notes()))
     if plan is export.root:
-        report.later(lambda: _give_reason(report, export.root))
+        report.defer(lambda: _give_reason(report, export.root))
     return export.root if options.strategy == "none" else plan
 
 
@@ -91,13 +91,13 @@ def _give_reason(report: JoinReport, root: LogicalPlan) -> None:
 def why_not_at_all(export: Export) -> str | None:
     """The reason to leave a whole plan alone, if there is one."""
     if export.streaming:
-        return "it is a streaming query: join order there decides what state is kept"
+        return "it is a streaming query, whose join order determines the state that Spark keeps"
     if export.command:
         return "it is a command, not a query"
     if not export.resolved:
-        return "it has unresolved parts"
+        return "Spark has not resolved all of its columns and relations"
     if export.root.cached:
-        return "its result is cached: Spark reads the cache as long as the plan stays as it is"
+        return "its result is cached, and Spark uses the cache only for an unchanged plan"
     return None
 
 
@@ -163,7 +163,7 @@ class _Optimization:
         if self.options.strategy in TWINS and len(report.changes) == orders:
             ordered = plan  # a twin of Spark's rule may build the same order anew, which nobody would hear of
         hinted = self.give_hints(ordered)
-        self.report.later(lambda: forecast(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark))
+        self.report.defer(lambda: forecast(self.report, plan, hinted, self.export.conf, self.sizes, self.export.spark))
         if hinted is plan and self._joins_gone() == before:
             return root  # predicates were only moved where Spark moves them too
         return hinted

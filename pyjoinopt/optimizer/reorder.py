@@ -47,8 +47,8 @@ TablesOf = Callable[[Sequence[LogicalPlan], GraphEstimates], Callable[[int, floa
 
 _EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _DISCERNED = (
-    "a predicate tells values of its join keys apart that are equal (0.0 and -0.0, or strings under a collation), and "
-    "which columns Spark copies it to depends on the join order"
+    "a predicate distinguishes values of its join keys that compare as equal (0.0 and -0.0, or strings under a "
+    "collation), and the join order determines to which columns Spark copies it"
 )
 
 
@@ -142,7 +142,7 @@ class Reorderer:
             self.estimate.add_ctes([plan])  # what reads it is estimated by what it has become
             for operator, rows, bound in stays:
                 self.estimate.override_rows(done[id(operator)], rows, bound)
-        self.report.later(lambda: self._tell_walls(root))
+        self.report.defer(lambda: self._tell_walls(root))
         return done[id(root)]
 
     def _tell_walls(self, root: LogicalPlan) -> None:
@@ -151,7 +151,7 @@ class Reorderer:
             self.report.refuse("the whole query", apart(between))
             return
         for kind in between:
-            self.report.refuse(kind, "no join is moved through it: those above it and those below are ordered apart")
+            self.report.refuse(kind, "joins are not moved across it: those above and below it are ordered separately")
 
     def _without_unread(self, region: JoinGroup, read: int, keys: DistinctKeys) -> JoinGroup:
         """The region without left joins that make no difference, which the report is told of."""

@@ -61,7 +61,10 @@ def spark_order(
     if result is pruned:
         result = heuristic
     if not may_be_used(plan, result):
-        reorderer.report.refuse("the whole query", "a predicate that may fail would meet rows that it does not meet")
+        reorderer.report.refuse(
+            "the whole query",
+            "a predicate that may fail would be evaluated on rows that the written order removes first",
+        )
         return plan
     pairs = {len(group.relations): group.pairs for group in done}
     record(plan, result, "spark", reorderer, perf_counter() - started, pairs)

@@ -10,7 +10,8 @@ from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from pyjoinopt.optimizer import forecast_operators as module
 from pyjoinopt.optimizer.forecast_operators import forecast
 from pyjoinopt.plan.nodes import INNER, RIGHT, Join, LogicalPlan
-from pyjoinopt.report.join_report import GroupReport, HintReport, JoinEstimate, JoinReport
+from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.model import GroupReport, HintReport, JoinEstimate
 from tests.support.letters import Letters
 
 MB = 1 << 20

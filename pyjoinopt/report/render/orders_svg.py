@@ -33,7 +33,7 @@ class _Column:
     lines: Sequence[Line]
     labels: Sequence[str]
     below: Sequence[str]
-    told: Sequence[str]
+    tooltips: Sequence[str]
     rows: Sequence[float]
     stars: Sequence[bool]
 
@@ -85,7 +85,7 @@ def describe_group(group: GroupReport) -> str:
     return f"{change}. Joins from the innermost: {rows}."
 
 
-def told_of(join: JoinEstimate, group: GroupReport) -> str:
+def tooltip_of(join: JoinEstimate, group: GroupReport) -> str:
     """All that is known of a join, in one sentence a line."""
     bound = "" if join.bound is None else f", at most {quantity(join.bound)}"
     lines = [
@@ -105,14 +105,14 @@ def _column(group: GroupReport, which: str) -> _Column:
     old = same_joins(joins, others)
     n = len(group.relations)
     lines = outline(n, [(join.left, join.right) for join in joins])
-    column = _Column(_title(group, which), lines, labels := [], below := [], told := [], rows := [], stars := [])
+    column = _Column(_title(group, which), lines, labels := [], below := [], tooltips := [], rows := [], stars := [])
     for line in lines:
         if line.node < n:
             relation = group.relations[line.node]
             labels.append(cut(relation.name))
             below.append("")
             bound = "" if relation.bound is None else f", at most {quantity(relation.bound)}"
-            told.append(f"{relation.name}: about {quantity(relation.rows)} rows{bound}, by {relation.source}")
+            tooltips.append(f"{relation.name}: about {quantity(relation.rows)} rows{bound}, by {relation.source}")
             rows.append(relation.rows)
             stars.append(False)
         else:
@@ -121,7 +121,7 @@ def _column(group: GroupReport, which: str) -> _Column:
             labels.append(cut(f"{worded(join.sign)} {' AND '.join(join.predicates) or '(cross product)'}"))
             parts = [operator_of(join, group), f"{percent(share)} of cost" if share is not None else ""]
             below.append(cut(" · ".join(filter(None, [*parts, "hinted" if join.hint else ""])), 60))
-            told.append(worded(told_of(join, group)))
+            tooltips.append(worded(tooltip_of(join, group)))
             rows.append(join.rows)
             stars.append(group.changed and not old[line.node - n])
     return column
@@ -157,7 +157,7 @@ def _drawn(column: _Column, x: float, y: float, most: float) -> list[str]:
 
 def _node(column: _Column, i: int, line: Line, cx: float, cy: float) -> list[str]:
     leaf = line.node < (len(column.lines) + 1) // 2
-    parts = [f"<g><title>{escape(column.told[i])}</title>"]
+    parts = [f"<g><title>{escape(column.tooltips[i])}</title>"]
     parts.append(f'<circle {look("leaf" if leaf else "dot")} cx="{cx:.1f}" cy="{cy:.1f}" r="{_DOT - 1}"/>')
     label = escape(column.labels[i])
     if column.stars[i]:
