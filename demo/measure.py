@@ -41,7 +41,8 @@ def measure(spark: SparkSession, query: Query, rounds: int) -> Measurement:
     """Compare rows in a first, untimed run of each; then time both in turns, each on a DataFrame never run before.
 
     A DataFrame that ran once keeps its finished shuffles, so a second run of it would skip them. The turns alternate
-    which side runs first, because the second one finds warmer caches. The time after includes ``optimize_joins()`` itself.
+    which side runs first, because the second one finds warmer caches. The time after includes ``optimize_joins()``
+    itself.
     """
     original = query.build(spark)
     optimised = pyjoinopt.optimize_joins(original)
@@ -65,7 +66,7 @@ def measure(spark: SparkSession, query: Query, rounds: int) -> Measurement:
 
 
 def equal_rows(left: Rows, right: Rows, tolerance: float = 1e-9) -> bool:
-    """Whether two results have the same rows, equally often, in any order; floats may differ in their last digits.
+    """Whether two results have the same rows equally often, in any order; floats may differ in their last digits.
 
     >>> equal_rows([(1, 0.1 + 0.2), (2, None)], [(2, None), (1, 0.3)])
     True
