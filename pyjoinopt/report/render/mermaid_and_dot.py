@@ -1,4 +1,4 @@
-"""A report in the languages of other drawing programs: Mermaid and Graphviz's DOT. The chosen orders, one a group."""
+"""The chosen orders of a report as Mermaid and as Graphviz DOT."""
 
 from __future__ import annotations
 
