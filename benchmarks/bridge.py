@@ -1,9 +1,9 @@
-"""The bridge alone: a plan of 200 nodes out of the JVM and back in, beside Spark's own `toJSON` of it.
+"""Times the bridge: export and rebuild of a plan of 200 nodes, compared with Spark's own `toJSON` of it.
 
     python -m benchmarks.bridge [--nodes 200] [--repeat 100]
 
-Export is one call (JSON out, decoded into the mirror), rebuild one call (the plan with one node replaced, so that
-every node above is built anew, checked, and made a DataFrame). The target is 20 ms for both, warm.
+Export is one call: JSON is written, and decoded into the mirror. Rebuild is one call with one replaced node, so that
+every node above it is built again, checked, and made a DataFrame. The target is 20 ms for both together, warm.
 """
 
 from __future__ import annotations

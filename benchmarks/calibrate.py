@@ -1,15 +1,15 @@
-"""Fits the constants of the cost model to the machine or cluster at hand.
+"""Fits the constants of the cost model to this machine or cluster.
 
     python -m benchmarks.calibrate [--rows 2000000] [--runs 3] [--out FILE] [--master local[2]]
 
-Joins of Parquet tables are run by Spark in each of its operators, with inputs of several sizes and widths, and their
-times explained by what the model counts: rows handed on, rows and bytes shuffled, rows sorted, rows and bytes built
-into a table. All factors are fitted at once, none below zero (non-negative least squares), by relative errors. The
-result is printed beside the constants in use, with how well it explains the times, and written as JSON. To use it, set
+Spark runs joins of Parquet tables in each of its operators, with inputs of several sizes and widths. Their times are
+explained by the quantities of the model: rows passed on, rows and bytes shuffled, rows sorted, rows and bytes built
+into a hash table. All factors are fitted at once by non-negative least squares of relative errors. The script prints
+the result next to the constants in use, with the quality of the fit, and writes it as JSON. To use it, set
 `spark.pyjoinopt.costConstants` to that file.
 
-The tables are written first, to a folder that is removed at the end: numbers in no order, prices and short texts, so
-that a row that is handed on has been read and decoded, as rows of real queries are.
+The tables are written first, to a folder that is removed at the end. They contain numbers in random order, prices and
+short texts, so that rows are read and decoded like those of real queries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MOST_COLUMNS = 6
 
 @dataclass(frozen=True)
 class Experiment:
-    """One join: an operator, rows and columns of both sides, the share of left rows that find their partner.
+    """One join: an operator, rows and columns of both sides, and the share of left rows that have a match.
 
     Without an operator only the left side is read: that tells what a query costs that moves nothing.
     """
@@ -54,11 +54,11 @@ class Experiment:
     matched: float
 
     def bytes(self, side: int) -> int:
-        """Bytes of a side, as the estimator counts them: 8 a row and 8 a column."""
+        """Bytes of a side as the estimator counts them: 8 per row and 8 per column."""
         return self.rows[side] * 8 * (1 + self.columns[side])
 
     def counts(self) -> list[float]:
-        """How often each of `FACTORS` comes in. To read a row is taken for as much work as to hand it on."""
+        """The quantity of each of `FACTORS`. Reading a row counts like passing it on."""
         (probed, built), out = self.rows, self.rows[0] * self.matched
         total, moved = probed + built, self.bytes(0) + self.bytes(1)
         handed = 2 * total + out
@@ -74,7 +74,7 @@ class Experiment:
 
 
 def experiments(most: int) -> Iterator[Experiment]:
-    """All that are run, for a largest table of `most` rows."""
+    """All experiments for a largest table of `most` rows."""
     for rows, columns in itertools.product((most, most // 4, most // 100), (1, 6)):
         yield Experiment("", (rows, 0), (columns, 0), 1.0)
     for built, columns, matched in itertools.product((most // 1000, most // 50, most // 8), (1, 6), (1.0, 0.1)):
@@ -112,7 +112,7 @@ class Tables:
 
 
 def run(tables: Tables, experiment: Experiment) -> float:
-    """Seconds that a join takes, from its plan to its last row, of which none is kept."""
+    """Seconds that a join takes, from its plan to its last row; the rows are discarded."""
     from pyspark.sql import functions as F
 
     (probed, built), (of_left, of_right) = experiment.rows, experiment.columns
@@ -129,7 +129,7 @@ def run(tables: Tables, experiment: Experiment) -> float:
 
 
 def non_negative(matrix: Any, target: Any, rounds: int = 20_000) -> Any:
-    """Least squares with no solution below zero, by coordinate descent."""
+    """The least-squares solution without negative components, by coordinate descent."""
     scale = np.linalg.norm(matrix, axis=0)
     scale[scale == 0] = 1.0
     a = matrix / scale
@@ -142,7 +142,7 @@ def non_negative(matrix: Any, target: Any, rounds: int = 20_000) -> Any:
 
 
 def fit(done: list[tuple[Experiment, float]]) -> tuple[dict[str, float], list[float]]:
-    """Seconds of each factor, and the ratio of explained to measured time of each experiment."""
+    """The seconds of each factor, and the ratio of explained to measured time of each experiment."""
     counts = np.array([experiment.counts() for experiment, _ in done], dtype=float)
     seconds = np.array([time for _, time in done])
     found = non_negative(counts / seconds[:, None], np.ones(len(done)))
@@ -150,7 +150,7 @@ def fit(done: list[tuple[Experiment, float]]) -> tuple[dict[str, float], list[fl
 
 
 def constants(seconds: dict[str, float]) -> Constants:
-    """In the model's unit: 1 is a row handed through one operator."""
+    """The constants in units of the model: 1 is a row passed through one operator."""
     unit = seconds["row"] or 1e-9
     return Constants(**{name: float(f"{seconds[name] / unit:.3g}") for name in asdict(DEFAULT)})
 

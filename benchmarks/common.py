@@ -1,4 +1,4 @@
-"""What the benchmarks share: a session, timing, and a description of the machine."""
+"""Helpers of the benchmarks: a session, timing, and a description of the machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def session(**conf: str) -> Any:
-    """A local Spark session, quiet and small."""
+    """A small local Spark session with errors only in its log."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyjoinopt.bridge.install.java import ensure_java
 
@@ -36,7 +36,7 @@ def session(**conf: str) -> Any:
 
 
 def measure(run: Callable[[], object], repeat: int, warm: int = 5) -> list[float]:
-    """Milliseconds of each repetition, sorted; the warm-up ones are not counted."""
+    """The sorted milliseconds of all repetitions, without the warm-up runs."""
     for _ in range(warm):
         run()
     times = []
@@ -54,5 +54,5 @@ def spread(times: list[float]) -> str:
 
 
 def machine() -> str:
-    """One line on what this was measured on."""
+    """One line that describes the machine."""
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"

@@ -1,19 +1,20 @@
-"""How far off row counts are: every connected sub-plan of the TPC-H and TPC-DS queries, ours beside Spark's CBO's.
+"""Measures q-errors of estimated rows over every connected sub-plan of the TPC-H and TPC-DS queries, for pyjoinopt and
+Spark's CBO.
 
     python -m benchmarks.estimates
     python -m benchmarks.estimates --benchmarks tpch --queries 2,5 --worst 20
 
-For each join group that the optimizer finds, for each set of its relations that predicates tie together (500 a group at
-most, single relations included unless they are whole tables), three estimates are held against the truth:
+For each join group that the optimizer finds, and each connected set of its relations (at most 500 per group, single
+relations included unless they are whole tables), it compares three estimates with the true count:
 
-* `auto`: what `statistics="auto"` makes of files that were never analysed, footers and samples;
-* `footers`: the same from the footers of the files and nothing else, so the arithmetic alone;
+* `auto`: `statistics="auto"` over files that were never analysed, with footers and samples;
+* `footers`: the footers of the files only, and so the formulas alone;
 * Spark's CBO: the row count of the optimised sub-plan, over the same files as tables of a catalog, after
-  `ANALYZE TABLE ... COMPUTE STATISTICS FOR ALL COLUMNS`, cost-based mode on.
+  `ANALYZE TABLE ... COMPUTE STATISTICS FOR ALL COLUMNS`, with its cost-based mode on.
 
-The q-error of an estimate is max(estimate / truth, truth / estimate), both at least one row. Truths are counted by
-DuckDB and remembered in the user's cache folder, Spark's estimates too; `--anew` counts again. What could not be
-counted is listed. The first run takes long.
+The q-error of an estimate is max(estimate / truth, truth / estimate), both at least one row. DuckDB computes the true
+counts. They are stored in the user's cache folder, like Spark's estimates; `--anew` computes them again. Sub-plans that
+cannot be counted are listed. The first run takes long.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ OURS, SPARK = ("auto", "footers"), "spark"
 
 @dataclass
 class SubPlan:
-    """One set of relations of one group, what is true of it and what was estimated."""
+    """One set of relations of one group, its true rows and its estimates."""
 
     query: str
     names: tuple[str, ...]
@@ -75,7 +76,7 @@ class SubPlan:
 
 
 def spark_rows(oracle: Oracle, group: Group, relations: int, spark: Any) -> float | None:
-    """What Spark's cost-based optimizer takes the rows of a sub-plan to be; None if it has no idea."""
+    """The row estimate of Spark's cost-based optimizer for a sub-plan; None if it has none."""
     df = as_frame(oracle, group.export, as_plan(group.graph, relations), spark)
     rows = df._jdf.queryExecution().optimizedPlan().stats().rowCount()
     return float(str(rows.get())) if rows.isDefined() else None
@@ -85,7 +86,7 @@ def spark_rows(oracle: Oracle, group: Group, relations: int, spark: Any) -> floa
 
 
 class Remembered:
-    """Answers about sub-plans by query text, group and set, in one file a query."""
+    """Stored results of sub-plans by query text, group and set, in one file per query."""
 
     def __init__(self, folder: Path, text: str, anew: bool) -> None:
         self._path = folder / f"{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}.json"
@@ -103,7 +104,7 @@ class Remembered:
         return found
 
     def keep(self) -> None:
-        """Write it down."""
+        """Store the results."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text(json.dumps(self._known))
 
@@ -226,7 +227,7 @@ LABELS = {
 
 
 def table(plans: Sequence[SubPlan]) -> list[str]:
-    """Lines with the q-errors of each estimator over the sub-plans that it has an estimate for."""
+    """The lines with the q-errors of each estimator over the sub-plans that it has an estimate for."""
     lines = []
     for who, label in LABELS.items():
         errors = sorted(error for plan in plans if (error := plan.error(who)) is not None)
@@ -242,7 +243,7 @@ def _figure(x: float, width: int) -> str:
 
 
 def report(benchmark: str, plans: Sequence[SubPlan], skipped: Tally[str], worst: int) -> None:
-    """Print everything about one benchmark."""
+    """Print all results of one benchmark."""
     both = [plan for plan in plans if plan.estimates[SPARK] is not None]
     parts = {
         "all": plans,

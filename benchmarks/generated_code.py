@@ -1,8 +1,8 @@
-"""Spark's cache of the classes that it generates for queries.
+"""Access to Spark's cache of the classes that it generates for queries.
 
-Spark compiles a query's code once in a JVM; a later query that comes to the same code finds it compiled, and run in by
-the JVM as well. In an ordinary driver that is a later run of the same query. In a benchmark it would be another
-variant with the same plan, which then has an advantage over one that has a plan of its own.
+Spark compiles a query's code once per JVM. A later query with the same code finds it compiled, and optimised by the
+JVM. In an ordinary driver this is a later run of the same query. In a benchmark it would be another variant with the
+same plan, which then has an advantage over a variant with another plan.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _GENERATOR = "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator$"
 
 
 class GeneratedCode:
-    """The cache of a session's JVM, Spark 4.3's.
+    """The cache of a session's JVM, as in Spark 4.3.
 
     Args:
         spark: a session.
@@ -28,9 +28,9 @@ class GeneratedCode:
         self._cache = getter.invoke(module, gateway.new_array(jvm.java.lang.Object, 0))
 
     def __len__(self) -> int:
-        """How many classes are there; their number is limited (`spark.sql.codegen.cache.maxEntries`)."""
+        """The number of cached classes, which is limited (`spark.sql.codegen.cache.maxEntries`)."""
         return int(self._cache.size())
 
     def forget(self) -> None:
-        """What runs next is compiled anew, as if no query had come to the same code before."""
+        """Clear the cache, so that the next query compiles its code again."""
         self._cache.invalidateAll()

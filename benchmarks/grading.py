@@ -1,10 +1,10 @@
-"""Grading a join order by what it would really have cost: C_out over true row counts.
+"""Grades a join order by its C_out over true row counts.
 
-C_out is the sum of the rows of all join results of an order. With the true count of every set of tables that hangs
-together, the cheapest order is found by dynamic programming over those sets, and any other order is as bad as its
-C_out is many times the cheapest one's. Below a thousand rows nobody notices, so that is the floor of both.
+C_out is the sum of the rows of all join results of an order. With the true count of every connected set of tables,
+dynamic programming finds the cheapest order. The grade of any other order is the ratio of its C_out to the cheapest.
+Values below a thousand rows count as a thousand.
 
-Sets of tables are ints here, bit *i* for table *i*.
+Sets of tables are ints, with bit *i* for table *i*.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FLOOR = 1000.0
 
 
 def c_out(tree: JoinTree, rows: Callable[[int], float]) -> float:
-    """Rows of all join results of an order.
+    """The sum of the rows of all join results of an order.
 
     >>> c_out(join(join(leaf(0), leaf(1)), leaf(2)), {0b011: 50, 0b111: 7}.__getitem__)
     57.0
@@ -29,7 +29,7 @@ def c_out(tree: JoinTree, rows: Callable[[int], float]) -> float:
 
 
 def cheapest(cards: Mapping[int, float]) -> float:
-    """The least C_out of any order, bushy ones included, that joins only sets whose rows are known.
+    """The least C_out of any order, including bushy ones, that joins only sets with known rows.
 
     Args:
         cards: rows of every set that hangs together, single tables included.
@@ -52,7 +52,7 @@ def cheapest(cards: Mapping[int, float]) -> float:
 
 
 def times_worse(cost: float, least: float) -> float:
-    """How many times the least cost, with the floor under both.
+    """The ratio of a cost to the least cost, with a minimum for both.
 
     >>> times_worse(50_000, 10), times_worse(999, 3)
     (50.0, 1.0)
@@ -61,7 +61,7 @@ def times_worse(cost: float, least: float) -> float:
 
 
 def as_written(tables: Sequence[int], connected: Callable[[int, int], bool]) -> JoinTree:
-    """The tables one after the other, of those that a predicate ties to what is joined already the first.
+    """The written order: of the tables that a predicate connects to the joined ones, always the first.
 
     >>> as_written([0, 1, 2], lambda joined, table: {0b001, 0b100} >= {joined, table} or joined & 0b100 > 0)
     ((0 ⋈ 2) ⋈ 1)
@@ -85,7 +85,7 @@ class Summary(NamedTuple):
 
 
 def summary(factors: Iterable[float]) -> Summary:
-    """Of factors that are all greater than 0.
+    """The summary of factors that are all greater than 0.
 
     >>> summary([1.0, 1.0, 4.0, 256.0])
     Summary(mean=5.656854249492381, median=2.5, p90=256.0, most=256.0)
@@ -97,7 +97,7 @@ def summary(factors: Iterable[float]) -> Summary:
 
 
 def share_of_best(factors: Sequence[float]) -> float:
-    """The share of factors that are 1, but for rounding: orders than which there is no better one.
+    """The share of factors that are 1 except for rounding: optimal orders.
 
     >>> share_of_best([1.0, 1.0 + 1e-12, 1.5, 9.0])
     0.5
@@ -106,7 +106,7 @@ def share_of_best(factors: Sequence[float]) -> float:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The value that this share of the values lies before.
+    """The value below which this share of the values lies.
 
     >>> percentile([1.0, 2.0, 3.0, 4.0], 0.5)
     3.0
@@ -115,7 +115,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def q_error(estimate: float, truth: float) -> float:
-    """By which factor an estimate is off, either way; no side counts as less than one row.
+    """The factor by which an estimate is too high or too low; both sides count as at least one row.
 
     >>> q_error(10, 1000), q_error(1000, 10), q_error(0.1, 0)
     (100.0, 100.0, 1.0)

@@ -1,4 +1,4 @@
-"""Join graphs of known shapes and any size, with statistics; and the same as SQL."""
+"""Join graphs of known shapes and any size, with statistics, and the same as SQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHAPES = ("chain", "cycle", "star", "snowflake", "clique", "grid", "random")
 
 
 def pairs_of(shape: str, n: int, seed: int | None = None) -> Iterator[tuple[int, int]]:
-    """The edges of a shape; the seed tells one random graph from another."""
+    """The edges of a shape; the seed selects a random graph."""
     if shape in ("chain", "cycle"):
         yield from ((i, i + 1) for i in range(n - 1))
         if shape == "cycle":
@@ -43,7 +43,7 @@ def pairs_of(shape: str, n: int, seed: int | None = None) -> Iterator[tuple[int,
 
 
 def make(shape: str, n: int, seed: int | None = None) -> tuple[JoinGraph, list[RelationStatistics]]:
-    """A graph of the shape, each edge on columns of its own; a clique is one class of equal columns.
+    """A graph of the shape, in which each edge has its own columns; a clique is one class of equal columns.
 
     Without a seed the row counts are 1,000 to 100,000 and every column is nearly a key. With one they are drawn, from a
     hundred to ten million, and so is how often a value repeats: such graphs have good orders and very bad ones.
@@ -80,7 +80,7 @@ def make(shape: str, n: int, seed: int | None = None) -> tuple[JoinGraph, list[R
 
 
 def sql(graph: JoinGraph) -> str:
-    """The query whose join graph this is."""
+    """The query with this join graph."""
     names = {1 << vertex: name for vertex, name in enumerate(graph.names)}
     conditions = []
     for edge in graph.edges:

@@ -1,4 +1,4 @@
-"""Empty tables with statistics that somebody else counted: Spark plans with them as if the tables were full."""
+"""Creates empty tables with given statistics: Spark plans queries as if the tables had this data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _WIDTHS = {"int": 4, "bigint": 8, "string": 20, "double": 8, "date": 4}
 
 
 def create_table(spark: Any, name: str, known: dict[str, Any], histograms: bool = True) -> None:
-    """Create an empty table in the session's catalog, and give it row count and column statistics.
+    """Create an empty table in the session's catalog, with a row count and column statistics.
 
     Args:
         spark: the session.
@@ -51,7 +51,7 @@ def _histogram(gateway: Any, filled: int, distinct: int, bounds: list[float]) ->
 
 
 def spread(distinct: int, bins: list[tuple[float, float]]) -> list[int]:
-    """Distinct values of each bin, which deciles do not tell: as many as there is room for, evenly, in all `distinct`.
+    """Distinct values of each bin, which deciles do not contain: as many as fit, evenly, `distinct` in total.
 
     >>> spread(103, [(1, 1), (1, 3), (3, 1000)])
     [1, 3, 99]
@@ -66,7 +66,7 @@ def spread(distinct: int, bins: list[tuple[float, float]]) -> list[int]:
 
 
 def _count(jvm: Any, number: int | None) -> Any:
-    """An Option[BigInt]. py4j turns a BigInt into a Python number on its way here, so one must stay inside Spark."""
+    """An Option[BigInt]. py4j converts a BigInt to a Python number, so it must stay inside Spark."""
     if number is None:
         return _some(jvm, None)
     text = {"n.distinctCount": str(int(number)), "n.version": "2"}
@@ -75,7 +75,7 @@ def _count(jvm: Any, number: int | None) -> Any:
 
 
 def _statistics(gateway: Any, size: int, rows: int, columns: dict[str, Any]) -> Any:
-    """A CatalogStatistics; its size is a bare BigInt, so it is made by reflection."""
+    """A CatalogStatistics; its size is a plain BigInt, so it is created by reflection."""
     jvm = gateway.jvm
     arguments = gateway.new_array(jvm.java.lang.Object, 3)
     holder = jvm.scala.collection.JavaConverters.seqAsJavaList(_count(jvm, size).toList()).toArray()

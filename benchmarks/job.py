@@ -1,27 +1,27 @@
-"""How good the orders for the Join Order Benchmark are, by true row counts and without its data.
+"""Grades the orders for the Join Order Benchmark by true row counts, without its data.
 
     python benchmarks/job.py --data DIR
     python benchmarks/job.py --data DIR --no-histograms --worst 10
 
 Empty tables get the published statistics of the 2013 IMDB snapshot as catalog statistics. Each query is planned with
-them, its join group is searched exactly for the least C_out by our estimates, and the order found is graded by the
-C_out it would really have had, beside the best order there is (see `grading`). A second run adds the true number of
-rows that each single table has after its filters, as a sample or feedback would: what is left then is the error of
-the join estimates alone.
+them, its join group is searched exactly for the least C_out by our estimates, and the order is graded by its true C_out
+relative to that of the best order (see `grading`). A second run adds the true number of rows of each single table after
+its filters, as a sample or feedback would. The remaining error is that of the join estimates.
 
-Beside it the default search, with its budget of pairs: by C_out, and by the default cost model, whose orders are graded
-by C_out, too. Then what the orders of the default model and search cost under that model by true counts, beside the
-order that it would choose if it knew these. Sides of up to ten megabytes are taken to be broadcast.
+The script also runs the default search, with its budget of pairs, once for C_out and once for the default cost model,
+and grades both by C_out. Then it grades the orders of the default model and search by that model with true counts.
+Sides of up to ten megabytes count as broadcast.
 
-DIR holds two files. The query texts and all true counts are those of the Cardinality Estimation Benchmark (CEB; MIT
-licence, https://github.com/learnedsystems/CEB), brought into this form:
+DIR contains two files. The query texts and all true counts are those of the Cardinality Estimation Benchmark (CEB; MIT
+licence, https://github.com/learnedsystems/CEB), converted to this format:
 
-`job.jsonl.gz`, an object a line:
+`job.jsonl.gz`, one object per line:
+
     name, sql
     tables      {alias: table}
     joins       [[alias, alias, condition], ...]
-    cards       {"a,b,c": rows after filters of the join of these aliases, which are sorted}, of every set that hangs
-                together by `joins`, single aliases included
+    cards       {"a,b,c": rows of the join of these aliases after filters, aliases sorted}, for every set that is
+                connected by `joins`, including single aliases
     pg_est      (optional) PostgreSQL's estimates of the same sets
 
 `imdb_statistics.json`: {table: {"rows", "columns": {name: {"type", "distinct", "nulls", "min", "max", "deciles"}}}},
@@ -74,7 +74,7 @@ _FROM = re.compile(r"\bFROM\b(.*?)\bWHERE\b", re.S)
 
 @dataclass(frozen=True)
 class Query:
-    """A query and what is true of it: `cards` by set of FROM positions."""
+    """A query and its true rows: `cards` by set of FROM positions."""
 
     name: str
     sql: str
@@ -85,7 +85,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Planned:
-    """The join group of a query as the optimizer sees it."""
+    """The join group of a query in the optimizer."""
 
     query: Query
     graph: JoinGraph
@@ -118,7 +118,7 @@ def query(entry: dict[str, Any]) -> Query:
 
 
 def plan(spark: Any, asked: Query) -> Planned:
-    """Let Spark resolve a query, and take its join group with the statistics of the catalog."""
+    """Let Spark resolve a query, and return its join group with the statistics of the catalog."""
     df = spark.sql(asked.sql)
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         leaves = [node for node in gateway.export.nodes if not node.children]
@@ -126,7 +126,7 @@ def plan(spark: Any, asked: Query) -> Planned:
 
 
 def planned(asked: Query, export: Export, leaf: Any) -> Planned:
-    """The same of an export; `leaf` gives the statistics of its tables."""
+    """The join group of an export; `leaf` returns the statistics of its tables."""
     estimates = PlanEstimates(leaf, export.nodes)
     root: LogicalPlan = normalise(export.root, RewriteContext(export.filters_null)).plan
     (region,) = [r for r in GroupFinder().find(root).values() if len(r.items) == len(asked.aliases)]
@@ -139,7 +139,7 @@ def planned(asked: Query, export: Export, leaf: Any) -> Planned:
 
 
 class _Given:
-    """Row counts from elsewhere, for the search; the width of a row stays that of the estimates."""
+    """Given row counts for the search; the width of a row is that of the estimates."""
 
     def __init__(self, estimates: GraphEstimates, counts: dict[int, float]) -> None:
         self._estimates, self._counts = estimates, counts
@@ -158,12 +158,12 @@ def _built(relations: int, bytes: float, estimates: object = None) -> int:
 
 
 def grade(found: Planned, statistics: Sequence[RelationStatistics]) -> float:
-    """How many times the least C_out our order has with these statistics of the single tables."""
+    """The true C_out of our order divided by the least, with these statistics of the single tables."""
     return _graded(found, GraphEstimates(found.graph, statistics))
 
 
 def grade_by_default(found: Planned, cost: CostModel) -> float:
-    """The same of the order that the default search finds, with the statistics that there are."""
+    """The grade of the order of the default search, with the catalog's statistics."""
     estimates = GraphEstimates(found.graph, found.statistics)
     estimates = estimates.with_buildable(_built)
     tree = search(found.graph, estimates, cost).tree
@@ -171,12 +171,12 @@ def grade_by_default(found: Planned, cost: CostModel) -> float:
 
 
 def grade_given(found: Planned, counts: dict[int, float]) -> float:
-    """The same with the row counts of all sets given."""
+    """The grade with given row counts of all sets."""
     return _graded(found, _Given(GraphEstimates(found.graph, found.statistics), counts))
 
 
 def grade_written(found: Planned) -> float:
-    """The same of the written order: what Spark does without its CBO."""
+    """The grade of the written order, which is that of Spark without its CBO."""
     tree = as_written(range(len(found.graph)), found.graph.connected)
     return times_worse(c_out(tree, found.query.cards.__getitem__), cheapest(found.query.cards))
 
@@ -189,14 +189,14 @@ def _graded(found: Planned, estimates: Any) -> float:
 
 
 def grade_by_model(found: Planned, statistics: Sequence[RelationStatistics]) -> float:
-    """How many times the least cost under the default model the order of the default search has, by true counts."""
+    """The cost of the default search's order divided by the least cost, under the default model with true counts."""
     estimates = GraphEstimates(found.graph, statistics)
     estimates = estimates.with_buildable(_built)
     return _graded_by_model(found, search(found.graph, estimates, SparkCost()).tree)
 
 
 def grade_written_by_model(found: Planned) -> float:
-    """The same of the written order."""
+    """The same for the written order."""
     return _graded_by_model(found, as_written(range(len(found.graph)), found.graph.connected))
 
 
@@ -207,7 +207,7 @@ def _graded_by_model(found: Planned, tree: JoinTree) -> float:
 
 
 def q_errors(found: Planned, statistics: Sequence[RelationStatistics]) -> list[float]:
-    """By which factors the estimates of all sets are off."""
+    """The q-errors of the estimates of all sets."""
     estimates = GraphEstimates(found.graph, statistics)
     return [q_error(estimates.rows(tables), rows) for tables, rows in found.query.cards.items()]
 

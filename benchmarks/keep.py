@@ -1,10 +1,10 @@
-"""Runs a benchmark and keeps what it prints, for the page on performance.
+"""Runs a benchmark and stores its output, for the page on performance.
 
     python -m benchmarks.keep [--as NAME] BENCHMARK [ITS ARGUMENTS ...]
 
-The output goes to the terminal and, with the command in its first line, to `results/NAME.txt` beside this file (NAME is
-BENCHMARK unless it is said). `docs/generate.py` puts it under the benchmark's section. Nothing is kept of a run that
-failed. Progress bars are not part of it, nor is where `--out=FILE` puts something.
+The output is written to the terminal and, with the command in its first line, to `results/NAME.txt` next to this file
+(NAME is BENCHMARK by default). `docs/generate.py` adds it to the benchmark's section. The output of a failed run is not
+stored. Progress bars and the path of `--out=FILE` are left out.
 
 Example:
 
@@ -26,7 +26,7 @@ RESULTS = HERE / "results"
 
 
 def keep(benchmark: str, arguments: list[str], name: str) -> int:
-    """Run it and keep its output; its exit code."""
+    """Run the benchmark and store its output; returns its exit code."""
     command = [sys.executable, "-m", f"benchmarks.{benchmark}", *arguments]
     told = shlex.join(argument for argument in command[2:] if not argument.startswith("--out="))
     lines = [f"$ python -m {told}    # {date.today().isoformat()}\n\n"]

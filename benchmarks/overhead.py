@@ -1,18 +1,18 @@
-"""What `optimize_joins()` itself costs, beside the time of Spark's own optimizer on the same query.
+"""Times `optimize_joins()`, compared with Spark's own optimizer on the same query.
 
     python -m benchmarks.overhead [--most 30] [--repeat 20] [--memory] [--sessions]
 
-For 2 … 30 joins (a chain with a filter on every third table, written in a bad order): the whole call, warm, from the
-DataFrame to the new DataFrame; and Spark's `optimizedPlan` of a fresh DataFrame with the cost-based optimizer off and
-on (tables ANALYZEd, so that it has something to do up to its limit of 12). The target is 60 ms at 10 joins.
+For 2 … 30 joins (a chain with a filter on every third table, written in a bad order) it times the whole warm call, from
+the DataFrame to the new DataFrame, and Spark's `optimizedPlan` of a new DataFrame with the cost-based optimizer off and
+on (tables ANALYZEd, so that it reorders up to its limit of 12). The target is 60 ms at 10 joins.
 
-Then what the session extension adds to Spark's own planning, from the analysed to the physical plan, in turns with the
-session off and on: warm for 2 … 10 joins, for queries that no worker has seen and for one that comes again; the first
-query of all, which starts a worker; and the fast path of a query that is passed on. The targets are 15 ms at 5 joins
-and 0.2 ms on the fast path. `--sessions` measures only this.
+Then it times what the session extension adds to Spark's own planning, from the analysed to the physical plan,
+alternating the session off and on: warm for 2 … 10 joins, for new queries and for a repeated one; the first query,
+which starts a worker; and a query that is not sent to a worker. The targets are 15 ms at 5 joins and 0.2 ms without a
+worker. `--sessions` measures only this.
 
-`--memory` calls it 1,000 times and prints the driver's heap after a collection, the number of objects that py4j holds
-and the open handles of the shim, every 250 calls.
+`--memory` makes 1,000 calls and prints, every 250 calls, the driver's heap after a collection, the number of objects
+that py4j holds, and the open handles of the shim.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pyjoinopt.bridge.shim import bridge_for, bridge_of
 
 
 def tables(spark: Any, count: int) -> None:
-    """Chain tables t0 … tn, saved and ANALYZEd."""
+    """Chain tables t0 … tn, stored and ANALYZEd."""
     from pyspark.sql import functions as F
 
     for i in range(count):
@@ -47,7 +47,7 @@ def tables(spark: Any, count: int) -> None:
 
 
 def query(joins: int, other: int = 0) -> str:
-    """`joins` joins in a FROM list that zigzags through the chain; each `other` makes a query that was not seen yet."""
+    """`joins` joins in a FROM list that zigzags through the chain; each `other` makes a new query."""
     order = [i for pair in zip(range(joins + 1), range(joins, -1, -1)) for i in pair][: joins + 1]
     predicates = [f"t{i}.f{i} = t{i + 1}.k{i + 1}" for i in range(joins)]
     filters = [f"t{i}.v{i} < 5" for i in range(0, joins + 1, 3)]
@@ -56,7 +56,7 @@ def query(joins: int, other: int = 0) -> str:
 
 
 def spark_milliseconds(spark: Any, text: str, cbo: bool, repeat: int) -> float:
-    """Median time of Spark's optimizer on a fresh DataFrame."""
+    """Median time of Spark's optimizer on a new DataFrame."""
     spark.conf.set("spark.sql.cbo.enabled", cbo)
     spark.conf.set("spark.sql.cbo.joinReorder.enabled", cbo)
     frames = [spark.sql(text) for _ in range(repeat + 5)]
@@ -67,7 +67,7 @@ def spark_milliseconds(spark: Any, text: str, cbo: bool, repeat: int) -> float:
 
 
 def sessions(spark: Any, repeat: int) -> None:
-    """What the extension costs a query."""
+    """Print what the extension adds to the planning of a query."""
     spark.conf.set("spark.pyjoinopt.timeout", "60s")
     spark.conf.set("spark.pyjoinopt.prestart", "off")  # the first query is to start the worker
     pyjoinopt.enable(spark, hints=True)
@@ -104,7 +104,7 @@ def sessions(spark: Any, repeat: int) -> None:
 
 
 def planning_milliseconds(spark: Any, text: str, on: bool) -> float:
-    """Spark's time from the analysed plan to the physical one, of a fresh DataFrame."""
+    """Spark's time from the analysed plan to the physical one, of a new DataFrame."""
     spark.conf.set("spark.pyjoinopt.enabled", str(on).lower())
     execution = spark.sql(text)._jdf.queryExecution()
     started = perf_counter()
@@ -113,8 +113,9 @@ def planning_milliseconds(spark: Any, text: str, on: bool) -> float:
 
 
 def processor_milliseconds(spark: Any, texts: Sequence[str], on: bool) -> tuple[float, float]:
-    """What a planning takes of the processor, in the thread that plans and in the workers: it does not depend on who
-    else is using the machine."""
+    """Processor time of a planning, in the planning thread and in the workers; it does not depend on other load on the
+    machine.
+    """
     bean = spark._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
 
     def spent() -> tuple[float, float]:
@@ -138,7 +139,7 @@ def processor_milliseconds(spark: Any, texts: Sequence[str], on: bool) -> tuple[
 
 
 def memory(spark: Any, text: str) -> None:
-    """Heap, py4j objects and handles over a thousand calls."""
+    """Print heap, py4j objects and handles over a thousand calls."""
     frame = spark.sql(text)
     jvm = spark._jvm
     runtime = jvm.java.lang.Runtime.getRuntime()
@@ -154,7 +155,7 @@ def memory(spark: Any, text: str) -> None:
 
 
 def _py4j_objects() -> int:
-    """Objects that the JVM keeps alive because Python may still name them."""
+    """The number of objects that the JVM keeps alive for Python."""
     from py4j.finalizer import ThreadSafeFinalizer
 
     return len(ThreadSafeFinalizer.finalizers)
@@ -179,7 +180,7 @@ def main() -> None:
 
 
 def calls(spark: Any, most: int, repeat: int) -> None:
-    """What `optimize_joins()` costs, beside Spark's own optimizer."""
+    """Print the times of `optimize_joins()` and of Spark's own optimizer."""
     print("joins   optimize_joins   Spark, CBO off   Spark, CBO on   pairs   strategy")
     for joins in sorted({2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, most}):
         if joins > most:

@@ -1,11 +1,12 @@
-"""What a product of two tiny relations is worth: one lookup by two keys instead of two by one key each.
+"""Measures the benefit of a cross product of two tiny relations: one join by two keys instead of two joins by one key
+each.
 
     python -m benchmarks.products [--rows 8000000] [--runs 8]
 
-Spark packs the keys of a table into one long if they fit, and else hashes their bytes (`HashJoin.rewriteKeyExpr`). The
-first table joins a large relation with five and with seven rows, or with the thirty-five of their product, by ints and
-by bigints. The others run the queries of TPC-DS that get such products, whose keys are bigints: as they come, with
-them, and without. All take turns.
+Spark packs the keys of a hash table into one long if they fit, and otherwise hashes their bytes
+(`HashJoin.rewriteKeyExpr`). The first table joins a large relation with one of five and one of seven rows, or with the
+thirty-five rows of their product, by ints and by bigints. The others run the TPC-DS queries that get such products,
+whose keys are bigints: in plain Spark, with products, and without. All variants take turns.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def main() -> None:
 
 
 def _lookups(spark: Any, rows: int) -> dict[str, Callable[[], object]]:
-    """Joins of a large relation with two tiny ones, apart and multiplied."""
+    """Joins of a large relation with two tiny ones, separately and as a product."""
     with_keys = "id % 5 a", "id % 7 b", "id c", "cast(id % 5 as int) ia", "cast(id % 7 as int) ib"
     path = tempfile.mkdtemp()
     spark.range(rows).selectExpr(*with_keys).write.mode("overwrite").parquet(path)

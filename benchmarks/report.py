@@ -1,4 +1,4 @@
-"""How long it takes to render a report of 60 relations, in every form. The target is 200 ms for any of them.
+"""Times the rendering of a report of 60 relations in every format. The target is 200 ms for any of them.
 
     python -m benchmarks.report [--relations 60] [--repeat 20]
 """
@@ -16,7 +16,7 @@ TARGET = 200.0
 
 
 def main() -> int:
-    """Print a table of milliseconds; exit code 1 if the target is missed."""
+    """Print a table of milliseconds; the exit code is 1 if the target is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--relations", type=int, default=60, help="of the one group (default %(default)s)")
     parser.add_argument("--repeat", type=int, default=20, help="times that each is done (default %(default)s)")

@@ -1,11 +1,11 @@
-"""How long each rule takes on the TPC-DS plans, and the default batch on the largest of them.
+"""Times each rule on the TPC-DS plans, and the default batch on the largest of them.
 
     python -m benchmarks.rules
     python -m benchmarks.rules --benchmark tpch --repeat 30
 
-Each rule runs on the analysed plan of every query after the rules that come before it in Spark's order have run to
-their fixed point, which is where it is used. The column "confirm" is a run that changes nothing: what it costs to see
-that there is nothing to do. Data is generated on the first run (scale 0.01: plans do not get longer with more rows).
+Each rule runs on the analysed plan of every query, after the rules before it in Spark's order have run to their fixed
+point. The column "confirm" is the time of a run that changes nothing. Data is generated on the first run (scale 0.01,
+since the size of a plan does not depend on the data).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEFT_OUT = frozenset({"CostBasedJoinReorder", "FinishAnalysis"})
 
 
 def run_rules(plan: LogicalPlan, context: RuleContext, times: dict[str, list[float]], repeat: int) -> None:
-    """Time every rule where it is used; `times` gets milliseconds by name, and by "name confirm"."""
+    """Time every rule where it applies; `times` gets milliseconds by name, and by "name confirm"."""
     for batch in SPARK_BATCHES:
         for name, rule in batch.rules:
             if name in LEFT_OUT:

@@ -1,14 +1,14 @@
-"""Whether two checkouts plan alike: plans, hints, estimates and reports, query by query, and how long planning takes.
+"""Compares two checkouts: plans, hints, estimates and reports, query by query, and planning time.
 
     python -m benchmarks.same_plans OLD NEW
     python -m benchmarks.same_plans OLD NEW --job DIR --generated 300
 
-OLD and NEW are folders that hold a `pyjoinopt` package with its jar. The queries are those of TPC-H and TPC-DS, random
-ones, and, with `--job`, those of the Join Order Benchmark over empty tables with published statistics (see
-`benchmarks.job`). Each is planned by `optimize_joins` and in an enabled session. Statistics are those of file footers,
-or of the catalog, so nothing depends on the chance of a sample or on the time that there was to draw it.
+OLD and NEW are folders with a `pyjoinopt` package and its jar. The queries are those of TPC-H and TPC-DS, random ones,
+and, with `--job`, those of the Join Order Benchmark over empty tables with published statistics (see `benchmarks.job`).
+Each is planned by `optimize_joins` and in an enabled session. Statistics are those of file footers or of the catalog,
+so the result does not depend on samples or their timing.
 
-For a refactoring: no plan may change, so the command ends with 1 if anything differs, and prints the first differences.
+A refactoring must not change plans, so the exit code is 1 if anything differs, and the first differences are printed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _of_checkout(checkout: Path, out: Path, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """What a process of its own finds with the package of one checkout."""
+    """The results of a process that runs the package of one checkout."""
     if not (checkout / "pyjoinopt" / "__init__.py").exists():
         raise SystemExit(f"{checkout} holds no pyjoinopt package; give the folder of a checkout")
     command = [sys.executable, "-m", "benchmarks.same_plans", str(checkout), str(checkout), "--collect", str(out)]
@@ -124,7 +124,7 @@ def _spark(checkout: Path) -> Any:
 
 
 def _queries(spark: Any, generated: int, job: Path | None) -> Iterator[tuple[str, Any, str]]:
-    """(name, session, SQL)."""
+    """(name, session, SQL) of all queries."""
     from tests.support import tpc
 
     for benchmark in ("tpch", "tpcds"):
@@ -201,7 +201,7 @@ def _planned(own: Any, text: str) -> dict[str, Any]:
 
 
 def _plan(df: Any) -> list[str]:
-    """The optimised plan with its hints; identifiers by their first use."""
+    """The optimised plan with its hints; identifiers are numbered by their first use."""
     numbers: dict[str, str] = {}
     text = df._jdf.queryExecution().optimizedPlan().toString()
     found = re.sub(r"#\d+", lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), text)

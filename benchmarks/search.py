@@ -1,18 +1,18 @@
-"""How long the search for a join order takes, by the shape and the size of the join graph.
+"""Times the search for a join order, by the shape and the size of the join graph.
 
     python -m benchmarks.search                      # the table
-    python -m benchmarks.search --spark 30           # Spark's own rule beside it, half a minute at most for each graph
+    python -m benchmarks.search --spark 30           # also Spark's own rule, half a minute at most for each graph
     python -m benchmarks.search --shapes star --sizes 10 12 14 --cost c_out
-    python -m benchmarks.search --quality 30         # how far from the best order the quicker searches end
+    python -m benchmarks.search --quality 30         # cost ÷ optimum of the approximate searches
 
-Each time is the best of several runs with the real estimator: statistics of every column, nothing remembered from one
-run to the next. Peak memory is that of Python's objects, the estimator's included, in a run of its own. Shapes: chain,
-cycle, star (one fact table), snowflake (its dimensions have dimensions), clique (all tables on one key), grid, random
-(a tree and half as many more edges). `--optimum` tells how far from the best order each one is, where an exact search
-without a budget can know that within a million pairs.
+Each time is the best of several runs with the real estimator: statistics of every column, without caches between runs.
+Peak memory is that of Python's objects, including the estimator's, in a separate run. Shapes: chain, cycle, star (one
+fact table), snowflake (its dimensions have dimensions), clique (all tables on one key), grid, random (a tree and half
+as many further edges). `--optimum` prints cost ÷ optimum, if an exact search without a budget finds the optimum within
+a million pairs.
 
-Spark's rule is CostBasedJoinReorder with its limit of twelve relations lifted, called on the plan that comes before it,
-on empty tables with the same row counts and column statistics. It counts sizes and searches, as ours does.
+Spark's rule is CostBasedJoinReorder without its limit of twelve relations, called on the plan of the rule before it, on
+empty tables with the same row counts and column statistics. It estimates sizes and searches, like ours.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SIZES = {
 
 
 def measure(shape: str, n: int, cost: CostModel, budget: int, runs: int) -> tuple[float, SearchResult]:
-    """Best time of some runs, estimator included, and what was found."""
+    """The best time of several runs, including the estimator, and the result."""
     graph, statistics = make(shape, n)
     best = math.inf
     for _ in range(runs):
@@ -61,7 +61,7 @@ def measure(shape: str, n: int, cost: CostModel, budget: int, runs: int) -> tupl
 
 
 def peak_memory(shape: str, n: int, cost: CostModel, budget: int) -> int:
-    """Bytes of Python objects that a search holds at its height."""
+    """Peak bytes of Python objects during a search."""
     graph, statistics = make(shape, n)
     tracemalloc.start()
     try:
@@ -72,7 +72,7 @@ def peak_memory(shape: str, n: int, cost: CostModel, budget: int) -> int:
 
 
 def optimum(shape: str, n: int, cost: CostModel) -> float | None:
-    """The cost of the best order, if it can be found."""
+    """The cost of the best order; None if it cannot be found."""
     graph, statistics = make(shape, n)
     estimates = GraphEstimates(graph, statistics)
     found = exact(SearchContext(graph, estimates, cost), MOST) if n < 100 else None

@@ -1,4 +1,4 @@
-"""How much dearer than the best order those are that the quicker searches end with, where the best can be known."""
+"""Measures cost ÷ optimum of the approximate searches, where the optimum can be computed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HALVES = 1_000_000
 
 
 def ratios(shape: str, n: int, cost: CostModel, seed: int) -> tuple[float, float, float] | None:
-    """Cost over the optimum: greedy, greedy with exact sub-trees, linearized; None if the optimum is out of reach."""
+    """Cost ÷ optimum: greedy, greedy with exact sub-trees, linearized; None if the optimum cannot be computed."""
     graph, statistics = make(shape, n, seed)
     estimates = GraphEstimates(graph, statistics)
     canonical = canonical_order(graph, estimates)
@@ -42,7 +42,7 @@ def ratios(shape: str, n: int, cost: CostModel, seed: int) -> tuple[float, float
 
 
 def print_quality(shapes: Iterable[str], cost: CostModel, graphs: int) -> None:
-    """Print geometric mean, worst, and the share within one per cent of the optimum, of each search."""
+    """Print geometric mean, maximum, and the share within one per cent of the optimum, for each search."""
     searches = ("greedy", "with exact sub-trees", "linearized")
     print(f"{'shape':<10}{'n':>4}{'graphs':>8}" + "".join(f"{name:>28}" for name in searches))
     print(" " * 22 + f"{'mean':>12}{'worst':>10}{'best':>6}" * 3)

@@ -1,4 +1,4 @@
-"""The same query as another person might have written it: its FROM lists in another order."""
+"""Rewrites a query with its FROM lists in another order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shuffled(text: str, rng: random.Random) -> str:
 
 
 def _query(tokens: list[str], start: int, rng: random.Random) -> tuple[list[str], int]:
-    """Tokens up to the parenthesis that closes this level, lists shuffled; and where it stands."""
+    """Tokens up to the parenthesis that closes this level, with lists shuffled, and the position after them."""
     done: list[str] = []
     i = start
     while i < len(tokens) and tokens[i] != ")":
@@ -68,7 +68,7 @@ def _selects_all(before: list[str]) -> bool:
 
 
 def _in_random_order(items: list[str], rng: random.Random) -> list[str]:
-    """The items permuted; blanks stay where they are, so that the query stays readable."""
+    """The items permuted; blanks stay in place, so that the query stays readable."""
     if len(items) < 2:
         return items
     frames = [re.fullmatch(r"(\s*)(.*?)(\s*)", item, re.DOTALL) for item in items]

@@ -1,7 +1,7 @@
-"""How long Spark's own search takes for a join graph: CostBasedJoinReorder alone, on the plan that comes before it.
+"""Times Spark's own search for a join graph: CostBasedJoinReorder alone, on the plan of the rule before it.
 
-The rule cannot be interrupted, and its time grows by factors. So Spark runs in a process of its own, which is ended
-when a graph takes too long; the next graph gets a new one.
+The rule cannot be interrupted, and its time grows exponentially. So Spark runs in a process of its own, which is ended
+when a graph takes too long. The next graph gets a new process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PREPARING = 120.0
 
 
 class SparkSearch:
-    """Asks Spark for times, with a limit for each.
+    """Measures times of Spark's search, with a limit for each.
 
     Args:
         limit: seconds after which a graph counts as too large.
@@ -40,7 +40,7 @@ class SparkSearch:
         self._ask: Connection
 
     def seconds(self, shape: str, n: int, runs: int) -> float | None:
-        """The best of so many runs or, of quick ones, of a second full of them; None if one is not done in time."""
+        """The best of several runs or, for fast ones, of one second of runs; None if a run exceeds the limit."""
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._ask, answers = context.Pipe()
@@ -90,7 +90,7 @@ def _serve(asked: Connection) -> None:
 
 
 def _plan(spark: Any, shape: str, n: int) -> Any:
-    """The plan that all rules but this one have optimised."""
+    """The plan after all rules before this one."""
     graph, statistics = make(shape, n)
     database = f"{shape}_{n}"
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")

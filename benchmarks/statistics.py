@@ -1,14 +1,14 @@
-"""What it costs to know how many rows: seconds and bytes for the TPC-DS tables, by source, first and second session.
+"""Measures the cost of row counts: seconds and bytes for the TPC-DS tables, by source, in a first and a second session.
 
     python -m benchmarks.statistics [--scale 0.1] [--repeat 5] [--formats parquet,orc,csv] [--analyze]
 
-Each source is asked about all tables at once, as for a query that reads all of them. "First" is with an empty store and
-a JVM that has opened no file yet, "again" the same session, "second" what another session pays: it opens the store, and
-no file. The target is 5 ms a table in a second session. Spark's own listing of the files is not counted: it was made
-when the DataFrame was.
+Each source gets one request for all tables, as for a query that reads all of them. "First" has an empty store and a JVM
+that has opened no file yet. "Again" is the same session. "Second" is another session, which opens the store and no
+file. The target is 5 ms per table in a second session. Spark's own listing of the files is not included; it was made
+when the DataFrame was created.
 
-Samples are drawn for a plan that filters each table by a pattern on its first text column (or else a sum of two of its
-numbers), with all the time they take. "One" is the largest table alone, in a JVM that has drawn no sample before.
+Samples are drawn for a plan that filters each table by a pattern on its first text column (or by a sum of two of its
+numbers), without a time limit. "One" is the largest table alone, in a JVM that has drawn no sample before.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.support import tpc
 
 
 class Asked:
-    """Hands questions on to the JVM, and adds up the bytes that were read to answer them."""
+    """Passes requests to the JVM, and adds up the bytes that were read for them."""
 
     def __init__(self, gateway: Py4jGateway) -> None:
         self._gateway = gateway
@@ -52,7 +52,7 @@ class Asked:
 
 
 def gather(df: Any, option: str, store: Store | None) -> tuple[float, int, int, list[Any]]:
-    """Milliseconds, bytes and questions to know all leaves of a plan, and what is known."""
+    """Milliseconds, bytes and requests to get the statistics of all leaves of a plan, and the statistics."""
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         ask = Asked(gateway)
         started = perf_counter()
@@ -62,7 +62,7 @@ def gather(df: Any, option: str, store: Store | None) -> tuple[float, int, int, 
 
 
 class AskedSamples:
-    """The same for samples, which are waited for."""
+    """The same for samples, without a time limit."""
 
     def __init__(self, gateway: Py4jGateway) -> None:
         self._gateway = gateway
@@ -77,7 +77,7 @@ class AskedSamples:
 
 
 def draw(df: Any, store: Store) -> tuple[float, int, int, int]:
-    """Milliseconds to know the filters of a plan from samples, bytes read, bytes remembered, and how many tables."""
+    """Milliseconds to evaluate the filters of a plan over samples, bytes read, bytes stored, and number of tables."""
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         nodes = gateway.export.nodes
         known = LeafStatistics(gateway.statistics, [n for n in nodes if not n.children], "auto", nodes, store)
@@ -93,7 +93,7 @@ def draw(df: Any, store: Store) -> tuple[float, int, int, int]:
 
 
 def filtered(spark: Any, path: Path, format: str) -> Any:
-    """A table with a filter that arithmetic cannot judge."""
+    """A table with a filter for which formulas are unreliable."""
     table = spark.read.format(format).load(str(path))
     text = next((name for name, kind in table.dtypes if kind == "string"), None)
     numbers = [name for name, kind in table.dtypes if kind.startswith(("int", "bigint", "decimal", "double"))]
@@ -138,7 +138,7 @@ def as_format(spark: Any, folder: Path, format: str, target: Path) -> Path:
 
 
 def as_catalog(spark: Any, folder: Path) -> Any:
-    """Analysed tables of the catalog over the same files."""
+    """Analysed catalog tables over the same files."""
     counted = None
     for path in sorted(folder.glob("*.parquet")):
         spark.sql(f"CREATE TABLE known_{path.stem} USING parquet LOCATION '{path}'")

@@ -1,7 +1,6 @@
-"""The join groups of a query, and which sub-plans each has.
+"""The join groups of a query and the sub-plans of each.
 
-A sub-plan is a set of relations of a group that its predicates tie together. Sets are ints here, bit *i* for relation
-*i* of the group.
+A sub-plan is a connected set of relations of a group. Sets are ints, with bit *i* for relation *i* of the group.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Group:
 
 
 def normal_plans(export: Export) -> list[LogicalPlan]:
-    """The plan of a query and those of its subqueries, as the optimizer looks for join groups in them."""
+    """The plans of a query and of its subqueries, in the form in which the optimizer looks for join groups."""
     plans: list[LogicalPlan] = []
 
     def travel(plan: LogicalPlan) -> LogicalPlan:
@@ -53,7 +52,7 @@ def normal_plans(export: Export) -> list[LogicalPlan]:
 
 
 def groups_of(export: Export, plans: Iterable[LogicalPlan], most: int) -> Iterator[Group]:
-    """The join groups of plans of an export, with as many of their connected sets."""
+    """The join groups of the plans of an export, with their connected sets, up to a limit."""
     found: list[JoinGraph] = []
     for plan in plans:
         regions = GroupFinder().find(plan).values()
@@ -66,27 +65,27 @@ def groups_of(export: Export, plans: Iterable[LogicalPlan], most: int) -> Iterat
 
 
 def name_of(graph: JoinGraph) -> str:
-    """A hash by which a group is known again, whichever database its tables are in."""
+    """A hash that identifies a group, independently of the database of its tables."""
     text = "\n".join([*map(show, graph.relations), *(describe(edge.predicate, 10_000) for edge in graph.edges)])
     text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def table_of(plan: LogicalPlan) -> LogicalPlan | None:
-    """The leaf if a relation is a whole table."""
+    """The leaf, if a relation is a whole table."""
     while plan.kind in ("SubqueryAlias", "View") or (isinstance(plan, Project) and plan.only_attributes):
         plan = plan.children[0]
     return plan if plan.kind == "LogicalRelation" and (plan.info.get("rel") or {}).get("name") else None
 
 
 def is_correlated(graph: JoinGraph) -> bool:
-    """True if it reads columns of a query around it, so that it has no rows of its own."""
+    """True if it reads columns of an outer query, so that it has no rows of its own."""
     nodes = (node for plan in graph.relations for node in post_order(plan))
     return any(e.contains & OUTER_REFERENCE for node in nodes for e in node.expressions)
 
 
 def connected_sets(graph: JoinGraph, most: int, seed: str) -> list[int]:
-    """The sets of relations that an order without cross products may join, single relations included.
+    """The connected sets of relations, including single relations.
 
     Args:
         graph: the join graph.
@@ -120,12 +119,12 @@ def _joinable(graph: JoinGraph, known: int, new: int) -> bool:
 
 
 def applied(graph: JoinGraph, relations: int) -> list[Edge]:
-    """The edges whose predicates hold in the join of a set."""
+    """The edges whose predicates are applied in the join of a set."""
     return [edge for edge in graph.edges if edge.tes and not edge.tes & ~relations]
 
 
 def as_plan(graph: JoinGraph, relations: int) -> LogicalPlan:
-    """The join of a set, in the written order as far as predicates tie it."""
+    """The join of a set, in the written order as far as predicates connect it."""
     rest = [v for v in members(relations) if 1 << v not in graph.semi_rights] or list(members(relations))
     rest += [v for v in members(relations) if v not in rest]
     plan, joined = graph.relations[rest[0]], 1 << rest.pop(0)

@@ -1,29 +1,28 @@
-"""TPC-H and TPC-DS run by Spark as it comes, by Spark with its CBO after ANALYZE, and by pyjoinopt without ANALYZE.
+"""Runs TPC-H and TPC-DS in plain Spark, in Spark with its CBO after ANALYZE, and with pyjoinopt without ANALYZE.
 
     python -m benchmarks.tpc [tpch tpcds] [--scale 1] [--runs 2] [--queries 5,17] [--again] [--recheck 3] [--truths]
                              [--shuffle K] [--out FILE]
 
-The three take turns at each query, in an order drawn by lot and then the other way round, so that none always comes
-after the same one and bears what that leaves behind. Each has a session of one JVM, over the same Parquet files. A time
-is that of `spark.sql(text)`, of `optimize_joins()` where it is called, of planning and of running, until the rows are
-here. Every DataFrame is new, and all generated code is compiled anew, so nothing is left over from the turn before
-(`tpc_runs`). All results are compared. A query's time is its best of the runs: on a machine that does other things
-too, that is the one with the least of them in it.
+The three variants take turns at each query, in a random order and then in reverse, so that no variant always runs after
+the same other one. Each has a session of one JVM, over the same Parquet files. A time includes `spark.sql(text)`,
+`optimize_joins()` where it is called, planning and running, until the rows are in Python. Every DataFrame is new, and
+all generated code is compiled again, so nothing is reused between turns (`tpc_runs`). All results are compared. The
+time of a query is its best run, which has the least disturbance by other load.
 
-Each time is given as it passed and as what Spark's JVM and this process took of the processors for it: the latter does
-not depend on who else is using the machine, but holds what several threads did at once.
+Each time is given as wall time and as processor time of Spark's JVM and this process. Processor time does not depend on
+other load, but adds up the time of parallel threads.
 
-How much of a ratio is noise? `--again` gives plain Spark a second session that takes turns with the others: whatever it
-is slower or quicker by than the first is chance. `--recheck N` runs the queries that came out slower than 1.2 of plain
-Spark's time N times more, plain Spark twice each time, and names those that are slower by all their runs.
+`--again` gives plain Spark a second session, which takes turns with the others: its ratio to the first session is
+noise. `--recheck N` runs the queries slower than 1.2 times plain Spark's time N more times, with plain Spark twice each
+time, and lists those that are slower by all their runs.
 
-`--truths` adds the plan that true row counts would give: every connected set of relations of every join group is
-counted before (the first time that takes long; counts are remembered in the user's cache folder).
+`--truths` adds the plan from true row counts: every connected set of relations of every join group is counted before
+(the first time takes long; counts are stored in the user's cache folder).
 
-With `--shuffle K`, each query runs in K random orders of its FROM lists instead, as it comes and with pyjoinopt: what
-matters then is the worst order's time over the best one's, and how many plans pyjoinopt made of them (`tpc_shuffled`).
-What takes longer than `--limit` seconds is cancelled, and counts as so long. `--recheck N` runs queries whose orders
-are further apart than 1.3 in N rounds more.
+With `--shuffle K`, each query runs in K random orders of its FROM lists instead, in plain Spark and with pyjoinopt. The
+result is the worst order's time divided by the best one's, and the number of plans that pyjoinopt made of them
+(`tpc_shuffled`). A run of more than `--limit` seconds is cancelled, and counts with that time. `--recheck N` runs
+queries whose orders differ by more than 1.3 in N more rounds.
 """
 
 from __future__ import annotations
@@ -120,7 +119,7 @@ def _in_turns(runners: dict[str, Runner], benchmark: str, queries: dict[int, str
 
 
 def _recheck(runners: dict[str, Runner], benchmark: str, queries: dict[int, str], runs: int, found: Runs) -> None:
-    """Run what came out slower again, and name what is slower by all its runs.
+    """Run slower queries again, and list those that are slower by all their runs.
 
     The sums are not made anew: of the queries that chance made look quick none is run again.
     """
@@ -141,18 +140,18 @@ def _recheck(runners: dict[str, Runner], benchmark: str, queries: dict[int, str]
 
 
 def _best(found: Runs, name: str, which: int) -> dict[str, float]:
-    """Variant -> its best run of a query, by the clock (0) or by the processors' (1)."""
+    """Variant -> its best run of a query, by wall time (0) or by processor time (1)."""
     return {variant: min(run[which] for run in runs) for variant, runs in found[name].items()}
 
 
 def _ratios(found: Runs, variant: str, which: int) -> dict[str, float]:
-    """Query -> a variant's best run over plain Spark's."""
+    """Query -> a variant's best run divided by plain Spark's."""
     best = {name: _best(found, name, which) for name in found}
     return {name: each[variant] / max(0.01, each[PLAIN]) for name, each in best.items()}
 
 
 def _show(benchmark: str, found: Runs) -> None:
-    """The sums, of the variants that ran every query."""
+    """Print the sums of the variants that ran every query."""
     variants = [v for v in next(iter(found.values())) if all(v in each for each in found.values())]
     print(f"\n{benchmark}: {len(found)} queries, all results equal; best run of each, planning included")
     for which, what in enumerate(("seconds", "processor time")):

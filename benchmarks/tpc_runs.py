@@ -1,13 +1,13 @@
-"""How TPC queries are run by several variants of Spark: a session each, one JVM, the same files.
+"""Runs TPC queries by several variants of Spark: one session each, one JVM, the same files.
 
-One JVM, because two are not equally quick: what the compiler of each makes of Spark's own code differs by chance for
-as long as they live. A query without joins, which all variants plan alike, took 1.38 times as long in one as in
-another, by the best of three runs. But every run compiles its generated code anew (`generated_code`), as a query does
-that is new to its driver: variants with the same plan would find compiled what the other one ran, and one with a plan
-of its own would not.
+All variants share one JVM, because JVMs differ: the code that a JVM compiles for Spark's own classes differs by chance
+for as long as it runs. A query without joins, which all variants plan alike, took 1.38 times as long in one JVM as in
+another, by the best of three runs. But every run compiles its generated code again (`generated_code`), like a query
+that is new to its driver. Otherwise variants with the same plan would find the code of the other one compiled, and a
+variant with another plan would not.
 
-A time is that of `spark.sql(text)`, of `optimize_joins()` where it is called, of planning and of running, until the
-rows are here: as it passed, and as what Spark's JVM and this process took of the processors for it.
+A time includes `spark.sql(text)`, `optimize_joins()` where it is called, planning and running, until the rows are in
+Python, as wall time and as processor time of Spark's JVM and this process.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def runners_for(
     again: bool = False,
     truths: bool = False,
 ) -> dict[str, Runner]:
-    """Variant -> what runs a query and gives its seconds and rows; a session each, over the same files.
+    """Variant -> a function that runs a query and returns its seconds and rows; one session each, over the same files.
 
     Args:
         spark: a session of the JVM.
@@ -99,7 +99,7 @@ def _analyse(cbo: Any, benchmark: str, scale: float) -> None:
 def _runner(
     spark: Any, prepare: Callable[[Any], Any], learn: bool = False, limit: float | None = None
 ) -> Runner:
-    """`learn`: whether `prepare` has to learn something, once a query, before its time is taken."""
+    """`learn`: whether `prepare` must run once per query before its time is taken."""
     jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
     code = GeneratedCode(spark)
     seen: set[str] = set()
@@ -133,7 +133,7 @@ def _runner(
 
 
 def _processors(jvm: int) -> float:
-    """Seconds of processors that this process and the JVM have taken so far; where /proc is not known, of this one."""
+    """Processor seconds of this process and the JVM so far; without /proc, of this process only."""
     here = sum(os.times()[:2])
     try:
         fields = Path(f"/proc/{jvm}/stat").read_text().rpartition(")")[2].split()

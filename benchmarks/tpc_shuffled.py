@@ -1,9 +1,9 @@
-"""TPC queries in random orders of their FROM lists: how much does a query's time depend on who wrote it?
+"""Runs TPC queries in random orders of their FROM lists.
 
-What matters is the worst order's time over the best one's, and how many plans pyjoinopt makes of them. An order's time
-is its best run's. The orders take turns, in rounds, each drawn by lot and the next one the other way round: whatever
-the machine does meanwhile meets all of them, and none is always the first to read its files. Where all orders have one
-plan, what is left is chance, of which more rounds leave less.
+The result is the worst order's time divided by the best one's, and the number of plans that pyjoinopt makes of them. An
+order counts with its best run. The orders take turns in rounds, each in a random order and the next one in reverse, so
+that other load affects all of them alike, and none is always the first to read its files. If all orders have one plan,
+the rest is noise, which decreases with more rounds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Plan = tuple[tuple[str, ...], ...]
 
 
 class Shuffled(NamedTuple):
-    """A query in several orders of its FROM lists, and how long each of them took."""
+    """A query in several orders of its FROM lists, and the time of each."""
 
     spellings: list[str]
     times: dict[str, Orders]  # variant -> runs
@@ -38,11 +38,11 @@ class Shuffled(NamedTuple):
     plans: set[Plan]  # pyjoinopt's
 
     def best(self, variant: str) -> list[Run]:
-        """Of each order its best run, by the clock and by the processors' time."""
+        """The best run of each order, by wall time and by processor time."""
         return [(min(c for c, _ in runs), min(s for _, s in runs)) for runs in self.times[variant]]
 
     def apart(self, variant: str, which: int) -> float:
-        """The worst order's time over the best one's."""
+        """The worst order's time divided by the best one's."""
         return spread(self.best(variant), which)
 
 
@@ -50,7 +50,7 @@ def run_shuffled(
     runners: dict[str, Runner], benchmark: str, queries: dict[int, str], orders: int, runs: int, seed: int,
     reports: list[pyjoinopt.JoinReport], recheck: int,
 ) -> dict[str, dict[str, list[Run]]]:  # fmt: skip
-    """Runs, prints and gives the best run of each order, per query and variant.
+    """Run and print the orders, and return the best run of each, per query and variant.
 
     Args:
         runners: what runs a query, per variant.
@@ -108,7 +108,7 @@ def _rounds(
 
 
 def _joined(report: pyjoinopt.JoinReport) -> Plan:
-    """The relations that each join of a plan brings together, whichever side is which."""
+    """The sets of relations that the joins of a plan combine, independently of their sides."""
     joins = (join for group in report.groups for join in group.estimated_rows)
     return tuple(sorted(tuple(sorted(map(plain_name, join.relations))) for join in joins))
 

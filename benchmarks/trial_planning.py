@@ -1,9 +1,10 @@
-"""What it costs to plan a new frame on trial, where it is not certain that Spark can plan it.
+"""Measures the cost of planning a new DataFrame on trial, where it is not certain that Spark can plan it.
 
     python -m benchmarks.trial_planning [--runs 5]
 
-All TPC queries over tiny tables, warm. For each that is planned on trial: milliseconds of `optimize_joins()` as it is,
-of the trial alone (Spark's optimizer and planner on the same analysed plan), and of planning the written query.
+It plans all TPC queries over tiny tables, warm. For each query that is planned on trial it prints milliseconds of
+`optimize_joins()`, of the trial alone (Spark's optimizer and planner on the same analysed plan), and of planning the
+written query.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The plan that true row counts would give.
+"""Plans queries with true row counts.
 
-Every connected set of relations of every join group is counted (`truth`), and planning is told the counts instead of
-guessing. What lies between that plan's time and the ordinary one's is what better estimates could still gain; what
-remains is for the cost model, or for Spark.
+Every connected set of relations of every join group is counted (`truth`), and planning uses the counts instead of
+estimates. The difference between the time of that plan and of the ordinary one is the possible gain of better
+estimates. Other differences are due to the cost model or to Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST, PATIENCE = 500, 30.0
 
 
 class _WithTrueRows(LearnedRows):
-    """Knows the true rows of every group."""
+    """Estimates with the true rows of every group."""
 
     def __init__(self, truth: TrueRows, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -44,7 +44,7 @@ class _WithTrueRows(LearnedRows):
 
 
 class TrueRows:
-    """Counts, remembers in a file, and plans with what was counted.
+    """Counts rows, stores them in a file, and plans with them.
 
     Args:
         spark: the session whose queries are planned.
@@ -60,7 +60,7 @@ class TrueRows:
         self._export: Export | None = None
 
     def optimized(self, df: Any) -> Any:
-        """As `optimize_joins(df)`, with true counts; those that are not known yet are counted now, which takes long."""
+        """Like `optimize_joins(df)`, with true counts; unknown counts are computed now, which takes long."""
         optimize = dataframe.optimize
 
         def told(export: Export, *arguments: Any, **options: Any) -> Any:
@@ -72,7 +72,7 @@ class TrueRows:
             return optimize_joins(df, strict=True)
 
     def of(self, graph: JoinGraph) -> dict[int, float]:
-        """Set of vertices -> rows, of the sets that could be counted."""
+        """Set of vertices -> rows, for the sets that could be counted."""
         name = name_of(graph)
         if name not in self._known:
             self._known[name] = {} if is_correlated(graph) else self._counted(graph, name)

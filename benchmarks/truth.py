@@ -1,9 +1,9 @@
-"""How many rows a sub-plan really gives, counted by DuckDB.
+"""Counts the rows of a sub-plan with DuckDB.
 
-What a relation gives (a table under its filters, an aggregate, a subquery) is computed by Spark once, only the columns
-that joins compare; DuckDB joins and counts. No join is made in full: of each relation the rows that look the same to
-the joins at hand are counted first, and the counts are multiplied, so that even a set with 10^12 rows is counted in
-moments.
+Spark computes the rows of each relation (a table under its filters, an aggregate, a subquery) once, with only the
+columns that joins compare. DuckDB joins and counts them. No join is executed in full: rows of a relation that are equal
+in the columns of the joins are grouped and counted first, and the counts are multiplied, so that even a set with 10^12
+rows is counted in moments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.rules.oracle import Oracle
 
 
 class Unprintable(Exception):
-    """A predicate that is not translated for DuckDB; the message names the kind of expression."""
+    """A predicate that is not translated for DuckDB; the message has the kind of expression."""
 
 
 def as_frame(oracle: Oracle, export: Export, plan: LogicalPlan, spark: Any) -> Any:
@@ -86,7 +86,7 @@ _TYPES = {"string": "VARCHAR", "int": "INTEGER", "timestamp": "TIMESTAMP"}
 
 
 def to_sql(root: Expression, column: Callable[[int], str]) -> str:
-    """A predicate as DuckDB reads it.
+    """A predicate in DuckDB's SQL.
 
     Args:
         root: the predicate.
@@ -168,7 +168,7 @@ class Counter:
         }
 
     def count(self, relations: int) -> float:
-        """Rows of the join of a set.
+        """The number of rows of the join of a set.
 
         Raises:
             Unprintable: one of its predicates is not translated.
@@ -213,7 +213,7 @@ class Counter:
 
 
 def compared_columns(graph: JoinGraph) -> list[list[int]]:
-    """Per relation the attributes that the group's predicates read, at least one."""
+    """For each relation the attributes that the group's predicates read, at least one."""
     reads = 0
     for edge in graph.edges:
         reads |= edge.predicate.references

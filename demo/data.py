@@ -1,4 +1,4 @@
-"""TPC-H as Parquet, made once per scale factor: ``python -m demo.data --scale 0.1``."""
+"""TPC-H as Parquet, generated once per scale factor: ``python -m demo.data --scale 0.1``."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ ROWS = {
 _FIXED = ("region", "nation")
 _DATA = Path(__file__).resolve().parent.parent / "data"
 _MARKER = "complete.json"
-# One call of the generator per step and file: each costs a second before its first row, but lets the bar move.
+# One call of the generator per step and file: each call takes a second to start, and updates the progress bar.
 _STEPS = (("region", "nation", "supplier", "customer", "part", "partsupp"), ("orders",), ("lineitem",))
 _ROWS_A_FILE = 1_000_000
 
 
 def generate(scale: float = 0.1, root: Path | None = None, progress: bool = True) -> Path:
-    """Make the eight tables, unless they are there already, and return their folder.
+    """Generate the eight tables, unless they exist, and return their folder.
 
-    The folder gets its name only when it is complete, so an interrupted run leaves nothing that looks finished.
+    The folder gets its final name when it is complete, so an interrupted run leaves no incomplete folder behind.
 
     Args:
         scale: TPC-H's scale factor; 1 is about 350 MB of Parquet.
-        root: Where the folders of all scales lie; by default ``data/`` in the checkout.
+        root: the parent folder of all scales; by default ``data/`` in the checkout.
         progress: Show a progress bar.
     Raises:
         ValueError: The scale is not positive.
-        RuntimeError: The generator failed; the message holds what it said.
+        RuntimeError: The generator failed; the message contains its output.
     """
     if not scale > 0:
         raise ValueError(f"scale must be more than 0, not {scale!r}")
@@ -64,7 +64,7 @@ def generate(scale: float = 0.1, root: Path | None = None, progress: bool = True
         shutil.rmtree(folder, ignore_errors=True)
         draft.rename(folder)
     except OSError:
-        # Somebody else made the same data in the meantime; theirs is as good.
+        # Another process generated the same data meanwhile; use that.
         if not (folder / _MARKER).is_file():
             raise
     finally:
@@ -73,7 +73,7 @@ def generate(scale: float = 0.1, root: Path | None = None, progress: bool = True
 
 
 def register(spark: SparkSession, folder: Path) -> dict[str, int]:
-    """Make the tables temporary views; the result says how many rows each has."""
+    """Register the tables as temporary views; returns the number of rows of each."""
     counts = {}
     for table in ROWS:
         frame = spark.read.parquet(str(folder / table))
@@ -102,12 +102,12 @@ def _generate_files(folder: Path, tables: tuple[str, ...], scale: float, files: 
     command += ["--parts", str(files), "--part", str(number), "--output-dir", str(folder), "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
-        said = done.stderr.strip() or done.stdout.strip()
-        raise RuntimeError(f"tpchgen-cli could not generate {', '.join(tables)}:\n{said}")
+        output = done.stderr.strip() or done.stdout.strip()
+        raise RuntimeError(f"tpchgen-cli could not generate {', '.join(tables)}:\n{output}")
 
 
 def _generator() -> str:
-    """The generator's executable: beside this Python, where pip puts it, or on the PATH."""
+    """The generator's executable: in the scripts folder of this Python, or on the PATH."""
     beside = shutil.which("tpchgen-cli", path=sysconfig.get_path("scripts"))
     found = beside or shutil.which("tpchgen-cli")
     if found is None:

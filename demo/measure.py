@@ -1,4 +1,4 @@
-"""Run a query before and after, fairly, and compare the rows."""
+"""Times a query as written and optimised, in turns, and compares the rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Measurement:
-    """What became of one query."""
+    """The result of one query: report, median times in seconds, and whether the rows are equal."""
 
     query: Query
     report: JoinReport
@@ -40,8 +40,9 @@ class Measurement:
 def measure(spark: SparkSession, query: Query, rounds: int) -> Measurement:
     """Compare rows in a first, untimed run of each; then time both in turns, each on a DataFrame never run before.
 
-    A DataFrame that ran once keeps its finished shuffles, so running it again would measure nothing. The turns
-    change who goes first, because the second finds warmer caches. The time after includes ``optimize_joins()`` itself.
+    A DataFrame that ran once keeps its finished shuffles, so a second run of it would skip them. The turns alternate
+    which side runs first, because the second one finds warmer caches. The time after includes ``optimize_joins()``
+    itself.
     """
     original = query.build(spark)
     optimised = pyjoinopt.optimize_joins(original)
@@ -65,7 +66,7 @@ def measure(spark: SparkSession, query: Query, rounds: int) -> Measurement:
 
 
 def equal_rows(left: Rows, right: Rows, tolerance: float = 1e-9) -> bool:
-    """Whether two results hold the same rows, as often, in whatever order; floats may differ in their last digits.
+    """Whether two results have the same rows equally often, in any order; floats may differ in their last digits.
 
     >>> equal_rows([(1, 0.1 + 0.2), (2, None)], [(2, None), (1, 0.3)])
     True
@@ -74,7 +75,7 @@ def equal_rows(left: Rows, right: Rows, tolerance: float = 1e-9) -> bool:
     """
     if len(left) != len(right):
         return False
-    # What is exact sorts first: rows that differ in floats alone may then be neighbours, but never strangers.
+    # Exact values sort first, so that rows which differ only in floats are neighbours.
     return all(_close(a, b, tolerance) for a, b in zip(sorted(left, key=_order), sorted(right, key=_order)))
 
 

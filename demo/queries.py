@@ -1,8 +1,7 @@
-"""Ten questions to TPC-H, asked the way people ask them: half in SQL, half as DataFrame code.
+"""Ten TPC-H queries as people typically write them: half in SQL, half as DataFrame code.
 
-The orders are the ones that come about by themselves: the largest table first because it holds the figures, the
-lookup tables next, the filter that matters last, an outer join "to be safe". Two of the questions are
-already in a good order, so that the demonstration also shows what happens then.
+The fact table comes first, dimensions next, the selective filter last, with an outer join "to be safe". Two of the
+queries are in a good order already, so that the demonstration also shows this case.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Query:
-    """A question, and how it is written."""
+    """A query: its name, whether it is SQL or DataFrame code, a description, and how to build it."""
 
     name: str
     form: str
@@ -80,7 +79,7 @@ GROUP BY l_orderkey, o_orderdate
 
 
 def _supplier_revenue(spark: SparkSession) -> DataFrame:
-    """A withColumn after each join, as a notebook grows cell by cell; the filters come at the end."""
+    """A withColumn after each join, as in a notebook that grows cell by cell; the filters come last."""
     from pyspark.sql import functions as F
 
     orders, lines = spark.table("orders"), spark.table("lineitem")
@@ -95,7 +94,7 @@ def _supplier_revenue(spark: SparkSession) -> DataFrame:
 
 
 def _wide_report(spark: SparkSession) -> DataFrame:
-    """Thirteen joins: the reporting view that joins whatever somebody may need; its reader wants one brand."""
+    """Thirteen joins: a reporting view that joins every dimension; the query filters one brand."""
     from pyspark.sql import functions as F
 
     def lookup(table: str, prefix: str) -> DataFrame:
@@ -134,7 +133,7 @@ def _wide_report(spark: SparkSession) -> DataFrame:
 
 
 def _needless_left_joins(spark: SparkSession) -> DataFrame:
-    """Left joins throughout, and then a filter that no unmatched row can pass."""
+    """Left joins only, and then a filter that rejects all unmatched rows."""
     from pyspark.sql import functions as F
 
     customers, orders, lines = spark.table("customer"), spark.table("orders"), spark.table("lineitem")
@@ -148,7 +147,7 @@ def _needless_left_joins(spark: SparkSession) -> DataFrame:
 
 
 def _large_orders(spark: SparkSession) -> DataFrame:
-    """An aggregated side that leaves a handful of orders, joined after everything else."""
+    """An aggregate that keeps a few orders, joined last."""
     from pyspark.sql import functions as F
 
     lines, orders = spark.table("lineitem"), spark.table("orders")
@@ -163,7 +162,7 @@ def _large_orders(spark: SparkSession) -> DataFrame:
 
 
 def _suppliers_by_region(spark: SparkSession) -> DataFrame:
-    """Smallest table first, filter where the table is read: nothing to be gained."""
+    """Smallest table first, filtered when it is read: there is no better order."""
     from pyspark.sql import functions as F
 
     regions = spark.table("region").filter(F.col("r_name") == "AFRICA")
@@ -177,14 +176,14 @@ def _suppliers_by_region(spark: SparkSession) -> DataFrame:
 
 QUERIES = (
     Query("market share", "SQL", "eight tables, the selective one last in FROM", _sql(_MARKET_SHARE)),
-    Query("profit", "SQL", "the facts first, the filter on parts last", _sql(_PROFIT)),
+    Query("profit", "SQL", "the fact table first, the filter on parts last", _sql(_PROFIT)),
     Query("local suppliers", "SQL", "a cycle of joins over six tables", _sql(_LOCAL_SUPPLIERS)),
     Query(
-        "careful outer joins", "SQL", "LEFT JOINs, and a WHERE that drops what is unmatched", _sql(_CAREFUL_OUTER_JOINS)
+        "careful outer joins", "SQL", "LEFT JOINs, and a WHERE that drops unmatched rows", _sql(_CAREFUL_OUTER_JOINS)
     ),
-    Query("shipping priority", "SQL", "already in the order a person would draw", _sql(_SHIPPING_PRIORITY)),
+    Query("shipping priority", "SQL", "already in a good order", _sql(_SHIPPING_PRIORITY)),
     Query("supplier revenue", "DataFrame", "computed columns between the joins, filters at the end", _supplier_revenue),
-    Query("wide report", "DataFrame", "thirteen joins, one more than Spark's own optimizer looks at", _wide_report),
+    Query("wide report", "DataFrame", "thirteen joins, more than Spark's own optimizer reorders", _wide_report),
     Query("needless left joins", "DataFrame", "left joins under a filter on their right side", _needless_left_joins),
     Query("large orders", "DataFrame", "an aggregate that keeps few orders, joined last", _large_orders),
     Query("suppliers by region", "DataFrame", "already in the best order", _suppliers_by_region),

@@ -61,19 +61,19 @@ def _session(scale: float, folder: Path) -> SparkSession:
         "spark.driver.memory": "2g",
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 2)),
-        # 10 MB is Spark's line between small and large tables of a warehouse; here everything is small.
+        # 10 MB, Spark's default, is meant for larger data; at a small scale it would broadcast nearly every table.
         "spark.sql.autoBroadcastJoinThreshold": str(int(_threshold(scale) * 1024 * 1024)),
     }
     builder = SparkSession.builder.master("local[*]").appName("pyjoinopt demo")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _spark_talks_to(folder / "spark.log"):
+    with _stderr_to(folder / "spark.log"):
         return builder.getOrCreate()
 
 
 @contextmanager
-def _spark_talks_to(log: Path) -> Iterator[None]:
-    """What a JVM that starts in here has to say goes to a file, for as long as it lives; if it fails, to the screen."""
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Redirect the stderr of a JVM that starts in this block to a file; print it if the block fails."""
     sys.stderr.flush()
     screen = os.dup(2)
     try:

@@ -13,7 +13,7 @@ from pyjoinopt._version import __version__
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Below this a difference between two medians of a few runs is chance.
+# A smaller difference between two medians of a few runs is noise.
 _NOTICEABLE = 1.1
 _HEAD = (
     *("query", "form", "reordered", "outer", "hints", "cost before", "cost after"),
@@ -28,13 +28,13 @@ def introduction(spark: SparkSession, scale: float, counts: dict[str, int], roun
     _paragraph("No ANALYZE was run; adaptive execution is on, as by default.")
     if scale < 1:
         _paragraph(
-            "Spark broadcasts tables below 10 MB; with data this small that is nearly every one. Before and after, "
-            f"the threshold is scaled with the data, to {threshold:g} MB."
+            "By default Spark broadcasts tables below 10 MB, which would be nearly all tables at this scale. Both runs "
+            f"use a threshold that is scaled with the data, {threshold:g} MB."
         )
     times = "once" if rounds == 1 else f"{rounds} times"
     _paragraph(
-        f"Each query runs once as written and once optimised, to warm up and to compare the rows, then {times} each, "
-        "in turns; shown are medians. The time after includes the planning."
+        "Each query runs once as written and once optimised, to warm up and to compare the rows. Then each runs "
+        f"{times}, in turns; the times are medians. The time after includes the planning."
     )
 
 
@@ -121,13 +121,15 @@ def conclusion(measured: Sequence[Measurement]) -> None:
         f"{len(faster)} of {len(changed)} changed queries ran faster."
     )
     if level:
-        _paragraph(f"Nothing was gained with {_names(level)}: changed, but within 10 % of the time before.")
+        _paragraph(f"Changed, but within 10 % of the time before: {_names(level)}.")
     if slower:
-        _paragraph(f"Slower than before: {_names(slower)}. What the model calls better took longer here.")
+        _paragraph(
+            f"Slower than before: {_names(slower)}. Their plans cost less by the model, but ran longer here."
+        )
     if untouched:
         _paragraph(
-            f"Nothing was to be gained with {_names(untouched)}: the model knows no better plan, so it is the same "
-            "before and after. What these times differ by is planning and chance; trust the others no further."
+            f"Unchanged: {_names(untouched)}. The same plan ran before and after, so this difference is planning time "
+            "and noise; treat differences of this size elsewhere as noise too."
         )
     if wrong:
         _paragraph(f"WRONG RESULT: {_names(wrong)}. This is a bug of pyjoinopt; please report it.")

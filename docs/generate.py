@@ -1,14 +1,14 @@
-"""Writes the pages of the documentation that are made from something else, so that they cannot lag behind it.
+"""Generates pages of the documentation, so that they agree with the code.
 
-    python docs/generate.py            # write them
-    python docs/generate.py --check    # exit code 1 if one of them is not as it would be written
+    python docs/generate.py            # write the pages
+    python docs/generate.py --check    # exit code 1 if a page is out of date
 
-| page | made from |
+| page | generated from |
 |---|---|
-| `architecture.md`, its table of rooms | `tests/support/rooms.py`, the docstrings of the rooms |
+| `architecture.md`, its table of packages | `tests/support/rooms.py`, the docstrings of the packages |
 | `configuration.md` | the tables of `pyjoinopt/config.py` |
-| `performance.md` | `benchmarks/README.md`, under every script's section what it printed: `benchmarks/results/` |
-| `images/house.svg` | who imports whom in `pyjoinopt/` |
+| `performance.md` | `benchmarks/README.md`, with the output of each script from `benchmarks/results/` |
+| `images/house.svg` | the imports in `pyjoinopt/` |
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def configuration() -> str:
         _MADE.format("pyjoinopt/config.py"),
         "# Configuration\n\n",
         "Every option is a keyword of `optimize_joins`, `explain_joins`, `join_report` and `compare`, and a key of the "
-        "session. The keyword wins over the key, the key over the default. A wrong value raises at once and says what "
-        "is allowed.\n\n",
+        "session. A keyword takes precedence over the key, and the key over the default. A wrong value raises an error "
+        "with the allowed values.\n\n",
         "```python\n",
         'df.optimize_joins(cost="c_out")                          # for this call\n',
         'spark.conf.set("spark.pyjoinopt.cost", "c_out")          # for the session\n',
         "```\n\n",
-        "Some keys belong to the application: " + ", ".join(f"`{key}`" for key in STATIC_KEYS) + ". A session "
-        "that sets them is warned and ignored, see [security](security.md); `enable` and `configure` take them as "
-        "keywords, `startTimeout` as `start_timeout`. Calls on a DataFrame in the "
-        "driver's own Python follow the session's keys all the same.\n\n",
-        "| keyword | key | default | allowed | what it does |\n|---|---|---|---|---|\n",
+        "Some keys belong to the application: " + ", ".join(f"`{key}`" for key in STATIC_KEYS) + ". If a session sets "
+        "one, the extension does not use the value and logs a warning; see [security](security.md). `enable` and "
+        "`configure` take these settings as keywords (`startTimeout` as `start_timeout`). Calls on a DataFrame in the "
+        "driver's own Python do follow the keys of its session.\n\n",
+        "| keyword | key | default | allowed | meaning |\n|---|---|---|---|---|\n",
     ]
     for option in OPTIONS:
         kind = {bool: "true, false", int: "a number from 1", str: "a path or word"}[type(option.default)]
@@ -59,19 +59,19 @@ def configuration() -> str:
         default = str(option.default).lower() if isinstance(option.default, bool) else option.default
         lines.append(f"| `{option.name}` | `{option.key}` | `{default}` | {allowed} | {_cell(option.help)} |\n")
     lines.append("\n## Keys of whole sessions\n\n")
-    lines.append("They are read by the [extension](sessions.md) in the JVM and mean nothing to a single call.\n\n")
-    lines.append("| key | default | what it does |\n|---|---|---|\n")
+    lines.append("The [session extension](sessions.md) reads these keys. They have no effect on a single call.\n\n")
+    lines.append("| key | default | meaning |\n|---|---|---|\n")
     lines += [f"| `{key}` | `{default}` | {_cell(about)} |\n" for key, default, about in SESSION_KEYS]
     lines.append(
-        "\n## Environment variables\n\n| variable | what it does |\n|---|---|\n"
+        "\n## Environment variables\n\n| variable | effect |\n|---|---|\n"
         "| `PYJOINOPT_ATTACH=off` | `import pyjoinopt` adds no methods to `DataFrame` and does not import pyspark |\n"
-        "| `PYJOINOPT_STORE` | where the option `store=\"auto\"` keeps its file |\n"
+        "| `PYJOINOPT_STORE` | the file of the option `store=\"auto\"` |\n"
     )
     return "".join(lines)
 
 
 def performance() -> str:
-    """The benchmarks' own page, for readers of the site, with what `benchmarks.keep` has kept."""
+    """The page on benchmarks, with the outputs that `benchmarks.keep` has stored."""
     body = (DOCS.parent / "benchmarks" / "README.md").read_text(encoding="utf-8")
     head, *sections = body.split("\n## ")
     title, _, about = head.partition("\n")
@@ -83,7 +83,7 @@ def performance() -> str:
         script = section.partition(".py")[0].strip("`")
         for name in [name for name in kept if name == script or name.startswith(f"{script}_")]:
             printed = f"```text\n{kept.pop(name).rstrip()}\n```"
-            made.append(f"\n<details><summary>What it printed</summary>\n\n{printed}\n\n</details>")
+            made.append(f"\n<details><summary>Output</summary>\n\n{printed}\n\n</details>")
     assert not kept, f"no section of benchmarks/README.md is about {', '.join(kept)}"
     return "\n".join(made) + "\n"
 
@@ -92,14 +92,14 @@ def _cell(about: str) -> str:
     return about.replace("|", "\\|")
 
 
-# -- the house --------------------------------------------------------------------------------------------------------
+# -- the packages ----------------------------------------------------------------------------------------------------
 
 _WIDE, _HIGH, _APART, _FLOOR, _EDGE = 118, 30, 14, 74, 20
 
 
 @cache
 def rooms() -> dict[str, set[str]]:
-    """Room -> rooms that it imports; a module at the top level is a room of its own."""
+    """Package -> packages that it imports; a module at the top level counts as a package."""
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         inside = path.relative_to(PACKAGE)
@@ -108,7 +108,7 @@ def rooms() -> dict[str, set[str]]:
             continue
         there = found.setdefault(here, set())
         if len(inside.parts) > 1 and inside.name == "__init__.py":
-            continue  # front doors hand on to rooms above them
+            continue  # an __init__ may re-export names of packages above
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pyjoinopt"):
                 parts = node.module.split(".")
@@ -118,18 +118,18 @@ def rooms() -> dict[str, set[str]]:
 
 
 def floors(arrows: dict[str, set[str]]) -> dict[str, int]:
-    """Room -> how many floors of rooms are below it: a room stands above all that it imports."""
+    """Package -> its level: one above the highest package that it imports."""
     floor: dict[str, int] = {}
     while len(floor) < len(arrows):
         ready = [room for room in arrows if room not in floor and all(other in floor for other in arrows[room])]
-        assert ready, "the house has a circle of arrows"
+        assert ready, "the imports have a cycle"
         for room in ready:
             floor[room] = 1 + max((floor[other] for other in arrows[room]), default=-1)
     return floor
 
 
 def direct(arrows: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Only the arrows that no longer way makes needless."""
+    """The imports without those that follow from others."""
 
     def reached(room: str) -> set[str]:
         seen: set[str] = set()
@@ -146,7 +146,7 @@ def direct(arrows: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 def house() -> str:
-    """Rooms on their floors, arrows down; what follows from two arrows has none."""
+    """The diagram: packages by level, with an arrow for each import that does not follow from others."""
     arrows = rooms()
     floor, shown = floors(arrows), direct(arrows)
     levels: list[list[str]] = [[] for _ in range(1 + max(floor.values()))]
@@ -155,7 +155,7 @@ def house() -> str:
     at: dict[str, float] = {}
     widest = max(map(len, levels))
     width = widest * (_WIDE + _APART) - _APART + 2 * _EDGE
-    for level in levels:  # from the ground: stand over the middle of what is below
+    for level in levels:  # bottom up: centred over the packages below
         mean = {room: sum(at[o] for o in shown[room]) / len(shown[room]) if shown[room] else 0 for room in level}
         level.sort(key=lambda room: (mean[room], room))
         left = (width - len(level) * (_WIDE + _APART) + _APART) / 2
@@ -181,20 +181,20 @@ def house() -> str:
         parts.append(f'<rect {look("badge")} x="{x:.0f}" y="{y:.0f}" width="{_WIDE}" height="{_HIGH}" rx="5"/>')
         parts.append(text(at[room], y + 19, room, "ink", ' text-anchor="middle" font-size="13"'))
     words = "; ".join(f"{room} imports {', '.join(sorted(others)) or 'nothing'}" for room, others in arrows.items())
-    return document(width, height, "The rooms of pyjoinopt, and who imports whom", words, parts) + "\n"
+    return document(width, height, "The packages of pyjoinopt and their imports", words, parts) + "\n"
 
 
 _TABLE = re.compile(r"(?<=<!-- rooms: made by docs/generate.py -->\n).*?(?=<!-- end of rooms -->)", re.DOTALL)
 
 
 def architecture() -> str:
-    """The page with its table of rooms as the contract and the packages have it."""
+    """The page with a current table of packages."""
     return _TABLE.sub(lambda _: table_of_rooms(), (DOCS / "architecture.md").read_text(encoding="utf-8"))
 
 
 def table_of_rooms() -> str:
-    """Rooms from the top floor down: what each is for, by the first paragraph of its docstring; what it may import."""
-    floor, rows = floors(rooms()), ["| room | what it is for | may import |", "|---|---|---|"]
+    """The packages from the top level down, each with the first paragraph of its docstring and its allowed imports."""
+    floor, rows = floors(rooms()), ["| package | purpose | may import |", "|---|---|---|"]
     for room in sorted(floor, key=lambda room: (-floor[room], room)):
         path = PACKAGE / room / "__init__.py"
         name = f"{room}/" if path.exists() else room
@@ -217,8 +217,8 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def main() -> int:
     """Write or check all pages."""
-    parser = argparse.ArgumentParser(description="Write the pages of the documentation that are made from something.")
-    parser.add_argument("--check", action="store_true", help="only look whether they are as they should be")
+    parser = argparse.ArgumentParser(description="Generate pages of the documentation.")
+    parser.add_argument("--check", action="store_true", help="only check whether the pages are up to date")
     check = parser.parse_args().check
     stale = []
     for name, make in PAGES.items():

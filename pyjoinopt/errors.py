@@ -1,23 +1,23 @@
-"""Every error that pyjoinopt raises on purpose. Each message says what went wrong and what to do about it.
+"""The errors of pyjoinopt. Each message has the cause and what to do.
 
     PyJoinOptError
-    ├── JavaNotFoundError            no Java that can run Spark
-    ├── SessionError                 no Spark session, or one that was stopped
+    ├── JavaNotFoundError            no Java was found that can run Spark
+    ├── SessionError                 there is no Spark session, or it was stopped
     ├── UnsupportedDataFrameError    a DataFrame without a JVM plan (Spark Connect), or a streaming one
-    ├── BridgeError                  the JVM failed while a plan was exported or rebuilt
-    ├── NotRunError                  true row counts are asked of a query that did not run
-    ├── RefusedError                 strict mode: the optimizer would have left something untouched
+    ├── BridgeError                  the JVM raised an error while a plan was exported or rebuilt
+    ├── NotRunError                  true row counts were requested of a query that did not run
+    ├── RefusedError                 strict mode: the optimizer would return its input
     └── ShimError                    the jar could not be found, compiled or loaded
-        └── UnsupportedSparkError    a Spark that the jar does not know
+        └── UnsupportedSparkError    the jar does not support this version of Spark
 
-Wrong options are programming mistakes and raise the built-in ValueError and TypeError.
+Wrong options raise the built-in ValueError and TypeError.
 """
 
 from __future__ import annotations
 
 
 class PyJoinOptError(Exception):
-    """Base of all errors of this package: ``except pyjoinopt.PyJoinOptError`` catches every one of them."""
+    """Base class of all errors of this package."""
 
 
 class JavaNotFoundError(PyJoinOptError):
@@ -29,7 +29,7 @@ class SessionError(PyJoinOptError):
 
 
 class UnsupportedDataFrameError(PyJoinOptError):
-    """The DataFrame has no plan in this process's JVM (Spark Connect), or it cannot be optimised at all."""
+    """The DataFrame has no plan in this process's JVM (Spark Connect), or it cannot be optimised."""
 
 
 class BridgeError(PyJoinOptError):
@@ -37,11 +37,11 @@ class BridgeError(PyJoinOptError):
 
 
 class NotRunError(PyJoinOptError):
-    """The DataFrame did not run its own query yet, so there are no true row counts to be read."""
+    """The DataFrame has not run its own query yet, so there are no true row counts."""
 
 
 class RefusedError(PyJoinOptError):
-    """Raised with ``strict=True`` where the optimizer would otherwise have returned its input untouched."""
+    """With ``strict=True``: the optimizer would otherwise return its input."""
 
 
 class ShimError(PyJoinOptError):
@@ -49,4 +49,4 @@ class ShimError(PyJoinOptError):
 
 
 class UnsupportedSparkError(ShimError):
-    """The running Spark is older or newer than what the jar was written for."""
+    """The running Spark is older or newer than the versions that the jar supports."""

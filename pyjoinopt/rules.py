@@ -1,11 +1,10 @@
-"""Catalyst's rules in Python, each in a module of its own, named as Catalyst names it.
+"""Public functions that run Catalyst's rules, reimplemented in Python, on a DataFrame.
 
-    pyjoinopt.rules.names()                          # which there are
-    pyjoinopt.rules.apply(df, "EliminateOuterJoin")  # one of them, to a fixed point
-    pyjoinopt.rules.trace(df)                        # all of them in Spark's batches, step by step
+    pyjoinopt.rules.names()                          # the names of the rules
+    pyjoinopt.rules.apply(df, "EliminateOuterJoin")  # applies one rule to a fixed point
+    pyjoinopt.rules.trace(df)                        # applies all rules in Spark's batches, step by step
 
-The functions below are this room's front door for users. They cross to Spark and back, which no rule does, so they
-only hand on to `pyjoinopt.api.rule_by_rule`.
+The implementation is `pyjoinopt.api.rule_by_rule`; the rules are in `pyjoinopt.catalyst.rules`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["apply", "names", "trace"]
 
 
 def names() -> tuple[str, ...]:
-    """Catalyst's names of the rules, in the order in which Spark would run them.
+    """Catalyst's names of the rules, in the order in which Spark runs them.
 
     >>> "EliminateOuterJoin" in names()
     True
@@ -34,7 +33,7 @@ def names() -> tuple[str, ...]:
 def apply(df: DataFrame, name: str) -> DataFrame:
     """The DataFrame after one rule, run to a fixed point; `df` itself if the rule changes nothing.
 
-    The rows are the same. A column may come out as nullable that was not, where Catalyst's rule does so, too.
+    The rows are the same. A column may become nullable if it does so by Catalyst's rule, too.
 
     Args:
         df: a classic DataFrame.
@@ -42,7 +41,7 @@ def apply(df: DataFrame, name: str) -> DataFrame:
 
     Raises:
         ValueError, TypeError: there is no such rule; the message has the closest name.
-        PyJoinOptError: a streaming query, a command, a plan with unresolved parts, or no JVM behind it.
+        PyJoinOptError: a streaming query, a command, a plan with unresolved parts, or a DataFrame without a JVM.
 
     Example:
         >>> pyjoinopt.rules.apply(df, "PushDownPredicates").explain(True)    # doctest: +SKIP
@@ -53,18 +52,18 @@ def apply(df: DataFrame, name: str) -> DataFrame:
 
 
 def trace(df: DataFrame, *rules: str) -> RuleTrace:
-    """Run the rules in Spark's batches, one at a time, and show what each of them changed.
+    """Run the rules in Spark's batches, one at a time, and record the changes of each.
 
     Args:
         df: a classic DataFrame.
-        *rules: names; without any, all rules are run.
+        *rules: names of the rules to run; by default all.
 
     Returns:
         A `RuleTrace`: `steps` (batch, rule, plan before and after), `to_text()`, `to_html()`; HTML in a notebook.
 
     Raises:
         ValueError, TypeError: there is no such rule.
-        PyJoinOptError: a streaming query, a command, a plan with unresolved parts, or no JVM behind it.
+        PyJoinOptError: a streaming query, a command, a plan with unresolved parts, or a DataFrame without a JVM.
 
     Example:
         >>> print(pyjoinopt.rules.trace(df).to_text())                  # doctest: +SKIP

@@ -1,12 +1,11 @@
-"""How many rows: where counts come from, what is known of columns, and estimates of everything above.
+"""Public functions to show, delete, add and declare statistics of relations.
 
-    pyjoinopt.statistics.show(df)            # what is known of the relations of a query, from where, how old
-    pyjoinopt.statistics.forget(df)          # gather it anew next time
-    pyjoinopt.statistics.register(source)    # a source of your own, asked before the others
-    pyjoinopt.statistics.declare("orders", key="id")    # what no count can prove
+    pyjoinopt.statistics.show(df)            # statistics of the relations of a query, with source and age
+    pyjoinopt.statistics.forget(df)          # deletes the stored statistics of these relations
+    pyjoinopt.statistics.register(source)    # adds a source of your own, used before the others
+    pyjoinopt.statistics.declare("orders", key="id")    # declares a key that cannot be counted
 
-`show` and `forget` are this room's front door for users. They cross to Spark, which nothing else in here does, so they
-only hand on to `pyjoinopt.api.known_statistics`.
+The implementation of `show` and `forget` is `pyjoinopt.api.known_statistics`.
 """
 
 from __future__ import annotations
@@ -37,22 +36,22 @@ __all__ = [
 
 
 def show(df: DataFrame, **options: Any) -> pandas.DataFrame:
-    """What is known of the relations that a query reads. Starts no Spark job.
+    """The statistics of the relations that a query reads. Starts no Spark job.
 
     Args:
         df: a classic DataFrame.
-        **options: as of `optimize_joins`; `statistics` and `store` matter here.
+        **options: options of `optimize_joins`; `statistics` and `store` affect the result.
 
     Returns:
-        A pandas DataFrame, a row a relation: `relation`, `format`, `rows`, `bytes`, `source`, `exact`, `age` (a
-        timedelta; missing for what is known by looking now), `columns` (those of which something is known),
-        `distinct` (column -> different values, by sketch or dictionary), `sample` (rows of its sample),
-        `sample_columns`, `sample_age`, `keys` (declared or proved ones), `note`. Then a row for each join of which the
-        true rows were counted when the query ran before: its `relation` is their names, its `source` "feedback".
+        A pandas DataFrame with one row per relation: `relation`, `format`, `rows`, `bytes`, `source`, `exact`, `age` (a
+        timedelta; missing for statistics that were read now), `columns` (columns with statistics), `distinct` (column
+        -> number of distinct values, by sketch or dictionary), `sample` (rows of its sample), `sample_columns`,
+        `sample_age`, `keys` (declared or proved keys), `note`. Then one row for each join whose true rows were counted
+        in an earlier run: its `relation` has the names of its relations, its `source` is "feedback".
 
     Raises:
         ValueError, TypeError: an unknown option, or a value that is not allowed.
-        PyJoinOptError: no JVM behind the DataFrame.
+        PyJoinOptError: the DataFrame has no JVM.
 
     Example:
         >>> pyjoinopt.statistics.show(spark.table("orders"))    # doctest: +SKIP
@@ -63,11 +62,11 @@ def show(df: DataFrame, **options: Any) -> pandas.DataFrame:
 
 
 def forget(df: DataFrame | None = None, **options: Any) -> None:
-    """Forget what the store remembers: of the relations of a query, or, without one, everything.
+    """Delete stored statistics: of the relations of a query, or, without one, all.
 
     Args:
         df: a classic DataFrame, or None.
-        **options: `store` names another store than the session's.
+        **options: `store`, to use another store than the session's.
 
     Example:
         >>> pyjoinopt.statistics.forget()    # doctest: +SKIP

@@ -1,8 +1,8 @@
-"""`pyjoinopt.analyze`: gathers what is worth knowing of tables, one Spark job a table, and remembers it.
+"""`pyjoinopt.analyze`: collects statistics of tables with one Spark job per table, and stores them.
 
-This is the one place where knowing more costs a Spark job, because somebody asked for it. The job runs in a thread of
-the JVM; this side looks ten times a second how far it is, so that a bar can be drawn and Ctrl-C ends the job at once.
-What was finished by then is remembered.
+No other function of the package starts a Spark job for statistics. The job runs in a thread of the JVM. Python polls
+its progress ten times a second, to draw a progress bar and so that Ctrl-C cancels the job at once. Finished tables are
+stored.
 """
 
 from __future__ import annotations
@@ -32,28 +32,29 @@ from pyjoinopt.plan.nodes import LogicalPlan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Rows of a sample, unless told otherwise.
+#: Default number of sampled rows.
 SAMPLE_ROWS = 10_000
 _MOST_SAMPLE_ROWS = 1_000_000
-#: More columns than these are too many for one pass.
+#: Maximum number of columns in one pass.
 MOST_COLUMNS = 200
+#: Seconds between two polls, and the time to wait for a cancelled job.
 _PAUSE = 0.1
-_PATIENCE = 10.0
-#: Leaves that hold their rows themselves: nothing is left to gather.
+_CANCEL_SECONDS = 10.0
+#: Leaves with known rows, which need no statistics.
 _KNOWN_ANYWAY = frozenset({"LocalRelation", "Range", "OneRowRelation", "CommandResult", "CTERelationRef"})
 
 
 @dataclass(frozen=True)
 class Analysed:
-    """What became of one relation.
+    """The result of `analyze` for one relation.
 
     Attributes:
-        relation: its name.
-        rows: how many it has; None if it was refused.
-        columns: names of the columns that were looked at.
-        sampled: rows in its sample.
-        seconds: that the job took.
-        refused: why nothing was gathered; otherwise empty.
+        relation: name of the relation.
+        rows: exact number of rows; None if it was refused.
+        columns: names of the analysed columns.
+        sampled: number of rows in the sample.
+        seconds: duration of the job.
+        refused: why nothing was collected; "" if it was analysed.
     """
 
     relation: str
@@ -66,7 +67,7 @@ class Analysed:
 
 @dataclass
 class _Work:
-    """One relation that is to be analysed."""
+    """One relation to analyse."""
 
     gateway: Py4jGateway
     leaf: LogicalPlan
@@ -85,30 +86,29 @@ def analyze(
     progress: bool | None = None,
     store: str | None = None,
 ) -> list[Analysed]:
-    """Gather statistics of tables with Spark jobs, one pass a table, and remember them for this and later sessions.
+    """Collect statistics of tables with Spark jobs, one pass per table, and store them for this and later sessions.
 
-    Counts rows; of each column counts NULLs, finds bounds, sketches the number of distinct values, finds the heaviest
-    values; draws a uniform sample, on which filters are evaluated when queries are planned. It is used as long as
-    the files are the same ones. Nothing else in this package starts a Spark job.
+    Counts rows; for each column counts NULLs, finds minimum and maximum, estimates the number of distinct values by a
+    sketch, and finds the most common values. Draws a uniform sample, on which filters are evaluated when queries are
+    planned. The statistics are used for as long as the files are unchanged.
 
     Args:
         spark: a classic session.
         what: the name of a table or view, a DataFrame (the relations that it reads), or several of these.
-        columns: only these; by default all columns of a named table, of a DataFrame those that it computes with.
-        sample_rows: how many rows to sample, up to 1,000,000.
+        columns: names of the columns; by default all columns of a named table, and the columns that a DataFrame uses.
+        sample_rows: number of rows to sample, from 1 to 1,000,000.
         progress: whether to draw a progress bar; by default if stderr is a terminal and tqdm
             is installed.
-        store: the file to remember it in, see the option `store`; by default the session's.
+        store: the file to store the statistics in, see the option `store`; by default the session's.
 
     Returns:
-        For each relation what became of it. Relations that do not read files (JDBC, DSv2, RDDs) are refused, with a
-        warning.
+        One `Analysed` per relation. Relations that do not read files (JDBC, DSv2, RDDs) are refused, with a warning.
 
     Raises:
         TypeError, ValueError: an argument that is not allowed; a column that no relation has; a table with more than
             64 columns of which none is named.
         BridgeError: the Spark job failed.
-        KeyboardInterrupt: Ctrl-C; the job was cancelled, tables that were finished are remembered.
+        KeyboardInterrupt: Ctrl-C; the job was cancelled, and finished tables are stored.
 
     Example:
         >>> pyjoinopt.analyze(spark, ["orders", "customers"])    # doctest: +SKIP
@@ -138,7 +138,7 @@ def analyze(
 
 
 def _frames(spark: Any, what: Any) -> list[tuple[Any, bool]]:
-    """DataFrames, each with whether it stands for a table."""
+    """The DataFrames, each with whether it was given as a table name."""
     several = list(what) if isinstance(what, (list, tuple)) else [what]
     if not several:
         raise ValueError("there is nothing to analyse: name a table, or pass a DataFrame")
@@ -158,7 +158,7 @@ def _frames(spark: Any, what: Any) -> list[tuple[Any, bool]]:
 def _plan(
     gateways: list[Py4jGateway], named: list[bool], columns: Sequence[str] | None, store: Store | None
 ) -> tuple[list[_Work], list[Analysed]]:
-    """What is to be done, each set of files once, and what is refused."""
+    """The relations to analyse, each set of files once, and the refused relations."""
     works: dict[tuple[str, str], _Work] = {}
     refused: dict[str, Analysed] = {}
     found: set[str] = set()
@@ -205,7 +205,7 @@ def _columns(relation: Relation, is_table: bool, columns: Sequence[str] | None, 
 def _why_not(relation: Relation) -> str:
     kinds = {"jdbc": "a JDBC source", "v2": "a DSv2 source", "rdd": "an RDD", "memory": "cached data", "hive": "Hive"}
     kind = kinds.get(relation.kind, relation.format or relation.kind)
-    return f"what was gathered is kept for files (Parquet, ORC, CSV, JSON, text), and it reads {kind}"
+    return f"statistics are stored for files only (Parquet, ORC, CSV, JSON, text), and it reads {kind}"
 
 
 def _one(work: _Work, sample_rows: int, store: Store | None, bar: _Bar) -> Analysed:
@@ -229,10 +229,10 @@ def _one(work: _Work, sample_rows: int, store: Store | None, bar: _Bar) -> Analy
     return Analysed(name, known.rows, tuple(work.columns), int(result["sampled"]), seconds)
 
 
-def _states(work: _Work, sample_rows: int, give: bool) -> Iterator[dict[str, Any]]:
-    """How far the job is, again and again, until it has ended. Whoever stops asking ends it."""
+def _states(work: _Work, sample_rows: int, return_sample: bool) -> Iterator[dict[str, Any]]:
+    """Start the job and poll its state until it has ended. Closing the iterator cancels the job."""
     number = work.gateway.start_analysis(
-        work.leaf, columns=list(work.columns.values()), rows=sample_rows, expected=work.expected, give=give,
+        work.leaf, columns=list(work.columns.values()), rows=sample_rows, expected=work.expected, give=return_sample,
         description=f"pyjoinopt.analyze {work.relation.name}",
     )  # fmt: skip
     ended = False
@@ -249,8 +249,8 @@ def _states(work: _Work, sample_rows: int, give: bool) -> Iterator[dict[str, Any
 
 
 def _cancel(gateway: Py4jGateway, number: int) -> None:
-    """End a job; one that had not begun yet when it was told so is told again."""
-    until = time.monotonic() + _PATIENCE
+    """Cancel a job; repeats the request, because a job that has not started ignores it."""
+    until = time.monotonic() + _CANCEL_SECONDS
     while time.monotonic() < until:
         gateway.cancel_analysis(number)
         state = gateway.analysis(number)
@@ -260,7 +260,7 @@ def _cancel(gateway: Py4jGateway, number: int) -> None:
 
 
 class _Bar:
-    """A progress bar over tables, or none."""
+    """A progress bar over tables; does nothing if it is switched off."""
 
     def __init__(self, total: int, wanted: bool | None) -> None:
         self._bar: Any = None

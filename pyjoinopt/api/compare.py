@@ -1,4 +1,4 @@
-"""Is it really faster? A query as written and optimised, run in turns, with the spread of the times; rows checked."""
+"""`pyjoinopt.compare`: runs a query as written and optimised, in turns, and compares times and rows."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from pyjoinopt.report.join_report import JoinReport
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Digits of a float that must agree: sums in another order differ in the last ones.
+#: Significant digits of a float that must agree: sums in another order differ in the last digits.
 _DIGITS = 9
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` measured.
+    """The result of `compare`.
 
     Attributes:
-        report: of the optimisation.
-        before, after: seconds of each run, Spark's planning included; `after` holds `optimize_joins()` too.
-        rows: of the result.
-        same: whether both results have the same rows; None if they were not compared.
+        report: the report of the optimisation.
+        before, after: seconds of each run, including Spark's planning; `after` also includes `optimize_joins()`.
+        rows: number of rows of the result.
+        same: whether both results have equal rows; None if they were not compared.
     """
 
     report: JoinReport
@@ -42,7 +42,7 @@ class Comparison:
 
     @property
     def speed_up(self) -> float:
-        """Median time as written over median time optimised.
+        """Median time as written divided by median time optimised.
 
         >>> Comparison(JoinReport(), (2.0, 3.0, 4.0), (1.0, 1.5, 2.0), 7, True).speed_up
         2.0
@@ -51,7 +51,7 @@ class Comparison:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The speed-up if the slowest run of one met the fastest of the other, both ways: no honest claim goes beyond.
+        """The smallest and the largest ratio of a time as written to a time optimised, over all pairs of runs.
 
         >>> Comparison(JoinReport(), (2.0, 3.0), (1.0, 2.0), 7, True).spread
         (1.0, 3.0)
@@ -59,10 +59,10 @@ class Comparison:
         return min(self.before) / max(self.after), max(self.before) / min(self.after)
 
     def to_text(self) -> str:
-        """For people."""
+        """Times, speed-up and result as text."""
         low, high = self.spread
         if not self.report.changed:
-            verdict = "nothing was changed; what the times differ by is chance"
+            verdict = "nothing was changed, so the difference is noise"
         elif low > 1.0:
             verdict = "faster in every pairing of runs"
         elif high < 1.0:
@@ -89,13 +89,13 @@ def compare(
 ) -> Comparison:
     """Run a query as written and optimised, in turns, and compare times and rows.
 
-    Each run is a new query, to its last row, of which none is kept. Before the first timed one both run once, for
-    caches and the JVM's compiler to be warm, and for their rows to be compared.
+    Each run is a new query that reads its result to the last row and discards it. Before the timed runs both plans run
+    once, to warm caches and the JVM's compiler, and to compare their rows.
 
     Args:
         df: a classic DataFrame.
-        repeat: timed runs of each.
-        check_rows: results with more rows than this are not compared; 0 compares none.
+        repeat: number of timed runs of each plan.
+        check_rows: results with more rows than this are compared by their counts only.
         progress: whether to draw a progress bar; by default if stderr is a terminal and tqdm is installed.
         **options: as of `optimize_joins`.
 
@@ -137,7 +137,7 @@ def _with_progress(turns: Sequence[list[float]], wanted: bool | None) -> Iterabl
 
 
 def _checked(df: DataFrame, fast: DataFrame, most: int) -> tuple[int, bool | None]:
-    """Rows of the result, and whether both have the same."""
+    """Number of rows of the result, and whether both results are equal; None if only the counts are."""
     count = df.count()
     if count > most:
         return count, None if fast.count() == count else False
@@ -145,7 +145,7 @@ def _checked(df: DataFrame, fast: DataFrame, most: int) -> tuple[int, bool | Non
 
 
 def rows_equal(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two results hold the same rows as often, in whatever order.
+    """Whether two results have the same rows equally often, in any order.
 
     >>> rows_equal([(1, 0.1 + 0.2), (2, None)], [(2, None), (1, 0.3)]), rows_equal([(1,)], [(1,), (1,)])
     (True, False)
@@ -154,7 +154,7 @@ def rows_equal(one: Sequence[Any], other: Sequence[Any]) -> bool:
 
 
 def _plain(value: Any) -> Hashable:
-    """A value that can be counted: nested ones as tuples, floats to the digits that must agree."""
+    """A hashable form of a value: nested values as tuples, floats rounded to the digits that must agree."""
     if isinstance(value, float):
         return "nan" if math.isnan(value) else float(f"{value:.{_DIGITS}g}") + 0.0
     if isinstance(value, dict):

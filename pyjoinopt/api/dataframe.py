@@ -1,7 +1,7 @@
-"""The public functions: they check arguments, cross the bridge and keep the promise that a query never fails.
+"""The public functions on DataFrames: they check arguments, export the plan, optimise it and rebuild it.
 
-Every failure of the optimizer itself ends here: it is logged once, put into the report, and the original DataFrame
-is returned. Two kinds of error do reach the caller: bad arguments, always, and everything if `strict=True`.
+An internal error of the optimizer is logged once and put into the report, and the original DataFrame is returned. The
+caller gets two kinds of error: wrong arguments, and with `strict=True` every error.
 """
 
 from __future__ import annotations
@@ -31,33 +31,35 @@ from pyjoinopt.util.warn_once import log_once
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: How `explain_joins` can show a report.
+#: Values of `mode` of `explain_joins`.
 MODES = ("text", "tree", "html", "json", "mermaid", "dot")
-#: The attribute under which a DataFrame keeps the report of the call that returned it.
+#: Attribute of a DataFrame with the report of the call that returned it.
 REPORT = "_pyjoinopt_report"
 _log = logging.getLogger("pyjoinopt")
 
 
 def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
-    """The same rows and columns by a better join order, with fewer outer joins and safe hints.
+    """A DataFrame with the same rows and columns, but a better join order, fewer outer joins and safe hints.
 
-    The result has the same schema, column order and column identities, so `df["a"]`, `col("t.a")` and later joins
-    with the originals still resolve. If nothing can be gained, `df` itself is returned. Planning starts no Spark job.
+    The result has the same schema, column order and column references (expression IDs), so `df["a"]`, `col("t.a")` and
+    later joins with the originals still resolve. If nothing changes, `df` itself is returned. Planning starts no Spark
+    job.
 
     Args:
-        df: a DataFrame. For one of Spark Connect the server does the work when it plans the query: what is returned
-            is `df` with the hint OPTIMIZE_JOINS, and only `strategy` can be given.
+        df: a DataFrame. On Spark Connect the server orders the joins when it plans the query: the result is `df` with
+            the hint OPTIMIZE_JOINS, and `strategy` is the only option.
         **options: `strategy`, `hints`, `cost`, `statistics`, `statistics_without`, `rewrites_without`,
             `statistics_ms`, `store`, `feedback`, `strict`, `pair_budget`, `search_seconds`; see
             `pyjoinopt.config.OPTIONS`. Each is also a session key `spark.pyjoinopt.*`; the keyword wins.
 
     Returns:
-        A DataFrame; `pyjoinopt.join_report` of it, or its method `join_report()`, is the `JoinReport` of this call.
+        A DataFrame. Its method `join_report()`, or `pyjoinopt.join_report` of it, returns the `JoinReport` of this
+        call.
 
     Raises:
         ValueError, TypeError: an unknown option, or a value that is not allowed.
-        PyJoinOptError: no JVM behind the DataFrame, a stopped session, a shim that cannot be loaded; with
-            `strict=True` also every refusal of the whole query and every internal error.
+        PyJoinOptError: the DataFrame has no JVM, its session was stopped, or the shim cannot be loaded; with
+            `strict=True` also refusals of the whole query and internal errors.
 
     Example:
         >>> fast = slow.optimize_joins()                       # doctest: +SKIP
@@ -71,17 +73,17 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
 
 
 def join_report(df: DataFrame, **options: Any) -> JoinReport:
-    """What was done to the joins of a DataFrame, or would be, and why not more; runs nothing.
+    """The report of what `optimize_joins` did to a DataFrame, or would do. Does not run the query.
 
     Args:
-        df: a DataFrame. Of one that `optimize_joins` returned it is the report of that very call: nothing is planned
-            again. Of every other one it is what `optimize_joins(df, **options)` would do. Of one of Spark Connect it is
-            what the server does when it plans it.
-        **options: as of `optimize_joins`. With any, the DataFrame is planned with them.
+        df: a DataFrame. If `optimize_joins` returned it, the result is the report of that call, and nothing is planned
+            again. Otherwise it is the report of `optimize_joins(df, **options)`. On Spark Connect it is the server's
+            report of planning the query.
+        **options: options of `optimize_joins`. If there are any, the DataFrame is planned with them.
 
     Raises:
         ValueError, TypeError: an unknown option, or a value that is not allowed.
-        PyJoinOptError: no JVM behind the DataFrame, a stopped session, a shim that cannot be loaded.
+        PyJoinOptError: the DataFrame has no JVM, its session was stopped, or the shim cannot be loaded.
 
     Example:
         >>> report = df.optimize_joins().join_report()     # doctest: +SKIP
@@ -95,7 +97,7 @@ def join_report(df: DataFrame, **options: Any) -> JoinReport:
 
 
 def _not_planned_there() -> JoinReport:
-    """The report of a query that a Spark Connect server did not hand to the optimizer."""
+    """The report of a query that a Spark Connect server did not optimise."""
     report = JoinReport()
     report.refuse("the whole query", connect.NOT_PLANNED)
     return report
@@ -104,17 +106,17 @@ def _not_planned_there() -> JoinReport:
 def explain_joins(
     df: DataFrame, mode: str | None = None, analyze: bool | str = False, ascii_only: bool | None = None, **options: Any
 ) -> None:
-    """Show what `optimize_joins(df, **options)` would do: a picture in a notebook, elsewhere text as of `df.explain()`.
+    """Show the report of `optimize_joins(df, **options)`: pictures in a notebook, otherwise printed text.
 
     Args:
-        df: a DataFrame; for one of Spark Connect it is the server's report, and `analyze` cannot be had.
-        mode: "text"; "tree" for the orders as trees side by side; "html" for pictures, shown at once in a notebook;
+        df: a DataFrame. On Spark Connect it shows the server's report, and `analyze` is not available.
+        mode: "text"; "tree" for both orders as trees side by side; "html" for pictures, displayed in a notebook;
             "json", "mermaid" or "dot" for other programs. By default "html" in a notebook and "text" elsewhere.
-        analyze: True runs the query, as written and optimised, and puts the rows that every operator gave, and the time
-            that Spark measured for it, beside what was expected; "before" or "after" runs only one of them. No row is
-            kept. With `strategy="none"` it shows the query as it is.
-        ascii_only: whether text and tree keep to ASCII; by default if the output's encoding knows no more.
-        **options: as of `optimize_joins`.
+        analyze: True runs the query as written and optimised, discards the rows, and shows for every operator the
+            counted rows, the estimate and the time that Spark measured; "before" or "after" runs only one plan.
+            With `strategy="none"` it shows the query as written.
+        ascii_only: whether text and tree use ASCII only; by default if the output's encoding requires it.
+        **options: options of `optimize_joins`.
 
     Raises:
         ValueError, TypeError: another mode, an unknown option, or a value that is not allowed.
@@ -132,10 +134,10 @@ def explain_joins(
     if analyze not in (True, False, "before", "after"):
         raise ValueError(f"analyze is {analyze!r}, but must be True, False, 'before' or 'after'")
     if ascii_only not in (None, True, False):
-        raise TypeError(f"ascii_only is {ascii_only!r}, but must be True, False, or None to go by the encoding")
+        raise TypeError(f"ascii_only is {ascii_only!r}, but must be True, False, or None to use the encoding")
     if connect.is_connect(df):
         if analyze:
-            raise UnsupportedDataFrameError("on Spark Connect a query is not run to be explained: analyze is not there")
+            raise UnsupportedDataFrameError("explain_joins(analyze=...) is not available on Spark Connect")
         optimised, report = df, join_report(df, **options)
     else:
         optimised, report = _run(df, options, watch_pairs=bool(analyze))
@@ -190,7 +192,7 @@ def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[
 
 
 class _BadSetting(Exception):
-    """Carries a wrong session key past the net that catches internal errors."""
+    """Passes the error of a wrong session key through the handler of internal errors."""
 
     def __init__(self, cause: Exception) -> None:
         self.cause = cause
@@ -201,14 +203,14 @@ def _options(keywords: dict[str, Any], conf: dict[str, str]) -> Options:
         log_once(_log, "api", sentence)
     try:
         options = resolve_call(keywords, conf)
-        cost_model(options.cost, conf, options.cost_constants)  # a file that is none is the user's mistake, not ours
+        cost_model(options.cost, conf, options.cost_constants)  # a missing or wrong file is the user's error
         return options
     except (ValueError, TypeError) as error:
         raise _BadSetting(error) from error
 
 
 def _give_up(report: JoinReport, error: Exception) -> None:
-    """Note an internal error; the same one is logged once a process."""
+    """Put an internal error into the report, and log it once per process."""
     text = f"{type(error).__name__}: {error}"
     report.error = text
     report.changed = False
@@ -216,9 +218,10 @@ def _give_up(report: JoinReport, error: Exception) -> None:
 
 
 def attach() -> None:
-    """Give `pyspark.sql.DataFrame` the methods `optimize_joins`, `explain_joins`, `join_report`, if pyspark is there.
+    """Add the methods `optimize_joins`, `explain_joins`, `join_report` to `pyspark.sql.DataFrame`, if pyspark is
+    installed.
 
-    With `PYJOINOPT_ATTACH=off` in the environment nothing is done, and pyspark is not imported.
+    With `PYJOINOPT_ATTACH=off` in the environment it does nothing and does not import pyspark.
     """
     if os.environ.get("PYJOINOPT_ATTACH") == "off":
         return
@@ -228,13 +231,13 @@ def attach() -> None:
     except ImportError:
         return
     classes: list[Any] = [DataFrame]
-    if pyspark.__version__.startswith("3."):  # Connect's DataFrame is a class of its own there, and needs grpc
+    if pyspark.__version__.startswith("3."):  # in Spark 3 Connect has a separate DataFrame class, which needs grpc
         try:
             from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
 
             classes.append(ConnectDataFrame)
         except Exception as error:
-            _log.debug("no Spark Connect here: %s", error)
+            _log.debug("Spark Connect is not available: %s", error)
     for cls in classes:
         cls.optimize_joins = optimize_joins
         cls.explain_joins = explain_joins

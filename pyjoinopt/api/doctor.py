@@ -1,7 +1,7 @@
-"""``python -m pyjoinopt doctor``: is everything there, and does it work together?
+"""``python -m pyjoinopt doctor``: checks the installation, and runs one query end to end.
 
-The checks build on one another (no Spark without a Java, no session without a jar), so the first that fails
-ends the examination: what follows would only repeat its complaint.
+Each check needs the ones before it (Spark needs Java, a session needs the jar), so the first check that fails ends the
+run.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _SERVER_SECONDS = 120
 
 
 def examine(out: TextIO) -> int:
-    """Run every check, write one line each, and return the exit code: 0 if all passed, else 1.
+    """Run the checks, write one line for each, and return the exit code: 0 if all passed, else 1.
 
-    With pyspark-client and no pyspark there is no JVM to look at: the checks are those of a Spark Connect client.
+    If pyspark-client is installed and pyspark is not, it runs the checks of a Spark Connect client, without a JVM.
     """
     checks: tuple[tuple[str, Callable[[], str]], ...] = (
         ("Python", _check_python),
@@ -71,22 +71,22 @@ def _check_spark() -> str:
     jars.check_spark_version(installed)
     if not (home / "jars").is_dir():
         raise PyJoinOptError(
-            f"{home} holds no `jars` folder. If SPARK_HOME is set, it has to name a Spark; "
-            "unset, the one inside pyspark is used."
+            f"{home} has no folder `jars`. If SPARK_HOME is set, it must name the folder of a Spark installation; "
+            "if it is not set, the Spark of the pyspark package is used."
         )
     return f"{installed} ({home})"
 
 
 def _check_client() -> str:
     version = java.installed_client_version()
-    return f"pyspark-client {version}: Spark Connect without a JVM; Java, Scala and the jar are the server's"
+    return f"pyspark-client {version}: Spark Connect without a JVM; the server needs Java, Scala and the jar"
 
 
 def _check_server() -> str:
-    """The server that SPARK_REMOTE names; without it there is nothing to try."""
+    """Check the server that SPARK_REMOTE names, if it is set."""
     url = os.environ.get("SPARK_REMOTE")
     if not url:
-        return "not tried, for none is named: set SPARK_REMOTE=sc://HOST:PORT and run this again"
+        return "not tried, because none is named: set SPARK_REMOTE=sc://HOST:PORT and run this again"
     return f"{url}: {_in_a_process('try_server', {}, _SERVER_SECONDS)}"
 
 
@@ -97,7 +97,7 @@ def _check_java() -> str:
 
 def _check_scala() -> str:
     version = jars.scala_version_of(_spark_jars())
-    return f"{version}, so the flavour for {jars.scala_binary_version(version)}"
+    return f"{version}, so the jar for Scala {jars.scala_binary_version(version)}"
 
 
 def _check_jar() -> str:
@@ -105,12 +105,12 @@ def _check_jar() -> str:
 
 
 def _check_session() -> str:
-    # Spark's Python workers must be of the same Python as this process.
+    # Spark's Python workers must use the same Python as this process.
     return _in_a_process("try_session", {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ, "PYSPARK_PYTHON": sys.executable})
 
 
 def _in_a_process(function: str, environment: dict[str, str], seconds: int = _SESSION_SECONDS) -> str:
-    """Try it in a process of its own: what Spark logs stays out of sight, and a JVM that dies takes nothing along."""
+    """Run a function of this module in a new process, which hides Spark's log and isolates the JVM."""
     command = [sys.executable, "-c", f"from pyjoinopt.api.doctor import {function}; print({function}())"]
     try:
         done = subprocess.run(
@@ -118,14 +118,14 @@ def _in_a_process(function: str, environment: dict[str, str], seconds: int = _SE
             timeout=seconds,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise PyJoinOptError(f"A small query was not done after {seconds} seconds.") from None
+        raise PyJoinOptError(f"A small query did not finish within {seconds} seconds.") from None
     if done.returncode != 0:
-        raise PyJoinOptError(f"A small query failed. What Python and Spark said:\n{done.stderr.strip()}")
+        raise PyJoinOptError(f"A small query failed. The output of Python and Spark:\n{done.stderr.strip()}")
     return done.stdout.strip().splitlines()[-1]
 
 
 def try_server() -> str:
-    """Send one small query to the server that SPARK_REMOTE names; returns what became of it.
+    """Run one small query on the server that SPARK_REMOTE names; returns the result as text.
 
     Raises:
         UnsupportedDataFrameError: the server runs without the extension.
@@ -138,10 +138,10 @@ def try_server() -> str:
 
 
 def try_session() -> str:
-    """Start a session and send one small query down the whole road, there and back; returns what became of it."""
+    """Start a session and optimise and run one small query end to end; returns the result as text."""
     spark = quiet_session()
     try:
-        return _tried(_small_query(spark), strict=True, cost="c_out")  # by rows alone: so small a query costs nothing
+        return _tried(_small_query(spark), strict=True, cost="c_out")  # by rows, since the query is small
     finally:
         spark.stop()
 
@@ -154,12 +154,12 @@ def _tried(query: Any, **options: Any) -> str:
     before, after = sorted(map(tuple, query.collect())), sorted(map(tuple, optimised.collect()))
     if before != after:
         raise PyJoinOptError("The optimised query returned other rows. Please report this as a bug of pyjoinopt.")
-    verdict = "its joins reordered" if report.changed else "its joins left as they were"
-    return f"a query over three tables went through, {verdict}, {len(after)} rows the same"
+    verdict = "its joins were reordered" if report.changed else "its joins were left as written"
+    return f"a query over three tables ran, {verdict}, and its {len(after)} rows are the same"
 
 
 def _small_query(spark: Any) -> Any:
-    """Two large relations first and the small one, which keeps three rows of each, last."""
+    """A query that joins two large relations first, and the selective small one last."""
     orders = spark.range(2000).selectExpr("id AS order_id", "id % 40 AS customer_id")
     items = spark.range(6000).selectExpr("id % 2000 AS item_order_id", "id AS item_id")
     customers = spark.range(3).selectExpr("id AS chosen_customer_id")

@@ -1,4 +1,4 @@
-"""What is known of a query's relations, for people: `pyjoinopt.statistics.show` and `forget`."""
+"""The implementation of `pyjoinopt.statistics.show` and `forget`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _AGES = dict.fromkeys(("age", "sample_age"), "timedelta64[ns]")
 
 
 def show(df: DataFrame, **options: Any) -> pandas.DataFrame:
-    """A row for each relation that the query reads; see `pyjoinopt.statistics.show`."""
+    """One row for each relation of the query; see `pyjoinopt.statistics.show`."""
     import pandas
 
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
@@ -52,7 +52,7 @@ def show(df: DataFrame, **options: Any) -> pandas.DataFrame:
             "distinct": {name: one.columns[name].ndv for name in columns if one.columns[name].ndv is not None},
             "keys": [*one.keys, *declared_keys(relation.name), *_proved(relation, store)], "note": one.note, **sample,
         }  # fmt: skip
-        rows.setdefault(f"{row['relation']} {one} {relation.files}", row)  # one that is read twice is shown once
+        rows.setdefault(f"{row['relation']} {one} {relation.files}", row)  # a relation that is read twice is shown once
     shown = pandas.DataFrame([*rows.values(), *joins], columns=list(_COLUMNS))
     return shown.astype({**_NUMBERS, **_AGES})
 
@@ -68,8 +68,8 @@ def _age(moment: float | None) -> Any:
 
 
 def _samples(gateway: Py4jGateway, relations: list[Relation], store: Store | None) -> list[dict[str, Any]]:
-    """What there is of samples; none is drawn."""
-    asked, ages = [], {}
+    """Rows, columns and age of existing samples; draws none."""
+    requested, ages = [], {}
     for number, relation in enumerate(relations):
         if relation.files is None or relation.leaf is None:
             continue
@@ -81,9 +81,9 @@ def _samples(gateway: Py4jGateway, relations: list[Relation], store: Store | Non
         if stored is not None:
             entry["blob"] = base64.b64encode(stored[0]).decode("ascii")
             ages[number] = stored[1]
-        asked.append((number, entry))
+        requested.append((number, entry))
     found: list[dict[str, Any]] = [{"sample_columns": []} for _ in relations]
-    for (number, _), answer in zip(asked, gateway.samples([entry for _, entry in asked]) if asked else []):
+    for (number, _), answer in zip(requested, gateway.samples([entry for _, entry in requested]) if requested else []):
         if "rows" in answer:
             found[number] = {
                 "sample": answer["rows"], "sample_columns": answer["columns"], "sample_age": _age(ages.get(number)),
@@ -92,7 +92,7 @@ def _samples(gateway: Py4jGateway, relations: list[Relation], store: Store | Non
 
 
 def _counted(gateway: Py4jGateway, options: Options, store: Store | None) -> list[dict[str, Any]]:
-    """Joins of the query whose rows were counted when it ran before."""
+    """Joins of the query whose rows were counted in an earlier run."""
     if store is None or options.statistics not in LEARNED or "feedback" in options.without or not store.has_feedback():
         return []
     found = {}
@@ -110,7 +110,7 @@ def _counted(gateway: Py4jGateway, options: Options, store: Store | None) -> lis
 
 
 def forget(df: DataFrame | None = None, **options: Any) -> None:
-    """Clear the store, or what it knows of one query's files; see `pyjoinopt.statistics.forget`."""
+    """Delete the whole store, or its entries for one query's files; see `pyjoinopt.statistics.forget`."""
     if df is None:
         store = open_store(resolve(options, session_setting(PREFIX + "store")).store)
         if store is not None and store.path.exists():

@@ -1,7 +1,6 @@
-"""Catalyst's rules one at a time, on a user's DataFrame: `pyjoinopt.rules.names`, `apply` and `trace`.
+"""Catalyst's rules on a user's DataFrame: the implementation of `pyjoinopt.rules.names`, `apply` and `trace`.
 
-The optimizer's own road takes a few of the rules and runs them in one go. Here they can be watched: each on its own,
-or all of them in the batches in which Spark runs them.
+`optimize_joins` uses a few of these rules. These functions run any of them alone, or all of them in Spark's batches.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Run = Callable[[LogicalPlan, RuleContext], LogicalPlan]
 
 
 def names() -> tuple[str, ...]:
-    """Catalyst's names of the rules that can be applied, in the order in which Spark would run them."""
+    """Catalyst's names of the rules, in the order in which Spark runs them."""
     return tuple(RULES)
 
 
@@ -56,9 +55,9 @@ def apply(df: DataFrame, name: str) -> DataFrame:
 
 
 def trace(df: DataFrame, *rules: str) -> RuleTrace:
-    """Run the rules in Spark's batches, one at a time, and keep the plan before and after each that changed it.
+    """Run the rules in Spark's batches, and keep the plan before and after each rule that changed it.
 
-    With names, only these rules are run. Subqueries are left as they are. Nothing is executed, and `df` is not changed.
+    With names, only these rules run. Subqueries are not changed. The query is not executed, and `df` is not changed.
 
     Raises:
         ValueError, TypeError: there is no such rule.
@@ -70,7 +69,7 @@ def trace(df: DataFrame, *rules: str) -> RuleTrace:
 
 
 def known(name: str) -> NamedRule:
-    """The rule of that name.
+    """The rule with this name.
 
     >>> known("EliminateOuterJoins")
     Traceback (most recent call last):
@@ -88,7 +87,7 @@ def known(name: str) -> NamedRule:
 
 
 def context_of(gateway: Py4jGateway) -> RuleContext:
-    """What the rules may ask about the plan behind a gateway."""
+    """Settings and statistics that the rules need for the plan of a gateway."""
     export = gateway.export
     statistics = SparkStatistics(reported_by_spark(gateway.statistics, export.nodes), export.version)
     return RuleContext(
@@ -97,12 +96,12 @@ def context_of(gateway: Py4jGateway) -> RuleContext:
 
 
 def finished(root: LogicalPlan) -> LogicalPlan:
-    """A plan without names, those of its subqueries too."""
+    """The plan and its subqueries without SubqueryAlias nodes and views (Catalyst: FinishAnalysis)."""
     return finish_analysis(map_subqueries(root, finished))
 
 
 def traced(root: LogicalPlan, context: RuleContext, chosen: frozenset[str] = frozenset()) -> RuleTrace:
-    """Spark's batches over a plan, rule by rule; if some are chosen only these, after the names are gone."""
+    """Run Spark's batches over a plan; if rules are chosen, only these, after FinishAnalysis."""
     if chosen:
         root = finish_analysis(root)
     plan, steps, runs = root, [], 0
@@ -122,7 +121,7 @@ def traced(root: LogicalPlan, context: RuleContext, chosen: frozenset[str] = fro
 
 
 def _chosen(batch: Batch, chosen: frozenset[str]) -> list[tuple[str, Run]]:
-    """The rules of a batch that are to run. PushDownPredicates runs three others, which come in its place if chosen."""
+    """The rules of a batch to run; chosen parts of PushDownPredicates, which runs three rules, take its place."""
     rules: list[tuple[str, Run]] = []
     for name, run in batch.rules:
         if not chosen or name in chosen:
@@ -133,7 +132,7 @@ def _chosen(batch: Batch, chosen: frozenset[str]) -> list[tuple[str, Run]]:
 
 
 def _everywhere(plan: LogicalPlan, rule: NamedRule, context: RuleContext) -> LogicalPlan:
-    """The rule on the plans of subqueries first, then on the plan itself."""
+    """Apply the rule to the plans of subqueries first, then to the plan itself."""
     plan = map_subqueries(plan, lambda inner: _everywhere(inner, rule, context))
     return rule.to_fixed_point(plan, context)
 

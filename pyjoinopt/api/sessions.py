@@ -1,11 +1,11 @@
-"""Whole sessions: `configure` a new one, `enable` a live one, and see what was done.
+"""Every query of a session: `configure` for a new session, `enable` for a running one, and `last_reports`.
 
-A session is served by Spark's own means: an extension puts a rule into the optimizer, and the rule asks a worker
-process (`pyjoinopt/worker/serve.py`). So queries that never were a DataFrame in this process are optimised too: those
-of spark-sql, of Scala programs, of Connect clients.
+A session extension adds a rule to Spark's optimizer, which sends plans to a worker process
+(`pyjoinopt/worker/serve.py`). So it also optimises queries that are not DataFrames of this process: those of
+spark-sql, Scala programs and Connect clients.
 
-What belongs to the application (`config.STATIC_KEYS`) does not reach a live session through its configuration, which
-clients can change, but through a call to the JVM, which only the driver's own Python can make.
+Settings of the application (`config.STATIC_KEYS`) are not passed through the configuration of a running session, which
+clients can change, but by a call to the JVM, which only the driver's own Python can make.
 """
 
 from __future__ import annotations
@@ -22,59 +22,59 @@ if TYPE_CHECKING:
 
 Builder = TypeVar("Builder")
 
-#: Options of a single call that mean nothing to a session.
+#: Options that exist for single calls only.
 _NOT_OF_SESSIONS = ("strict",)
 
 
 def configure(builder: Builder, **options: Any) -> Builder:
-    """Let the session that this builder will create optimise all of its queries.
+    """Configure a builder so that its session optimises every query.
 
-    Adds the jar to `spark.jars` and the extension to `spark.sql.extensions`, beside what the builder, the submit
-    arguments or `spark-defaults.conf` have there. The session's key `spark.pyjoinopt.enabled` switches it off and on.
-    With `.remote("sc://...")` the server has the extension, or has not: only the options are set, and `getOrCreate`
-    raises `UnsupportedDataFrameError`, with what to add to the server, if it has not.
+    Adds the jar to `spark.jars` and the extension to `spark.sql.extensions`, and keeps the entries of the builder, the
+    submit arguments and `spark-defaults.conf`. The session's key `spark.pyjoinopt.enabled` switches the optimizer off
+    and on. With `.remote("sc://...")` only the options are set, and `getOrCreate` raises `UnsupportedDataFrameError`,
+    with the settings to add, if the server has no extension.
 
     Args:
-        builder: a `SparkSession.builder`, with as many settings of its own as you like, before or after.
-        **options: as of `optimize_joins`, but for `strict`; they become keys `spark.pyjoinopt.*`. Besides `python`,
+        builder: a `SparkSession.builder`; other settings may be added before or after.
+        **options: options of `optimize_joins` except `strict`; they become keys `spark.pyjoinopt.*`. Also `python`,
             `pythonpath`, `workers`, `start_timeout` and `prestart`, see the keys of whole sessions in
             docs/configuration.md.
 
     Returns:
-        The same builder. Its `getOrCreate` raises `SessionError` if the session came up without the extension, which
-        Spark itself only warns about; most often because another session was running already.
+        The same builder. Its `getOrCreate` raises `SessionError` if the session has no extension, for which Spark only
+        logs a warning. The usual cause is that another session was running already.
 
     Raises:
-        ValueError, TypeError: an unknown option, or a value that is not allowed. When the session is made: an option
-            that belongs to the application, for a builder of a Spark Connect client.
-        ShimError: there is no jar for the installed Spark and none can be made.
+        ValueError, TypeError: an unknown option, or a value that is not allowed. When the session is created: an option
+            that only the application may set, for a builder of a Spark Connect client.
+        ShimError: there is no jar for the installed Spark, and none can be compiled.
 
     Example:
         >>> spark = pyjoinopt.configure(SparkSession.builder.appName("mine")).getOrCreate()    # doctest: +SKIP
     """
     keys = _keys(options)
     if not callable(getattr(builder, "getOrCreate", None)) or not hasattr(builder, "_options"):
-        running = "; for a session that runs already call pyjoinopt.enable(spark)" if hasattr(builder, "sql") else ""
+        running = "; for a running session call pyjoinopt.enable(spark)" if hasattr(builder, "sql") else ""
         raise TypeError(f"expected a SparkSession.builder, got {kind_of(builder)}{running}")
     extension.configure(builder, keys, _of_application(keys))
     return builder
 
 
 def enable(spark: SparkSession, **options: Any) -> None:
-    """Optimise all queries of a live session from now on; no restart, no configuration.
+    """Optimise every query of a running session from now on, without a restart or configuration.
 
-    `spark.newSession()` starts without; enable it there too, or not. DataFrames made earlier are optimised as well,
-    unless Spark has planned them already.
+    A new session of `spark.newSession()` is not enabled. Existing DataFrames are optimised, unless Spark has planned
+    them already.
 
     Args:
         spark: a session. The server of a Spark Connect session must have been started with the extension.
-        **options: as of `optimize_joins`, but for `strict`; they become keys `spark.pyjoinopt.*` of this
-            session. Besides `python`, `pythonpath`, `workers`, `start_timeout` and `prestart`, see the keys of whole
-            sessions in docs/configuration.md; an empty `python` is the application's again.
+        **options: options of `optimize_joins` except `strict`; they become keys `spark.pyjoinopt.*` of this session.
+            Also `python`, `pythonpath`, `workers`, `start_timeout` and `prestart`, see the keys of whole sessions in
+            docs/configuration.md; an empty `python` selects the application's again.
 
     Raises:
-        ValueError, TypeError: an unknown option, or a value that is not allowed; an option that belongs to the
-            application, for a Spark Connect session.
+        ValueError, TypeError: an unknown option, or a value that is not allowed; for a Spark Connect session, an option
+            that only the application may set.
         SessionError: the session was stopped.
         UnsupportedDataFrameError: a Spark Connect session whose server has no extension.
         ShimError: the jar cannot be loaded.
@@ -90,9 +90,9 @@ def enable(spark: SparkSession, **options: Any) -> None:
 
 
 def disable(spark: SparkSession) -> None:
-    """Leave the queries of this session as Spark plans them; `enable` takes it back.
+    """Stop optimising the queries of this session; `enable` starts it again.
 
-    Queries that ask for it by the hint OPTIMIZE_JOINS are still optimised.
+    Queries with the hint OPTIMIZE_JOINS are still optimised.
     """
     check_session(spark)
     spark.conf.set(PREFIX + "enabled", "false")
@@ -105,12 +105,12 @@ def is_enabled(spark: SparkSession) -> bool:
 
 
 def last_reports(spark: SparkSession) -> list[JoinReport]:
-    """What was done to the last plans of this session, up to 100, the oldest first.
+    """The reports of the last plans of this session, up to 100, the oldest first.
 
     In SQL: `SELECT * FROM joinopt_report()`.
     """
     check_session(spark)
-    return [JoinReport.from_dict(told) for told in extension.reports(spark)]
+    return [JoinReport.from_dict(data) for data in extension.reports(spark)]
 
 
 def _keys(options: dict[str, Any]) -> dict[str, str]:
@@ -125,7 +125,7 @@ def _keys(options: dict[str, Any]) -> dict[str, str]:
     checked = check_keywords(others)
     for name in _NOT_OF_SESSIONS:
         if name in checked:
-            raise ValueError(f"option {name!r} is one of optimize_joins(), not of a session")
+            raise ValueError(f"{name!r} is an option of optimize_joins(), not of a session")
     names = {option.name: option.key for option in OPTIONS}
     return {**of_workers, **{names[n]: str(v).lower() if isinstance(v, bool) else str(v) for n, v in checked.items()}}
 

@@ -1,4 +1,4 @@
-"""Settings that look like ours and that nothing reads."""
+"""Settings `spark.pyjoinopt.*` that do not exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyjoinopt.config import OPTIONS, PREFIX, SESSION_KEYS
 
 
 def unknown_keys(conf: Mapping[str, str]) -> list[str]:
-    """A sentence for each key of ours that nothing reads: most often it is misspelled.
+    """A warning for each key `spark.pyjoinopt.*` that does not exist, with the closest existing key.
 
     >>> unknown_keys({"spark.pyjoinopt.stratgy": "none", "spark.pyjoinopt.workers": "1", "spark.sql.ansi.enabled": ""})
     ["the setting 'spark.pyjoinopt.stratgy' is unknown and has no effect; did you mean 'spark.pyjoinopt.strategy'?"]

@@ -1,6 +1,6 @@
-"""The only room that knows py4j.
+"""Communication with the JVM; the only package that uses py4j.
 
-* `shim`: the JVM's side. `gateway`: requests. `decode`, `encode`: plans from and to JSON. `extension`: the session
-  extension. `connect`: Spark Connect. `builder_conf`: what a builder was given. `trial_session`: a session for a test
-  of the installation. `install/`: the jar, Java and the Scala compiler.
+* `shim`: loads the jar. `gateway`: requests about a plan. `decode`, `encode`: plans from and to JSON. `extension`: the
+  session extension. `connect`: Spark Connect. `builder_conf`: settings of a builder. `trial_session`: a session to test
+  the installation. `install/`: the jar, Java and the Scala compiler.
 """

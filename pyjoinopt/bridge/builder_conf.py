@@ -1,8 +1,8 @@
-"""What the session that a builder will make was told before: by the builder, the submit arguments, Spark's defaults.
+"""Lists of jars and extensions of a builder, merged with those of the submit arguments and Spark's defaults.
 
-A builder's `spark.jars` hides all others: those of `--jars`, and those that `--packages` has fetched. Which these are
-the JVM knows as soon as it runs, and it runs before there is a session: `spark-submit job.py` has started it, or we
-start it, as PySpark would a moment later.
+A builder's `spark.jars` replaces all others: those of `--jars`, and those that `--packages` has fetched. A running JVM
+has the complete list, and it runs before there is a session: `spark-submit job.py` has started it, or this module
+starts it, as PySpark would a moment later.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ EXTENSIONS = "spark.sql.extensions"
 
 
 def start_jvm(builder: Any, ours: dict[str, str]) -> Any:
-    """The JVM that the session will live in, started if need be; None for a session of Spark Connect.
+    """The JVM of the session to be created, started if necessary; None for a session of Spark Connect.
 
     Args:
         builder: a `SparkSession.builder`.
-        ours: what we have added to lists of it; the JVM is not told, so that it tells what others want.
+        ours: our entries in its lists; the JVM starts without them, so that its lists contain the other entries.
     """
     try:
         from pyspark import SparkConf, SparkContext
-    except ImportError:  # a client
+    except ImportError:  # pyspark-client
         return None
-    if SparkContext._gateway is None and not _speaks_connect(builder._options):
+    if SparkContext._gateway is None and not _is_connect_mode(builder._options):
         conf = SparkConf()
         for key, value in builder._options.items():
             kept = ",".join(_without(_listed(value), ours[key])) if key in ours else value
@@ -42,22 +42,22 @@ def start_jvm(builder: Any, ours: dict[str, str]) -> Any:
     return None if gateway is None else gateway.jvm
 
 
-def append(builder: Any, ours: dict[str, str], told: dict[str, str] | None = None) -> None:
-    """Put ours at the end of the builder's lists, after what is there and what was told elsewhere.
+def append(builder: Any, ours: dict[str, str], inherited: dict[str, str] | None = None) -> None:
+    """Append our entries to the builder's lists, after its own entries and the inherited ones.
 
-    In Spark a builder's setting hides the others, so theirs counts only where the builder has none. Jars are different:
-    what was fetched for `--packages` is needed whatever the builder adds.
+    In Spark a builder's setting replaces an inherited one, which is used only if the builder has none. Jars are an
+    exception: jars that `--packages` has fetched are always needed.
     """
     for key, value in ours.items():
         own = _without(_listed(builder._options.get(key)), value)
-        theirs = _without(_listed((told or {}).get(key)), value)
+        theirs = _without(_listed((inherited or {}).get(key)), value)
         known = set(map(_plain, theirs))
         listed = theirs + [part for part in own if _plain(part) not in known] if key == JARS else own or theirs
         builder.config(key, ",".join([*listed, value]))
 
 
 def withdraw(builder: Any, ours: dict[str, str]) -> None:
-    """Take ours out of the builder's lists again: they are nothing to a server that runs already."""
+    """Remove our entries from the builder's lists; a running server does not use them."""
     for key, value in ours.items():
         kept = ",".join(_without(_listed(builder._options.get(key)), value))
         if kept:
@@ -66,8 +66,8 @@ def withdraw(builder: Any, ours: dict[str, str]) -> None:
             builder._options.pop(key, None)
 
 
-def told_elsewhere(jvm: Any) -> dict[str, str]:
-    """What the JVM was started with; without one what the submit arguments and Spark's defaults would tell it."""
+def inherited_lists(jvm: Any) -> dict[str, str]:
+    """The lists that the JVM was started with; without a JVM those of the submit arguments and Spark's defaults."""
     if jvm is None:
         found = {key: _submitted(key) or _default(key) for key in (JARS, EXTENSIONS)}
     else:
@@ -84,7 +84,7 @@ def _without(parts: list[str], ours: str) -> list[str]:
 
 
 def _plain(part: str) -> str:
-    """A local file is one file, however it is written.
+    """The path of a local file, however its URI is written.
 
     >>> _plain("file:///tmp/a.jar") == _plain("/tmp/a.jar") == _plain("file:/tmp/a.jar")
     True
@@ -94,9 +94,9 @@ def _plain(part: str) -> str:
 
 
 def serves_elsewhere(options: dict[str, Any]) -> bool:
-    """Is the session of these options one of a Spark Connect server that runs already?
+    """Whether the session of these options belongs to a running Spark Connect server.
 
-    With a `remote` such as local[2] PySpark starts the server itself, and what the builder holds reaches it.
+    With a `remote` such as local[2] PySpark starts the server itself, with the builder's settings.
     """
     if installed_spark_version() is None and installed_client_version() is not None:
         return True
@@ -104,8 +104,8 @@ def serves_elsewhere(options: dict[str, Any]) -> bool:
     return str(url).startswith("sc://")
 
 
-def _speaks_connect(options: dict[str, Any]) -> bool:
-    """As PySpark decides it."""
+def _is_connect_mode(options: dict[str, Any]) -> bool:
+    """Whether PySpark will create a Connect session; the same logic as PySpark's."""
     from pyspark import util
 
     if "spark.remote" in options or "SPARK_REMOTE" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ:

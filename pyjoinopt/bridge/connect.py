@@ -1,6 +1,6 @@
-"""Spark Connect: the plan is on the server, so the server does the work. It is asked by a hint and answers in SQL.
+"""Spark Connect: the server orders the joins. Clients use a hint and two SQL functions of its extension.
 
-Nothing but the hint and two SQL functions of the extension are used, so any client will do, also one without a JVM.
+A client therefore needs no JVM.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from pyjoinopt.errors import UnsupportedDataFrameError
 
 __all__ = ["NOT_PLANNED", "hinted", "is_connect", "optimised", "report_of"]
 
-#: Why the server may have no report of a query.
+#: The reason if the server has no report of a query.
 NOT_PLANNED = (
-    "the Spark Connect server did not hand it to the optimizer: it has fewer than three relations and no outer join, "
-    "or no worker answered in time, of which the server's log has a line"
+    "the Spark Connect server did not optimise it: it has fewer than three relations and no outer join, or no worker "
+    "answered in time, in which case the server's log has a warning"
 )
 _known: WeakSet[Any] = WeakSet()
 
 
 class _NoReport:
-    """Stands where a classic DataFrame keeps the report of its call; on Spark Connect no such report exists."""
+    """Replaces the report of a call, which does not exist on Spark Connect; any access raises an error."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # pickle, copy and the like look for what is not there
+        if name.startswith("__"):  # pickle and copy look up optional methods
             raise AttributeError(name)
         raise UnsupportedDataFrameError(
             f"there is no {name!r} of this call: on Spark Connect the server orders the joins when it plans the query, "
-            "which optimize_joins() does not wait for. Take pyjoinopt.join_report(df), for which the server plans it, "
-            "or pyjoinopt.last_reports(spark) after it ran"
+            "after optimize_joins() has returned. Use pyjoinopt.join_report(df), for which the server plans the "
+            "query, or pyjoinopt.last_reports(spark) after it ran"
         )
 
 
 def optimised(df: Any, options: dict[str, Any]) -> Any:
-    """The DataFrame with the hint on it; whoever reads a report of the call is referred to where there is one."""
+    """The DataFrame with the hint OPTIMIZE_JOINS. Reading its report raises an error that names the alternatives."""
     result = hinted(df, options)
     result._pyjoinopt_report = _NoReport()
     return result
 
 
 def hinted(df: Any, options: dict[str, Any], mark: str | None = None) -> Any:
-    """The DataFrame with the hint on it; by the mark the report of its next plan can be asked for.
+    """The DataFrame with the hint OPTIMIZE_JOINS; the mark identifies the report of its next plan.
 
     Raises:
         UnsupportedDataFrameError: the server runs without the extension.
@@ -54,9 +54,9 @@ def hinted(df: Any, options: dict[str, Any], mark: str | None = None) -> Any:
     beyond = sorted(set(options) - {"strategy", "strict"})
     if beyond:
         raise ValueError(
-            f"on Spark Connect only the strategy can be told with a call; for {', '.join(beyond)} set "
-            "the session's key with spark.conf.set, or have it set by whoever starts the server if it belongs to the "
-            "application: docs/configuration.md lists the keys of both kinds"
+            f"on Spark Connect a call takes only the option strategy; for {', '.join(beyond)} set the session's key "
+            "with spark.conf.set, or, if only the application may set it, in the configuration of the server: "
+            "docs/configuration.md lists the keys of both kinds"
         )
     session = getattr(df, "sparkSession", None)
     if session is None:
@@ -71,11 +71,11 @@ def hinted(df: Any, options: dict[str, Any], mark: str | None = None) -> Any:
 
 
 def report_of(df: Any, options: dict[str, Any]) -> dict[str, Any] | None:
-    """What the server does to this DataFrame when it plans it; None if it has nothing to order.
+    """The server's report of planning this DataFrame; None if it did not optimise it.
 
-    Other threads of the session may plan at the same time, so the query has a mark, by which its report is asked for.
+    Other threads of the session may plan at the same time, so a mark identifies the report of this query.
     """
     mark = uuid4().hex
     hinted(df, options, mark)._explain_string()
-    told = df.sparkSession.sql(f"SELECT report FROM joinopt_report('{mark}') ORDER BY number DESC LIMIT 1").collect()
-    return dict(json.loads(told[0].report)) if told else None
+    rows = df.sparkSession.sql(f"SELECT report FROM joinopt_report('{mark}') ORDER BY number DESC LIMIT 1").collect()
+    return dict(json.loads(rows[0].report)) if rows else None

@@ -1,7 +1,7 @@
-"""From the export's JSON to the mirror.
+"""Decodes the JSON of an export into the mirror of the plan.
 
-The export lists attributes, expressions and nodes in post-order, so one pass over each list builds everything with
-children first and without recursion. Numbers become `number` and `origin` of what they name.
+The export lists attributes, expressions and nodes in post-order, so one pass over each list builds children before
+parents, without recursion. The numbers of the export become `number` and `origin` of nodes and expressions.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Export:
     """A decoded plan.
 
     Attributes:
-        handle: names the JVM side of this plan until it is released.
+        handle: identifies the plan in the JVM until it is released.
         root: the analysed plan.
-        nodes: every node by its number, those of subquery plans too.
+        nodes: every node by its number, including those of subquery plans.
         attributes: every attribute by its bit.
         conf: the Spark and `spark.pyjoinopt.*` settings that the optimizer reads, as strings.
         filters_null: numbers of predicates that Catalyst evaluated to NULL or false over NULLs.
@@ -60,27 +60,27 @@ class Export:
 
     @property
     def version(self) -> tuple[int, int]:
-        """(major, minor) of that Spark; of the newest known if it does not say."""
+        """(major, minor) version of Spark; (4, 3) if the export does not have it."""
         parts = self.spark.split(".")
         known = len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit()
         return (int(parts[0]), int(parts[1])) if known else (4, 3)
 
 
 def decode(text: str) -> Export:
-    """Read an export.
+    """Decode the text of an export.
 
     Raises:
-        BridgeError: it was written by another version of the shim.
+        BridgeError: another version of the shim wrote it.
     """
     return decoded(json.loads(text))
 
 
 def decoded(data: dict[str, Any]) -> Export:
-    """The same of an export that is parsed already."""
+    """Decode a parsed export."""
     if data.get("protocol") != PROTOCOL:
         raise BridgeError(
-            f"the shim speaks protocol {data.get('protocol')}, this pyjoinopt {PROTOCOL}: "
-            "another version of the jar is loaded in this JVM; restart it"
+            f"the shim has protocol {data.get('protocol')}, this pyjoinopt {PROTOCOL}: "
+            "another version of the jar is loaded in this JVM; restart the driver"
         )
     types: list[str] = data["types"]
     attributes = [
@@ -105,7 +105,7 @@ def decoded(data: dict[str, Any]) -> Export:
 
 
 class _Decoder:
-    """Expressions need the plans of their subqueries, nodes their expressions: both lists advance together."""
+    """Decodes both lists together, since expressions refer to the plans of subqueries, and nodes to expressions."""
 
     def __init__(self, types: list[str], attributes: list[Attribute], data: dict[str, Any]) -> None:
         self.types = types
@@ -200,7 +200,7 @@ _MAKERS: dict[str, _Maker] = {
 
 
 def _value(extra: dict[str, Any]) -> Any:
-    """A literal's value as Python has it; always hashable."""
+    """The value of a literal as a hashable Python object."""
     if "v" not in extra:
         return UNREAD
     value = extra["v"]

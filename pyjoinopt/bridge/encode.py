@@ -1,8 +1,8 @@
-"""From the mirror back to the JVM: the edits that turn the exported plan into the wanted one.
+"""Encodes a new plan as edits of the exported plan.
 
-What is still the JVM's own is sent as its number, with all below it; what differs in children or expressions is sent
-as a copy of its origin; only what was made here is spelled out. An edit message is therefore as long as the changed
-part of the plan, not as the plan.
+An unchanged node is sent as its number, with everything below it. A node whose children or expressions changed is sent
+as a copy of its origin. Only new nodes are written in full. So the length of a message depends on the changed part of
+the plan.
 
 A reference is an int: `n >= 0` is number n of the export, `-1 - k` is entry k of the message.
 """
@@ -17,7 +17,7 @@ from pyjoinopt.plan import nodes as n
 from pyjoinopt.plan.expressions import STRUCTURAL, Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
-_SPELLED = STRUCTURAL | {"Coalesce", "If", "Sum", "Count", "Max", "AggregateExpression", "Add"}
+_BUILT_EXPRESSIONS = STRUCTURAL | {"Coalesce", "If", "Sum", "Count", "Max", "AggregateExpression", "Add"}
 
 
 class Edits:
@@ -33,7 +33,7 @@ class Edits:
         """The rebuild request.
 
         Args:
-            root: reference of the plan that is wanted.
+            root: reference of the new plan.
             restore: number of a node whose output attributes, with their qualifiers, the root must have.
         """
         if restore is not None and root != restore:
@@ -44,7 +44,7 @@ class Edits:
     # -- plans -------------------------------------------------------------------------------------------------
 
     def plan(self, root: LogicalPlan) -> int:
-        """The reference of a plan, whatever had to be built for it added to the message."""
+        """The reference of a plan; adds the nodes that must be built to the message."""
         stack: list[tuple[LogicalPlan, bool]] = [(root, False)]
         while stack:
             node, expanded = stack.pop()
@@ -121,7 +121,7 @@ class Edits:
     # -- expressions -------------------------------------------------------------------------------------------
 
     def expression(self, root: Expression) -> int:
-        """The reference of an expression; the plans of its subqueries must be known already."""
+        """The reference of an expression; the plans of its subqueries must have been added before."""
         stack: list[tuple[Expression, bool]] = [(root, False)]
         while stack:
             e, expanded = stack.pop()
@@ -133,11 +133,11 @@ class Edits:
                 stack.append((e, True))
                 stack.extend((child, False) for child in reversed(e.children))
             else:
-                self.expressions.append(self._spell(e))
+                self.expressions.append(self._expression_entry(e))
                 self._remember(e, -len(self.expressions))
         return self._known[id(root)]
 
-    def _spell(self, e: Expression) -> list[Any]:
+    def _expression_entry(self, e: Expression) -> list[Any]:
         children = [self._known[id(child)] for child in e.children]
         if e.plan is not None and e.origin is not None:
             return ["Plan", e.origin, self._known[id(e.plan)], children]
@@ -153,7 +153,7 @@ class Edits:
             return ["Attr", e.attribute.bit]
         if e.kind == "Literal" and e.type in ("boolean", "int", "bigint"):
             return ["Literal", e.type, e.value]
-        if e.kind in _SPELLED:
+        if e.kind in _BUILT_EXPRESSIONS:
             return [e.kind, *children]
         raise BridgeError(f"cannot build a {e.kind} expression by name")
 
@@ -162,7 +162,7 @@ class Edits:
         self._kept.append(thing)
 
 
-#: Nodes that are made anew, or copied with lists of another length (`info["narrowed"]`).
+#: Nodes that are built, or copied with lists of another length (`info["narrowed"]`).
 _BUILT: dict[str, Callable[[Edits, LogicalPlan, list[int]], list[Any]]] = {
     "Distinct": lambda edits, node, children: ["Distinct", children[0]],
     "Union": lambda edits, node, children: ["Union", children],

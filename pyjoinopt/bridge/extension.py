@@ -1,4 +1,4 @@
-"""The session extension, seen from Python: into a builder, into a live session, and is it there?"""
+"""The session extension: adds it to a builder or to a running session, and checks that it is there."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pyjoinopt.bridge.builder_conf import (
     EXTENSIONS,
     JARS,
     append,
+    inherited_lists,
     serves_elsewhere,
     start_jvm,
-    told_elsewhere,
     withdraw,
 )
 from pyjoinopt.bridge.install.jars import jar_for_version
@@ -32,7 +32,7 @@ def configure(builder: Any, keys: dict[str, str], application: dict[str, str]) -
     Args:
         builder: a `SparkSession.builder`.
         keys: all settings.
-        application: those of them that belong to the application. A session that runs already gets them by `_give`.
+        application: those that only the application may set. A running session gets them by `_set_application`.
     """
     create = builder.getOrCreate
     set_by_us: dict[str, str] = {}
@@ -47,59 +47,59 @@ def configure(builder: Any, keys: dict[str, str], application: dict[str, str]) -
             builder.config(key, value)
 
     def get_or_create() -> Any:
-        if serves_elsewhere(builder._options):  # perhaps only since we were called
+        if serves_elsewhere(builder._options):  # the builder may have changed since
             _check_remote(application)
             withdraw(builder, ours)
             for key in set_by_us:
                 builder._options.pop(key, None)
         else:
             jvm = start_jvm(builder, ours)
-            append(builder, ours, told_elsewhere(jvm))  # keys may have been set after us, too
-            if jvm is not None:  # it may have been started by others, and takes a jar at any time
+            append(builder, ours, inherited_lists(jvm))  # keys may have been set meanwhile
+            if jvm is not None:  # a running JVM takes a jar at any time
                 add_jar(jvm, Path(ours[JARS]))
         session = create()
         _check(session)
-        _give(session, application)
+        _set_application(session, application)
         return session
 
     builder.getOrCreate = get_or_create
 
 
 def enable(session: Any, application: dict[str, str]) -> None:
-    """Put the rule into a live session, and tell the JVM which Python to use where no key says.
+    """Add the rule to a running session, and set the Python to use if no key names one.
 
-    The server of a Connect session has it, or has not.
+    For a Connect session it only checks that the server has the extension.
 
     Args:
-        session: of any kind.
-        application: settings that belong to the application.
+        session: classic or of Spark Connect.
+        application: settings that only the application may set.
     """
     if is_connect(session):
         _check_remote(application)
         check_server(session)
         return
-    _give(session, application)  # first, for a worker is started with them
+    _set_application(session, application)  # before enable, which starts a worker with them
     bridge_of(session).enable(session._jsparkSession, sys.executable, _PACKAGES)
 
 
-def _give(session: Any, application: dict[str, str]) -> None:
-    """Hand settings of the application to the JVM of a classic session."""
+def _set_application(session: Any, application: dict[str, str]) -> None:
+    """Pass settings of the application to the JVM of a classic session."""
     if application and not is_connect(session):
         bridge_of(session).give(session._jsparkSession, json.dumps(application))
 
 
 def _check_remote(application: dict[str, str]) -> None:
-    """Raise ValueError where a client of a server sets what is not its own."""
+    """Raise ValueError if a client of a server sets keys that only the application may set."""
     refused = [key for key, value in application.items() if (key, value) != ("spark.pyjoinopt.store", "off")]
     if refused:
         raise ValueError(
-            f"on Spark Connect {', '.join(refused)} cannot be set by a client: whoever starts the server sets it, with "
-            f"--conf {refused[0]}=... (a client may switch the store off: store='off')"
+            f"on Spark Connect {', '.join(refused)} cannot be set by a client. Set it where the server is started, "
+            f"with --conf {refused[0]}=... (a client may switch the store off: store='off')"
         )
 
 
 def is_enabled(session: Any) -> bool:
-    """Whether the rule is there and switched on."""
+    """Whether the session has the extension and it is switched on."""
     if is_connect(session):
         on = session.conf.get("spark.pyjoinopt.enabled", "true")
         return is_there(session) and str(on).strip().lower() == "true"
@@ -107,33 +107,33 @@ def is_enabled(session: Any) -> bool:
 
 
 def reports(session: Any, after: int = 0) -> list[dict[str, Any]]:
-    """The reports that the JVM keeps of a session; of a classic one those whose numbers are greater than `after`."""
+    """The JVM's reports of a session; for a classic session only those with numbers greater than `after`."""
     if is_connect(session):
         check_server(session)
-        told = session.sql("SELECT DISTINCT number, report FROM joinopt_report() ORDER BY number").collect()
-        return [json.loads(row.report) for row in told]
+        rows = session.sql("SELECT DISTINCT number, report FROM joinopt_report() ORDER BY number").collect()
+        return [json.loads(row.report) for row in rows]
     return list(json.loads(bridge_of(session).reports(session._jsparkSession, after)))
 
 
 def is_connect(session: Any) -> bool:
-    """Is this a Spark Connect session, with everything on a server?"""
+    """Whether this is a Spark Connect session or DataFrame."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def is_there(session: Any) -> bool:
-    """Does a session have the extension? A Connect session is asked in SQL, for nothing else reaches its server.
+    """Whether a session has the extension. For a Connect session it runs an SQL function of the extension.
 
     Raises:
-        Exception: what Spark raises if its server cannot be asked.
+        Exception: Spark's error if the server cannot be reached.
     """
     if not is_connect(session):
         return bool(bridge_of(session).isPresent(session._jsparkSession))
     try:
         session.sql("SELECT joinopt_version()").collect()
     except Exception as error:
-        if "UNRESOLVED_ROUTINE" not in str(error):  # a lost connection, say
+        if "UNRESOLVED_ROUTINE" not in str(error):  # such as a lost connection
             raise
-        _log.debug("the server does not know pyjoinopt: %s", error)
+        _log.debug("the server has no extension: %s", error)
         return False
     return True
 
@@ -142,10 +142,10 @@ def check_server(session: Any) -> None:
     """Raise UnsupportedDataFrameError unless the server of a Connect session has the extension."""
     if not is_there(session):
         raise UnsupportedDataFrameError(
-            "the Spark Connect server runs without pyjoinopt, and no client can add it. Whoever starts it adds the jar "
+            "the Spark Connect server runs without pyjoinopt, and clients cannot add it. Start the server with the jar "
             "and the extension: "
             f'--jars "$(python -m pyjoinopt jar)" --conf spark.sql.extensions={EXTENSION} '
-            "--conf spark.pyjoinopt.python=PYTHON, a Python there that has pyjoinopt"
+            "--conf spark.pyjoinopt.python=PYTHON, a Python on the server in which pyjoinopt is installed"
         )
 
 
@@ -155,12 +155,11 @@ def _check(session: Any) -> None:
     if is_there(session):
         return
     raise SessionError(
-        "the session came up without the extension of pyjoinopt: another session was running already, or Spark could "
-        "not load the class (see its warnings). Stop the other one first (spark.stop()), or use the one that you have: "
-        "pyjoinopt.enable(spark)"
+        "the session has no extension of pyjoinopt: another session was running already, or Spark could not load the "
+        "class (see its warnings). Stop the other session first (spark.stop()), or enable it: pyjoinopt.enable(spark)"
     )
 
 
 def _python() -> dict[str, str]:
-    """The Python that runs this, and where its pyjoinopt is: the worker will be the same."""
+    """Settings by which workers use this Python and this pyjoinopt."""
     return {"spark.pyjoinopt.python": sys.executable, "spark.pyjoinopt.pythonpath": _PACKAGES}

@@ -1,7 +1,7 @@
-"""Loading the shim into a running driver: no configuration, no restart.
+"""Loads the shim into a running driver, without configuration or restart.
 
-Spark's driver keeps a class loader that can be extended while it runs (`MutableURLClassLoader`, what `ADD JAR`
-uses). The shim's jar is added to it once a JVM, and its one public object is then reachable through py4j.
+Spark's driver has a class loader that can be extended while it runs (`MutableURLClassLoader`, which `ADD JAR` uses).
+The shim's jar is added to it once per JVM, and py4j can then call its public object.
 """
 
 from __future__ import annotations
@@ -55,38 +55,38 @@ def bridge_of(session: Any) -> Any:
 
 
 def forget() -> None:
-    """Drop what is remembered of the last JVM."""
+    """Forget the shim of the last JVM."""
     global _loaded
     _loaded = None
 
 
 def forget_samples() -> None:
-    """Let the last JVM forget the samples that it holds, if it still runs."""
+    """Delete the samples in the memory of the last JVM, if it still runs."""
     if _loaded is not None:
         try:
             _loaded[1].forgetSamples()
         except Exception as error:
-            _log.debug("the JVM has gone, and its samples with it: %s", error)
+            _log.debug("the JVM has ended, and its samples with it: %s", error)
 
 
 def session_setting(key: str) -> dict[str, str]:
-    """A setting of the active session, as a mapping; an empty one where it is not set or there is no session."""
+    """A setting of the active session as a mapping; empty if it is not set or there is no session."""
     try:
         from pyspark.sql import SparkSession
 
         session: Any = SparkSession.getActiveSession()
         value = session.conf.get(key, None)
         return {} if value is None else {key: value}
-    except Exception as error:  # no pyspark, no session, or one that was stopped
+    except Exception as error:  # no pyspark, no session, or a stopped one
         _log.debug("no settings of a session: %s", error)
         return {}
 
 
 def _answer_at_once(gateway: Any) -> None:
-    """Send the JVM's answers without waiting to fill a packet.
+    """Set TCP_NODELAY on py4j's connection of this thread.
 
-    py4j writes an answer in pieces of 8 kB; TCP holds a piece back until the one before is acknowledged, which takes
-    the receiver 40 ms by default. An exported plan is longer than that. The setting belongs to the thread's connection.
+    py4j writes an answer in pieces of 8 kB. Without TCP_NODELAY a piece is delayed until the previous one is
+    acknowledged, by default after 40 ms. An exported plan is longer than 8 kB.
     """
     if getattr(_thread, "gateway", None) is gateway:
         return
@@ -94,15 +94,15 @@ def _answer_at_once(gateway: Any) -> None:
     try:
         client = gateway.java_gateway_server.getCallbackClient()
         client.getPerThreadConnection().getSocket().setTcpNoDelay(True)
-    except Exception as error:  # another kind of py4j connection: slower, nothing else
+    except Exception as error:  # another kind of py4j connection, which is only slower
         _log.debug("py4j answers stay delayed: %s", error)
 
 
 def _check_classic(of: Any) -> None:
     if type(of).__module__.startswith("pyspark.sql.connect"):
         raise UnsupportedDataFrameError(
-            f"this is a Spark Connect {type(of).__name__}: its plans are on the server, out of reach of this process; "
-            "use a classic session (SparkSession.builder.master(...) without .remote(...))"
+            f"this is a Spark Connect {type(of).__name__}: its plans are on the server, where this process cannot read "
+            "them; use a classic session (SparkSession.builder.master(...) without .remote(...))"
         )
     if not hasattr(of, "_jdf") and not hasattr(of, "_jsparkSession"):
         raise TypeError(f"expected a pyspark.sql.DataFrame or SparkSession, got {kind_of(of)}")
@@ -122,13 +122,13 @@ def check_session(session: Any) -> None:
 
 
 def check_progress(progress: Any) -> None:
-    """Raise TypeError unless this says whether to draw a progress bar."""
+    """Raise TypeError unless this is True, False or None."""
     if progress not in (None, True, False):
         raise TypeError(f"progress is {progress!r}, but must be True, False, or None to draw it in a terminal")
 
 
 def kind_of(of: Any) -> str:
-    """The type of a wrong argument, and what to do if there is a right one behind it."""
+    """The type of a wrong argument, and how to get the right one from it, if possible."""
     module = type(of).__module__
     kind = type(of).__qualname__ if module == "builtins" else f"{module}.{type(of).__qualname__}"
     if kind.startswith("pyspark.pandas."):
@@ -151,18 +151,20 @@ def _load(session: Any, jvm: Any) -> Any:
         if jar is not None:
             add_jar(jvm, jar)
         shim = getattr(jvm, _BRIDGE)
-        told = json.loads(shim.version())
+        versions = json.loads(shim.version())
     except Exception as error:
         what = "the shim that Spark was started with" if jar is None else str(jar)
-        todo = "" if jar is None else f" Start Spark with it instead: --jars {jar}, or spark.jars={jar}"
+        todo = "" if jar is None else f" Start Spark with this jar: --jars {jar}, or spark.jars={jar}"
         raise ShimError(f"{what} could not be loaded into this JVM ({error}).{todo}") from error
-    if told["scala"] != ".".join(scala.split(".")[:2]):
-        raise ShimError(f"the JVM runs Scala {scala} but holds a shim for Scala {told['scala']}; restart it without it")
+    if versions["scala"] != ".".join(scala.split(".")[:2]):
+        raise ShimError(
+            f"the JVM runs Scala {scala} but has a shim for Scala {versions['scala']}; restart it without that jar"
+        )
     return _Methods(shim)
 
 
 class _Methods:
-    """Methods of a Java class, each looked up once: py4j asks the JVM for a static one every time it is named."""
+    """Caches the methods of a Java class, since py4j sends a request to the JVM for each lookup of a static method."""
 
     def __init__(self, of: Any) -> None:
         self._of = of
@@ -174,7 +176,7 @@ class _Methods:
 
 
 def _has_shim(jvm: Any) -> bool:
-    """A session that was configured with the jar brought it along; the same jar twice would be two shims in one."""
+    """Whether the JVM has the shim, as in a session that was started with the jar; it must not be loaded twice."""
     try:
         jvm.java.lang.Class.forName(_BRIDGE, False, jvm.java.lang.Thread.currentThread().getContextClassLoader())
     except Exception:
@@ -183,13 +185,13 @@ def _has_shim(jvm: Any) -> bool:
 
 
 def add_jar(jvm: Any, jar: Path) -> None:
-    """Let a running JVM find the classes of a jar."""
+    """Add a jar to the class path of a running JVM."""
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
 
 
 def _spark_jars(jvm: Any) -> Path | None:
-    """The folder that the running Spark's own jars are in."""
+    """The folder of the running Spark's own jars."""
     try:
         source = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.plans.logical.LogicalPlan")
         location = source.getProtectionDomain().getCodeSource().getLocation().toURI()

@@ -1,4 +1,4 @@
-"""A session of its own for a trial: one core, no pictures, nothing said that is no error."""
+"""Sessions for the doctor: a local session with one core, without UI and with errors only in its log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def quiet_session() -> Any:
-    """The session; whoever asks for it stops it."""
+    """A new local session; the caller must stop it."""
     from pyspark.sql import SparkSession
 
     settings = {
@@ -23,7 +23,7 @@ def quiet_session() -> Any:
 
 
 def remote_session() -> Any:
-    """A session of the Spark Connect server that SPARK_REMOTE names."""
+    """A session on the Spark Connect server that SPARK_REMOTE names."""
     from pyspark.sql import SparkSession
 
     return SparkSession.builder.getOrCreate()

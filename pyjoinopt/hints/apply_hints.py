@@ -21,7 +21,8 @@ from pyjoinopt.plan.nodes import NO_HINT, Hint, Join, LogicalPlan
 from pyjoinopt.plan.operator_kinds import HINTS
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.report.join_report import HintReport, JoinReport
+from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.model import HintReport
 
 
 class HintGiver:

@@ -11,8 +11,7 @@ from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.join_costs import JoinCosts
 from pyjoinopt.optimizer.order_group import EstimatedGroup, OrderedGroup
 from pyjoinopt.plan.expressions import TRUE, describe
-from pyjoinopt.report.join_report import GroupReport, JoinEstimate, RelationReport
-from pyjoinopt.report.model import EdgeReport
+from pyjoinopt.report.model import EdgeReport, GroupReport, JoinEstimate, RelationReport
 from pyjoinopt.util.bitset import members
 
 

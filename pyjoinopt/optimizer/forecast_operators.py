@@ -20,7 +20,7 @@ from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.leaves import leaves_of
 from pyjoinopt.plan.nodes import NO_HINT, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.report.join_report import GroupReport, HintReport, JoinEstimate
+from pyjoinopt.report.model import GroupReport, HintReport, JoinEstimate
 
 _log = logging.getLogger("pyjoinopt")
 

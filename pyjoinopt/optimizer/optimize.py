@@ -42,7 +42,8 @@ from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.facts.equality_substitution import sensitive_columns
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.traversal import map_subqueries, post_order
-from pyjoinopt.report.join_report import GroupReport, JoinReport
+from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.model import GroupReport
 from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from pyjoinopt.rewrites.restore_subqueries import restore_subqueries
 
@@ -96,22 +97,22 @@ def optimize(
         return Optimized(export.root)
     run = _Optimization(export, gateway, options, report, analysed, watching, watch_pairs)
     plan = run.of(export.root)
-    report.later(lambda: report.notes.extend(run.statistics.leaves.notes()))
+    report.defer(lambda: report.notes.extend(run.statistics.leaves.notes()))
     if plan is export.root:
-        report.later(lambda: _give_reason(report, export.root))
+        report.defer(lambda: _give_reason(report, export.root))
     return Optimized(export.root if options.strategy == "none" else plan, tuple(run.expected))
 
 
 def why_not_at_all(export: Export) -> str | None:
     """The reason to leave a whole plan unchanged, if there is one."""
     if export.streaming:
-        return "it is a streaming query: join order there decides what state is kept"
+        return "it is a streaming query, whose join order determines the state that Spark keeps"
     if export.command:
         return "it is a command, not a query"
     if not export.resolved:
-        return "it has unresolved parts"
+        return "Spark has not resolved all of its columns and relations"
     if export.root.cached:
-        return "its result is cached: Spark reads the cache as long as the plan stays as it is"
+        return "its result is cached, and Spark uses the cache only for an unchanged plan"
     return None
 
 
@@ -209,8 +210,8 @@ class _Optimization:
         forecast = Forecast(
             rewritten.plan, hinted, self._export.conf, self._sizes, self._export.spark, tuple(report.hints)
         )
-        report.later(lambda: _describe_barriers(report, rewritten.plan))
-        report.later(lambda: report.groups.extend(_described(reordered.groups, forecast)))
+        report.defer(lambda: _describe_barriers(report, rewritten.plan))
+        report.defer(lambda: report.groups.extend(_described(reordered.groups, forecast)))
 
 
 def _described(groups: Sequence[ChangedGroup], forecast: Forecast) -> list[GroupReport]:
@@ -224,7 +225,7 @@ def _describe_barriers(report: JoinReport, plan: LogicalPlan) -> None:
         report.refuse("the whole query", why_separate(between))
         return
     for kind in between:
-        report.refuse(kind, "no join is moved through it: those above it and those below are ordered apart")
+        report.refuse(kind, "joins are not moved across it: those above and below it are ordered separately")
 
 
 def _give_reason(report: JoinReport, root: LogicalPlan) -> None:

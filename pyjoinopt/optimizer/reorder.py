@@ -35,8 +35,8 @@ from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import parents_of, post_order
 
 _DISCERNED = (
-    "a predicate tells values of its join keys apart that are equal (0.0 and -0.0, or strings under a collation), and "
-    "which columns Spark copies it to depends on the join order"
+    "a predicate distinguishes values of its join keys that compare as equal (0.0 and -0.0, or strings under a "
+    "collation), and the join order determines to which columns Spark copies it"
 )
 
 

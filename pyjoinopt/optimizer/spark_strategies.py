@@ -27,7 +27,7 @@ from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order
 
-_FALLIBLE = "a predicate that may fail would meet rows that it does not meet"
+_FALLIBLE = "a predicate that may fail would be evaluated on rows that the written order removes first"
 
 
 def heuristic_order(plan: LogicalPlan, context: OrderingContext) -> Reordered:

@@ -1,6 +1,8 @@
-"""What was done, and how it is shown.
+"""Reports of what was done and why, and how they are rendered.
 
-* `model`: plain data. `join_report`: the public `JoinReport`. `advice`: what would make the estimates better.
-  `executed_run`: what a run counted. `rule_trace`: the steps of `pyjoinopt.rules.trace`. `render/`: text, HTML,
-  pictures.
+* `report_data`: `ReportData`, the data of a report, with `to_dict` and `from_dict`. Its parts: `model` (relations,
+  joins, groups), `executed_run` (what a run counted), `advice` (how to remove a refusal or improve an estimate).
+* `render/`: text, trees, HTML, SVG, Mermaid and DOT out of `ReportData`.
+* `join_report`: the public `JoinReport`, which adds the renderings, deferred sections and true rows.
+* `rule_trace`: the steps of `pyjoinopt.rules.trace`.
 """

@@ -1,66 +1,69 @@
-"""What would change it: advice on everything that was left as written, and on estimates that rest on little."""
+"""Advice: how to remove the reason of each refusal, and how to get better estimates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
-from pyjoinopt.report.executed_run import MISESTIMATED
+from pyjoinopt.report.executed_run import MISESTIMATED, RunReport
+from pyjoinopt.report.model import GroupReport
 
-if TYPE_CHECKING:
-    from pyjoinopt.report.join_report import JoinReport
-
-#: Sources of a row count that are no counts.
+#: Sources that do not count rows.
 GUESSES = frozenset({"size", "default"})
 
-#: How a reason begins, or one of several, -> what to do about it.
+#: How a reason begins (one text or several) -> what removes it.
 _ADVICE: tuple[tuple[str | tuple[str, ...], str], ...] = (
-    ("the hint KEEP_JOIN_ORDER", "take the hint away, and these joins are ordered with the rest"),
+    ("the hint KEEP_JOIN_ORDER", "remove the hint to order these joins with the others"),
     (
         "the session is switched off",
-        "put /*+ OPTIMIZE_JOINS */ over these joins, too, or SET spark.pyjoinopt.enabled=true for all queries",
+        "add the hint /*+ OPTIMIZE_JOINS */ to the SELECT of these joins, or SET spark.pyjoinopt.enabled=true for all "
+        "queries",
     ),
-    ("it carries a join hint", "take the hint away, and these joins are ordered with the rest"),
+    ("it carries a join hint", "remove the hint to order these joins with the others"),
     (
-        "a Python UDF is not moved",
-        "say it with Spark's own functions; or compute it as a column of one relation before the joins and keep it out "
-        "of conditions and of filters between them",
+        "it calls a Python UDF",
+        "use Spark's built-in functions instead; or compute the UDF as a column of one relation before the joins, and "
+        "do not use it in join conditions or in filters between the joins",
     ),
-    ("it refers to an outer query", "write the correlated subquery as a join, and it is ordered like one"),
+    ("it reads columns of an outer query", "write the correlated subquery as a join"),
     (
-        "a subquery predicate stays",
-        "write IN and EXISTS as a join of type left_semi, NOT EXISTS as left_anti, and they are ordered like any other",
+        "it contains a subquery predicate",
+        "write IN and EXISTS as a join of type left_semi, and NOT EXISTS as a join of type left_anti",
     ),
     (
-        "a nondeterministic expression",
-        "its value would depend on the order of the rows: compute it before the joins, or above all of them",
+        "it contains a nondeterministic expression",
+        "compute the expression before the joins, or above all of them",
     ),
-    ("an aggregate or window function", "compute it in a projection or a HAVING of its own, below or above the joins"),
-    ("Spark may compute early", "take the value out of the VARIANT with try_variant_get"),
+    ("it contains an aggregate or window function", "compute it in a separate subquery, below or above the joins"),
+    ("it extracts a value from a VARIANT", "extract the value with try_variant_get"),
     (
         "it tests a computed column that is costly",
-        "compute that column before the joins, in the relation that it reads, or so that it cannot fail (TRY_CAST)",
+        "compute that column in the relation that it reads, before the joins; or use an expression that cannot fail, "
+        "such as TRY_CAST",
     ),
     ("a column that is computed below it", "compute the column above all joins, or in the relation that it reads"),
-    ("both sides of it have the same columns", "give one side columns of its own: select them under other names"),
+    ("both sides of it have the same columns", "select the columns of one side under other names"),
     (
-        ("no three relations", "no join is moved through it"),
-        "join all that belongs together below it, or above it, where the query's meaning allows that",
+        ("no three relations", "joins are not moved across it"),
+        "move all of these joins below that operator, or above it, if the query's meaning allows it",
     ),
-    ("its condition would grow", "compute the columns that it reads before the joins, and keep them in a table"),
-    ("the search for its order ran out of time", "raise the option search_seconds, or spark.pyjoinopt.searchSeconds"),
-    ("the strategy", "take strategy='auto', which orders joins of every type and needs no ANALYZE"),
+    ("its condition would grow", "compute the columns that it reads before the joins, and store them in a table"),
+    ("the search for its order ran out of time", "increase the option search_seconds (spark.pyjoinopt.searchSeconds)"),
+    ("the strategy", "use strategy='auto', which orders joins of every type and does not need ANALYZE"),
     ("all of its joins are inside cached data", "optimise before cache(): df.optimize_joins().cache()"),
-    ("it is a streaming query", "order its joins by hand, or optimise inside foreachBatch: its frames are no streams"),
+    ("it is a streaming query", "order its joins by hand, or optimise the batch DataFrames inside foreachBatch"),
     ("it is a command", "optimise the query that it runs: df.optimize_joins(), then write"),
-    ("it has unresolved parts", "use a DataFrame that Spark has analysed"),
+    ("Spark has not resolved", "use a DataFrame that Spark has analysed"),
     ("its result is cached", "optimise before cache(): df.optimize_joins().cache()"),
-    ("a predicate that may fail", "use strategy='auto', which lets such predicates wait; or try_divide and TRY_CAST"),
+    (
+        "a predicate that may fail",
+        "use strategy='auto', which applies such predicates after the joins that they require; or use try_divide and "
+        "TRY_CAST",
+    ),
 )
 
 
 def advice_on(reason: str) -> str:
-    """What would change a refusal; empty if nothing is known to.
+    """How to remove the reason of a refusal; empty if there is no advice.
 
     >>> advice_on("it is a command, not a query")
     'optimise the query that it runs: df.optimize_joins(), then write'
@@ -68,21 +71,22 @@ def advice_on(reason: str) -> str:
     return next((advice for start, advice in _ADVICE if reason.startswith(start)), "")
 
 
-def better_estimates(report: JoinReport) -> list[str]:
-    """A sentence for all relations whose rows were guessed, and one for what a run has shown to be wrong."""
+def better_estimates(groups: Sequence[GroupReport], runs: Sequence[RunReport]) -> list[str]:
+    """Sentences on relations whose rows were not counted, and on the largest estimation error of each run."""
     found = []
-    guessed = {r.name: r.source for g in report.groups for r in g.relations if r.source in GUESSES}
+    guessed = {r.name: r.source for g in groups for r in g.relations if r.source in GUESSES}
     files = [name for name, source in guessed.items() if source == "size"]
     others = [name for name in guessed if name not in files]
     if files:
         names = ", ".join(files)
-        found.append(f"Rows of {names} were guessed; run pyjoinopt.analyze(spark, {_listed(files)}) to count them.")
+        call = f"pyjoinopt.analyze(spark, {_listed(files)})"
+        found.append(f"Rows of {names} are estimated from file sizes; run {call} to count them.")
     if others:
         found.append(
-            f"Rows of {', '.join(others)} were guessed, which Spark does not read from files: cache() and count() it "
-            "before, or write it as Parquet, and its rows are known."
+            f"Rows of {', '.join(others)} are a default, since Spark does not read them from files: cache() and "
+            "count() the data first, or write it as Parquet."
         )
-    for run in report.runs:
+    for run in runs:
         misled = run.misled()
         if misled is None or misled[1] < MISESTIMATED:
             continue
@@ -91,8 +95,8 @@ def better_estimates(report: JoinReport) -> list[str]:
             found.append(f"Run pyjoinopt.analyze(spark, {_listed(relations)}) for a better estimate of {relations[0]}.")
         else:
             found.append(
-                f"No statistics of single tables tell how many rows join {' with '.join(relations)}: set "
-                "spark.pyjoinopt.feedback, or call report.observe() after a run, and the true count is remembered."
+                f"Statistics of single tables cannot give the rows of the join of {' with '.join(relations)}: set "
+                "spark.pyjoinopt.feedback=true, or call report.observe() after a run, to store the counted rows."
             )
     return list(dict.fromkeys(found))
 

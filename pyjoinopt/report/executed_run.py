@@ -1,4 +1,4 @@
-"""What a query did when it ran, operator by operator, beside what was expected: Spark's missing EXPLAIN ANALYZE."""
+"""EXPLAIN ANALYZE for Spark: the operators of a run with their counted rows and times, and our estimates."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pyjoinopt.report.render.number_format import quantity, times
 from pyjoinopt.report.render.spine_layout import outline_of
 from pyjoinopt.report.render.terminal_boxes import Box, pad
 
-#: An estimate that is wrong by this factor or more is flagged.
+#: Error factor from which on an estimate is flagged.
 MISESTIMATED = 10.0
 _TIMES = ("scanTime", "sortTime", "buildTime", "aggTime", "shuffleWriteTime", "broadcastTime", "collectTime")
 
 
 @dataclass(frozen=True)
 class OperatorReport:
-    """One physical operator, as it ran.
+    """One physical operator of a run.
 
     Attributes:
-        name: Spark's name of it.
-        detail: its keys, its condition or its table.
-        children: numbers of the operators below it.
-        rows: that it gave; None where Spark does not count them.
-        milliseconds: that Spark measured for it, over all tasks; None where it measures none.
-        relations: of a join group, those that it joins or reads, where that is known.
-        estimated: rows that were expected of it; None where nothing was.
-        note: why the count may not be the whole truth.
+        name: Spark's name of the operator.
+        detail: its keys, condition or table, as text.
+        children: indexes of its inputs in `RunReport.operators`.
+        rows: output rows that Spark counted; None if Spark does not count them.
+        milliseconds: the sum of Spark's timing metrics over all tasks; None if it has none.
+        relations: names of the join group's relations below it; empty if it was not matched to the group.
+        estimated: estimated output rows; None if there is no estimate.
+        note: why the count may be incomplete.
     """
 
     name: str
@@ -42,32 +42,31 @@ class OperatorReport:
 
     @property
     def error(self) -> float | None:
-        """Logarithm of the rows found over the rows expected; both sides count as one row at least."""
+        """ln(counted rows / estimated rows), each taken as at least one row; None if either is missing."""
         if self.rows is None or self.estimated is None:
             return None
         return math.log(max(1.0, self.rows) / max(1.0, self.estimated))
 
     @property
     def q_error(self) -> float | None:
-        """How many times too high or too low the estimate was."""
+        """The q-error: the factor by which the estimate is too high or too low; None if unknown."""
         return None if self.error is None else math.exp(abs(self.error))
 
     @property
     def misestimated(self) -> bool:
-        """Whether that is ten times or more."""
+        """Whether the q-error is `MISESTIMATED` or more."""
         return self.q_error is not None and self.q_error >= MISESTIMATED
 
-
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """Name, detail and note in one line."""
         return f"{self.name} {self.detail}".rstrip() + (f" ({self.note})" if self.note else "")
 
     def figures(self) -> tuple[str, str, str, str]:
-        """Rows, rows expected, by how much that was wrong, and milliseconds; empty where nothing is known."""
+        """Counted rows, estimated rows, error factor and milliseconds as text; unknown ones are empty."""
         q = self.q_error
-        wrong = "" if q is None or q < 1.05 else times(q)
-        return _figure(self.rows), _figure(self.estimated), wrong, _figure(self.milliseconds)
+        factor = "" if q is None or q < 1.05 else times(q)
+        return _figure(self.rows), _figure(self.estimated), factor, _figure(self.milliseconds)
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,8 @@ class RunReport:
 
     Attributes:
         which: "as written" or "optimised".
-        seconds: from the analysed plan to the last row.
-        planning: how much of that was Spark's planning.
+        seconds: wall time from the analysed plan to the last row.
+        planning: the part of `seconds` that Spark spent on planning.
         operators: children before parents.
     """
 
@@ -92,9 +91,10 @@ class RunReport:
         return f"Run {self.which}: {self.seconds:.2f} s, of which {self.planning:.2f} s planning"
 
     def misled(self) -> tuple[OperatorReport, float] | None:
-        """The operator whose estimate misled most, and the factor by which it is wrong beyond what its inputs are.
+        """The flagged operator with the largest error of its own, and that error as a factor.
 
-        An estimate that is right by chance, because errors below it cancel out, has misled nobody.
+        The own error is the q-error after the errors of its inputs are divided out. An estimate is not flagged if
+        errors below it cancel out.
         """
         inherited: list[float] = []
         worst: tuple[OperatorReport, float] | None = None
@@ -109,44 +109,50 @@ class RunReport:
         return worst
 
     def to_text(self, width: int = 110, ascii_only: bool = False) -> str:
-        """The operators as a tree, with rows found and expected; `!` marks an estimate wrong by ten times and more."""
+        """The operators as a tree, with counted and estimated rows; `!` marks an error factor of ten or more."""
         box = Box(self.title, width, ascii_only)
-        figures = f"{'rows':>8}{'expected':>9}{'wrong by':>9}{'ms':>8}"
+        figures = f"{'rows':>8}{'estimate':>9}{'error factor':>13}{'ms':>8}"
         room = box.inside - len(figures) - 1
         box.line(f"{'':<{room}} {figures}")
         for line in outline_of([operator.children for operator in self.operators]):
             operator = self.operators[line.node]
             flag = "!" if operator.misestimated else " "
-            rows, estimated, wrong, milliseconds = operator.figures()
-            text = pad(box.text(f"{flag} {line.prefix(ascii_only)}{operator.told}"), room)
-            box.line(f"{text} {rows:>8}{estimated:>9}{wrong:>9}{milliseconds:>8}")
+            rows, estimated, factor, milliseconds = operator.figures()
+            text = pad(box.text(f"{flag} {line.prefix(ascii_only)}{operator.label}"), room)
+            box.line(f"{text} {rows:>8}{estimated:>9}{factor:>13}{milliseconds:>8}")
         box.rule()
         box.wrapped(self.verdict(), "  ")
         return box.to_text()
 
     def verdict(self) -> str:
-        """Which estimate misled most, in a sentence or two."""
+        """How many estimates are flagged, and which has the largest error of its own, in a sentence or two."""
         flagged = sum(operator.misestimated for operator in self.operators)
         judged = sum(operator.error is not None for operator in self.operators)
         if not judged:
-            return "No estimate to compare with: none of these operators belongs to a join group."
+            return "No estimates to compare: none of these operators belongs to a join group."
         misled = self.misled()
         if misled is None or misled[1] < MISESTIMATED:
-            told = "none misled by itself" if flagged else "none misled"
-            return f"{flagged} of {judged} estimates are wrong by {MISESTIMATED:.0f}x and more (!); {told}."
+            inherited = ", which they inherit from their inputs" if flagged else ""
+            return f"{flagged} of {judged} estimates have an error factor of {MISESTIMATED:.0f} or more (!){inherited}."
         operator, own = misled
         expected, found = quantity(operator.estimated or 0.0), quantity(operator.rows or 0.0)
         return (
-            f"{flagged} of {judged} estimates are wrong by {MISESTIMATED:.0f}x and more (!). "
-            f"What misled most: {' ⋈ '.join(operator.relations)}, {expected} rows expected, {found} found; "
-            f"{times(own)} of that is its own."
+            f"{flagged} of {judged} estimates have an error factor of {MISESTIMATED:.0f} or more (!). "
+            f"Largest own error: {' ⋈ '.join(operator.relations)}, {expected} rows estimated, {found} counted; "
+            f"{times(own)} without the errors of its inputs."
         )
 
 
-def run_report(which: str, told: Mapping[str, Any], expected: Mapping[int, tuple[tuple[str, ...], float]]) -> RunReport:
-    """From the JVM's account of a run, and what was expected of its operators, by number."""
+def run_report(which: str, run: Mapping[str, Any], expected: Mapping[int, tuple[tuple[str, ...], float]]) -> RunReport:
+    """Build a `RunReport`.
+
+    Args:
+        which: "as written" or "optimised".
+        run: the JVM's record of the run.
+        expected: index of an operator -> the relations below it, and its estimated rows.
+    """
     operators = []
-    for number, operator in enumerate(told["operators"]):
+    for number, operator in enumerate(run["operators"]):
         metrics = operator["m"]
         times = [metrics[name] for name in _TIMES if name in metrics]
         relations, estimated = expected.get(number, ((), None))
@@ -157,11 +163,11 @@ def run_report(which: str, told: Mapping[str, Any], expected: Mapping[int, tuple
                 float(sum(times)) if times else None, relations, estimated, note,
             )  # fmt: skip
         )
-    return RunReport(which, told["seconds"], told["planning"], tuple(operators))
+    return RunReport(which, run["seconds"], run["planning"], tuple(operators))
 
 
 def compared(runs: Sequence[RunReport]) -> str:
-    """One line on two runs."""
+    """One line that compares the times of two runs."""
     if len(runs) != 2:
         return ""
     before, after = runs

@@ -1,4 +1,4 @@
-"""What a report consists of: relations, joins, the edges of the join graph, groups, hints, refusals. Plain data."""
+"""The parts of a report as plain data: relations, joins, edges of the join graph, groups, hints, refusals."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _Part = TypeVar("_Part")
 
 @dataclass(frozen=True)
 class RelationReport:
-    """One relation of a group, its own filters applied.
+    """One relation of a group, after its own filters.
 
     Attributes:
-        name: as the query calls it.
-        rows: estimate.
-        source: where the count comes from.
-        bytes: estimate, in memory.
-        bound: rows that are proved not to be exceeded; None if nothing is proved.
+        name: its name in the query.
+        rows: estimated rows.
+        source: sources of the estimate, such as "footers, sample".
+        bytes: estimated size in memory, in bytes.
+        bound: proven upper bound of the rows; None if there is none.
     """
 
     name: str
@@ -34,18 +34,18 @@ class JoinEstimate:
     """One join of the chosen order.
 
     Attributes:
-        relations: the names of those below it.
-        predicates: what it applies, as text.
-        rows: estimate.
-        bytes: estimate, in memory.
-        bound: rows that are proved not to be exceeded; None if nothing is proved.
-        source: the weakest source that the estimate rests on.
-        cost: of this join alone, under the cost model.
-        sign: what kind of join it is: ⋈ ⟕ ⟗ ⋉ ▷.
+        relations: names of the relations below it.
+        predicates: the predicates that it applies, as text.
+        rows: estimated rows.
+        bytes: estimated size in memory, in bytes.
+        bound: proven upper bound of the rows; None if there is none.
+        source: the least reliable source of the estimate.
+        cost: cost of this join alone, in row units of the cost model.
+        sign: the join type: ⋈ inner, ⟕ left, ⟗ full, ⋉ semi, ▷ anti.
         left, right: its sides, as numbers: relations first, then joins in this order.
-        operator: what Spark will run it with, as far as can be foreseen; adaptive execution may change its mind.
-        build: the side that is built into a hash table or broadcast: "left", "right", or "" if none is.
-        hint: the hint that the join carries and the reason for it, if it was given here.
+        operator: forecast of Spark's physical operator; adaptive execution may choose another.
+        build: the build side: "left", "right", or "" if there is none.
+        hint: the hint that pyjoinopt gave it, with the reason; "" if there is none.
     """
 
     relations: tuple[str, ...]
@@ -63,11 +63,11 @@ class JoinEstimate:
     hint: str = ""
 
     def built(self, joins: int, relations: Sequence[RelationReport]) -> str:
-        """The name of the side that is built: a relation's, or `#3` for the third join; empty if none is.
+        """The name of the build side: a relation's, or `#3` for the third join; "" if there is none.
 
         Args:
-            joins: number of the relations, from which on numbers are those of joins.
-            relations: of the group.
+            joins: number of the first join, which is the number of relations.
+            relations: the relations of the group.
         """
         if not self.build:
             return ""
@@ -75,7 +75,7 @@ class JoinEstimate:
 
 
 def side_name(number: int, joins: int, relations: Sequence[RelationReport]) -> str:
-    """A side of a join for people.
+    """The display name of a side of a join.
 
     >>> side_name(1, 2, [RelationReport("a", 1, ""), RelationReport("b", 1, "")]), side_name(2, 2, [])
     ('b', '#1')
@@ -88,12 +88,12 @@ class EdgeReport:
     """One edge of the join graph.
 
     Attributes:
-        predicate: as text; empty for a product that an outer join needs.
-        relations: the names of those that it reads.
-        required: the names of those that must be joined before it may be applied.
+        predicate: as text; empty for a cross product that an outer join needs.
+        relations: names of the relations that it reads.
+        required: names of the relations that must be joined before it may be applied.
         sign: ⋈ for a predicate of inner joins; ⟕ ⟗ ⋉ ▷ for an outer, semi or anti join as a whole.
-        sides: of the latter, what the left and the right side must hold.
-        implied: whether it only follows from other edges.
+        sides: for the latter, the relations that its left and its right side must contain.
+        implied: whether other edges imply it.
     """
 
     predicate: str
@@ -109,17 +109,17 @@ class GroupReport:
     """One join group.
 
     Attributes:
-        relations: what was ordered.
+        relations: the relations that are ordered.
         predicates: the join predicates, as text.
-        order_before, order_after: such as `((a ⋈ b) ⋈ c)`; equal if nothing changed.
-        estimated_rows: one entry a join of `order_after`, innermost first.
-        joins_before: the same of `order_before`.
-        cost_before, cost_after: both orders under the same cost model.
+        order_before, order_after: the written and the chosen order, such as `((a ⋈ b) ⋈ c)`; equal if not changed.
+        estimated_rows: the joins of `order_after`, innermost first.
+        joins_before: the joins of `order_before`, innermost first.
+        cost_before, cost_after: costs of both orders in row units of the same cost model.
         strategy: the search that found the order ("exact", "linearized", "greedy", "spark", "heuristic").
-        pairs: pairs of sub-plans looked at.
+        pairs: pairs of sub-plans that the search compared.
         seconds: time to order this group.
-        changed: whether the new order is used.
-        edges: of the join graph.
+        changed: whether the chosen order differs from the written one and is used.
+        edges: edges of the join graph.
     """
 
     relations: tuple[RelationReport, ...]
@@ -137,14 +137,14 @@ class GroupReport:
     edges: tuple[EdgeReport, ...] = ()
 
     def share(self, join: JoinEstimate) -> float | None:
-        """The part of the order's whole cost that one of its joins has; None if that is not known."""
+        """A join's share of the cost of its order, from 0 to 1; None if unknown."""
         total = sum(j.cost or 0.0 for j in (self.estimated_rows if join in self.estimated_rows else self.joins_before))
         return None if join.cost is None or total <= 0 else join.cost / total
 
 
 @dataclass(frozen=True)
 class HintReport:
-    """A hint that was given: the join, the side, and the reason."""
+    """A hint that pyjoinopt gave: its join as text, its strategy, its side, and the reason."""
 
     join: str
     strategy: str
@@ -154,33 +154,33 @@ class HintReport:
 
 @dataclass(frozen=True)
 class RefusalReport:
-    """Something left as written, why, and what would change that."""
+    """A part of the query that is left as written, the reason, and advice on how to remove it."""
 
     where: str
     reason: str
     advice: str = ""
 
 
-def made(part: type[_Part], told: Mapping[str, Any], **others: Any) -> _Part:
-    """A part from what `to_dict` told of it, lists as tuples; what this version does not know is left out.
+def from_dict(part: type[_Part], data: Mapping[str, Any], **others: Any) -> _Part:
+    """A part from its dict, with lists as tuples; keys that this version does not have are ignored.
 
-    >>> made(HintReport, {"join": "(a = b)", "strategy": "BROADCAST", "side": "left", "reason": "small", "new": 1})
+    >>> from_dict(HintReport, {"join": "(a = b)", "strategy": "BROADCAST", "side": "left", "reason": "small", "new": 1})
     HintReport(join='(a = b)', strategy='BROADCAST', side='left', reason='small')
     """
     known = {f.name for f in fields(part)} - set(others)  # type: ignore[arg-type]
-    return part(**{name: _tuples(value) for name, value in told.items() if name in known}, **others)
+    return part(**{name: _tuples(value) for name, value in data.items() if name in known}, **others)
 
 
-def plain(part: Any) -> Any:
-    """Parts as dicts, whatever holds several of something as lists: what JSON can be made of.
+def to_dict(part: Any) -> Any:
+    """Dataclasses as dicts, and lists and tuples as lists, so that the result can be written as JSON.
 
-    >>> plain(HintReport("(a = b)", "BROADCAST", "left", "small"))
+    >>> to_dict(HintReport("(a = b)", "BROADCAST", "left", "small"))
     {'join': '(a = b)', 'strategy': 'BROADCAST', 'side': 'left', 'reason': 'small'}
     """
     if isinstance(part, (list, tuple)):
-        return [plain(one) for one in part]
+        return [to_dict(one) for one in part]
     names = _fields(type(part))  # type: ignore[arg-type]
-    return part if names is None else {name: plain(getattr(part, name)) for name in names}
+    return part if names is None else {name: to_dict(getattr(part, name)) for name in names}
 
 
 @lru_cache

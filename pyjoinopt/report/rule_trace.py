@@ -1,4 +1,4 @@
-"""What each rule did to a plan, one after the other, for people who want to see a query being optimised."""
+"""The steps of `pyjoinopt.rules.trace`: the plan before and after each rule, as text and HTML."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class RuleStep:
     """One rule that changed the plan.
 
     Attributes:
-        batch: the batch that it ran in.
+        batch: name of its batch.
         rule: its name in Catalyst.
-        before, after: the plan, as mirrored.
-        seconds: how long the rule took.
+        before, after: the plan before and after it, as mirror nodes.
+        seconds: duration of the rule.
     """
 
     batch: str
@@ -37,7 +37,7 @@ class RuleStep:
     seconds: float
 
     def lines(self) -> list[Line]:
-        """The plan after the rule, with the lines that went and those that came marked `-` and `+`."""
+        """The plan after the rule, with removed lines marked `-` and added lines marked `+`."""
         old, new = show(self.before).splitlines(), show(self.after).splitlines()
         lines: list[Line] = []
         for what, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -51,12 +51,12 @@ class RuleStep:
 
 @dataclass(frozen=True, repr=False)
 class RuleTrace:
-    """All steps of a query, in order. In a notebook it shows itself as HTML.
+    """All steps of a query, in order. In a notebook it is displayed as HTML.
 
     Attributes:
         start: the plan before the first rule.
-        steps: the rules that changed something.
-        runs: how many rules were run, those that changed nothing too.
+        steps: the rules that changed the plan.
+        runs: number of rule runs, including those that changed nothing.
     """
 
     start: LogicalPlan
@@ -78,7 +78,7 @@ class RuleTrace:
         return "\n\n".join(parts)
 
     def to_html(self) -> str:
-        """The steps as HTML: before and after side by side, changed lines coloured and marked, without scripts."""
+        """The steps as HTML without scripts: before and after side by side, changed lines coloured and marked."""
         parts = ["<div>", _details("as written", f"<div style='{_STYLE}'>{html.escape(show(self.start))}</div>", True)]
         for number, step in enumerate(self.steps, 1):
             where = f"({html.escape(step.batch)}, {1000 * step.seconds:.1f} ms)"
@@ -102,25 +102,25 @@ def _details(title: str, body: str, opened: bool) -> str:
 
 
 def _side_by_side(lines: list[Line]) -> str:
-    """A table of two columns; what went and what came stand next to each other."""
+    """A table with two columns, in which removed and added lines are next to each other."""
     rows: list[tuple[Line, Line]] = []
-    gone: list[str] = []
-    come: list[str] = []
+    removed: list[str] = []
+    added: list[str] = []
 
     def flush() -> None:
-        for i in range(max(len(gone), len(come))):
-            left = ("-", gone[i]) if i < len(gone) else (" ", "")
-            right = ("+", come[i]) if i < len(come) else (" ", "")
+        for i in range(max(len(removed), len(added))):
+            left = ("-", removed[i]) if i < len(removed) else (" ", "")
+            right = ("+", added[i]) if i < len(added) else (" ", "")
             rows.append((left, right))
-        gone.clear()
-        come.clear()
+        removed.clear()
+        added.clear()
 
     for mark, text in lines:
         if mark == " ":
             flush()
             rows.append(((" ", text), (" ", text)))
         else:
-            (gone if mark == "-" else come).append(text)
+            (removed if mark == "-" else added).append(text)
     flush()
     head = "".join(f"<th scope='col' style='text-align:left'>{when}</th>" for when in ("before", "after"))
     before = _column([left for left, _ in rows], _BEFORE)

@@ -1,4 +1,4 @@
-"""`python -m pyjoinopt.worker`: what the JVM starts."""
+"""`python -m pyjoinopt.worker`: the command that the JVM starts."""
 
 import sys
 

@@ -1,8 +1,8 @@
-"""A process that ends when the one that started it has gone, whatever it is doing at that moment.
+"""Ends this process when its parent has ended, even while it is busy.
 
-A worker that waits sees the end of its input. One that is busy does not look, and might be for a long time: so a thread
-looks instead. The other end of a pipe is closed by the kernel however its holder died; where somebody else holds a
-copy of it, a new parent tells the same (`getppid(2)`: orphans are given to init or to a subreaper).
+An idle worker sees the end of its input, but a busy one does not read it for a long time, so a thread watches the pipe.
+The kernel closes the parent's end of the pipe however the parent died. If another process has a copy of that end, a new
+parent process ID shows the same (`getppid(2)`: orphans get init or a subreaper as their parent).
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ import select
 import threading
 import time
 
-#: How often to ask who the parent is.
-_LOOK_SECONDS = 1.0
-#: What came before the end of the input may still be read and remembered.
+#: Interval of the checks of the parent's process ID.
+_CHECK_SECONDS = 1.0
+#: Time to process requests that arrived before the end of the input.
 _GRACE_SECONDS = 2.0
 
 
 def end_with_parent(source: int, parent: int) -> None:
-    """End this process when nobody can write to `source` any more, or when its parent is not `parent` any more."""
+    """End this process when the other end of `source` is closed, or when its parent is no longer `parent`."""
     threading.Thread(target=_watch, args=(source, parent), name="pyjoinopt-parent", daemon=True).start()
 
 
 def _watch(source: int, parent: int) -> None:
     poll = select.poll() if hasattr(select, "poll") else None
     if poll is not None:
-        poll.register(source, 0)  # no event is asked for; that the other end is closed is told anyway
+        poll.register(source, 0)  # no events: poll always reports a closed other end
     while os.getppid() == parent:
         if poll is None:
-            time.sleep(_LOOK_SECONDS)
-        elif poll.poll(_LOOK_SECONDS * 1000):
+            time.sleep(_CHECK_SECONDS)
+        elif poll.poll(_CHECK_SECONDS * 1000):
             break
     time.sleep(_GRACE_SECONDS)
     os._exit(0)

@@ -1,12 +1,12 @@
-"""Plans that come again: what was answered once is answered again while all that it rested on is as it was.
+"""A cache of the answers to repeated plans, validated by repeating the requests for statistics.
 
-A dashboard plans the same queries all day. An exported plan numbers what is in it, so the same query exports the
-same each time; and what the optimizer answers follows from the export, the options, the answers to the questions
-that it asks about files and tables, and the store. So the questions are asked again, which costs little, and if every
-answer is what it was, and nobody has written to the store since, the whole answer is what it was.
+A dashboard plans the same queries many times. An exported plan has its own numbering, so the same query has the same
+export each time. The optimizer's answer depends only on the export, the options, the JVM's responses to requests about
+files and tables, and the store. So the cache repeats these requests, which costs little. If every response is the same,
+and nothing was written to the store since, the cached answer is valid.
 
-Nothing is ever taken for granted because it is recent: a file that changed, a sample that has been drawn by now or a
-key that has been proved by now is another answer, and the query is planned anew.
+An entry never counts as valid because it is recent: a changed file, a sample drawn since or a key proved since changes
+a response, and the query is planned again.
 """
 
 from __future__ import annotations
@@ -20,89 +20,88 @@ from typing import Any
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.estimation.store.store import State, Store
 
-#: A question to the JVM and what it answers.
-Ask = Callable[[dict[str, Any]], dict[str, Any]]
-#: An answer and its report.
+#: Sends a request to the JVM and returns its response.
+Request = Callable[[dict[str, Any]], dict[str, Any]]
+#: The answer to a query and its report.
 Answer = tuple[dict[str, Any], dict[str, Any]]
 
 
-class Questions:
-    """Asks, and keeps what was asked, with a digest of what was answered."""
+class RecordedRequests:
+    """Sends requests, and records each with a digest of its response."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-        self.asked: list[tuple[dict[str, Any], bytes]] = []
+    def __init__(self, send: Request) -> None:
+        self._send = send
+        self.requests: list[tuple[dict[str, Any], bytes]] = []
 
     def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
-        answer = self._ask(request)
-        self.asked.append((request, _digest(answer)))
-        return answer
+        response = self._send(request)
+        self.requests.append((request, _digest(response)))
+        return response
 
 
 @dataclass(frozen=True)
-class _Planned:
-    asked: list[tuple[dict[str, Any], bytes]]
+class _Entry:
+    requests: list[tuple[dict[str, Any], bytes]]
     store: Store | None
     state: State | None
-    answer: str  # and report, as JSON: as objects they would take ten times the memory
+    answer: str  # the answer and its report as JSON, which takes a tenth of the memory of the objects
 
 
-class Recurring:
-    """The latest answers of one process, by what was asked for."""
+class PlanCache:
+    """The latest answers of one process, by the key of their request."""
 
     MOST = 256
 
     def __init__(self) -> None:
-        self._planned: dict[bytes, _Planned] = {}
+        self._entries: dict[bytes, _Entry] = {}
 
-    def recall(self, key: bytes, ask: Ask) -> Answer | None:
-        """The answer to the same request and its report, if they would come out the same again."""
-        planned = self._planned.pop(key, None)
-        if planned is None or _state(planned.store) != planned.state:
+    def recall(self, key: bytes, send: Request) -> Answer | None:
+        """The cached answer and report of this request; None if there is none or if it is no longer valid."""
+        entry = self._entries.pop(key, None)
+        if entry is None or _state(entry.store) != entry.state:
             return None
         try:
-            if any(_digest(ask(request)) != answer for request, answer in planned.asked):
+            if any(_digest(send(request)) != digest for request, digest in entry.requests):
                 return None
-        except BridgeError:  # it may be answered without, then
+        except BridgeError:  # planning again may succeed without this response
             return None
-        self._planned[key] = planned  # the latest again
-        answer, report = json.loads(planned.answer)
+        self._entries[key] = entry  # now the latest entry
+        answer, report = json.loads(entry.answer)
         return answer, report
 
     def remember(
-        self, key: bytes, questions: Questions, store: Store | None, before: State | None, answer: Answer
+        self, key: bytes, requests: RecordedRequests, store: Store | None, before: State | None, answer: Answer
     ) -> None:
-        """Keep an answer.
+        """Add an answer, unless the store has changed meanwhile.
 
         Args:
             key: see `key_of`.
-            questions: all that were asked for it.
-            store: what else was read.
-            before: its state before anything was.
-            answer: what was made of it, and its report.
+            requests: all requests that were sent for it.
+            store: the store that was read.
+            before: state of the store before the planning.
+            answer: the answer and its report.
         """
         if (store is None) == (before is None) and _state(store) == before:
-            self._planned[key] = _Planned(questions.asked, store, before, json.dumps(answer))
-            if len(self._planned) > self.MOST:
-                del self._planned[next(iter(self._planned))]
+            self._entries[key] = _Entry(requests.requests, store, before, json.dumps(answer))
+            if len(self._entries) > self.MOST:
+                del self._entries[next(iter(self._entries))]
 
 
 def key_of(options: dict[str, Any], export: dict[str, Any]) -> bytes:
-    """The same for the same query under the same settings.
+    """The key of a request: equal for the same query under the same settings.
 
-    Left out is what Spark counts up: the handle, and the identifiers of columns, which the export numbers itself.
+    Leaves out numbers that Spark increments: the handle, and the expression IDs of columns, which the export renumbers.
 
     >>> one, two = ({"handle": i, "attributes": [[70 + i, "jvm", "k", 0, 1]]} for i in (1, 2))
     >>> key_of({}, one) == key_of({}, two) != key_of({"hints": False}, one)
     True
     """
     columns = [row[2:] for row in export["attributes"]]
-    told = {**export, "handle": 0, "attributes": columns}
-    return _digest([options, told])
+    return _digest([options, {**export, "handle": 0, "attributes": columns}])
 
 
-def _digest(told: Any) -> bytes:
-    return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).digest()
+def _digest(data: Any) -> bytes:
+    return hashlib.blake2b(json.dumps(data).encode(), digest_size=16).digest()
 
 
 def _state(store: Store | None) -> State | None:

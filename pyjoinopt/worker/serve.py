@@ -1,22 +1,22 @@
-"""The optimizer as a process: `python -m pyjoinopt.worker`, started and spoken to by the JVM of a Spark driver.
+"""The optimizer as a process: `python -m pyjoinopt.worker`, started by the JVM of a Spark driver.
 
 It reads requests from standard input and writes answers to standard output, one plan at a time, until its input ends.
-A frame is the four bytes `PJO1`, the length as four bytes (big endian), and that many bytes of JSON. The JVM's side is
-`Worker.scala`; both count `PROTOCOL` up when they change.
+A frame is the four bytes `PJO1`, the length as four bytes (big endian), and that many bytes of JSON. `Worker.scala` is
+the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` in both.
 
-    worker -> JVM   {"protocol": 2, "version": "0.3.0"}                        once, as a greeting
+    worker -> JVM   {"protocol": 2, "version": "0.3.0"}                        once, at the start
     JVM -> worker   {"id": 7, "request": {"op": "plan", "milliseconds": 2000, "options": {}, "export": {...}}}
-                    with "query": 5 in the request if it is to be known again when it has run, and beside it
-                    "heard": [{"query": 5, "operators": [...]}] of queries that have; "heard" may also come alone
+                    with "query": 5 in the request if its metrics will be sent after it has run, and next to it
+                    "heard": [{"query": 5, "operators": [...]}] with metrics of such queries, also as a frame of its own
     worker -> JVM   {"id": 7, "question": {"nodes": [0, 3], "sources": ["catalog"]}}    as often as needed
     JVM -> worker   {"id": 7, "answer": {"nodes": {...}}}    or    {"id": 7, "error": "..."}
     worker -> JVM   {"id": 7, "answer": {"edits": {...} or null, "summary": "...", "problem": null}}
-    worker -> JVM   {"id": 7, "report": {...}}            soon after, when no query waits any more
+    worker -> JVM   {"id": 7, "report": {...}}            afterwards, when the query no longer waits
 
-It ends with its input, and when the process that started it has gone, be it in the middle of a plan.
+It ends at the end of its input, and when the process that started it has ended, even in the middle of a plan.
 
-Whatever else is printed here goes to standard error: a print in somebody's `sitecustomize` must not end up between
-two frames.
+All other output of this process goes to standard error, so that a print in a `sitecustomize` module is not written
+between two frames.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import Any, BinaryIO
 
 from pyjoinopt._version import __version__
 from pyjoinopt.bridge.decode import Export, decoded
-from pyjoinopt.bridge.gateway import AskingGateway
+from pyjoinopt.bridge.gateway import RequestGateway
 from pyjoinopt.config import refused_keys, resolve
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.estimation.sources.registry import registered
@@ -43,16 +43,16 @@ from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.optimizer.optimize import optimize
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.worker.parent import end_with_parent
-from pyjoinopt.worker.plan_cache import Ask, Questions, Recurring, key_of
+from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests, Request, key_of
 
 PROTOCOL = 2
 _HEAD = struct.Struct(">4sI")
 _MARK = b"PJO1"
-#: Reading files may take this part of the time that is left, and never longer than this (milliseconds).
+#: Reading files may take this share of the remaining time, and at most these milliseconds.
 _SHARE = 0.6
 _LIMITS = {"deadlineMs": 2_000, "totalMs": 10_000}
-#: Garbage is collected between requests, old garbage after so many.
-_WHOLE = 64
+#: Garbage is collected between requests; a full collection runs after this many.
+_FULL_COLLECTION = 64
 
 
 class Pipe:
@@ -72,7 +72,7 @@ class Pipe:
         """The next frame; None at the end of the input.
 
         Raises:
-            BridgeError: what came is no frame.
+            BridgeError: the input is not a frame.
         """
         head = self._source.read(_HEAD.size)
         if len(head) < _HEAD.size:
@@ -84,19 +84,19 @@ class Pipe:
         return dict(json.loads(body)) if len(body) == length else None
 
 
-class PipeGateway(AskingGateway):
-    """Questions about the plan of one request, asked back over the pipe."""
+class PipeGateway(RequestGateway):
+    """Sends requests about one plan to the JVM over the pipe."""
 
-    def __init__(self, export: Export, ask: Ask) -> None:
+    def __init__(self, export: Export, send: Request) -> None:
         super().__init__(export)
-        self._ask_jvm = ask
+        self._send_to_jvm = send
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        return self._ask_jvm(request)
+    def _send(self, request: dict[str, Any]) -> dict[str, Any]:
+        return self._send_to_jvm(request)
 
 
 class DeadlineQuestions:
-    """Asks the JVM about the plan of one request, within the time that is left."""
+    """Sends questions about the plan of one request to the JVM, with limits by the remaining time."""
 
     def __init__(self, pipe: Pipe, request: int, until: float) -> None:
         self._pipe = pipe
@@ -107,16 +107,16 @@ class DeadlineQuestions:
         left = max(1, int(_SHARE * 1000 * (self._until - perf_counter())))
         limits = {name: min(request.get(name, most), left) for name, most in _LIMITS.items()}
         self._pipe.write({"id": self._request, "question": {**request, **limits}})
-        told = self._pipe.read()
-        if told is None:
+        response = self._pipe.read()
+        if response is None:
             raise SystemExit(0)
-        if "error" in told:
-            raise BridgeError(f"the JVM failed while reading statistics: {told['error']}")
-        return dict(told["answer"])
+        if "error" in response:
+            raise BridgeError(f"the JVM failed while reading statistics: {response['error']}")
+        return dict(response["answer"])
 
 
 def serve(pipe: Pipe) -> None:
-    """Greet, then answer until the input ends."""
+    """Write the first frame, then answer requests until the input ends."""
     planner, learned, answered = Planner(), PendingFeedback(), 0
     pipe.write({"protocol": PROTOCOL, "version": __version__})
     while (message := pipe.read()) is not None:
@@ -124,15 +124,15 @@ def serve(pipe: Pipe) -> None:
         if "request" in message:
             number, request = int(message["id"]), message["request"]
             until = perf_counter() + request.get("milliseconds", 0) / 1000
-            ask = DeadlineQuestions(pipe, number, until)
-            for part in planner.answer(ask, request, learned):
+            send = DeadlineQuestions(pipe, number, until)
+            for part in planner.answer(send, request, learned):
                 pipe.write({"id": number, **part})
             answered += 1
-            gc.collect(1 if answered % _WHOLE else 2)
+            gc.collect(1 if answered % _FULL_COLLECTION else 2)
 
 
 class PendingFeedback:
-    """Join groups that were planned here, by the number of their query, until it is heard what they did."""
+    """Join groups that were planned here, by the number of their query, until its metrics arrive."""
 
     MOST = 256
 
@@ -140,7 +140,7 @@ class PendingFeedback:
         self._expected: dict[int, tuple[list[ExpectedGroup], Store]] = {}
 
     def expect(self, query: int, watches: Sequence[ExpectedGroup], store: Store | None) -> None:
-        """These groups are of this query; a query comes once more for each of its subqueries."""
+        """Add the groups of a query. Each subquery is planned separately, under the number of its query."""
         recognised = [watch for watch in watches if watch.fingerprint is not None]
         if store is None or not recognised:
             return
@@ -149,63 +149,63 @@ class PendingFeedback:
         if len(self._expected) > self.MOST:
             del self._expected[next(iter(self._expected))]
 
-    def learn(self, heard: Iterable[dict[str, Any]]) -> None:
-        """Remember the true rows of these queries; groups of one query with columns in common cannot be told apart."""
-        for told in heard:
-            watches, store = self._expected.get(told["query"], ([], None))
+    def learn(self, finished: Iterable[dict[str, Any]]) -> None:
+        """Store the true rows of finished queries. Groups of a query that share columns cannot be distinguished."""
+        for run in finished:
+            watches, store = self._expected.get(run["query"], ([], None))
             readers = Counter(column for watch in watches for column in watch.owners)
             for watch in watches:
                 if store is not None and all(readers[column] == 1 for column in watch.owners):
-                    watch.remember(watch.observe(told["operators"]), store)
+                    watch.remember(watch.observe(run["operators"]), store)
 
 
 class Planner:
-    """Answers requests, those that come again from memory."""
+    """Answers requests; repeated requests from the cache."""
 
     def __init__(self) -> None:
-        self._recurring = Recurring()
+        self._cache = PlanCache()
 
     def answer(
-        self, ask: Ask, request: dict[str, Any], learned: PendingFeedback
+        self, send: Request, request: dict[str, Any], learned: PendingFeedback
     ) -> Iterator[dict[str, dict[str, Any]]]:
-        """What is to be written about one request: an answer, for which a query waits, then a report. Never raises."""
+        """The two parts of a response: the answer, for which the query waits, then the report. Never raises."""
         started = perf_counter()
-        planning = Planning(request, Questions(ask))
+        planning = Planning(request, RecordedRequests(send))
         try:
             key = key_of(request["options"], request["export"])
-            known = self._recurring.recall(key, ask)
-            answer = known[0] if known is not None else planning.run(learned)
+            cached = self._cache.recall(key, send)
+            answer = cached[0] if cached is not None else planning.run(learned)
         except Exception as error:
-            known, answer = None, planning.failed(error)
+            cached, answer = None, planning.failed(error)
         seconds = perf_counter() - started
         yield {"answer": answer}
-        report = known[1] if known is not None else planning.told()
-        if known is None and planning.may_come_again:
-            self._recurring.remember(key, planning.ask, planning.store, planning.before, (answer, report))
+        report = cached[1] if cached is not None else planning.report()
+        if cached is None and planning.cacheable:
+            self._cache.remember(key, planning.requests, planning.store, planning.before, (answer, report))
         yield {"report": {**report, "seconds": seconds}}
 
 
 class Planning:
-    """One request on its way."""
+    """The planning of one request."""
 
-    def __init__(self, request: dict[str, Any], ask: Questions) -> None:
-        self.ask = ask
+    def __init__(self, request: dict[str, Any], requests: RecordedRequests) -> None:
+        self.requests = requests
         self.store: Store | None = None
         self.before: State | None = None
-        self.may_come_again = False
+        self.cacheable = False
         self._request = request
         self._report = JoinReport()
 
     def run(self, learned: PendingFeedback) -> dict[str, Any]:
-        """The answer."""
+        """Plan the query, and return the answer."""
         request, report = self._request, self._report
         export = decoded(request["export"])
         options = resolve(request["options"], export.conf)
         for key in refused_keys(export.conf):
-            report.refuse(key, "it belongs to the application, so the value that this session has set is not used")
+            report.refuse(key, "it belongs to the application, so the value of this session is not used")
         self.store = open_store(options.store, options.store_folder)
         self.before = self.store.state() if self.store is not None else None
-        gateway = PipeGateway(export, self.ask)
+        gateway = PipeGateway(export, self.requests)
         watching = "query" in request and options.feedback
         found = optimize(export, gateway, options, report, watching=watching, analysed=False)
         plan = found.plan
@@ -215,28 +215,28 @@ class Planning:
             report.changed = True
         if watching:
             learned.expect(request["query"], found.expected, self.store)
-        # Who knows what a source of the user's will say next time, and what a watched query is going to do?
-        self.may_come_again = not watching and not registered()
+        # A user's source may answer differently next time, and an observed query must be registered each time.
+        self.cacheable = not watching and not registered()
         return {"edits": edits, "summary": summary(report), "problem": None}
 
     def failed(self, error: Exception) -> dict[str, Any]:
-        """The answer when something went wrong."""
-        self.may_come_again = False
+        """The answer after an internal error."""
+        self.cacheable = False
         self._report = JoinReport(error=f"{type(error).__name__}: {error}")
         return {"edits": None, "summary": "", "problem": self._report.error}
 
-    def told(self) -> dict[str, Any]:
-        """The report, with what was put off."""
+    def report(self) -> dict[str, Any]:
+        """The report as a dict, with its deferred sections."""
         try:
             self._report.complete()
-        except Exception as error:  # the query has its order by now, and it is a right one
+        except Exception as error:  # the answer was sent already, and it is valid
             self._report.error = f"{type(error).__name__}: {error}"
-            self.may_come_again = False
+            self.cacheable = False
         return self._report.to_dict()
 
 
 def summary(report: JoinReport) -> str:
-    """What was changed, in one line."""
+    """The changes, in one line."""
     hints = (f"{h.strategy} {h.side} of {h.join}" for h in report.hints)
     return "; ".join((*report.changes, *report.eliminated_outer_joins, *report.spared_joins, *hints))
 
@@ -244,7 +244,7 @@ def summary(report: JoinReport) -> str:
 def main() -> int:
     """Serve the process that started this one."""
     parent = os.getppid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a shell is meant for the query, not for us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a shell is for the query
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -253,8 +253,8 @@ def main() -> int:
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     end_with_parent(source.fileno(), parent)
-    gc.freeze()  # what was imported is never garbage
-    gc.disable()  # a query that waits need not wait for that as well
+    gc.freeze()  # imported modules are never garbage
+    gc.disable()  # garbage is collected between requests, while no query waits
     try:
         serve(Pipe(source, sink))
     except BrokenPipeError:

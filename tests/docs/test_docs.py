@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 from functools import cache
@@ -63,6 +64,36 @@ def test_links_lead_somewhere(page: Path) -> None:
             titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
             anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
             assert anchor in anchors, f"{page.name} links to {link}"
+
+
+def exists(dotted: str) -> bool:
+    """Whether a name below `pyjoinopt` is a module, or something that a module defines."""
+    name, _, rest = f"pyjoinopt.{dotted}".rpartition(".")
+    try:
+        return importlib.util.find_spec(f"{name}.{rest}") is not None or hasattr(importlib.import_module(name), rest)
+    except ModuleNotFoundError:
+        return hasattr(importlib.import_module(name), rest)
+
+
+@pytest.mark.parametrize("page", ["glossary.md", "bibliography.md"])
+def test_names_of_code_exist(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    names = [name for name in re.findall(r"`([a-z_]+(?:\.\w+)+)`", text) if not name.startswith("spark.")]
+    assert len(names) >= 10 and not [name for name in names if not exists(name)]
+
+
+def test_files_and_functions_of_the_architecture_exist() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    package, shim = ROOT / "pyjoinopt", ROOT / "jvm_shim" / "src"
+    files = set(re.findall(r"`([\w/]+\.py)`", text))
+    missing = {name for name in files if not (package / name).exists() and not (ROOT / name).exists()}
+    scala = set(re.findall(r"`([\w/]+\.scala)`", text))
+    missing |= {name for name in scala if not any(shim.rglob(Path(name).name))}
+    for file, name in re.findall(r"`([\w/]+\.py)`,\s+`(\w+(?:\.\w+)?)`", text):
+        source = (package / file).read_text(encoding="utf-8")
+        defined = all(re.search(rf"\b(def|class) {part}\b", source) for part in name.split("."))
+        missing |= set() if defined else {f"{file}: {name}"}
+    assert len(files) >= 40 and len(scala) >= 8 and not missing
 
 
 def test_every_page_is_in_the_contents() -> None:

@@ -45,7 +45,7 @@ def test_an_archive_without_what_the_package_needs(archive: Path) -> None:
 def test_no_jar_is_loaded_out_of_an_archive(archive: Path) -> None:
     said = failed(archive, "from pyjoinopt.bridge.install.jars import jar_for_version; jar_for_version()")
     assert "ShimError: pyjoinopt was imported from the archive" in said and str(archive) in said
-    assert "Spark's JVM can load no jar out of an archive" in said and "--jars JAR" in said
+    assert "Spark's JVM cannot load a jar from an archive" in said and "--jars JAR" in said
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def test_doctor_finds_this_installation_well() -> None:
     lines = out.splitlines()
     assert [line.split()[1] for line in lines[:-1]] == ["Python", "Spark", "Java", "Scala", "Jar", "Session"]
     assert all(line.startswith("✓ ") for line in lines[:-1])
-    assert "joins reordered" in lines[-2]
+    assert "joins were reordered" in lines[-2]
 
 
 def test_doctor_stops_at_the_first_trouble_and_says_what_to_do(tmp_path: Path) -> None:

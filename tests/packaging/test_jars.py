@@ -76,7 +76,7 @@ def test_without_source_the_packaged_jar_is_trusted(checkout: Path) -> None:
     assert jars.find_jar(SPARK, SCALA) == packaged
 
     packaged.unlink()
-    with pytest.raises(ShimError, match="Install it again"):
+    with pytest.raises(ShimError, match="Reinstall it"):
         jars.find_jar(SPARK, SCALA, checkouts.spark_jars())
 
 

@@ -100,7 +100,7 @@ def test_no_java_at_all_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_pat
     [
         ("echo 'openjdk version \"11.0.2\"' >&2", "4.0.0", "is Java 11"),
         ("echo 'java version \"1.7.0_80\"' >&2", "3.5.0", "is Java 7"),
-        ("echo 'Unable to locate a Java Runtime.' >&2; exit 1", "4.0.0", "no Java that runs"),
+        ("echo 'Unable to locate a Java Runtime.' >&2; exit 1", "4.0.0", "cannot run"),
     ],
 )
 def test_a_java_that_will_not_do_is_named(

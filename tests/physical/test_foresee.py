@@ -10,7 +10,7 @@ from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from pyjoinopt.optimizer import forecast_operators as module
 from pyjoinopt.optimizer.forecast_operators import Forecast
 from pyjoinopt.plan.nodes import INNER, RIGHT, Join, LogicalPlan
-from pyjoinopt.report.join_report import GroupReport, HintReport, JoinEstimate
+from pyjoinopt.report.model import GroupReport, HintReport, JoinEstimate
 from tests.support.letters import Letters
 
 MB = 1 << 20

@@ -9,7 +9,7 @@ import pyjoinopt
 from pyjoinopt import JoinReport
 from pyjoinopt.report.advice import advice_on
 from pyjoinopt.report.executed_run import OperatorReport, RunReport
-from pyjoinopt.report.join_report import GroupReport, RelationReport
+from pyjoinopt.report.model import GroupReport, RelationReport
 
 PACKAGE = Path(pyjoinopt.__file__).resolve().parent
 
@@ -60,9 +60,9 @@ def test_guesses_and_what_misled() -> None:
     )  # fmt: skip
     report = JoinReport(groups=[guessed])
     assert report.advice() == [
-        'Rows of a were guessed; run pyjoinopt.analyze(spark, ["a"]) to count them.',
-        "Rows of c were guessed, which Spark does not read from files: cache() and count() it before, or write it as "
-        "Parquet, and its rows are known.",
+        'Rows of a are estimated from file sizes; run pyjoinopt.analyze(spark, ["a"]) to count them.',
+        "Rows of c are a default, since Spark does not read them from files: cache() and count() the data first, or "
+        "write it as Parquet.",
     ]
     one = OperatorReport("Scan", "b", (), 5000, 1.0, ("b",), 5)
     both = OperatorReport("Join", "", (0,), 90_000, None, ("a", "b"), 10)
@@ -70,4 +70,4 @@ def test_guesses_and_what_misled() -> None:
     assert report.advice()[2] == 'Run pyjoinopt.analyze(spark, ["b"]) for a better estimate of b.'
     right = OperatorReport("Scan", "b", (), 5, 1.0, ("b",), 5)
     report.runs = [RunReport("as written", 1.0, 0.1, (right, both))]
-    assert "how many rows join a with b" in report.advice()[2] and "observe()" in report.advice()[2]
+    assert "the join of a with b" in report.advice()[2] and "observe()" in report.advice()[2]

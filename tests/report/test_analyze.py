@@ -87,7 +87,7 @@ def test_explain_shows_it_and_analyzes_one_if_asked(
     df.explain_joins(analyze=True)
     text = capsys.readouterr().out
     assert "Run as written:" in text and "Run optimised:" in text and "s as written," in text
-    assert "lineitem" in text and "expected" in text
+    assert "lineitem" in text and "estimate" in text
     df.explain_joins(analyze="after", mode="tree")
     text = capsys.readouterr().out
     assert "Run optimised:" in text and "Run as written:" not in text
@@ -113,7 +113,8 @@ def test_the_estimate_that_misled_most() -> None:
     )
     worst = RunReport("as written", 1.0, 0.1, operators).misled()
     assert worst is not None and worst[0].detail == "b" and worst[1] == pytest.approx(40)
-    assert "What misled most: b, 100 rows expected, 4.00k found; 40.0x" in RunReport("x", 1.0, 0.1, operators).to_text()
+    text = RunReport("x", 1.0, 0.1, operators).to_text()
+    assert "Largest own error: b, 100 rows estimated, 4.00k" in text and "40.0x" in text
 
 
 def test_two_relations_have_estimates_too(tpch: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +126,7 @@ def test_two_relations_have_estimates_too(tpch: SparkSession, capsys: pytest.Cap
     joined = df.count()
     rows = [line.split() for line in text.splitlines() if "Join " in line]
     assert any(quantity(joined) in row for row in rows), "the join's true rows"
-    assert re.search(r"\d of 3 estimates are wrong", text)
+    assert re.search(r"\d of 3 estimates have an error factor", text)
     assert df.optimize_joins() is df
 
 
@@ -134,10 +135,10 @@ def test_a_query_without_joins_is_shown_without_estimates(
 ) -> None:
     tpch.table("nation").where("n_regionkey = 1").explain_joins(analyze=True)
     text = capsys.readouterr().out
-    assert "No estimate to compare with" in text and "nothing changed" in text
+    assert "No estimates to compare" in text and "nothing changed" in text
 
 
-def test_an_estimate_that_is_right_by_chance_has_misled_nobody() -> None:
+def test_an_estimate_that_is_right_by_chance_is_not_flagged() -> None:
     operators = (
         OperatorReport("Scan", "a", (), 1000, 1.0, ("a",), 10),  # 100 times too low
         OperatorReport("Scan", "b", (), 50, 1.0, ("b",), 50),
@@ -145,14 +146,15 @@ def test_an_estimate_that_is_right_by_chance_has_misled_nobody() -> None:
     )
     worst = RunReport("as written", 1.0, 0.1, operators).misled()
     assert worst is not None and worst[0].detail == "a"
-    assert "none misled" in RunReport("as written", 1.0, 0.1, operators[1:2]).to_text()
+    assert "0 of" in RunReport("as written", 1.0, 0.1, operators[1:2]).to_text()
 
 
 def test_where_no_three_relations_meet_it_says_what_is_between(tpch: SparkSession) -> None:
     text = """SELECT c_name, n FROM customer JOIN (SELECT o_custkey, count(*) AS n FROM orders JOIN lineitem
         ON o_orderkey = l_orderkey GROUP BY o_custkey) ON c_custkey = o_custkey"""
     (refusal,) = pyjoinopt.join_report(tpch.sql(text)).refusals
-    assert refusal.reason == "no three relations of it are joined without Aggregate between them" and refusal.advice
+    assert refusal.reason.startswith("no three relations of it are joined without Aggregate between them")
+    assert refusal.advice
     assert pyjoinopt.join_report(tpch.sql(tpc.spark_queries("tpch")[5])).refusals == []
 
 
@@ -163,7 +165,8 @@ def test_what_is_between_two_groups_is_said_beside_them(tpch: SparkSession) -> N
     report = pyjoinopt.join_report(tpch.sql(text))
     assert [len(group.relations) for group in report.groups] == [3]
     (refusal,) = report.refusals
-    assert refusal.where == "Aggregate" and refusal.reason.startswith("no join is moved through it") and refusal.advice
+    assert refusal.where == "Aggregate" and refusal.advice
+    assert refusal.reason.startswith("joins are not moved across it")
 
 
 def test_every_mode_is_printed(tpch: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:

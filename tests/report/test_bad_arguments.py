@@ -113,7 +113,7 @@ CALLS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda s: statistics.register(object()), TypeError, "a source has a name"),
     (lambda s: statistics.unregister(3), TypeError, "a source, or its name.*not 3"),
     (lambda s: pyjoinopt.rules.apply(s.range(1), "ReorderJoins"), ValueError, "did you mean 'ReorderJoin'"),
-    (lambda s: pyjoinopt.JoinReport().save("x.doc"), ValueError, "ends in '.doc'; what can be written"),
+    (lambda s: pyjoinopt.JoinReport().save("x.doc"), ValueError, "has the suffix '.doc', but must have one of"),
     (lambda s: pyjoinopt.JoinReport().to_svg(1), ValueError, "there is no group 1"),
     (lambda s: pyjoinopt.JoinReport().to_svg("1"), TypeError, "group is '1', but must be a whole number"),
 ]  # fmt: skip

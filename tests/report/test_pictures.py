@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pyjoinopt.report.join_report import GroupReport, HintReport, JoinEstimate, JoinReport, RelationReport
-from pyjoinopt.report.model import EdgeReport
+from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.model import EdgeReport, GroupReport, HintReport, JoinEstimate, RelationReport
 from pyjoinopt.report.render.spine_layout import outline
 
 Joins = list[tuple[int, int]]
@@ -152,7 +152,7 @@ def test_the_join_graph_is_well_formed_and_nothing_overlaps(n: int) -> None:
         assert f"t{i} ~" in words
     for edge in made.groups[0].edges:
         assert edge.predicate in words
-    assert ("needs t0 on its left and t1 on its right" in words) and (n < 3 or "waits for t0" in words)
+    assert ("requires t0 on its left and t1 on its right" in words) and (n < 3 or "; requires t0" in words)
 
 
 def test_a_join_graph_with_edges_of_every_kind() -> None:
@@ -206,7 +206,7 @@ def test_save(tmp_path: Path, ending: str) -> None:
 
 
 def test_wrong_arguments_say_what_is_allowed(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"ends in .txt, .html"):
+    with pytest.raises(ValueError, match=r"must have one of .txt, .html"):
         report(3).save(tmp_path / "report.png")
     with pytest.raises(ValueError, match="there is no group 2: this report has 1"):
         report(3).to_svg(2)

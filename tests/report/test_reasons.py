@@ -27,7 +27,7 @@ UNCHANGED = {
     TWICE + "SELECT * FROM s JOIN s t ON s.v = t.k": "that is read several times, Aggregate",
     TWICE + "SELECT * FROM s UNION ALL SELECT * FROM s": "it joins two relations",
     f"SELECT * FROM {A} WHERE v > (SELECT max(b.v) FROM {B} JOIN {C} ON b.k = c.k) AND k IN (SELECT id FROM {B})":
-        "its 2 joins stand in different subqueries",
+        "its 2 joins are in different subqueries",
     f"SELECT * FROM {A} JOIN {B} ON a.k = b.k UNION ALL SELECT * FROM {A} JOIN {B} ON a.v = b.v": "no other order",
     f"SELECT * FROM {A} JOIN (SELECT b.k FROM {B} JOIN {C} ON b.k = c.k LIMIT 5) d ON a.k = d.k": "Limit",
     f"SELECT /*+ BROADCAST(a) */ * FROM {A} JOIN {B} ON a.k = b.k JOIN {C} ON c.k = b.k": "a join hint of yours",

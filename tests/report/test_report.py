@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from pyjoinopt.report.join_report import GroupReport, HintReport, JoinEstimate, JoinReport, RelationReport
+from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.model import GroupReport, HintReport, JoinEstimate, RelationReport
 
 GROUP = GroupReport(
     relations=(
@@ -38,7 +39,7 @@ Joins: 1 group of 2 relations reordered, 1 hint given, planned in 12 ms
 │ relation                          rows  at most    bytes   source                    │
 │ orders                          ~1.50M           60.0 MB   size                      │
 │ region                              ~5        5    200 B   footers                   │
-├─ joins as they are made, * not made as written ──────────────────────────────────────┤
+├─ joins in the chosen order, * not in the written order ──────────────────────────────┤
 │ join                 rows  at most    bytes  cost   Spark will choose                │
 │ * #1 region ⋈ o…   ~1.23k                   100 %   BroadcastHashJoin, builds region │
 │      on (a = b)  [size]                                                              │
@@ -48,19 +49,20 @@ Hints:
   BROADCAST right of (a = b): at most 5 rows
 
 Left as written:
-  Filter f(x): a Python UDF is not moved. What would change it: say it with Spark's own
-    functions; or compute it as a column of one relation before the joins and keep it
-    out of conditions and of filters between them
+  Filter f(x): it calls a Python UDF. What would change it: use Spark's built-in
+    functions instead; or compute the UDF as a column of one relation before the joins,
+    and do not use it in join conditions or in filters between the joins
 
-What would help:
-  Rows of orders were guessed; run pyjoinopt.analyze(spark, ["orders"]) to count them."""
+How to improve the estimates:
+  Rows of orders are estimated from file sizes; run pyjoinopt.analyze(spark, ["orders"])
+    to count them."""
 
 
 def report() -> JoinReport:
     made = JoinReport(changed=True, groups=[GROUP], seconds=0.012)
     made.hints.append(HintReport("(a = b)", "BROADCAST", "right", "at most 5 rows"))
-    made.refuse("Filter f(x)", "a Python UDF is not moved")
-    made.refuse("Filter f(x)", "a Python UDF is not moved")
+    made.refuse("Filter f(x)", "it calls a Python UDF")
+    made.refuse("Filter f(x)", "it calls a Python UDF")
     return made
 
 
@@ -81,6 +83,6 @@ def test_data() -> None:
     data = json.loads(report().to_json())
     assert data["groups"][0]["order_after"] == "(region ⋈ orders)"
     assert (data["cost_before"], data["cost_after"]) == (4e6, 1e6)
-    assert [(r["where"], r["reason"]) for r in data["refusals"]] == [("Filter f(x)", "a Python UDF is not moved")]
+    assert [(r["where"], r["reason"]) for r in data["refusals"]] == [("Filter f(x)", "it calls a Python UDF")]
     assert JoinReport.from_dict(data).to_dict() == report().to_dict()
     assert report().joins_reordered == 1

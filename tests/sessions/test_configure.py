@@ -13,7 +13,7 @@ from zipfile import ZipFile
 import pytest
 
 import pyjoinopt
-from pyjoinopt.bridge.builder_conf import append, told_elsewhere
+from pyjoinopt.bridge.builder_conf import append, inherited_lists
 from pyjoinopt.bridge.extension import EXTENSION
 from pyjoinopt.bridge.install.jars import jar_for_version
 from tests.sessions import doors
@@ -195,20 +195,20 @@ def test_what_was_configured_before_stays(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
     builder = Settings(spark_jars="a.jar, b.jar", spark_sql_extensions="org.one.Extension")
     for _ in range(2):
-        append(builder, OURS, told_elsewhere(None))
+        append(builder, OURS, inherited_lists(None))
         assert builder._options["spark.jars"] == "a.jar,b.jar,/ours.jar"
         assert builder._options["spark.sql.extensions"] == f"org.one.Extension,{EXTENSION}"
 
     (tmp_path / "spark-defaults.conf").write_text("# mine\nspark.jars   d.jar\nspark.sql.extensions=org.two.E\n")
     builder = Settings()
-    append(builder, OURS, told_elsewhere(None))
+    append(builder, OURS, inherited_lists(None))
     assert builder._options == {
         "spark.jars": "d.jar,/ours.jar",
         "spark.sql.extensions": f"org.two.E,{EXTENSION}",
     }
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--jars s.jar --conf spark.sql.extensions=org.three.E pyspark-shell")
     builder = Settings()
-    append(builder, OURS, told_elsewhere(None))
+    append(builder, OURS, inherited_lists(None))
     assert builder._options == {"spark.jars": "s.jar,/ours.jar", "spark.sql.extensions": f"org.three.E,{EXTENSION}"}
 
 
@@ -218,7 +218,7 @@ def test_what_the_jvm_was_told_stays(spark: SparkSession) -> None:
     system.setProperty("spark.jars", "file:///fetched.jar,file:///ours.jar,file:///own.jar")
     system.setProperty("spark.sql.extensions", "org.one.E")
     try:
-        told = told_elsewhere(spark._jvm)
+        told = inherited_lists(spark._jvm)
     finally:
         system.clearProperty("spark.jars")
         system.clearProperty("spark.sql.extensions")

@@ -105,4 +105,4 @@ def test_why_a_join_was_left(session: SparkSession) -> None:
     assert reasons("KEEP_JOIN_ORDER") == {"the hint KEEP_JOIN_ORDER keeps it in place"}
     assert reasons("MERGE(mid)") == {"it carries a join hint of yours, which keeps it in place"}
     pyjoinopt.disable(session)
-    assert reasons("OPTIMIZE_JOINS") == {"the session is switched off, and no hint OPTIMIZE_JOINS is over it"}
+    assert reasons("OPTIMIZE_JOINS") == {"the session is switched off, and no OPTIMIZE_JOINS hint covers it"}

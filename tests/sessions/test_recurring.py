@@ -14,7 +14,7 @@ from pyjoinopt.errors import BridgeError
 from pyjoinopt.estimation.sources.registry import Files
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.worker import serve
-from pyjoinopt.worker.plan_cache import Questions, Recurring
+from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -161,8 +161,8 @@ def test_a_query_whose_rows_are_watched_is_planned_each_time(
 
 
 def test_a_question_that_fails_now_is_no_reason_to_fail() -> None:
-    recurring = Recurring()
-    questions = Questions(lambda request: {"rows": 1})
+    recurring = PlanCache()
+    questions = RecordedRequests(lambda request: {"rows": 1})
     questions({"node": 0})
     recurring.remember(b"key", questions, None, None, ({"edits": None}, {}))
 
@@ -173,8 +173,8 @@ def test_a_question_that_fails_now_is_no_reason_to_fail() -> None:
 
 
 def test_not_more_is_kept_than_was_said() -> None:
-    recurring = Recurring()
-    for i in range(Recurring.MOST + 10):
-        recurring.remember(str(i).encode(), Questions(lambda request: request), None, None, ({"i": i}, {}))
+    recurring = PlanCache()
+    for i in range(PlanCache.MOST + 10):
+        recurring.remember(str(i).encode(), RecordedRequests(lambda request: request), None, None, ({"i": i}, {}))
     assert recurring.recall(b"9", lambda request: request) is None
     assert recurring.recall(b"10", lambda request: request) == ({"i": 10}, {})

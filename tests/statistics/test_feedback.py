@@ -176,7 +176,7 @@ def test_what_cannot_be_observed_says_why(db: SparkSession) -> None:
         fast._pyjoinopt_report.observe()
     with pytest.raises(NotRunError, match="is gone"):
         pyjoinopt.join_report(query(db)).observe()
-    with pytest.raises(NotRunError, match="of no DataFrame"):
+    with pytest.raises(NotRunError, match="does not belong to a DataFrame"):
         pyjoinopt.JoinReport().observe()
 
 

@@ -1,1 +1,1 @@
-"""The jar for the Spark at hand, and what is needed to make one: Java, Spark's own Scala compiler, a cache."""
+"""Finds or compiles the jar for a version of Spark, with Java, Spark's own Scala compiler and a cache folder."""

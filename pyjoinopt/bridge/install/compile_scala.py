@@ -1,4 +1,4 @@
-"""Compile the shim with the Scala compiler that every Spark carries among its own jars, and pack the classes."""
+"""Compiles the shim with the Scala compiler among Spark's own jars, and packs the classes into a jar."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ SOURCE_HASH_ENTRY = "META-INF/pyjoinopt-source-hash"
 COMPILE_SECONDS = 600
 
 _COMPILER = "scala.tools.nsc.Main"
-# Zip files cannot say "no date"; a fixed one makes equal classes give equal jars.
+# Zip entries need a date; a fixed one makes builds reproducible.
 _ZIP_DATE = (2020, 1, 1, 0, 0, 0)
 
 
 def compile_shim(
     spark_jars_dir: Path, java: str | Path, sources: list[Path], out_jar: Path, source_hash: str | None = None
 ) -> None:
-    """Compile Scala sources against a Spark and pack the classes into a jar, which appears only when complete.
+    """Compile Scala sources against a Spark and pack the classes into a jar, which is moved into place when complete.
 
     Args:
         spark_jars_dir: Spark's own jars; the Scala compiler is one of them.
         java: The Java executable to run it with.
         sources: The files to compile.
-        out_jar: Where the jar goes; its folder is made if need be.
-        source_hash: Recorded in the jar, so that a stale one is noticed.
+        out_jar: The path of the jar; its folder is created if necessary.
+        source_hash: Stored in the jar, to detect an outdated one.
     Raises:
-        ShimError: The compiler is missing, or it found errors (which the message then holds).
+        ShimError: The compiler is missing, or it reported errors, which the message contains.
     """
     if not any(spark_jars_dir.glob("scala-compiler-*.jar")):
         raise ShimError(
-            f"{spark_jars_dir} holds no scala-compiler-*.jar, so the shim cannot be compiled there. "
-            "Install a wheel of pyjoinopt, which carries the finished jar, or build one with `make dist`."
+            f"{spark_jars_dir} has no scala-compiler-*.jar, so the shim cannot be compiled there. "
+            "Install a wheel of pyjoinopt, which contains the compiled jar, or build one with `make dist`."
         )
     out_jar.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="pyjoinopt-classes-") as scratch:
@@ -62,8 +62,8 @@ def _run_compiler(spark_jars_dir: Path, java: str | Path, sources: list[Path], c
     except subprocess.TimeoutExpired:
         raise ShimError(f"The Scala compiler was stopped after {COMPILE_SECONDS} seconds.") from None
     if done.returncode != 0 or not any(classes.rglob("*.class")):
-        said = (done.stdout + done.stderr).strip()
-        raise ShimError(f"The Scala compiler could not compile the shim against {spark_jars_dir}:\n{said}")
+        output = (done.stdout + done.stderr).strip()
+        raise ShimError(f"The Scala compiler could not compile the shim against {spark_jars_dir}:\n{output}")
 
 
 def _pack(classes: Path, jar: Path, source_hash: str | None) -> None:

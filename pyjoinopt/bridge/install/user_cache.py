@@ -1,4 +1,4 @@
-"""Where pyjoinopt keeps what is made once per user: compiled jars, a wrapped Java."""
+"""The cache folder of pyjoinopt, for compiled jars and a linked Java."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import platformdirs
 
 
 def cache_folder() -> Path:
-    """The folder for what is made once per user. ``PYJOINOPT_CACHE_DIR`` moves it.
+    """The cache folder of the user, or the folder that ``PYJOINOPT_CACHE_DIR`` names.
 
-    Where it cannot be written, a private folder in the system's temporary one takes its place, with one warning.
+    If it is not writable, a new folder in the system's temporary folder is used, with one warning.
     """
     wanted = os.environ.get("PYJOINOPT_CACHE_DIR")
     return _writable_folder(Path(wanted) if wanted else platformdirs.user_cache_path("pyjoinopt", appauthor=False))
@@ -27,11 +27,11 @@ def _writable_folder(folder: Path) -> Path:
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except OSError as error:
-        # A folder of a fixed name in a shared place could be prepared by somebody else, hence a fresh one.
+        # Another user could create a folder of a fixed name in a shared place, so the name is random.
         fallback = Path(tempfile.mkdtemp(prefix="pyjoinopt-"))
         warnings.warn(
-            f"pyjoinopt cannot write to its cache folder {folder} ({error}); it uses {fallback}, for this run only. "
-            "Set PYJOINOPT_CACHE_DIR to a folder that can be written.",
+            f"pyjoinopt cannot write to its cache folder {folder} ({error}); it uses {fallback} for this run. "
+            "Set PYJOINOPT_CACHE_DIR to a writable folder.",
             RuntimeWarning,
             stacklevel=2,
         )

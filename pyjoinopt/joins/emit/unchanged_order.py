@@ -11,7 +11,7 @@ from pyjoinopt.plan.expressions import SUBQUERY, walk
 from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 
-_NO_HINT = "there is no outer join to eliminate, and no hint is proved to be better than what Spark does by itself"
+_NO_HINT = "there is no outer join to eliminate, and no hint is proved to be better than Spark's own choice"
 
 
 def why_unchanged(root: LogicalPlan, strategy: str) -> str:
@@ -36,11 +36,11 @@ def why_unchanged(root: LogicalPlan, strategy: str) -> str:
         return why_separate(between)
     if len(plans) > 1 or any(node.kind == "WithCTE" for node in nodes):
         return (
-            f"its {joins} joins stand in different subqueries or common table expressions, so that no three relations "
-            f"are joined in one place; {_NO_HINT}"
+            f"its {joins} joins are in different subqueries or common table expressions, so no three relations are "
+            f"joined in one place; {_NO_HINT}"
         )
     if strategy in ("spark", "heuristic"):
-        return f"the strategy {strategy!r} has no other order for it, as Spark's own rule has none"
+        return f"the strategy {strategy!r} leaves its order unchanged, as Spark's own rule does"
     return f"no other order of its {joins} joins is allowed; {_NO_HINT}"
 
 

@@ -33,7 +33,8 @@ def reorder_barriers(root: LogicalPlan) -> list[str]:
 
 def why_separate(between: list[str]) -> str:
     """The reason why a plan with these barriers has no three relations that could be ordered."""
-    return f"no three relations of it are joined without {', '.join(between)} between them"
+    kinds = ", ".join(between)
+    return f"no three relations of it are joined without {kinds} between them, and joins are not moved across that"
 
 
 class _Walk:

@@ -70,12 +70,12 @@ from pyjoinopt.plan.traversal import post_order
 #: Marks that the session extension puts on joins in the place of a hint.
 _WHY_KEPT = {
     "KEEP_JOIN_ORDER": "the hint KEEP_JOIN_ORDER keeps it in place",
-    "NOT_ASKED": "the session is switched off, and no hint OPTIMIZE_JOINS is over it",
+    "NOT_ASKED": "the session is switched off, and no OPTIMIZE_JOINS hint covers it",
 }
-_PADDED = "a column that is computed below it is NULL in the rows that it pads, so it is not computed later"
+_PADDED = "a column that is computed below it is NULL in the rows that it pads, so it cannot be computed above it"
 _SAME_COLUMNS = "both sides of it have the same columns, which a projection hides"
 _COSTLY = "it tests a computed column that is costly and may fail"
-_VARIANT = "Spark may compute early what it takes out of a VARIANT, and that can fail"
+_VARIANT = "it extracts a value from a VARIANT, which Spark may do below the join, on rows for which it fails"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class GroupFinder:
         opened = self._open(node.left, left), self._open(node.right, right)
         inlined_size = opened[0].inlined_size + opened[1].inlined_size
         if exceeds_inline_limit({**opened[0].deferred, **opened[1].deferred}, node.condition, inlined_size):
-            self.refuse(node, "its condition would grow too long in terms of the columns of the relations")
+            self.refuse(node, "its condition would grow too long with its columns replaced by their expressions")
             opened = self._open(node.left, None), self._open(node.right, None)
         if is_semi_or_anti:
             return semi_right(node, *opened)

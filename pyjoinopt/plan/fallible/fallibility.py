@@ -148,11 +148,11 @@ def extracts_variant(expression: Expression) -> bool:
 def why_not_movable(predicate: Expression) -> str:
     """The reason for a report, for a predicate that is not `is_movable`."""
     if predicate.contains & PYTHON_UDF:
-        return "a Python UDF is not moved"
+        return "it calls a Python UDF, which may fail or behave differently on other rows"
     if predicate.contains & (OUTER_REFERENCE | CORRELATED):
-        return "it refers to an outer query"
+        return "it reads columns of an outer query, so it must stay in its place in the subquery"
     if predicate.contains & SUBQUERY:
-        return "a subquery predicate stays where it was written"
+        return "it contains a subquery predicate that is not ordered as a join, so it is evaluated where it is written"
     if not predicate.deterministic:
-        return "a nondeterministic expression is not moved"
-    return "an aggregate or window function is not moved"
+        return "it contains a nondeterministic expression, whose values depend on the order of the rows"
+    return "it contains an aggregate or window function, whose result depends on all rows of its input"

@@ -1,4 +1,4 @@
-"""A report as HTML: the pictures, and everything that they leave out as tables. No scripts, nothing from elsewhere."""
+"""A report as HTML: pictures, and tables with all other figures. It has no scripts and loads nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 from pyjoinopt.report.executed_run import RunReport, compared
-from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.model import GroupReport, JoinEstimate, side_name
 from pyjoinopt.report.render.join_graph_svg import graph_svg
 from pyjoinopt.report.render.number_format import memory, percent, quantity
@@ -14,24 +13,25 @@ from pyjoinopt.report.render.orders_svg import AFTER, BEFORE, group_svg
 from pyjoinopt.report.render.spine_layout import outline_of, same_joins
 from pyjoinopt.report.render.svg_style import as_image, cut, worded
 from pyjoinopt.report.render.text import headline, operator_of, title_of
+from pyjoinopt.report.report_data import ReportData
 
 _TABLE = "border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums"
 _CELL = "padding:.15em .8em .15em 0;text-align:left;vertical-align:top"
-#: Characters of an operator at most; the rest is told where the pointer rests.
+#: Characters of an operator at most; a tooltip has the full text.
 _OPERATOR = 90
-#: Texts of no more characters than this are not broken.
+#: Texts of at most this many characters are not wrapped.
 _SHORT = 34
 _WIDE = "overflow-x:auto;max-width:100%"
-#: More groups than this are folded.
+#: Groups beyond this number are folded.
 _OPEN = 6
 
 
-def render_html(report: JoinReport, images: bool = False) -> str:
-    """The whole report as one element, to be put into any page.
+def render_html(report: ReportData, images: bool = False) -> str:
+    """The whole report as one HTML element, for any page.
 
     Args:
-        report: what to tell.
-        images: whether pictures are images, which stay where a page takes SVG out, or drawn in place.
+        report: to render.
+        images: embed pictures as `<img>`, which pages keep that strip inline SVG; otherwise as inline SVG.
     """
     draw = as_image if images else str
     parts = [f"<div class='pyjoinopt'><p><b>{escape(headline(report))}</b></p>"]
@@ -42,20 +42,20 @@ def render_html(report: JoinReport, images: bool = False) -> str:
     if len(report.runs) == 2:
         parts.append(f"<p>{escape(compared(report.runs))}</p>")
     parts.append(_list("Outer joins eliminated", report.eliminated_outer_joins))
-    parts.append(_list("Joins spared", report.spared_joins))
+    parts.append(_list("Joins avoided", report.spared_joins))
     parts.append(_list("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]))
     refusals = [(r.where, r.reason, r.advice) for r in report.refusals]
     if refusals:
         parts.append(_table(("where", "why", "what would change it"), refusals, "Left as written"))
     parts.append(_list("Notes", report.notes))
-    parts.append(_list("What would help", report.advice()))
+    parts.append(_list("How to improve the estimates", report.advice()))
     if report.error:
         parts.append(f"<p>The optimizer failed and the original plan is used: {escape(report.error)}</p>")
     return "".join([*parts, "</div>"])
 
 
-def render_page(report: JoinReport) -> str:
-    """The same as a page of its own, light or dark as the reader likes it."""
+def render_page(report: ReportData) -> str:
+    """The report as an HTML document, which follows the reader's light or dark colour scheme."""
     style = (
         "body{font:14px system-ui,sans-serif;margin:1.5em;color:#1f2430;background:#fff}"
         "@media (prefers-color-scheme:dark){body{color:#e6e9ef;background:#0e1116}}"
@@ -77,15 +77,15 @@ def _group(number: int, group: GroupReport, draw: Callable[[str], str]) -> str:
     orders = (BEFORE, AFTER) if group.changed else (AFTER,)
     drawn = (draw(group_svg(group, number, (which,))) for which in orders)
     pictures = "".join(f"<div style='{_WIDE}'>{picture}</div>" for picture in drawn)
-    joins = _joins(group, group.estimated_rows, "Joins as they are made")
+    joins = _joins(group, group.estimated_rows, "Joins in the chosen order")
     if group.changed:
-        joins = _joins(group, group.joins_before, "Joins as written") + joins
+        joins = _joins(group, group.joins_before, "Joins in the written order") + joins
     graph = ""
     if group.edges:
         picture = f"<div style='{_WIDE};margin-top:.4em'>{draw(graph_svg(group, number))}</div>"
         graph = f"<details><summary>Join graph, {len(group.edges)} edges</summary>{picture}</details>"
     opened = " open" if number <= _OPEN else ""
-    note = "<p>★ only one of the two orders makes this join</p>" if group.changed else ""
+    note = "<p>★ this join is in only one of the two orders</p>" if group.changed else ""
     return (
         f"<details{opened}><summary>{escape(title_of(number, group))}</summary>"
         f"<div style='display:flex;flex-wrap:wrap;gap:8px'>{pictures}</div>{note}"
@@ -94,20 +94,20 @@ def _group(number: int, group: GroupReport, draw: Callable[[str], str]) -> str:
 
 
 def _run(run: RunReport) -> str:
-    """The operators of a run as a table, indented as the tree that they are."""
+    """The operators of a run as a table, indented as a tree."""
     kept, number = f"{_CELL};white-space:pre", f"{_CELL};text-align:right"
     head = "".join(
         f"<th scope='col' style='{_CELL if i == 0 else number}'>{title}</th>"
-        for i, title in enumerate(("operator", "rows", "expected", "wrong by", "ms"))
+        for i, title in enumerate(("operator", "rows", "estimate", "error factor", "ms"))
     )
     rows = []
     for line in outline_of([operator.children for operator in run.operators]):
         operator = run.operators[line.node]
         weight, flag = (";font-weight:bold", "!") if operator.misestimated else ("", " ")
-        text = escape(cut(f"{flag} {line.prefix()}{operator.told}", _OPERATOR))
+        text = escape(cut(f"{flag} {line.prefix()}{operator.label}", _OPERATOR))
         figures = "".join(f"<td style='{number}'>{figure}</td>" for figure in operator.figures())
-        told = f"<td style='{kept};font-family:monospace' title='{escape(operator.told)}'>{text}</td>"
-        rows.append(f"<tr style='line-height:1.1{weight}'>{told}{figures}</tr>")
+        label = f"<td style='{kept};font-family:monospace' title='{escape(operator.label)}'>{text}</td>"
+        rows.append(f"<tr style='line-height:1.1{weight}'>{label}{figures}</tr>")
     caption = f"<caption style='text-align:left;font-weight:bold'>{escape(run.title)}</caption>"
     return f"{_framed(caption, head, rows)}<p>{escape(run.verdict())}</p>"
 
@@ -125,7 +125,7 @@ def _joins(group: GroupReport, joins: Sequence[JoinEstimate], title: str) -> str
             _bound(j.bound), memory(j.bytes), "" if share is None else percent(share),
             " AND ".join(j.predicates) or "(cross product)", j.source, operator_of(j, group), j.hint,
         ))  # fmt: skip
-    head = ("join", "rows", "at most", "bytes", "cost", "on", "rests on", "Spark will choose", "hint")
+    head = ("join", "rows", "at most", "bytes", "cost", "on", "source", "Spark will choose", "hint")
     return _table(head, rows, title)
 
 
@@ -134,7 +134,7 @@ def _bound(rows: float | None) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> str:
-    """A table without the columns that hold nothing."""
+    """A table without its empty columns."""
     rows = list(rows)
     used = [i for i in range(len(head)) if any(row[i] for row in rows)]
 
@@ -149,7 +149,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> st
 
 
 def _framed(caption: str, head: str, rows: Iterable[str]) -> str:
-    """A table that scrolls by itself where the page is too narrow for it."""
+    """A table that scrolls horizontally if the page is too narrow for it."""
     table = f"<table style='{_TABLE}'>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return f"<div style='{_WIDE}'>{table}</div>"
 

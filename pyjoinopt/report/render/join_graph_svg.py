@@ -1,11 +1,11 @@
-"""The join graph as a picture: relations are rows, predicates are lines between them.
+"""The join graph as a picture: relations are rows, predicates are vertical lines between them.
 
-A graph drawn as dots on a plane is a knot beyond a dozen relations, and an edge with three ends has no place in it. So
-every relation is a row, and every edge a vertical line with a mark at each relation it needs and a number that the list
-below spells out. Lines that have no row in common share a lane. Nothing can cross a label, at any size.
+A node-link diagram is unreadable beyond a dozen relations and cannot show an edge over three of them. Here every
+relation is a row, and every edge a vertical line with a mark at each relation that it requires and the number of its
+entry in the list below. Lines without a common row share a lane. No line crosses a label, at any size.
 
-    marks   filled: the predicate reads it      hollow: it must be there first
-            L, R: on the left, on the right side of an outer, semi or anti join
+    marks   filled: the predicate reads it      hollow: it must be joined first
+            L, R: left and right side of an outer, semi or anti join
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LANE = 26
 _NAME = 28
 _LISTED = 110
 _ROW = 18
-_KEY = "● is read, ○ must be joined first, L and R: sides of an outer, semi or anti join"
+_KEY = "● read by the predicate, ○ must be joined first, L and R: sides of an outer, semi or anti join"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _named(name: str, rows: float) -> str:
 
 
 def _listed(e: _Drawn) -> str:
-    kind = "follows from others: " if e.edge.implied else ""
+    kind = "implied by others: " if e.edge.implied else ""
     return cut(f"{e.number} {kind}{worded(described(e.edge))}", _LISTED)
 
 

@@ -1,19 +1,20 @@
-"""A report in the languages of other drawing programs: Mermaid and Graphviz's DOT. The chosen orders, one a group."""
+"""The chosen orders of a report as Mermaid and as Graphviz DOT."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyjoinopt.report.join_report import GroupReport, JoinReport
+from pyjoinopt.report.model import GroupReport
 from pyjoinopt.report.render.number_format import quantity
 from pyjoinopt.report.render.spine_layout import same_joins
 from pyjoinopt.report.render.text import operator_of
+from pyjoinopt.report.report_data import ReportData
 
 
-def render_mermaid(report: JoinReport) -> str:
+def render_mermaid(report: ReportData) -> str:
     """A Mermaid flowchart.
 
-    >>> print(render_mermaid(JoinReport()))
+    >>> print(render_mermaid(ReportData()))
     flowchart TB
     """
     lines = ["flowchart TB"]
@@ -27,10 +28,10 @@ def render_mermaid(report: JoinReport) -> str:
     return "\n".join(lines)
 
 
-def render_dot(report: JoinReport) -> str:
+def render_dot(report: ReportData) -> str:
     """A Graphviz digraph.
 
-    >>> print(render_dot(JoinReport()))
+    >>> print(render_dot(ReportData()))
     digraph joins {
       rankdir=BT; node [fontname="monospace", fontsize=10];
     }

@@ -1,4 +1,4 @@
-"""Where a report can show itself as a picture."""
+"""Detects IPython and notebooks, and displays a report there."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 
 def in_notebook() -> bool:
-    """Whether the code runs in a notebook's kernel, which shows HTML; IPython in a terminal does not."""
+    """Whether the code runs in the kernel of a notebook, which shows HTML; false for IPython in a terminal."""
     shell = _shell()
     return shell is not None and getattr(shell, "kernel", None) is not None
 
 
 def show(report: Any) -> bool:
-    """Show a report in the notebook, or IPython, that the code runs in; False if it runs in neither."""
+    """Display a report in a notebook or in IPython; returns False if the code runs in neither."""
     if _shell() is None:
         return False
     from IPython import display

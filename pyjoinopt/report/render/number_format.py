@@ -1,4 +1,4 @@
-"""Numbers for people."""
+"""Numbers as short text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def quantity(value: float) -> str:
 
 
 def memory(size: float | None) -> str:
-    """Bytes in three digits; empty where none are known.
+    """Bytes in three digits; "" for None.
 
     >>> memory(1234567), memory(42), memory(None), memory(2e16)
     ('1.23 MB', '42 B', '', '2e+16 B')
@@ -43,7 +43,7 @@ def percent(share: float) -> str:
 
 
 def times(factor: float) -> str:
-    """How many times.
+    """A factor.
 
     >>> times(3.14), times(52331565.2)
     ('3.1x', '52.3Mx')

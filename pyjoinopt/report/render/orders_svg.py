@@ -1,9 +1,9 @@
 """The orders before and after as one picture: SVG without scripts, fonts or a layout program.
 
-Each order is a column of lines laid out along its spine (`outline`). Beside a join stands a bar as long as the
-logarithm of its rows, so that the place where an order explodes is seen before it is read; below it what Spark will run
-it with, and its part of the cost. A join that only one of the orders makes has a ring and a star: no meaning hangs on
-colour alone. The same is told in words in `<title>` and `<desc>`, and for each join where the pointer rests.
+Each order is a column of lines laid out along its spine (`outline`). Next to a join is a bar whose length is the
+logarithm of its rows, so that large results stand out; below it are the forecast operator and the join's share of the
+cost. A join that is in only one of the orders has a ring and a star. No information is in colour alone. `<title>` and
+`<desc>` have the same content as text, and each join has a tooltip.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyjoinopt.report.render.spine_layout import BRANCH, ROOT, Line, outline, sa
 from pyjoinopt.report.render.svg_style import CHARACTER, GAP, LINE, MARGIN, STEP, cut, document, look, text, worded
 from pyjoinopt.report.render.text import operator_of
 
-_BELOW = 13  # what the second line of a join takes
+_BELOW = 13  # height of the second line of a join
 _BAR, _FIGURE = 90, 62
 _DOT = 5
 BEFORE, AFTER = "before", "after"
@@ -27,13 +27,13 @@ BEFORE, AFTER = "before", "after"
 
 @dataclass(frozen=True)
 class _Column:
-    """One order in its place."""
+    """One order, laid out as a column."""
 
     title: str
     lines: Sequence[Line]
     labels: Sequence[str]
     below: Sequence[str]
-    told: Sequence[str]
+    tooltips: Sequence[str]
     rows: Sequence[float]
     stars: Sequence[bool]
 
@@ -58,9 +58,9 @@ def group_svg(group: GroupReport, number: int = 1, orders: Sequence[str] = (BEFO
     """One join group as a complete SVG document.
 
     Args:
-        group: what is drawn.
-        number: of the group, for the title.
-        orders: which of the two; a group that was not changed has one only.
+        group: the group to draw.
+        number: number of the group, for the title.
+        orders: the orders to draw; a group that was not changed has only one.
     """
     columns = [_column(group, which) for which in orders if which == AFTER or group.changed]
     rows = [part.rows for part in (*group.joins_before, *group.estimated_rows)] + [r.rows for r in group.relations]
@@ -77,7 +77,7 @@ def group_svg(group: GroupReport, number: int = 1, orders: Sequence[str] = (BEFO
 
 
 def describe_group(group: GroupReport) -> str:
-    """The picture in words, for those who do not see it."""
+    """The content of the picture as text, for screen readers."""
     change = f"Written as {group.order_before}, cost {quantity(group.cost_before)}"
     if group.changed:
         change += f"; now {group.order_after}, cost {quantity(group.cost_after)}"
@@ -85,8 +85,8 @@ def describe_group(group: GroupReport) -> str:
     return f"{change}. Joins from the innermost: {rows}."
 
 
-def told_of(join: JoinEstimate, group: GroupReport) -> str:
-    """All that is known of a join, in one sentence a line."""
+def tooltip_of(join: JoinEstimate, group: GroupReport) -> str:
+    """All figures of a join, one per line."""
     bound = "" if join.bound is None else f", at most {quantity(join.bound)}"
     lines = [
         f"{join.sign} of {', '.join(join.relations)}",
@@ -105,14 +105,14 @@ def _column(group: GroupReport, which: str) -> _Column:
     old = same_joins(joins, others)
     n = len(group.relations)
     lines = outline(n, [(join.left, join.right) for join in joins])
-    column = _Column(_title(group, which), lines, labels := [], below := [], told := [], rows := [], stars := [])
+    column = _Column(_title(group, which), lines, labels := [], below := [], tooltips := [], rows := [], stars := [])
     for line in lines:
         if line.node < n:
             relation = group.relations[line.node]
             labels.append(cut(relation.name))
             below.append("")
             bound = "" if relation.bound is None else f", at most {quantity(relation.bound)}"
-            told.append(f"{relation.name}: about {quantity(relation.rows)} rows{bound}, by {relation.source}")
+            tooltips.append(f"{relation.name}: about {quantity(relation.rows)} rows{bound}, by {relation.source}")
             rows.append(relation.rows)
             stars.append(False)
         else:
@@ -121,7 +121,7 @@ def _column(group: GroupReport, which: str) -> _Column:
             labels.append(cut(f"{worded(join.sign)} {' AND '.join(join.predicates) or '(cross product)'}"))
             parts = [operator_of(join, group), f"{percent(share)} of cost" if share is not None else ""]
             below.append(cut(" · ".join(filter(None, [*parts, "hinted" if join.hint else ""])), 60))
-            told.append(worded(told_of(join, group)))
+            tooltips.append(worded(tooltip_of(join, group)))
             rows.append(join.rows)
             stars.append(group.changed and not old[line.node - n])
     return column
@@ -134,7 +134,7 @@ def _title(group: GroupReport, which: str) -> str:
 
 def _drawn(column: _Column, x: float, y: float, most: float) -> list[str]:
     parts = [text(x, y + 12, column.title, "ink", ' font-weight="bold"')]
-    above: dict[int, float] = {}  # depth -> where the spine at that depth was last
+    above: dict[int, float] = {}  # depth -> last position of the spine at that depth
     at = y + LINE
     for i, line in enumerate(column.lines):
         cx, cy = x + line.depth * STEP + _DOT, at + LINE / 2
@@ -157,7 +157,7 @@ def _drawn(column: _Column, x: float, y: float, most: float) -> list[str]:
 
 def _node(column: _Column, i: int, line: Line, cx: float, cy: float) -> list[str]:
     leaf = line.node < (len(column.lines) + 1) // 2
-    parts = [f"<g><title>{escape(column.told[i])}</title>"]
+    parts = [f"<g><title>{escape(column.tooltips[i])}</title>"]
     parts.append(f'<circle {look("leaf" if leaf else "dot")} cx="{cx:.1f}" cy="{cy:.1f}" r="{_DOT - 1}"/>')
     label = escape(column.labels[i])
     if column.stars[i]:

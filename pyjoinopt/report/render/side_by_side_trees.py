@@ -4,7 +4,7 @@
     ⋈ o_custkey = c_custkey                ~1.20k  * ⋈ l_orderkey = o_orderkey            ~1.20k
     ...
 
-A join that only one of the two orders makes is marked with a star.
+A star marks a join that is in only one of the two orders.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from pyjoinopt.report.join_report import GroupReport, JoinEstimate, JoinReport
+from pyjoinopt.report.model import GroupReport, JoinEstimate
 from pyjoinopt.report.render.number_format import percent, quantity
 from pyjoinopt.report.render.spine_layout import outline, same_joins
 from pyjoinopt.report.render.terminal_boxes import LEAST, Box, cut, pad, plain
 from pyjoinopt.report.render.text import headline, operator_of, sections, title_of
+from pyjoinopt.report.report_data import ReportData
 
-#: Narrower than this, two trees stand one above the other.
+#: In narrower terminals the second tree is below the first.
 _SIDE_BY_SIDE = 100
 
 
-def render_tree(report: JoinReport, width: int = 110, ascii_only: bool = False) -> str:
+def render_tree(report: ReportData, width: int = 110, ascii_only: bool = False) -> str:
     """All groups of a report.
 
     Args:
-        report: of any run.
+        report: to render.
         width: columns of the terminal.
-        ascii_only: no character beyond ASCII.
+        ascii_only: write ASCII characters only.
     """
     width = max(width, LEAST)
     parts = [headline(report)]
@@ -56,14 +57,14 @@ def _group(number: int, group: GroupReport, width: int, ascii_only: bool) -> str
         box.rule()
         box.lines(after)
     box.rule()
-    box.line("* only one of the two orders makes this join")
+    box.line("* this join is in only one of the two orders")
     return box.to_text()
 
 
 def _tree(
     group: GroupReport, joins: Sequence[JoinEstimate], others: Sequence[JoinEstimate], width: int, ascii_only: bool
 ) -> list[str]:
-    """One order; what `others` does not make is marked."""
+    """The lines of one order; a star marks joins that are not among `others`."""
     old = same_joins(joins, others)
     n = len(group.relations)
     lines = []
@@ -76,8 +77,8 @@ def _tree(
             rows, star = join.rows, bool(others) and not old[line.node - n]
             name = f"{join.sign} {' AND '.join(join.predicates)}".rstrip()
             share = group.share(join)
-            told = [operator_of(join, group), f"{percent(share)} of cost" if share is not None else "", join.hint]
-            below = ", ".join(filter(None, told))
+            details = [operator_of(join, group), f"{percent(share)} of cost" if share is not None else "", join.hint]
+            below = ", ".join(filter(None, details))
         name = plain(name) if ascii_only else name
         text = f"{'*' if star else ' '} {prefix}{' ' if prefix and line.node < n else ''}{name}"
         figure = f"~{quantity(rows)}"

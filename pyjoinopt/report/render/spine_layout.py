@@ -1,7 +1,7 @@
-"""How a join tree is laid out, in a terminal as in a picture: along its spine.
+"""The layout of a join tree along its spine, for terminals and pictures.
 
-Join trees are deep more often than wide; drawn as trees, sixty relations take sixty levels. So the larger side of a
-join is drawn straight below it, and only the smaller side is moved one step to the right:
+Join trees are deep more often than wide; drawn as usual, sixty relations take sixty levels. So the larger side of a
+join is drawn straight below it, and the smaller side one step to the right:
 
     ⋈                   lineitem joined with everything else
     ├─ lineitem
@@ -28,13 +28,13 @@ _BARS = {False: ("│ ", "├─", "└─"), True: ("| ", "+-", "`-")}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One node in its place.
+    """One node of the layout.
 
     Attributes:
         node: number of the node: relations first, then joins, children before parents.
         depth: steps to the right.
-        role: `ROOT`, `BRANCH` (it hangs off the spine to its left), `SPINE` (it goes on below the join above it), or
-            `LAST` (a relation that ends a spine).
+        role: `ROOT`, `BRANCH` (a side that starts to the right of a spine), `SPINE` (the larger side, below its join),
+            or `LAST` (a relation that ends a spine).
     """
 
     node: int
@@ -42,7 +42,7 @@ class Line:
     role: str
 
     def prefix(self, ascii_only: bool = False) -> str:
-        """What stands before the node in text.
+        """The text before the node.
 
         >>> Line(0, 2, BRANCH).prefix(), Line(0, 1, SPINE).prefix(ascii_only=True)
         ('│ ├─', '| ')
@@ -67,13 +67,13 @@ def outline(relations: int, joins: Sequence[tuple[int, int]]) -> list[Line]:
 
 
 def same_joins(joins: Sequence[JoinEstimate], others: Sequence[JoinEstimate]) -> list[bool]:
-    """For each join of an order whether another order makes it too, out of whatever."""
-    made = {frozenset(join.relations) for join in others}
-    return [frozenset(join.relations) in made for join in joins]
+    """For each join of an order whether another order has a join of the same relations."""
+    sets = {frozenset(join.relations) for join in others}
+    return [frozenset(join.relations) in sets for join in joins]
 
 
 def outline_of(children: Sequence[Sequence[int]]) -> list[Line]:
-    """The same for any tree, given the children of each node; the last node is the root."""
+    """The layout of any tree, given the children of each node; the last node is the root."""
     size: list[int] = []
     for below in children:
         size.append(1 + sum(size[child] for child in below))
@@ -82,7 +82,7 @@ def outline_of(children: Sequence[Sequence[int]]) -> list[Line]:
     while stack:
         line = stack.pop()
         lines.append(line)
-        below = sorted(children[line.node], key=lambda child: size[child])  # of two alike the written order
+        below = sorted(children[line.node], key=lambda child: size[child])  # sides of equal size keep their order
         if below:
             large = below.pop()
             stack.append(Line(large, line.depth, SPINE if children[large] else LAST))

@@ -1,8 +1,8 @@
-"""What the pictures share: sizes, colours, and a document that looks right wherever it is shown.
+"""Sizes, colours and the SVG document that all pictures share.
 
-Every shape carries its light colours as attributes, for viewers that drop style sheets (and nothing is lost where one
-is kept: it wins, and knows the reader's dark scheme). The rules name a class of the picture's own, because a style
-sheet inside a page counts for the whole page.
+Every shape has its light colours as attributes, for viewers that drop style sheets. Where a style sheet is kept, it
+takes precedence and follows the reader's dark scheme. Its rules name a class of the picture, because a style sheet
+inside a page applies to the whole page.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def look(name: str) -> str:
     >>> look("leaf")
     'class="leaf" fill="#ffffff" stroke="#1f6feb"'
     """
-    told = " ".join(f'{attribute}="{_LIGHT[colour]}"' for attribute, colour in _COLOURS[name])
-    return f'class="{name}" {told}'
+    colours = " ".join(f'{attribute}="{_LIGHT[colour]}"' for attribute, colour in _COLOURS[name])
+    return f'class="{name}" {colours}'
 
 
 def _rules(palette: dict[str, str]) -> str:
@@ -57,7 +57,7 @@ _STYLE = f"{_rules(_LIGHT)}@media (prefers-color-scheme:dark){{{_rules(_DARK)}}}
 
 
 def document(width: float, height: float, title: str, words: str, parts: list[str]) -> str:
-    """A complete SVG document: a page of its own colour, and the same in words for those who do not see it."""
+    """A complete SVG document with a background, and with its content as text for screen readers."""
     return (
         f'<svg xmlns="{_SVG}" class="pjo" role="img" aria-label="{escape(title)}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
@@ -68,15 +68,14 @@ def document(width: float, height: float, title: str, words: str, parts: list[st
 
 
 def as_image(svg: str) -> str:
-    """A document as an `img` element, its words as the alternative text.
+    """An SVG document as an `img` element, with its text as the alternative text.
 
-    Viewers that do not trust a notebook take elements of SVG out of HTML and leave their texts behind, one after the
-    other; an image they keep.
+    Viewers that do not trust a notebook remove SVG elements from HTML and keep only their texts, but keep images.
     """
     root = fromstring(svg)
     words = escape(". ".join(root.findtext(f"{{{_SVG}}}{name}") or "" for name in ("title", "desc")))
     size = f'width="{root.get("width")}" height="{root.get("height")}"'
-    kept = 'style="height:auto"'  # where a page makes it narrower it grows no empty bands
+    kept = 'style="height:auto"'  # keeps the aspect ratio where a page makes it narrower
     return f'<img {size} {kept} alt="{words}" src="data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"/>'
 
 
@@ -86,7 +85,7 @@ def text(x: float, y: float, content: str, name: str = "ink", more: str = "") ->
 
 
 def worded(content: str) -> str:
-    """Signs of outer, semi and anti joins as words: common fonts do not have the signs.
+    """Replaces the signs of outer, semi and anti joins by words, since common fonts do not have the signs.
 
     >>> worded("a ⟕ b ⋈ c")
     'a LEFT b ⋈ c'
@@ -95,7 +94,7 @@ def worded(content: str) -> str:
 
 
 def cut(content: str, most: int = LABEL) -> str:
-    """A label of no more than so many characters.
+    """A label of at most this many characters.
 
     >>> cut("abcdef", 4)
     'abc…'

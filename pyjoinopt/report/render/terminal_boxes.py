@@ -1,4 +1,4 @@
-"""Text for terminals: columns that fit, boxes of a given width, and the same in ASCII."""
+"""Text for terminals: boxes of a given width, padded columns, and ASCII output."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _ASCII = str.maketrans({
     "⋈": "JOIN", "⟕": "LEFT", "⟖": "RIGHT", "⟗": "FULL", "⋉": "SEMI", "▷": "ANTI", "…": "~", "→": "->", "─": "-",
     "│": "|", "├": "+", "┤": "+", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "└": "`",
 })  # fmt: skip
-#: Narrower than this no box is drawn.
+#: Minimum width of a box.
 LEAST = 40
 
 
 def plain(text: str) -> str:
-    """Nothing beyond ASCII.
+    """The text in ASCII.
 
     >>> plain("a ⋈ b → ü")
     'a JOIN b -> ?'
@@ -24,7 +24,7 @@ def plain(text: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """Columns that a terminal needs.
+    """Number of terminal columns of a text.
 
     >>> width_of("a⋈b"), width_of("表")
     (3, 2)
@@ -37,7 +37,7 @@ def width_of(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """The beginning of a text that is too long.
+    """The text, shortened to a number of columns if it is longer.
 
     >>> cut("a long name", 7), cut("short", 7)
     ('a long…', 'short')
@@ -75,9 +75,9 @@ class Box:
     ╰──────────────────────────────────────────╯
 
     Args:
-        title: stands in the upper edge; what does not fit comes below it.
-        width: of the whole box.
-        ascii_only: draw it, and write all that is in it, in ASCII.
+        title: text in the upper edge; the rest of a long title is below it.
+        width: width of the whole box in columns.
+        ascii_only: use ASCII only.
     """
 
     def __init__(self, title: str, width: int, ascii_only: bool = False) -> None:
@@ -95,15 +95,15 @@ class Box:
         return self.width - 4
 
     def text(self, text: str) -> str:
-        """A text as it will be written, for it to be measured."""
+        """The text as it will be written, to measure it."""
         return plain(text) if self.ascii_only else text
 
     def line(self, text: str) -> None:
-        """One line; what does not fit is cut."""
+        """Add one line; a long line is cut."""
         self._lines.append(f"│ {pad(self.text(text), self.inside)} │")
 
     def wrapped(self, text: str, indent: str = "", most: int = 8) -> None:
-        """A text over as many lines as it needs, but no more than `most`."""
+        """Add a text, wrapped over at most `most` lines."""
         lines = textwrap.wrap(
             self.text(text), self.inside, subsequent_indent=indent, max_lines=most, placeholder=" …",
             break_on_hyphens=False,
@@ -112,16 +112,16 @@ class Box:
             self.line(line)
 
     def lines(self, texts: Iterable[str]) -> None:
-        """Some lines."""
+        """Add lines."""
         for text in texts:
             self.line(text)
 
     def rule(self, title: str = "") -> None:
-        """A rule across the box."""
+        """Add a rule across the box, with a title."""
         self._edge("├", "┤", title)
 
     def to_text(self) -> str:
-        """The box, closed."""
+        """The text of the box."""
         self._edge("╰", "╯", "")
         text = "\n".join(self._lines)
         self._lines.pop()

@@ -1,4 +1,4 @@
-"""A report as text, for terminals and notebooks: a line that says what happened, then a box for every join group.
+"""A report as text, for terminals and notebooks: a headline, then a box for every join group.
 
     Joins: 1 group of 3 relations reordered, 1 outer join eliminated, planned in 12 ms
 
@@ -7,7 +7,8 @@
     │ after   ((orders ⋈ customer) ⋈ lineitem)                                          │
       ...
 
-A join is named by its number, `#2`, where it is a side of another one. A star marks what only the new order makes.
+A join that is a side of another join is named by its number, `#2`. A star marks a join that is not in the written
+order.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from __future__ import annotations
 import textwrap
 
 from pyjoinopt.report.executed_run import compared
-from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.model import EdgeReport, GroupReport, JoinEstimate, side_name
 from pyjoinopt.report.render.number_format import memory, percent, quantity, times
 from pyjoinopt.report.render.spine_layout import same_joins
 from pyjoinopt.report.render.terminal_boxes import LEAST, Box, pad, plain
+from pyjoinopt.report.report_data import ReportData
 
 _FIGURES = 8 + 9 + 6  # rows, at most, cost
 _BYTES = 9
-#: Columns from which on there is room for bytes, and for a join's operator in its line.
+#: Boxes of at least this width show bytes, and a join's operator in its line.
 _BESIDE = 76
 
 
-def render(report: JoinReport, width: int = 110, ascii_only: bool = False) -> str:
+def render(report: ReportData, width: int = 110, ascii_only: bool = False) -> str:
     """The whole report, no line longer than `width`."""
     parts = ["\n".join(_folded(headline(report), width))]
     parts += [_group(i, group, width, ascii_only) for i, group in enumerate(report.groups, 1)]
@@ -37,21 +38,21 @@ def render(report: JoinReport, width: int = 110, ascii_only: bool = False) -> st
         parts.append(compared(report.runs))
     advice = report.advice()
     if advice:
-        parts.append(_section("What would help", advice, width))
+        parts.append(_section("How to improve the estimates", advice, width))
     if report.error:
         parts.append("\n".join(_folded(f"The optimizer failed and the original plan is used: {report.error}", width)))
     text = "\n\n".join(parts)
     return plain(text) if ascii_only else text
 
 
-def sections(report: JoinReport, width: int) -> list[str]:
-    """What was done and what was left beside the groups, a section each."""
+def sections(report: ReportData, width: int) -> list[str]:
+    """The sections below the groups: other rewrites, hints, refusals and notes."""
     refusals = [
         f"{r.where}: {r.reason}" + (f". What would change it: {r.advice}" if r.advice else "") for r in report.refusals
     ]
     listed = (
         ("Outer joins eliminated", report.eliminated_outer_joins),
-        ("Joins spared", report.spared_joins),
+        ("Joins avoided", report.spared_joins),
         ("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]),
         ("Left as written", refusals),
         ("Notes", report.notes),
@@ -59,7 +60,7 @@ def sections(report: JoinReport, width: int) -> list[str]:
     return [_section(title, rows, width) for title, rows in listed if rows]
 
 
-def headline(report: JoinReport) -> str:
+def headline(report: ReportData) -> str:
     """One line: what happened, and how long it took."""
     done = []
     reordered = [g for g in report.groups if g.changed]
@@ -69,7 +70,7 @@ def headline(report: JoinReport) -> str:
     if report.eliminated_outer_joins:
         done.append(f"{_count(len(report.eliminated_outer_joins), 'outer join')} eliminated")
     if report.spared_joins:
-        done.append(f"{_count(len(report.spared_joins), 'join')} spared")
+        done.append(f"{_count(len(report.spared_joins), 'join')} avoided")
     if report.hints:
         done.append(f"{_count(len(report.hints), 'hint')} given")
     only = " would be" if report.strategy == "none" and done else ""
@@ -89,9 +90,10 @@ def title_of(number: int, group: GroupReport) -> str:
 
 
 def _gain(group: GroupReport) -> str:
-    """How the costs compare. There is one order however a query is written, be it as good, or dearer.
+    """How the costs compare, in brackets; empty if there is nothing to compare.
 
-    Where nothing is known of any relation, all costs are of the same assumption, and there is nothing to compare.
+    The chosen order does not depend on how the query is written, so it may cost as much as the written order, or more.
+    If the rows of every relation are a default, all costs follow from that default and are not compared.
     """
     guessed = all(relation.source == "default" for relation in group.relations)
     if guessed or not group.cost_after > 0 or group.order_before == group.order_after:
@@ -100,27 +102,27 @@ def _gain(group: GroupReport) -> str:
     if factor >= 1.001:
         return f" ({times(factor)} cheaper)" if factor >= 1.05 else f" ({percent(1 - 1 / factor)} cheaper)"
     if factor > 0.999:
-        return " (as good; one order however it is written)"
-    why = "products of tiny relations only" if group.strategy == "exact" else "not all orders were compared"
-    return f" (dearer: {why}, and one order however it is written)"
+        return " (equal cost; the order does not depend on how the query is written)"
+    why = "cross products only of tiny relations" if group.strategy == "exact" else "not all orders were compared"
+    return f" (costlier: {why}; the order does not depend on how the query is written)"
 
 
 def described(edge: EdgeReport) -> str:
     """One edge of the join graph in words.
 
     >>> described(EdgeReport("(a = b)", ("r", "s", "t"), ("r", "s", "t"), "⟕", (("r", "s"), ("t",))))
-    'r, s ⟕ t: (a = b); needs r, s on its left and t on its right'
+    'r, s ⟕ t: (a = b); requires r, s on its left and t on its right'
     """
     if edge.sides:
         left, right = (", ".join(side) for side in edge.sides)
-        return f"{left} {edge.sign} {right}: {edge.predicate}; needs {left} on its left and {right} on its right"
-    text = f"{', '.join(edge.relations) or 'no column'}: {edge.predicate or 'a product that an outer join needs'}"
-    waits = [name for name in edge.required if name not in edge.relations]
-    return f"{text}; waits for {', '.join(waits)}" if waits else text
+        return f"{left} {edge.sign} {right}: {edge.predicate}; requires {left} on its left and {right} on its right"
+    text = f"{', '.join(edge.relations) or 'no column'}: {edge.predicate or 'a cross product that an outer join needs'}"
+    others = [name for name in edge.required if name not in edge.relations]
+    return f"{text}; requires {', '.join(others)}" if others else text
 
 
 def operator_of(join: JoinEstimate, group: GroupReport) -> str:
-    """What Spark will run a join with, as far as can be foreseen."""
+    """The forecast of the operator that Spark will run a join with, and its build side; empty if there is none."""
     built = join.built(len(group.relations), group.relations)
     return f"{join.operator}, builds {built}" if built else join.operator
 
@@ -138,8 +140,7 @@ def _group(number: int, group: GroupReport, width: int, ascii_only: bool) -> str
     for r in group.relations:
         size = _size(memory(r.bytes), room)
         box.line(f"{_cell(r.name, name)}{_rows(r.rows):>8}{_bound(r.bound):>9}{size}   {r.source}")
-    told = ", * not made as written" if group.changed else ""
-    box.rule(f"joins as they are made{told}")
+    box.rule("joins in the chosen order, * not in the written order" if group.changed else "joins in the written order")
     name = max(17, min(46, box.inside - _FIGURES - room - (37 if beside else 0)))
     head = f"{'rows':>8}{'at most':>9}{_size('bytes', room)}{'cost':>6}"
     box.line(f"{'join':<{name}}{head}{'   Spark will choose' if beside else ''}")
@@ -160,7 +161,7 @@ def _group(number: int, group: GroupReport, width: int, ascii_only: bool) -> str
         if join.hint:
             box.line(f"     hint {join.hint}")
     if any(edge.sides or set(edge.required) - set(edge.relations) for edge in group.edges):
-        box.rule("join graph: what each predicate ties and waits for")
+        box.rule("join graph: relations that each predicate connects and requires")
         for edge in group.edges:
             if not edge.implied:
                 box.wrapped(described(edge), "  ", 3)
