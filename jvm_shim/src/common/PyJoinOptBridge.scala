@@ -2,7 +2,6 @@ package org.apache.spark.sql.pyjoinopt
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.internal.SQLConf
 
 /**
  * The door between Python and Catalyst: plans go out as JSON, edits come in as JSON.
@@ -78,36 +77,6 @@ object PyJoinOptBridge {
     out.writeEndObject()
   }
 
-  /** The plan of a DataFrame at another stage: "analyzed", "finish" (without aliases and views) or "optimized". */
-  def exportStage(dataset: Compat.AnyDataset, options: String): String =
-    exporting(dataset.sparkSession)(RuleOracle.stage(dataset, Support.parse(options)))
-
-  /** What Catalyst's own rules make of an exported plan, as a new export. */
-  def applyRule(handle: Long, request: String): String = {
-    val exported = Handles(handle)
-    val asked = Support.parse(request)
-    exported.session.withActive(SQLConf.withExistingConf(RuleOracle.settings(exported, asked)) {
-      new PlanExporter(exported.session, RuleOracle.run(exported, asked)).run()
-    })
-  }
-
-  /** Exports of all plans that Spark's optimizer passes through on the way to the optimised one: a JSON array. */
-  def passages(dataset: Compat.AnyDataset): String = {
-    val session = dataset.sparkSession
-    session.withActive(RuleOracle.passages(dataset).map(new PlanExporter(session, _).run()).mkString("[", ",", "]"))
-  }
-
-  /** For each of some rules that changes an exported plan, what it makes of it: a JSON object of exports. */
-  def fired(handle: Long, request: String): String = {
-    val exported = Handles(handle)
-    val asked = Support.parse(request)
-    exported.session.withActive(SQLConf.withExistingConf(RuleOracle.settings(exported, asked)) {
-      RuleOracle.fired(exported, ExpressionBuilder.elements(asked.get("rules")).map(r => r.get(0).asText -> r.get(1).asInt))
-        .map { case (rule, plan) => "\"" + rule + "\":" + new PlanExporter(exported.session, plan).run() }
-        .mkString("{", ",", "}")
-    })
-  }
-
   /** What a DataFrame's own query did when it ran: a JSON array of operators, or null if it did not run. */
   def executed(dataset: Compat.AnyDataset): String = ExecutedPlan.json(dataset.queryExecution).orNull
 
@@ -132,14 +101,10 @@ object PyJoinOptBridge {
 
   /** Settings of the application that the driver's Python has for one session: a JSON object of keys and texts. */
   def give(session: Compat.Session, settings: String): Unit = {
-    val given = Support.parse(settings)
-    val keys = given.fieldNames
-    var values = Map.empty[String, String]
-    while (keys.hasNext) {
-      val key = keys.next()
-      values += key -> given.get(key).asText
-    }
-    ApplicationSettings.give(session, values)
+    val parsed = Support.parse(settings)
+    val values = Map.newBuilder[String, String]
+    parsed.fieldNames.forEachRemaining(key => values += key -> parsed.get(key).asText)
+    ApplicationSettings.give(session, values.result())
   }
 
   /**
@@ -161,27 +126,11 @@ object PyJoinOptBridge {
   /** What was done to the last plans of a session, those after the report with this number, as a JSON array. */
   def reports(session: Compat.Session, after: Long): String = SessionReports.json(session, after)
 
-  /** The number of the last report of a session. */
-  def lastReport(session: Compat.Session): Long = SessionReports.last(session)
-
-  /** How long the query of a DataFrame waits for its order in its session (milliseconds). */
-  def timeout(dataset: Compat.AnyDataset): Long =
-    WorkerSettings.of(dataset.sparkSession, InputSize.of(dataset.queryExecution.optimizedPlan)).timeout
-
   /** How many rebuilt plans were planned on trial. */
   def trials(): Long = TrialPlanning.trials
 
   /** How many worker processes there are. */
   def workers(): Int = Workers.count
-
-  /** How long the session's rule takes for the optimised plan of a DataFrame, on average of so many times. */
-  def ruleNanos(session: Compat.Session, dataset: Compat.AnyDataset, times: Int): Long = {
-    val plan = dataset.queryExecution.optimizedPlan
-    val rule = PyJoinOptExtensions.ruleOf(session).getOrElse(Support.fail("The rule is not in this session."))
-    val started = System.nanoTime
-    (1 to times).foreach(_ => rule(plan))
-    (System.nanoTime - started) / times
-  }
 
   private def exporting(session: Compat.Session)(plan: => LogicalPlan): String =
     session.withActive(new PlanExporter(session, plan).run())
