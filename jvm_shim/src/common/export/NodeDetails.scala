@@ -130,11 +130,11 @@ private[pyjoinopt] object NodeDetails {
 
   /** Told of a join that is to stay where it is, by a hint or for want of one; to Spark it means nothing. */
   val Keep = "KEEP_JOIN_ORDER"
-  val NotAsked = "NOT_ASKED"
+  val NotRequested = "NOT_ASKED"
 
   /** The hint of that name: a strategy, or what a node of the plan carries. */
   def hint(name: String, nodes: Iterable[LogicalPlan]): HintInfo =
-    if (name == Keep || name == NotAsked) HintInfos.empty
+    if (name == Keep || name == NotRequested) HintInfos.empty
     else strategies.get(name).map(strategy => HintInfos.of(Some(strategy)))
       .orElse(HintInfos.named(name, nodes))
       .getOrElse(Support.fail(
