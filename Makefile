@@ -51,7 +51,8 @@ test-slow: shim  ## the tests that `make test` leaves out for their time
 lint: $(READY)  ## ruff
 	@$(PY) -m ruff check .
 
-check: lint shim  ## ruff and mypy
+check: LINT := --lint
+check: lint shim  ## ruff, mypy and scalac -Xlint
 	@$(PY) -m mypy
 
 fuzz: shim  ## N random queries against plain Spark and DuckDB; FROM=5000 goes on where a run ended
@@ -75,8 +76,9 @@ docs: .venv-docs/.ready  ## the documentation as a static site in site/
 
 setup: shim  ## only the set-up: the virtual environment and the jar
 
+# A warning of scalac is an error in `make check` only: a Spark that deprecates something stops nobody's demo.
 shim: $(READY)
-	@$(PY) jvm_shim/build.py --if-stale
+	@$(PY) jvm_shim/build.py --if-stale $(LINT)
 
 $(READY): $(METADATA)
 	$(call install,$(VENV),spark$(comma)demo$(comma)dev,'pyspark==$(SPARK).*')
@@ -87,7 +89,7 @@ ON_EVERY_SPARK := tests/versions tests/plan tests/guarantee/test_spark_rules.py 
 test-versions: test-spark40 test-spark35  ## the tests that run on every Spark, on 4.0 and on 3.5
 
 test-spark%: .venv-spark%/.ready
-	@.venv-spark$*/bin/python jvm_shim/build.py --if-stale
+	@.venv-spark$*/bin/python jvm_shim/build.py --if-stale --lint
 	@echo "== Spark $$(.venv-spark$*/bin/python -c 'import importlib.metadata as m; print(m.version("pyspark"))')"
 	@$(call with_spark,.venv-spark$*) .venv-spark$*/bin/python -m pytest $(ON_EVERY_SPARK) -m 'slow or not slow'
 

@@ -103,9 +103,7 @@ private[pyjoinopt] object ConstantValues {
    */
   def asOfNow(expressions: Seq[Expression], more: LogicalPlan => LogicalPlan = identity): Seq[Expression] = {
     val project: LogicalPlan = Project(expressions.map(Alias(_, "constant")()), OneRowRelation())
-    SpecialDatetimeValues(more(ComputeCurrentTime(project))) match {
-      case Project(list, _) => list.map { case Alias(e, _) => e }
-    }
+    SpecialDatetimeValues(more(ComputeCurrentTime(project))).expressions.flatMap(_.children)
   }
 
   /** Does it read the current date or time, or anything else that may differ when the query runs? */

@@ -18,7 +18,6 @@ import org.apache.spark.unsafe.types.UTF8String
  * there is only SQL text, for people.
  */
 private[pyjoinopt] final class ExpressionDetails(
-    types: TypeTable,
     attributes: AttributeTable,
     number: Expression => Int,
     subqueryPlans: IdentityHashMap[Expression, Integer],

@@ -62,7 +62,7 @@ private[pyjoinopt] final class ExpressionExporter(
       canonical.fold(next)(c => Support.attempt(next)(meanings.getOrElseUpdate(c, next)))
     }
     val constants = new ConstantValues(session).of(numbering.items, tops)
-    val details = new ExpressionDetails(types, attributes, number, subqueryPlans, constants, out)
+    val details = new ExpressionDetails(attributes, number, subqueryPlans, constants, out)
     out.writeStartArray()
     numbering.items.foreach { expression =>
       val typeNumber = types.number(expression.dataType)

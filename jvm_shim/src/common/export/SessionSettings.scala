@@ -71,7 +71,7 @@ private[pyjoinopt] object SessionSettings {
     out.writeStringField("pyjoinopt.driver", Runtime.getRuntime.maxMemory.toString)
     val memory = memoryOf(context)
     // The driver keeps blocks, too. Without executors it is the one that works.
-    val workers = if (memory.size > 1) memory - driver(context) else memory
+    val workers = if (memory.size > 1) memory - driver else memory
     if (workers.nonEmpty) {
       out.writeStringField("pyjoinopt.executors", workers.size.toString)
       out.writeStringField("pyjoinopt.memory", workers.values.sum.toString)
@@ -94,9 +94,7 @@ private[pyjoinopt] object SessionSettings {
   private final case class Asked(context: WeakReference[SparkContext], at: Long, memory: Map[String, Long])
   @volatile private var asked = Asked(new WeakReference(null), 0, Map.empty)
 
-  private def driver(context: SparkContext): String = Support.attempt("") {
-    SparkEnv.get.blockManager.blockManagerId.hostPort
-  }
+  private def driver: String = Support.attempt("")(SparkEnv.get.blockManager.blockManagerId.hostPort)
 
   private def typed(conf: SQLConf, key: String): Option[String] = Support.attempt(Option.empty[String]) {
     Option(ConfigEntry.findEntry(key)).flatMap { entry =>

@@ -2,11 +2,11 @@ package org.apache.spark.sql.pyjoinopt
 
 import java.time.LocalDate
 
-
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.{JsonNodeFactory, ObjectNode}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
+import org.apache.parquet.column.statistics.Statistics
 import org.apache.parquet.example.data.Group
 import org.apache.parquet.hadoop.{ParquetFileReader, ParquetReader}
 import org.apache.parquet.hadoop.api.ReadSupport
@@ -53,7 +53,7 @@ private[pyjoinopt] object DeltaCheckpoint {
   private def isFilled(footer: ParquetMetadata, column: String): Boolean =
     footer.getBlocks.toArray(Array.empty[BlockMetaData]).exists { block =>
       block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).filter(_.getPath.toDotString == column).exists { chunk =>
-        val statistics = chunk.getStatistics
+        val statistics: Statistics[_] = chunk.getStatistics
         statistics == null || !statistics.isNumNullsSet || statistics.getNumNulls < chunk.getValueCount
       }
     }

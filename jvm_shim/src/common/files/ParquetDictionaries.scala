@@ -2,6 +2,8 @@ package org.apache.spark.sql.pyjoinopt
 
 import java.io.ByteArrayInputStream
 
+import scala.annotation.nowarn
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FSDataInputStream}
 import org.apache.parquet.column.Encoding
@@ -73,6 +75,7 @@ private[pyjoinopt] object ParquetDictionaries {
    * Whether all pages refer to the dictionary. Files without statistics of their pages tell it by the encodings that
    * they list: beside the older name of the dictionary's encoding PLAIN stands only if the writer gave it up.
    */
+  @nowarn("cat=deprecation") // files of older writers have the deprecated encodings
   private def isWhole(chunk: ColumnChunkMetaData): Boolean = {
     val pages = chunk.getEncodingStats
     if (pages != null) {

@@ -88,7 +88,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     def optional(i: Int): Option[Expression] = if (absent(entry.path(i))) None else Some(expression(i))
     entry.path(0).asText match {
       case "Join" =>
-        val Seq(left, right) = Seq(0, 1).map(i => hint(entry.path(5).path(i)))
+        val (left, right) = (hint(entry.path(5).path(0)), hint(entry.path(5).path(1)))
         val condition = optional(4).map(expressionBuilder.current(_, Seq(node(1), node(2))))
         val join = Join(node(1), node(2), NodeDetails.joinType(entry.path(3).asText), condition, JoinHint(left, right))
         if (entry.path(6).asBoolean(false) && !prunesPartitions(join)) held(join) else join
@@ -229,8 +229,8 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     def same(a: Attribute, b: Attribute): Boolean =
       a.exprId == b.exprId && a.name == b.name && a.qualifier == b.qualifier && a.dataType == b.dataType &&
         a.nullable == b.nullable && a.metadata == b.metadata
-    val given = child.output
-    if (given.length == columns.length && given.zip(columns).forall { case (a, b) => same(a, b) }) child
+    val present = child.output
+    if (present.length == columns.length && present.zip(columns).forall { case (a, b) => same(a, b) }) child
     else {
       val project = Project(columns, child)
       original.getTagValue(Compat.datasetIdTag).foreach(ids => project.setTagValue(Compat.datasetIdTag, ids.clone()))

@@ -38,7 +38,7 @@ private[pyjoinopt] object SamplePredicates {
 
   /** An expression as it may be evaluated here, as of this moment; None if it may not. */
   def safe(e: Expression): Option[Expression] = {
-    val plain = e.transform { case e: RuntimeReplaceable => e.replacement }
+    val plain = e.transform { case replaceable: RuntimeReplaceable => replaceable.replacement }
     // What is found is remembered under the predicate, so the predicate must name the day.
     val now = if (ConstantValues.isCurrent(plain)) ConstantValues.asOfNow(Seq(plain)).head else plain
     if (!now.deterministic || now.exists(refused)) None else Some(now)
@@ -59,7 +59,6 @@ private[pyjoinopt] object SamplePredicates {
   private def refused(e: Expression): Boolean = e match {
     case _: Attribute => false // which is unevaluable until it is bound
     case _: Unevaluable | _: PlanExpression[_] | _: UserDefinedExpression | _: Nondeterministic => true
-    case _: CallMethodViaReflection | _: ApplyFunctionExpression => true
     case invoke: Invoke =>
       invoke.targetObject.dataType match {
         case ObjectType(of) => !sparks(of)

@@ -70,7 +70,7 @@ private[pyjoinopt] object SampleReader {
     val partitioned = files.partitionSchema.fieldNames.toSet
     val required = StructType(files.dataSchema.filter(f => wanted(f.name) && !partitioned(f.name)))
     val columns = StructType(required ++ files.partitionSchema)
-    val (pieces, all) = cut(session, files, listed, budget, required.fieldNames)
+    val (pieces, all) = cut(session, files, listed, budget, required.fieldNames.toSeq)
     val chosen = choose(pieces, budget)
     val open = new FileRows(session, files, required)
     val conf = session.sessionState.conf.clone()

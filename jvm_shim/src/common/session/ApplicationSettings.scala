@@ -45,7 +45,7 @@ private[pyjoinopt] object ApplicationSettings {
     session.sessionState.conf.setConfString(Number, before.number)
   }
 
-  private def given(session: Compat.Session): Map[String, String] = ofDriver.synchronized {
+  private def settingsOfDriver(session: Compat.Session): Map[String, String] = ofDriver.synchronized {
     val own = Option(ofDriver.get(session))
     val found = if (own.isDefined) own else ofSession(session, Number).flatMap { number =>
       val all = ofDriver.values.iterator
@@ -58,7 +58,7 @@ private[pyjoinopt] object ApplicationSettings {
 
   /** The value of a static key that no client can have set. */
   def text(session: Compat.Session, key: String): Option[String] =
-    given(session).get(key).flatMap(filled)
+    settingsOfDriver(session).get(key).flatMap(filled)
       .orElse(session.sparkContext.conf.getOption(key).flatMap(filled))
 
   /** All settings of ours that count in a session. */

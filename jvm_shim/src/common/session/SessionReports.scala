@@ -101,7 +101,7 @@ private[pyjoinopt] object SessionReports {
   }
 
   private def info(name: String, usage: String): ExpressionInfo =
-    new ExpressionInfo(classOf[PyJoinOptExtensions].getName, null, name, s"_FUNC_() - $usage", "")
+    new ExpressionInfo(classOf[PyJoinOptExtensions].getName, null, name, s"_FUNC_() - $usage", "", "", "", "", "", "", "")
 
   /**
    * `joinopt_report()`: what was done to the joins of this session's last queries. `joinopt_report('x')`: of the queries

@@ -36,7 +36,7 @@ private[pyjoinopt] object UnknownKeys {
           s"Settings are ${Known.map(Prefix + _).mkString(", ")}.")
 
   private def closest(key: String): String = {
-    val distance = new LevenshteinDistance()
+    val distance = LevenshteinDistance.getDefaultInstance
     known.toSeq.sorted.minBy(name => distance(name.toLowerCase, key.toLowerCase).intValue)
   }
 }

@@ -5,8 +5,6 @@ import java.util.concurrent.{Callable, ConcurrentHashMap, FutureTask}
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.FileStatus
-
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, XxHash64Function}
 import org.apache.spark.sql.execution.datasources._
