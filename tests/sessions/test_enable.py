@@ -115,7 +115,8 @@ def test_a_wrong_key_costs_the_order_not_the_query(session: SparkSession) -> Non
     session.conf.set("spark.pyjoinopt.timeout", "soon")
     assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
     session.conf.unset("spark.pyjoinopt.timeout")
-    bridge_of(session).give(session._jsparkSession, '{"spark.pyjoinopt.workers": "soon"}')
+    settings = '{"spark.pyjoinopt.workers": "soon"}'
+    bridge_of(session).setApplicationSettings(session._jsparkSession, settings)
     assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
 
 

@@ -10,25 +10,25 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The value of a constant expression. It is `current` if it may be another one when the query runs. */
+/** The value of a constant expression. `current`: the value may differ when the query runs. */
 private[pyjoinopt] final case class ConstantValue(value: Any, current: Boolean)
 
 /**
- * Evaluates the constant expressions of a plan, as Catalyst will: functions that stand for others are replaced first,
- * and so are the current time, the session's time zone, its user and its catalog.
+ * Evaluates the constant expressions of a plan, as Catalyst will. Runtime-replaceable functions are replaced first, and
+ * so are the current time, the session's time zone, its user and its catalog.
  *
- * The value serves estimates, and it proves that the expression can be evaluated. The expression itself stays in the
- * plan, for a frame that is optimised today may be collected tomorrow.
+ * The value is used in estimates, and it proves that the expression can be evaluated. The expression itself stays in
+ * the plan, since a DataFrame that is optimised today may be collected tomorrow.
  *
- * Laws: only the largest constant of an expression is evaluated, and on a copy, so that nothing is cached in the plan's
- * own objects. Only Catalyst's own expressions are evaluated, and of these only such as take a short time and little
- * memory whatever their operands are: no user's code, no subquery, no regular expression, nothing that makes long text
- * or long arrays. What is refused, or fails, has no value. Nothing throws.
+ * Laws: only maximal constant subexpressions are evaluated, and on copies, so that nothing is cached in the plan's own
+ * objects. Only Catalyst's own expressions are evaluated, and of these only those that take little time and memory for
+ * any operands: no user's code, no subquery, no regular expression, nothing that makes long text or long arrays. An
+ * expression that is refused or fails has no value. Nothing throws.
  */
 private[pyjoinopt] final class ConstantValues(session: Compat.Session) {
   import ConstantValues._
 
-  /** The values of the largest constants among expressions that are listed children first; `tops` have no parent. */
+  /** The values of the maximal constants. `listed` has children before their parents; `tops` have no parent. */
   def of(listed: Iterable[Expression], tops: Iterable[Expression]): IdentityHashMap[Expression, ConstantValue] = {
     val sizes = new IdentityHashMap[Expression, Integer]
     val roots = Collections.newSetFromMap(new IdentityHashMap[Expression, java.lang.Boolean])
@@ -61,7 +61,7 @@ private[pyjoinopt] final class ConstantValues(session: Compat.Session) {
 
   private def catalogManager = session.sessionState.catalogManager
 
-  /** What the expression stands for, as a copy; None if that is not to be evaluated here. */
+  /** A copy with runtime-replaceable functions replaced; None if it must not be evaluated here. */
   private def replaced(root: Expression): Option[Expression] = {
     val plain = root.clone().transform { case e: RuntimeReplaceable => e.replacement }
     if (plain.deterministic && !plain.exists(!evaluable(_))) Some(plain) else None
@@ -78,14 +78,14 @@ private[pyjoinopt] object ConstantValues {
   private val MostNanos = 100L * 1000 * 1000
   private val Catalyst = "org.apache.spark.sql.catalyst.expressions."
 
-  /** Expressions that give text or something nested, and not much more of it than their operands have. */
+  /** Expressions with text or nested values as result, hardly larger than their operands. */
   private val Bounded = Set(
     "Literal", "If", "CaseWhen", "Coalesce", "NullIf", "Cast", "Upper", "Lower", "Substring", "Concat", "StringTrim",
     "StringTrimLeft", "StringTrimRight", "DateFormatClass", "FromUnixTime", "CreateArray", "CreateNamedStruct",
     "GetStructField", "GetArrayItem", "ElementAt", "Greatest", "Least", "Reverse", "DayName", "MonthName", "Chr",
     "KnownNotNull", "Collate")
 
-  /** Expressions that give a number or a truth value, but may take long for it. */
+  /** Expressions with a number or a Boolean as result that may take long. */
   private val Slow = Set(
     "RLike", "Like", "LikeAll", "LikeAny", "NotLikeAll", "NotLikeAny", "RegExpInStr", "Levenshtein", "Invoke")
 
@@ -94,19 +94,19 @@ private[pyjoinopt] object ConstantValues {
     "StringRepeat", "StringSpace", "StringLPad", "StringRPad", "ArrayRepeat", "Sequence", "ArrayInsert", "FormatString",
     "FormatNumber")
 
-  /** Could evaluation of this operator alone take much memory? */
+  /** Whether evaluating this operator alone may take much memory. */
   def grows(e: Expression): Boolean = Growing(Support.className(e))
 
   /**
-   * The expressions as of this moment: the current date and time, the time zone, and texts such as 'today' that are
-   * read as one. `more` is applied too.
+   * The expressions with the current date and time, the time zone, and texts such as 'today' replaced by their values.
+   * `more` is applied, too.
    */
   def asOfNow(expressions: Seq[Expression], more: LogicalPlan => LogicalPlan = identity): Seq[Expression] = {
     val project: LogicalPlan = Project(expressions.map(Alias(_, "constant")()), OneRowRelation())
     SpecialDatetimeValues(more(ComputeCurrentTime(project))).expressions.flatMap(_.children)
   }
 
-  /** Does it read the current date or time, or anything else that may differ when the query runs? */
+  /** Whether it reads the current date or time, or anything else that may differ when the query runs. */
   def isCurrent(e: Expression): Boolean = e.containsPattern(CURRENT_LIKE) || e.exists {
     case Cast(text, DateType | TimestampType | TimestampNTZType, _, _) if text.dataType.isInstanceOf[StringType] =>
       text match {
@@ -119,7 +119,7 @@ private[pyjoinopt] object ConstantValues {
 
   private val SpecialTexts = Seq("now", "today", "yesterday", "tomorrow", "epoch")
 
-  /** May this operator be evaluated here, given that its operands may? */
+  /** Whether this operator may be evaluated here, given that its operands may. */
   private def evaluable(e: Expression): Boolean = e match {
     case _: Attribute => false
     case Literal(text: UTF8String, _) => text.numBytes <= LongestText
@@ -132,7 +132,7 @@ private[pyjoinopt] object ConstantValues {
         case Literal(digits: Int, _) => math.abs(digits.toLong) <= MostDigits
         case _ => false
       }
-    case replaced: RuntimeReplaceable => isCatalysts(replaced.getClass) // what it stands for is looked at
+    case replaced: RuntimeReplaceable => isCatalysts(replaced.getClass) // its replacement is checked
     case other => kindIsSafe(other) && (isSmall(other.dataType) || Bounded(Support.className(other)))
   }
 
@@ -151,13 +151,13 @@ private[pyjoinopt] object ConstantValues {
     }
   }
 
-  /** Of that package itself, so not of one of its inner ones, such as those of objects and of XML. */
+  /** Whether a class is in this package itself, not in a subpackage such as those of objects and of XML. */
   private def isCatalysts(of: Class[_]): Boolean = {
     val name = of.getName
     name.startsWith(Catalyst) && name.indexOf('.', Catalyst.length) < 0
   }
 
-  /** A decimal with a huge exponent is written in few letters, and has a digit for each. */
+  /** Whether a cast has a short result. Text with a large exponent is short, but its decimal has that many digits. */
   private def keepsShort(cast: Cast): Boolean = (cast.child, cast.dataType) match {
     case (Literal(text: UTF8String, _), _: DecimalType) =>
       text.numBytes <= MostDigits && !text.toString.exists(c => c == 'e' || c == 'E')

@@ -3,10 +3,10 @@ package org.apache.spark.sql.pyjoinopt
 import org.apache.spark.sql.execution.datasources.jdbc.{JDBCOptions, JDBCRelation}
 
 /**
- * What a relation over JDBC is called: its table, or query, and the database that it is in.
+ * The name of a JDBC relation: its table or query, and its database.
  *
- * Law: no user, no password and nothing else that lets somebody in. An address is taken apart, and only what is known to
- * name a server, a database or a schema is kept, since every driver has its own places for secrets.
+ * Law: no user, no password and no other credential. An address is parsed, and only parts that are known to name a
+ * server, a database or a schema are kept, since every driver has its own places for secrets.
  */
 private[pyjoinopt] object JdbcName {
   private val MostQuery = 200
@@ -22,7 +22,7 @@ private[pyjoinopt] object JdbcName {
     s"${short(read.trim.replaceAll("\\s+", " "))} at ${address(options.getOrElse(JDBCOptions.JDBC_URL, ""))}"
   }
 
-  /** Long queries that begin alike are told apart by their hash. */
+  /** A hash distinguishes long queries that begin alike. */
   private def short(text: String): String =
     if (text.length <= MostQuery) text else f"${text.take(MostQuery)}... #${text.hashCode}%08x"
 
@@ -38,7 +38,7 @@ private[pyjoinopt] object JdbcName {
     case _ => "?"
   }
 
-  /** Whether a secret may go on behind a mark that it holds itself: `//user:pass?word@host`. */
+  /** Whether a secret may continue after a separator that it contains: `//user:pass?word@host`. */
   private def isCut(head: String, tail: String): Boolean =
     tail.contains('@') && !head.contains('@') &&
       (!tail.takeWhile(_ != '@').contains('=') || !head.matches("(?://)?[^/:@]+(?::\\d+)?(?:/.*)?"))

@@ -10,8 +10,8 @@ import org.apache.spark.sql.util.QueryExecutionListener
 /**
  * Spark's listener of one session: records the metrics of every query that ended without an error.
  *
- * Laws: a query never waits for the listener and never fails because of it. Only the last few queries are kept, as text.
- * They stay when their session ends.
+ * Laws: a query never waits for the listener and never fails because of it. Only the last few queries are kept, as
+ * text. They stay when their session ends.
  */
 private[pyjoinopt] final class Feedback(describe: QueryExecution => Option[String], record: String => Unit)
     extends QueryExecutionListener {
@@ -60,8 +60,8 @@ private[pyjoinopt] object Feedback {
     numbers.synchronized(Option(numbers.get(tracker)).map(_.longValue))
 
   /**
-   * The number of the query that this thread plans. It belongs to the query's tracker, which Spark passes from planning to
-   * the listeners. Columns cannot identify a query: two queries over one view have the same.
+   * The number of the query that this thread plans. It belongs to the query's tracker, which Spark passes from planning
+   * to the listeners. Columns cannot identify a query: two queries over one view have the same.
    */
   def numberOfThisQuery(): Option[Long] = QueryPlanningTracker.get.map { tracker =>
     numbers.synchronized(numbers.computeIfAbsent(tracker, _ => last.incrementAndGet()).longValue)

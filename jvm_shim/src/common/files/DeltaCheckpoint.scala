@@ -17,9 +17,9 @@ import org.apache.parquet.schema.{GroupType, LogicalTypeAnnotation, MessageType,
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName._
 
 /**
- * The Parquet files of a Delta table's checkpoint, each row as the action that a commit would hold as JSON.
+ * Reads the Parquet files of a Delta table's checkpoint: each row as an action in the JSON form that commits have.
  *
- * Law: values that JSON has in a form of its own (dates) get that form; those that it cannot have without loss
+ * Law: values with a JSON form of their own (dates) are converted to it. Values that JSON cannot hold without loss
  * (decimals, timestamps of 96 bits) are left out, which makes them unknown.
  */
 private[pyjoinopt] object DeltaCheckpoint {
@@ -33,7 +33,7 @@ private[pyjoinopt] object DeltaCheckpoint {
     finally reader.close()
   }
 
-  /** The file's columns less those that say nothing of the table's files, and what is there twice. */
+  /** The file's columns without those that do not describe the table's files, and without duplicates. */
   private def needed(file: FileStatus, conf: Configuration): MessageType = {
     val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, conf))
     val footer =
@@ -49,7 +49,7 @@ private[pyjoinopt] object DeltaCheckpoint {
     new MessageType(schema.getName, fields.toArray: _*)
   }
 
-  /** Some writers keep the column of what they do not write. */
+  /** Whether a column has values: some writers add a column without writing to it. */
   private def isFilled(footer: ParquetMetadata, column: String): Boolean =
     footer.getBlocks.toArray(Array.empty[BlockMetaData]).exists { block =>
       block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).filter(_.getPath.toDotString == column).exists { chunk =>

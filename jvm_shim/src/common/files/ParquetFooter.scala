@@ -14,10 +14,10 @@ import org.apache.parquet.schema.LogicalTypeAnnotation._
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
 /**
- * The footer of a Parquet file.
+ * Reads the footer of a Parquet file.
  *
- * Law: a bound is told only where the file's own type fixes its order and unit. Unsigned integers, text (whose stored
- * bounds may be cut short) and the old 96-bit timestamps have none.
+ * Law: a column has bounds only if the file's type fixes their order and unit. Unsigned integers, text (whose bounds
+ * may be truncated) and the old 96-bit timestamps have none.
  */
 private[pyjoinopt] object ParquetFooter {
 
@@ -64,7 +64,7 @@ private[pyjoinopt] object ParquetFooter {
     }
   }
 
-  /** Plainly encoded, each value has its length before it. */
+  /** The bytes of text: in plain encoding, the length of each value is stored before it and is subtracted. */
   private def text(chunk: ColumnChunkMetaData): Option[Double] =
     if (chunk.getPrimitiveType.getPrimitiveTypeName != PrimitiveTypeName.BINARY) None
     else {

@@ -5,10 +5,11 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 
 /**
- * The planning of one query by a worker: export the plan, answer the worker's questions, rebuild the plan from its edits.
+ * The planning of one query by a worker: export the plan, answer the worker's questions, rebuild the plan from its
+ * edits.
  *
- * Laws: export, edits and checks are those of a single DataFrame. The export is released in any case. The deadline holds
- * for all steps together, waiting for a worker included.
+ * Laws: export, edits and checks are those of a single DataFrame. The export is released in any case. The deadline
+ * holds for all steps together, waiting for a worker included.
  */
 private[pyjoinopt] final class PlanningRequest(
     session: Compat.Session,

@@ -14,20 +14,20 @@ import org.apache.spark.util.ThreadUtils
 import org.apache.spark.util.collection.OpenHashSet
 
 /**
- * Whether no two rows of a table of files share the values of some columns, found out by reading these columns once.
+ * Proves that a set of columns is a key of a table of files, by reading these columns once.
  *
- * Footers make a key likely; only its values prove it. They are read in the background, by one thread, until the first
- * value comes twice, which is soon if it is no key. Kept is one bit a value where whole numbers lie close together, else
- * a hash of eight bytes a row: hashes that differ prove values that differ, and if two values have one hash, a key is
- * missed and nothing else happens. NULL counts as a value.
+ * Footers make a key likely; only the values prove it. One background thread reads them until the first duplicate,
+ * which comes soon if there is no key. Values of a dense range of integers take one bit each, others a hash of eight
+ * bytes a row. Different hashes prove different values; a collision of hashes only misses a key. NULL counts as a
+ * value.
  *
- * Laws: only Parquet and ORC files that hold visible rows and no others. Memory, rows, bytes and row groups are
- * bounded; a table beyond the bounds has no proof. What was found holds for these very files.
+ * Laws: only Parquet and ORC files all of whose rows are visible. Memory, rows, bytes and row groups are bounded; a
+ * larger table has no proof. A proof holds for the files that were read.
  */
 private[pyjoinopt] object KeyProofs {
   type Proof = FutureTask[Boolean]
 
-  /** Of a table: its rows, the bytes of the columns, and the row groups or stripes that are read. */
+  /** Limits of a proof: rows of the table, bytes of the columns, row groups or stripes. */
   final case class Most(rows: Long = 50L * 1000 * 1000, bytes: Long = 512L << 20, parts: Int = 1000)
 
   private val MostKnown = 10000
@@ -38,7 +38,7 @@ private[pyjoinopt] object KeyProofs {
 
   def forget(): Unit = synchronized(known.clear())
 
-  /** Begin to look, or join those who wait already; None if there can be no proof. */
+  /** Start a proof, or return the one under way; None if there can be no proof. */
   def begin(
       session: Compat.Session,
       files: Samples.Key,
@@ -82,7 +82,7 @@ private[pyjoinopt] object KeyProofs {
 
   private def isUnique(
       session: Compat.Session,
-      asked: Samples.Key,
+      requested: Samples.Key,
       relation: LogicalRelation,
       files: HadoopFsRelation,
       columns: Set[String],
@@ -102,7 +102,7 @@ private[pyjoinopt] object KeyProofs {
         session.sessionState.newHadoopConfWithOptions(files.options)).map(_._2)
       val same = FileIdentity.of(relation, files, listed.map(_._1))
       val values = new Values(all, read)
-      footers.length == listed.length && (same.id, same.schema) == asked &&
+      footers.length == listed.length && (same.id, same.schema) == requested &&
       seen(session, footers, required, values.whole, most).exists { before =>
         val rows = new FileRows(session, files, required)
         SQLConf.withExistingConf(session.sessionState.conf.clone()) {
@@ -114,7 +114,7 @@ private[pyjoinopt] object KeyProofs {
 
   private val Patience = 60L * 1000 * 1000 * 1000
 
-  /** What was seen is kept here; None if that would be too much. */
+  /** The set for the values read so far; None if it may need too much memory. */
   private def seen(
       session: Compat.Session,
       footers: Seq[FileFooter],
@@ -141,7 +141,7 @@ private[pyjoinopt] object KeyProofs {
     }
   }
 
-  /** Do all rows have values that were not seen? A reader of columnar files can be closed at any row. */
+  /** Whether all rows have new values. A reader of columnar files can be closed at any row. */
   private def everyNew(rows: Iterator[InternalRow], values: Values, before: Seen): Boolean =
     try {
       var every = true
@@ -155,7 +155,7 @@ private[pyjoinopt] object KeyProofs {
       case _ =>
     }
 
-  /** Equal values have equal hashes; of text only where equal means the same bytes. */
+  /** Whether equal values have equal hashes: for text only if equality is that of bytes. */
   private def isExact(of: DataType): Boolean = of match {
     case ByteType | ShortType | IntegerType | LongType | DateType | TimestampType | TimestampNTZType => true
     case _: DecimalType | BooleanType | BinaryType => true
@@ -163,7 +163,7 @@ private[pyjoinopt] object KeyProofs {
     case _ => false
   }
 
-  /** The values of some columns of a row as one number: of a single whole number that number, else a hash. */
+  /** The values of some columns of a row as one number: the value of a single integer column, else a hash. */
   private final class Values(columns: StructType, read: Seq[Int]) {
     private val types = read.map(columns(_).dataType).toArray
     private val at = read.toArray
@@ -171,8 +171,10 @@ private[pyjoinopt] object KeyProofs {
       case Array(ByteType | ShortType | IntegerType | LongType | DateType) => true
       case _ => false
     }
-    /** Of several columns, NULL is one more value of each. */
+
+    /** Of a single column. With several columns, NULL is one more value of each. */
     def isNull(row: InternalRow): Boolean = at.length == 1 && row.isNullAt(at(0))
+
     def apply(row: InternalRow): Long =
       if (whole) row.get(at(0), types(0)).asInstanceOf[Number].longValue
       else {
@@ -188,7 +190,8 @@ private[pyjoinopt] object KeyProofs {
 
   private trait Seen {
     private var nulls = 0
-    /** True if it is new. */
+
+    /** Whether the value is new. */
     def add(value: Long): Boolean
     def addNull(): Boolean = {
       nulls += 1

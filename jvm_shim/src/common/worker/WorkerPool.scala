@@ -78,7 +78,9 @@ private[pyjoinopt] final class WorkerPool {
     starting.zipWithIndex.foreach { case (start, i) => start.missedBy(settings, warn = isNews && i == 0) }
   }
 
-  /** Start a worker in advance, unless there is one or one failed. If it is not used for `unused` milliseconds, it ends. */
+  /**
+   * Start a worker in advance, unless there is one or one failed. If it is not used for `unused` milliseconds, it ends.
+   */
   def prestart(settings: WorkerSettings, unused: Long): Unit = synchronized {
     if (!closed && size == 0 && starting.isEmpty && failures == 0) {
       start(new WorkerStart(settings, this, inAdvance = true) {

@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit
 import org.apache.spark.SparkConf
 import org.apache.spark.network.util.JavaUtils
 
-/** The moment by which something has to be done. */
+/** A point in time, as a value of `System.nanoTime`. */
 private[pyjoinopt] final class Deadline(val at: Long) {
   def nanos: Long = math.max(0, at - System.nanoTime)
   def milliseconds: Long = TimeUnit.NANOSECONDS.toMillis(nanos)
@@ -17,16 +17,16 @@ private[pyjoinopt] object Deadline {
   def in(milliseconds: Long): Deadline = new Deadline(System.nanoTime + TimeUnit.MILLISECONDS.toNanos(milliseconds))
 }
 
-/** How a worker is started: workers started alike serve all sessions that want it so. */
+/** The command that starts a worker. Sessions with the same command share workers. */
 private[pyjoinopt] final case class WorkerCommand(python: String, path: Option[String])
 
 /**
- * The workers of a session: all but `timeout` belongs to the application, see `ApplicationSettings`.
+ * The settings of a session's workers. All but `timeout` belong to the application, see `ApplicationSettings`.
  *
- * @param timeout how long a query waits (milliseconds)
- * @param startTimeout how long a worker may take to start (milliseconds)
- * @param workers how many there may be
- * @param prestart how long a worker that was started in advance is kept unused (milliseconds); None starts none
+ * @param timeout how long a query waits for its join order (milliseconds)
+ * @param startTimeout how long the start of a worker may take (milliseconds)
+ * @param workers the largest number of workers
+ * @param prestart how long a worker started in advance is kept unused (milliseconds); None starts none in advance
  */
 private[pyjoinopt] final case class WorkerSettings(
     command: WorkerCommand,
@@ -38,13 +38,13 @@ private[pyjoinopt] final case class WorkerSettings(
 private[pyjoinopt] object WorkerSettings {
   private val Ours = "spark.pyjoinopt."
 
-  /** Keys of times that may be a word, too. */
+  /** The words that are allowed instead of a time, by key. */
   private val words = Map("timeout" -> "auto", "prestart" -> "off")
 
-  /** What a Python driver told of itself. */
+  /** The command of the Python that runs the driver, if it has called `enable`. */
   @volatile var ofThisDriver: Option[WorkerCommand] = None
 
-  /** For a plan of a session that reads so many bytes. */
+  /** The settings for a plan that reads so many bytes. */
   def of(session: Compat.Session, bytes: => Double = 0): WorkerSettings =
     read(
       session.sparkContext.conf,
@@ -53,7 +53,7 @@ private[pyjoinopt] object WorkerSettings {
         else Option(session.sessionState.conf.getConfString(key, null)),
       bytes)
 
-  /** Before there is a session. */
+  /** The settings before there is a session. */
   def ofApplication(conf: SparkConf): WorkerSettings = read(conf, conf.getOption, 0)
 
   private def read(
@@ -86,13 +86,13 @@ private[pyjoinopt] object WorkerSettings {
       if (text(Ours + "prestart").exists(_.equalsIgnoreCase("off"))) None else Some(milliseconds("prestart", 600000)))
   }
 
-  /** The driver's Python may be set to jupyter or ipython, which run no modules. */
+  /** The driver's Python may be jupyter or ipython, which cannot run a module. */
   private def isPython(executable: String): Boolean = {
     val name = new File(executable).getName
     name.startsWith("python") || name.startsWith("pypy")
   }
 
-  /** A jar that lies in the package `pyjoinopt` knows where that package is. */
+  /** The folder of the package `pyjoinopt`, if this jar is inside the package. */
   private lazy val besideJar: Option[String] = Support.attempt(Option.empty[String]) {
     val jar = new File(classOf[PyJoinOptExtensions].getProtectionDomain.getCodeSource.getLocation.toURI)
     val folder = jar.getParentFile.getParentFile

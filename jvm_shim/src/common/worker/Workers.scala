@@ -8,12 +8,12 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 
 /**
- * The workers of this driver. The first is started when the extension is loaded, or when a plan first needs one. They end
- * with the application, or when every session that they planned for has named another Python.
+ * The workers of this driver. The first is started when the extension is loaded, or when a plan first needs one. They
+ * end with the application, or when every session that they planned for has named another Python.
  *
  * Laws: a worker plans one query at a time. A second worker is started only when the first is busy. After a failure the
- * next start waits, longer each time; meanwhile queries keep their written plans at once, without a message. A failure is
- * logged as one WARN with its remedy.
+ * next start waits, longer each time; meanwhile queries keep their written plans at once, without a message. A failure
+ * is logged as one WARN with its remedy.
  */
 private[pyjoinopt] object Workers {
   private val pools = new mutable.HashMap[WorkerCommand, WorkerPool]
@@ -25,8 +25,8 @@ private[pyjoinopt] object Workers {
   private val warned = Collections.synchronizedSet(new java.util.HashSet[String])
 
   /**
-   * The result of `body` with a worker, within the time that the query has left. None if there is no worker, if it failed,
-   * or if the query was cancelled meanwhile: the thread stays interrupted then, for Spark to notice.
+   * The result of `body` with a worker, within the time that the query has left. None if there is no worker, if it
+   * failed, or if the query was cancelled meanwhile: the thread stays interrupted then, for Spark to notice.
    */
   def withWorker[T](session: Compat.Session, settings: WorkerSettings, time: PlanningTimeBudget)(
       body: (Worker, Deadline) => T): Option[T] =
