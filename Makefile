@@ -29,8 +29,8 @@ define install
 	@touch $(1)/.ready
 endef
 
-.PHONY: help demo docs notebooks test test-unit test-slow lint check fuzz bench test-versions test-formats test-comet dist shim clean \
-  setup
+.PHONY: help demo docs notebooks test test-unit test-slow lint check fuzz bench test-versions test-formats test-comet dist shim \
+  scalafmt scalafmt-write clean setup
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,20 @@ test-formats%: .venv-spark%/.ready
 	@$(call with_spark,.venv-spark$*) PYJOINOPT_TEST_FORMATS="$(CURDIR)/.venv-spark$*/formats" \
 	  .venv-spark$*/bin/python -m pytest tests/formats -m formats
 
+SCALAFMT := jvm_shim/.build/scalafmt
+scalafmt = "$$($(PY) -m pyjoinopt java)/bin/java" -cp '$(SCALAFMT)/*' org.scalafmt.cli.Cli --non-interactive --quiet \
+  --config jvm_shim/.scalafmt.conf jvm_shim/src jvm_shim/oracle
+
+scalafmt: $(READY) $(SCALAFMT)/.ready  ## check the format of the Scala source; needs Maven
+	@$(call scalafmt) --test
+
+scalafmt-write: $(READY) $(SCALAFMT)/.ready  ## format the Scala source
+	@$(call scalafmt)
+
+$(SCALAFMT)/.ready: jvm_shim/scalafmt/pom.xml
+	@mvn -q -B -f jvm_shim/scalafmt/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(SCALAFMT)
+	@touch $@
+
 COMET := $(CURDIR)/.venv-spark35/comet
 
 test-comet: .venv-spark35/.ready $(COMET)/.ready  ## TPC-H on Spark 3.5 with Comet, which Maven brings
@@ -126,7 +140,7 @@ dist: shim .venv-spark35/.ready  ## sdist and wheel in dist/, with the jars for 
 	@$(PY) -m build
 
 clean:  ## remove what was built and generated, and the virtual environments
-	rm -rf $(VENV) .venv-docs .venv-spark40 .venv-spark35 build dist site *.egg-info pyjoinopt/jars data \
+	rm -rf $(VENV) .venv-docs .venv-spark40 .venv-spark35 build dist site *.egg-info pyjoinopt/jars jvm_shim/.build data \
 	  .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
