@@ -35,8 +35,8 @@ private[pyjoinopt] final class ConstantValues(session: Compat.Session) {
     def isConstant(e: Expression) = sizes.containsKey(e)
     def consider(e: Expression): Unit = if (!e.isInstanceOf[Literal] && isConstant(e)) roots.add(e)
     listed.foreach { e =>
-      val size = e.children.foldLeft(1)((sum, c) => if (isConstant(c)) sum + sizes.get(c) else TooLarge)
-      if (size < TooLarge && Support.attempt(false)(evaluable(e))) sizes.put(e, size)
+      val size = e.children.foldLeft(1)((sum, c) => if (isConstant(c)) sum + sizes.get(c) else MaxSize)
+      if (size < MaxSize && Support.attempt(false)(evaluable(e))) sizes.put(e, size)
       else e.children.foreach(consider)
     }
     tops.foreach(consider)
@@ -51,7 +51,7 @@ private[pyjoinopt] final class ConstantValues(session: Compat.Session) {
     val now = if (current.isEmpty) Nil else Support.attempt[Seq[Expression]](Nil) {
       asOfNow(current.map(_._2), ReplaceCurrentLike(catalogManager)(_))
     }
-    val until = System.nanoTime + MostNanos
+    val until = System.nanoTime + MaxNanos
     def put(root: Expression, e: Expression, isCurrent: Boolean): Unit = if (System.nanoTime < until) {
       Support.attempt(Option.empty[Any])(evaluated(e)).foreach(v => values.put(root, ConstantValue(v, isCurrent)))
     }
@@ -72,10 +72,10 @@ private[pyjoinopt] final class ConstantValues(session: Compat.Session) {
 }
 
 private[pyjoinopt] object ConstantValues {
-  private val TooLarge = 1000
-  private val LongestText = 10000
-  private val MostDigits = 100
-  private val MostNanos = 100L * 1000 * 1000
+  private val MaxSize = 1000
+  private val MaxTextLength = 10000
+  private val MaxDigits = 100
+  private val MaxNanos = 100L * 1000 * 1000
   private val Catalyst = "org.apache.spark.sql.catalyst.expressions."
 
   /** Expressions with text or nested values as result, hardly larger than their operands. */
@@ -122,14 +122,14 @@ private[pyjoinopt] object ConstantValues {
   /** Whether this operator may be evaluated here, given that its operands may. */
   private def evaluable(e: Expression): Boolean = e match {
     case _: Attribute => false
-    case Literal(text: UTF8String, _) => text.numBytes <= LongestText
+    case Literal(text: UTF8String, _) => text.numBytes <= MaxTextLength
     case Literal(_, dataType) => isSmall(dataType)
     case leaf if leaf.children.isEmpty && !leaf.isInstanceOf[RuntimeReplaceable] =>
       kindIsSafe(leaf) && (leaf.foldable || leaf.containsPattern(CURRENT_LIKE))
     case cast: Cast => kindIsSafe(cast) && keepsShort(cast)
     case rounded: RoundBase =>
       rounded.right match {
-        case Literal(digits: Int, _) => math.abs(digits.toLong) <= MostDigits
+        case Literal(digits: Int, _) => math.abs(digits.toLong) <= MaxDigits
         case _ => false
       }
     case replaced: RuntimeReplaceable => isCatalysts(replaced.getClass) // its replacement is checked
@@ -160,7 +160,7 @@ private[pyjoinopt] object ConstantValues {
   /** Whether a cast has a short result. Text with a large exponent is short, but its decimal has that many digits. */
   private def keepsShort(cast: Cast): Boolean = (cast.child, cast.dataType) match {
     case (Literal(text: UTF8String, _), _: DecimalType) =>
-      text.numBytes <= MostDigits && !text.toString.exists(c => c == 'e' || c == 'E')
+      text.numBytes <= MaxDigits && !text.toString.exists(c => c == 'e' || c == 'E')
     case (child, _: DecimalType) => isSmall(child.dataType)
     case (child, _: StringType) => isSmall(child.dataType) || child.dataType.isInstanceOf[StringType]
     case (child, to) => isSmall(to) && (isSmall(child.dataType) || child.dataType.isInstanceOf[StringType])

@@ -114,7 +114,7 @@ private[pyjoinopt] final class ExpressionDetails(
   private def writeSet(set: InSet): Unit = {
     out.writeNumberField("hset", set.hset.size)
     val dataType = Support.attempt[DataType](NullType)(set.child.dataType)
-    if (set.hset.size <= LongestSet && set.hset.forall(isPlain(_, dataType))) {
+    if (set.hset.size <= MaxSetSize && set.hset.forall(isPlain(_, dataType))) {
       out.writeArrayFieldStart("values")
       set.hset.foreach(writeValue(_, dataType))
       out.writeEndArray()
@@ -147,8 +147,8 @@ private[pyjoinopt] final class ExpressionDetails(
 }
 
 private[pyjoinopt] object ExpressionDetails {
-  private val LongestSet = 200
-  private val LongestText = 200
+  private val MaxSetSize = 200
+  private val MaxTextLength = 200
 
   private def isPlain(value: Any, dataType: DataType): Boolean = (value, dataType) match {
     case (null, _) => true
@@ -157,7 +157,7 @@ private[pyjoinopt] object ExpressionDetails {
     case (_: Long, LongType | TimestampType | TimestampNTZType) => true
     case (n: Float, _) => !n.isNaN && !n.isInfinite
     case (n: Double, _) => !n.isNaN && !n.isInfinite
-    case (text: UTF8String, _: StringType) => text.numBytes <= 4 * LongestText && text.numChars <= LongestText
+    case (text: UTF8String, _: StringType) => text.numBytes <= 4 * MaxTextLength && text.numChars <= MaxTextLength
     case _ => false
   }
 
@@ -174,8 +174,8 @@ private[pyjoinopt] object ExpressionDetails {
 
   /** SQL text, with large values abbreviated. */
   private def sqlText(literal: Literal): String = literal.value match {
-    case bytes: Array[Byte] if bytes.length > LongestText => s"${bytes.length} bytes"
-    case text: UTF8String if text.numBytes > 8 * LongestText => text.substring(0, LongestText).toString
+    case bytes: Array[Byte] if bytes.length > MaxTextLength => s"${bytes.length} bytes"
+    case text: UTF8String if text.numBytes > 8 * MaxTextLength => text.substring(0, MaxTextLength).toString
     case _ =>
       literal.dataType match {
         case _: AtomicType | _: CalendarIntervalType | NullType => Support.attempt("?")(literal.sql)

@@ -9,8 +9,8 @@ import org.apache.spark.sql.execution.datasources.jdbc.{JDBCOptions, JDBCRelatio
  * server, a database or a schema are kept, since every driver has its own places for secrets.
  */
 private[pyjoinopt] object JdbcName {
-  private val MostQuery = 200
-  private val Kept = Set("database", "databasename", "dbname", "db", "schema", "currentschema", "warehouse", "catalog",
+  private val MaxQueryLength = 200
+  private val PublicParameters = Set("database", "databasename", "dbname", "db", "schema", "currentschema", "warehouse", "catalog",
     "servicename", "service_name", "sid", "host", "port", "instancename")
   private val Scheme = """(?i)((?:jdbc:)?[a-z0-9+.-]+:(?:(?:thin|oci8?|mysql|postgresql|mem|file|sqlserver|loadbalance|replication):)*)(.*)""".r
   private val Pair = """([A-Za-z_]+)=([^=(),;?&]*)""".r
@@ -24,14 +24,14 @@ private[pyjoinopt] object JdbcName {
 
   /** A hash distinguishes long queries that begin alike. */
   private def short(text: String): String =
-    if (text.length <= MostQuery) text else f"${text.take(MostQuery)}... #${text.hashCode}%08x"
+    if (text.length <= MaxQueryLength) text else f"${text.take(MaxQueryLength)}... #${text.hashCode}%08x"
 
   /** An address without secrets. */
   def address(url: String): String = url.replaceAll("\\s", "") match {
     case Scheme(scheme, rest) =>
       val end = rest.indexWhere(c => c == '?' || c == ';')
       val (head, tail) = if (end < 0) (rest, "") else (rest.take(end), rest.drop(end))
-      val parameters = Pair.findAllMatchIn(tail).filter(pair => Kept(pair.group(1).toLowerCase)).map(_.matched).toList
+      val parameters = Pair.findAllMatchIn(tail).filter(pair => PublicParameters(pair.group(1).toLowerCase)).map(_.matched).toList
       val where = (if (isCut(head, tail)) "" else server(head)).stripPrefix("//").stripSuffix("/")
       (scheme.stripPrefix("jdbc:") + (if (where.isEmpty) "" else s"//$where") +
         (if (parameters.isEmpty) "" else parameters.mkString(";", ";", ""))).stripSuffix(":")
@@ -46,7 +46,7 @@ private[pyjoinopt] object JdbcName {
   private def server(head: String): String = {
     val open = head.drop(head.lastIndexOf('@') + 1)
     if (open.contains('(')) {
-      val pairs = Pair.findAllMatchIn(open).filter(pair => Kept(pair.group(1).toLowerCase)).map(_.group(2))
+      val pairs = Pair.findAllMatchIn(open).filter(pair => PublicParameters(pair.group(1).toLowerCase)).map(_.group(2))
       val path = open.drop(open.lastIndexOf(')') + 1)
       pairs.mkString(":") + (if (path.contains('=')) "" else path)
     } else {
@@ -55,7 +55,7 @@ private[pyjoinopt] object JdbcName {
       if (at < 0) open
       else {
         val start = math.max(open.lastIndexOf('/', at), open.lastIndexOf(',', at)) + 1
-        val kept = Pair.findAllMatchIn(open.drop(start)).filter(pair => Kept(pair.group(1).toLowerCase)).map(_.matched)
+        val kept = Pair.findAllMatchIn(open.drop(start)).filter(pair => PublicParameters(pair.group(1).toLowerCase)).map(_.matched)
         open.take(start) + kept.mkString(",")
       }
     }

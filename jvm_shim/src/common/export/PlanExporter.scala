@@ -36,7 +36,7 @@ private[pyjoinopt] final class PlanExporter(
   private val expressions = new ExpressionExporter(session, types, attributes, number)
   private val nodeExpressions = new IdentityHashMap[LogicalPlan, Seq[Expression]]
   private val listings = new IdentityHashMap[AnyRef, Integer]
-  private val alike = new mutable.HashMap[(LogicalPlan, Int), Int]
+  private val sourceNumbers = new mutable.HashMap[(LogicalPlan, Int), Int]
   private val isCached = if (optimizing) (_: LogicalPlan) => false else CachedPlans.find(session, root)
 
   /** The number of the handle, after `run`. */
@@ -103,7 +103,7 @@ private[pyjoinopt] final class PlanExporter(
       details.write(node)
       if (node.children.isEmpty) {
         leaves.write(node)
-        writeAlike(node, out)
+        writeSourceNumber(node, out)
       }
       sides.write(node)
       if (isCached(node)) out.writeBooleanField("cached", true)
@@ -126,7 +126,7 @@ private[pyjoinopt] final class PlanExporter(
    * One number for all leaves that read the same and differ only in the ids of their columns. Files are listed once for
    * each index, so two indexes of one folder may differ.
    */
-  private def writeAlike(leaf: LogicalPlan, out: JsonGenerator): Unit = {
+  private def writeSourceNumber(leaf: LogicalPlan, out: JsonGenerator): Unit = {
     val listing = leaf match {
       case relation: LogicalRelation =>
         relation.relation match {
@@ -139,7 +139,7 @@ private[pyjoinopt] final class PlanExporter(
       case _ => None
     }
     for (l <- listing; same <- Support.attempt(Option.empty[LogicalPlan])(Some(leaf.canonicalized)))
-      out.writeNumberField("alike", alike.getOrElseUpdate((same, l), alike.size))
+      out.writeNumberField("alike", sourceNumbers.getOrElseUpdate((same, l), sourceNumbers.size))
   }
 
   private def writeNumbers(out: JsonGenerator, field: String, numbers: Iterable[Int]): Unit = {

@@ -33,12 +33,12 @@ private[pyjoinopt] final case class DeltaSnapshot(
  * checkpoint is one file, or numbered parts, or a manifest with sidecar files (version 2, which may also have the name
  * of the first kind).
  *
- * Laws: no Spark job, which Delta's own listing would start. A log that is longer than `MostBytes` or lacks a part has
+ * Laws: no Spark job, which Delta's own listing would start. A log that is longer than `MaxBytes` or lacks a part has
  * no snapshot. Everything unknown (a feature of the protocol, an action, a field of an added file, a file in the log's
  * folder) is a doubt; only a snapshot without doubts has exact counts.
  */
 private[pyjoinopt] object DeltaLog {
-  private val MostBytes = 256L << 20
+  private val MaxBytes = 256L << 20
   private val Commit = """(\d{20})\.json""".r
   private val OneFile = """(\d{20})\.checkpoint\.parquet""".r
   private val Part = """(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet""".r
@@ -124,7 +124,7 @@ private[pyjoinopt] object DeltaLog {
       log: List[FileStatus],
       conf: Configuration,
       state: DeltaState): Option[List[FileStatus]] =
-    if (log.map(_.getLen).sum > MostBytes) None
+    if (log.map(_.getLen).sum > MaxBytes) None
     else {
       // Sidecars belong to the checkpoint, so they come before any commit. A manifest itself adds no files.
       val (commits, parts) = log.partition(file => Commit.pattern.matcher(file.getPath.getName).matches)
@@ -135,7 +135,7 @@ private[pyjoinopt] object DeltaLog {
         file
       }
       val read = log ++ sidecars
-      if (read.map(_.getLen).sum > MostBytes) None
+      if (read.map(_.getLen).sum > MaxBytes) None
       else {
         (sidecars ++ commits).foreach(replay(fileSystem, _, conf, state))
         Some(read)

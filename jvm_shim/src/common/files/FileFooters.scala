@@ -104,7 +104,7 @@ private[pyjoinopt] object FileFooter {
  * number of columns; the least recently used footers are dropped. Concurrent requests for one footer read it once.
  */
 private[pyjoinopt] object FileFooters {
-  private val MostColumns = 200000L
+  private val MaxColumns = 200000L
   private type Key = (String, Long, Long)
 
   private val known = new LinkedHashMap[Key, FileFooter](64, 0.75f, true)
@@ -137,7 +137,7 @@ private[pyjoinopt] object FileFooters {
     val before = known.put(key, footer)
     columns += weight(footer) - (if (before == null) 0 else weight(before))
     val eldest = known.values.iterator
-    while (columns > MostColumns && eldest.hasNext) {
+    while (columns > MaxColumns && eldest.hasNext) {
       columns -= weight(eldest.next())
       eldest.remove()
     }

@@ -44,7 +44,7 @@ private[pyjoinopt] object FileStatistics {
   lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-footers", 16, 30)
 
   /** Dictionaries are counted in at most so many files, and in so many row groups of all files together. */
-  private val MostDictionaries = 8
+  private val MaxDictionaries = 8
 
   /** Files that are being read. */
   private final case class Reading(files: Seq[(FileStatus, Future[FileFooter])], spent: AtomicLong)
@@ -80,8 +80,8 @@ private[pyjoinopt] object FileStatistics {
           footer match {
             case Some(read) =>
               val names = if (named) relation.output.filter(wanted.distinct).map(_.name) else Nil
-              val looked = math.max(1, all.length / MostDictionaries)
-              val most = math.max(1, MostDictionaries / math.max(1, math.min(all.length, limits.maxFiles)))
+              val looked = math.max(1, all.length / MaxDictionaries)
+              val most = math.max(1, MaxDictionaries / math.max(1, math.min(all.length, limits.maxFiles)))
               val reading = start(all, limits) { (file, at) =>
                 val found = FileFooters.cached(file)(read(_, conf))
                 if (at % looked == 0) Support.attempt(()) {

@@ -129,7 +129,7 @@ private[pyjoinopt] object IcebergStatistics {
     val files = elements(call(table, "statisticsFiles")).map(file => call(file, "snapshotId") -> file).toMap
     val line = new mutable.ListBuffer[AnyRef]
     var at = snapshot
-    while (at != null && line.length < MostAncestors) {
+    while (at != null && line.length < MaxAncestors) {
       line += call(at, "snapshotId")
       val parent = call(at, "parentId")
       at = if (parent == null) null else call(table, "snapshot", classOf[Long] -> parent)
@@ -144,7 +144,7 @@ private[pyjoinopt] object IcebergStatistics {
     }.toMap
   }
 
-  private val MostAncestors = 100
+  private val MaxAncestors = 100
 
   /** The schema of a snapshot: a query that names a snapshot uses the names of columns of that time. */
   private def schemaOf(table: AnyRef, snapshot: AnyRef): AnyRef =

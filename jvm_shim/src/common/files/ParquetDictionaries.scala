@@ -20,12 +20,12 @@ import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData}
  * read. The dictionaries themselves are not read.
  */
 private[pyjoinopt] object ParquetDictionaries {
-  private val MostBlocks = 4
+  private val MaxBlocks = 4
   private val HeaderBytes = 64
 
   /** The row groups whose dictionaries are counted. */
   def chosen(blocks: Seq[BlockMetaData]): Seq[BlockMetaData] =
-    DistinctCount.evenly(blocks.filter(_.getRowCount > 0).toIndexedSeq, MostBlocks)
+    DistinctCount.evenly(blocks.filter(_.getRowCount > 0).toIndexedSeq, MaxBlocks)
 
   /** The place of a chunk's dictionary: None if the dictionary lacks values, an empty list if there are no values. */
   def place(chunk: ColumnChunkMetaData, known: FooterColumn): Option[List[DictionaryPlace]] = {

@@ -43,16 +43,16 @@ private[pyjoinopt] final class RelationSample(
 
   /** The rows that a predicate over the sample's ordinals keeps: as computed before, or by `find` now. */
   def remembered(predicate: Expression)(find: => Option[Array[Byte]]): Option[Array[Byte]] =
-    Option(tried.get(predicate)).orElse {
+    Option(results.get(predicate)).orElse {
       val found = find
       found.foreach { bits =>
-        if (tried.size >= RelationSample.MostTried) tried.clear()
-        tried.put(predicate, bits)
+        if (results.size >= RelationSample.MaxPredicates) results.clear()
+        results.put(predicate, bits)
       }
       found
     }
 
-  private val tried = new ConcurrentHashMap[Expression, Array[Byte]]
+  private val results = new ConcurrentHashMap[Expression, Array[Byte]]
 
   def has(names: Iterable[String]): Boolean = names.forall(columns.getFieldIndex(_).isDefined)
 
@@ -81,7 +81,7 @@ private[pyjoinopt] object RelationSample {
   private val Layout = 1
 
   /** The number of predicates whose results are cached. */
-  private val MostTried = 256
+  private val MaxPredicates = 256
 
   def parse(bytes: Array[Byte], conf: SparkConf): Option[RelationSample] =
     Support.attempt(Option.empty[RelationSample]) {

@@ -48,7 +48,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
       case Some(files) if sample.isEmpty && entry.path("read").asBoolean =>
         val both = wanted ++ keys.map(_._2) ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
         val partitions = expressions.partitions(files, entry.get("partitions"))
-        val columns = if (both.size <= SampleAnswers.Wide) both else wanted
+        val columns = if (both.size <= SampleAnswers.MaxColumns) both else wanted
         Some(Samples.begin(handle.session, key, files, columns, budget.copy(partitions = partitions)))
       case _ => None
     }
@@ -105,7 +105,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         if (request.path("give").asBoolean && !sample.stored) {
           sample.stored = true
           val bytes = sample.bytes(conf)
-          if (bytes.length <= SampleAnswers.MostBytes)
+          if (bytes.length <= SampleAnswers.MaxStoredBytes)
             out.writeStringField("blob", Base64.getEncoder.encodeToString(bytes))
         }
       case None =>
@@ -133,7 +133,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
 
   /** The codes of each key column: equal codes for equal values, two bytes a row. */
   private def writeCodes(out: JsonGenerator, question: Question, sample: RelationSample): Unit =
-    if (sample.rows.length <= SampleAnswers.MostCodes) {
+    if (sample.rows.length <= SampleAnswers.MaxRowsWithCodes) {
       out.writeObjectFieldStart("keys")
       for ((number, name) <- question.keys; i <- sample.columns.getFieldIndex(name)) {
         sample.codes(i).foreach(out.writeStringField(number.toString, _))
@@ -154,13 +154,13 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
 
 private[pyjoinopt] object SampleAnswers {
   /** A sample gets the columns that queries filter by, up to this number. */
-  private val Wide = 64
+  private val MaxColumns = 64
 
   /** Larger samples are not stored (bytes). */
-  private val MostBytes = 16 << 20
+  private val MaxStoredBytes = 16 << 20
 
   /** Samples with more rows have no codes. */
-  private val MostCodes = 20000
+  private val MaxRowsWithCodes = 20000
   private val Digits = "0123456789abcdef".getBytes
 
   def hex(bytes: Array[Byte]): String = {

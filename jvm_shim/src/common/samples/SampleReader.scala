@@ -110,7 +110,7 @@ private[pyjoinopt] object SampleReader {
     if (TextRows.applies(files)) textRanges(session, files, listed, budget)
     else {
       val conf = session.sessionState.newHadoopConfWithOptions(files.options)
-      val limits = FileStatistics.Limits(MostFooters, budget.bytes, budget.until)
+      val limits = FileStatistics.Limits(MaxFooters, budget.bytes, budget.until)
       val footers = FileStatistics.footers(files, listed.map(_._1), limits, conf)
       val partitions = listed.toMap
       val sensitive = session.sessionState.conf.caseSensitiveAnalysis
@@ -120,10 +120,10 @@ private[pyjoinopt] object SampleReader {
       (pieces, footers.length == listed.length)
     }
 
-  private val MostFooters = 64
+  private val MaxFooters = 64
 
   /** The size of the rows that are kept of one piece (bytes). */
-  private val MostHeld = 4L << 20
+  private val MaxBytesOfPiece = 4L << 20
 
   /** Ranges of text files, evenly over all bytes; none of large files whose compression cannot be split. */
   private def textRanges(
@@ -210,7 +210,7 @@ private[pyjoinopt] object SampleReader {
       def keep(row: InternalRow): UnsafeRow = {
         val copied = copy(row)
         held += copied.getSizeInBytes
-        if (held > MostHeld && kept.length < places) places = kept.length + 1 // few rows, but wide ones
+        if (held > MaxBytesOfPiece && kept.length < places) places = kept.length + 1 // few rows, but wide ones
         copied
       }
       def enough = closes.isDefined && (seen >= most || seen % 1024 == 0 && System.nanoTime >= until)

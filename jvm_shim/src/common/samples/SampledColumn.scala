@@ -44,13 +44,13 @@ private[pyjoinopt] final class SampledColumn(rows: Array[UnsafeRow], ordinal: In
     if (SampledColumn.hasPlainEquality(dataType)) Some(if (counts.isEmpty) 0.0 else counts.values.max.toDouble) else None
 
   /** Whether there are enough values to decide, all different. */
-  def unique: Boolean = simple && counts.size >= SampledColumn.Enough && counts.values.forall(_ == 1)
+  def unique: Boolean = simple && counts.size >= SampledColumn.MinDistinct && counts.values.forall(_ == 1)
 
   /** The most common values, the most frequent first, each with its share of all rows. */
-  def heavy: Seq[(Any, Double)] = {
-    val least = math.max(SampledColumn.Seldom, rows.length / 1000)
+  def mostCommon: Seq[(Any, Double)] = {
+    val least = math.max(SampledColumn.MinFrequency, rows.length / 1000)
     val frequent = counts.toList.filter(_._2 >= least).sortBy { case (value, n) => (-n, value.toString) }
-    frequent.take(SampledColumn.MostHeavy).flatMap {
+    frequent.take(SampledColumn.MaxCommonValues).flatMap {
       case (text: UTF8String, n) => if (text.numBytes <= 200) Some(text.toString -> n.toDouble / rows.length) else None
       case (value, n) => NodeFacts.bound(value).map(_ -> n.toDouble / rows.length)
     }
@@ -64,7 +64,7 @@ private[pyjoinopt] final class SampledColumn(rows: Array[UnsafeRow], ordinal: In
       NodeFacts.bound(value).collect { case x: Long => x.toDouble -> n; case x: Double => x -> n }
     }.sortBy(_._1)
     val sorted = values.flatMap { case (x, n) => List.fill(n)(x) }.toArray
-    val count = math.min(SampledColumn.MostBins, sorted.length / SampledColumn.PerBin)
+    val count = math.min(SampledColumn.MaxBins, sorted.length / SampledColumn.MinRowsOfBin)
     if (count < 2) None
     else {
       val bins = (0 until count).map { i =>
@@ -91,9 +91,9 @@ private[pyjoinopt] object SampledColumn {
     case text => text == StringType
   }
 
-  private val Enough = 500
-  private val Seldom = 5
-  private val MostHeavy = 20
-  private val MostBins = 254
-  private val PerBin = 20
+  private val MinDistinct = 500
+  private val MinFrequency = 5
+  private val MaxCommonValues = 20
+  private val MaxBins = 254
+  private val MinRowsOfBin = 20
 }

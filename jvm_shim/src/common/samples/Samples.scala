@@ -19,7 +19,7 @@ private[pyjoinopt] object Samples {
   /** Hash over the files, hash over the schema. */
   type Key = (String, String)
 
-  private val MostBytes = 64L << 20
+  private val MaxBytes = 64L << 20
   private lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-samples", 4, 30)
 
   private val known = new LinkedHashMap[Key, RelationSample](64, 0.75f, true)
@@ -32,7 +32,7 @@ private[pyjoinopt] object Samples {
     val before = known.put(key, sample)
     bytes += sample.size - (if (before == null) 0 else before.size)
     val eldest = known.values.iterator
-    while (bytes > MostBytes && known.size > 1 && eldest.hasNext) {
+    while (bytes > MaxBytes && known.size > 1 && eldest.hasNext) {
       bytes -= eldest.next().size
       eldest.remove()
     }

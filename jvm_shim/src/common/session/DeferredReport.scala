@@ -23,7 +23,7 @@ private[pyjoinopt] final class DeferredReport(worker: Worker, val id: Long) {
 
   /** The report, read now if need be. None if the worker ended before it had sent it. */
   def get: Option[JsonNode] = {
-    synchronized(source).foreach(worker => Support.attempt(())(worker.readReport(Deadline.in(DeferredReport.Patience))))
+    synchronized(source).foreach(worker => Support.attempt(())(worker.readReport(Deadline.in(DeferredReport.MaxWait))))
     synchronized(content.map(corrected))
   }
 
@@ -39,5 +39,5 @@ private[pyjoinopt] final class DeferredReport(worker: Worker, val id: Long) {
 
 private[pyjoinopt] object DeferredReport {
   /** How long a caller waits for a report (milliseconds). */
-  private val Patience = 1000L
+  private val MaxWait = 1000L
 }

@@ -25,11 +25,11 @@ private[pyjoinopt] object InputSize {
   val Unknown: Double = 4 * GiB
 
   /** The shortest and the longest wait of a query (seconds). */
-  private val Least = 2L
-  private val Most = 60L
+  private val MinSeconds = 2L
+  private val MaxSeconds = 60L
 
   /** Two seconds plus one for every GiB, at most a minute. Whole seconds, because messages contain the time. */
-  def milliseconds(bytes: Double): Long = 1000 * math.min(Most.toDouble, Least + math.floor(bytes / GiB)).toLong
+  def milliseconds(bytes: Double): Long = 1000 * math.min(MaxSeconds.toDouble, MinSeconds + math.floor(bytes / GiB)).toLong
 
   /** The size of all leaves, including those in subqueries. */
   def of(plan: LogicalPlan): Double = {

@@ -21,7 +21,7 @@ import org.apache.spark.unsafe.types.UTF8String
  * They are numbered by session, so that the numbers do not reveal how many queries other sessions run.
  */
 private[pyjoinopt] object SessionReports {
-  private val Kept = 100
+  private val MaxReports = 100
   private val sessions = new WeakHashMap[Compat.Session, Plans]
 
   private final case class Planned(number: Long, at: Long, report: DeferredReport, marks: List[String])
@@ -42,7 +42,7 @@ private[pyjoinopt] object SessionReports {
   }
 
   private def trim(reports: ArrayDeque[Planned], kind: Planned => Boolean): Unit = {
-    var surplus = -Kept
+    var surplus = -MaxReports
     reports.forEach(report => if (kind(report)) surplus += 1)
     val all = reports.iterator
     while (surplus > 0) if (kind(all.next())) {

@@ -19,7 +19,7 @@ private[pyjoinopt] object UnknownKeys {
     "enabled", "python", "pythonpath", "timeout", "prestart", "startTimeout", "workers")
   private val known = Known.map(Prefix + _).toSet
   private val warned = ConcurrentHashMap.newKeySet[String]
-  private val Most = 1000
+  private val MaxWarnings = 1000
 
   /** Check the application's configuration: a misspelled key may be one on which the start of a worker depends. */
   def ofApplication(): Unit = Support.attempt(()) {
@@ -30,7 +30,7 @@ private[pyjoinopt] object UnknownKeys {
   def of(session: Compat.Session): Unit = warn(session.sessionState.conf.getAllConfs.keys)
 
   private def warn(keys: Iterable[String]): Unit =
-    for (key <- keys if key.startsWith(Prefix) && !known(key) && warned.size < Most && warned.add(key))
+    for (key <- keys if key.startsWith(Prefix) && !known(key) && warned.size < MaxWarnings && warned.add(key))
       OptimizeJoins.log.warn(
         s"The setting $key is unknown and has no effect; did you mean ${closest(key)}? " +
           s"Settings are ${Known.map(Prefix + _).mkString(", ")}.")

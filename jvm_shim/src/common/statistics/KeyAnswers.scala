@@ -15,9 +15,9 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
  */
 private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
   private val until = System.nanoTime + TimeUnit.MILLISECONDS.toNanos(request.path("deadlineMs").asLong(1000))
-  private val most = {
-    val usual = KeyProofs.Most()
-    KeyProofs.Most(
+  private val limits = {
+    val usual = KeyProofs.Limits()
+    KeyProofs.Limits(
       request.path("mostRows").asLong(usual.rows),
       request.path("mostBytes").asLong(usual.bytes),
       request.path("mostParts").asInt(usual.parts))
@@ -49,7 +49,7 @@ private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
         sets.map { set =>
           val columns = set.flatMap(n => names.get(handle.attribute(n).exprId))
           if (columns.length < set.length) None
-          else KeyProofs.begin(handle.session, files, relation, columns.toSet, partitions, most)
+          else KeyProofs.begin(handle.session, files, relation, columns.toSet, partitions, limits)
         }
       case _ => sets.map(_ => None)
     }

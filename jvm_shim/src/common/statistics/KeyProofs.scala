@@ -28,9 +28,9 @@ private[pyjoinopt] object KeyProofs {
   type Proof = FutureTask[Boolean]
 
   /** Limits of a proof: rows of the table, bytes of the columns, row groups or stripes. */
-  final case class Most(rows: Long = 50L * 1000 * 1000, bytes: Long = 512L << 20, parts: Int = 1000)
+  final case class Limits(rows: Long = 50L * 1000 * 1000, bytes: Long = 512L << 20, parts: Int = 1000)
 
-  private val MostKnown = 10000
+  private val MaxProofs = 10000
 
   private lazy val pool = ThreadUtils.newDaemonFixedThreadPool(1, "pyjoinopt-keys")
   private val known = new LinkedHashMap[(Samples.Key, Set[String]), Boolean](64, 0.75f, true)
@@ -45,14 +45,14 @@ private[pyjoinopt] object KeyProofs {
       relation: LogicalRelation,
       columns: Set[String],
       partitions: Seq[Expression],
-      most: Most): Option[Proof] = relation.relation match {
+      limits: Limits): Option[Proof] = relation.relation match {
     case source: HadoopFsRelation if FileStatistics.hasFooters(source) =>
       val key = (files, columns)
       val found = synchronized(Option(known.get(key)))
       val task = new FutureTask(new Callable[Boolean] {
         override def call(): Boolean = found.getOrElse {
           try {
-            val unique = session.withActive(isUnique(session, files, relation, source, columns, partitions, most))
+            val unique = session.withActive(isUnique(session, files, relation, source, columns, partitions, limits))
             synchronized(keep(key, unique))
             unique
           } finally reading.remove(key)
@@ -74,7 +74,7 @@ private[pyjoinopt] object KeyProofs {
   private def keep(key: (Samples.Key, Set[String]), unique: Boolean): Unit = {
     known.put(key, unique)
     val eldest = known.keySet.iterator
-    while (known.size > MostKnown && eldest.hasNext) {
+    while (known.size > MaxProofs && eldest.hasNext) {
       eldest.next()
       eldest.remove()
     }
@@ -87,12 +87,12 @@ private[pyjoinopt] object KeyProofs {
       files: HadoopFsRelation,
       columns: Set[String],
       partitions: Seq[Expression],
-      most: Most): Boolean = {
+      limits: Limits): Boolean = {
     val partitioned = files.partitionSchema.fieldNames.toSet
     val required = StructType(files.dataSchema.filter(f => columns(f.name) && !partitioned(f.name)))
     val all = StructType(required ++ files.partitionSchema)
     val read = columns.toSeq.flatMap(all.getFieldIndex)
-    val until = System.nanoTime + Patience
+    val until = System.nanoTime + MaxNanos
     read.length == columns.size && read.forall(i => isExact(all(i).dataType)) &&
     FileStatistics.list(session, files, until, partitions).exists { directories =>
       val listed = for (directory <- directories; file <- directory.files if file.fileStatus.getLen > 0)
@@ -103,7 +103,7 @@ private[pyjoinopt] object KeyProofs {
       val same = FileIdentity.of(relation, files, listed.map(_._1))
       val values = new Values(all, read)
       footers.length == listed.length && (same.id, same.schema) == requested &&
-      seen(session, footers, required, values.whole, most).exists { before =>
+      seen(session, footers, required, values.whole, limits).exists { before =>
         val rows = new FileRows(session, files, required)
         SQLConf.withExistingConf(session.sessionState.conf.clone()) {
           listed.forall { case (file, partition) => everyNew(rows(file, partition, 0, file.getLen), values, before) }
@@ -112,7 +112,7 @@ private[pyjoinopt] object KeyProofs {
     }
   }
 
-  private val Patience = 60L * 1000 * 1000 * 1000
+  private val MaxNanos = 60L * 1000 * 1000 * 1000
 
   /** The set for the values read so far; None if it may need too much memory. */
   private def seen(
@@ -120,7 +120,7 @@ private[pyjoinopt] object KeyProofs {
       footers: Seq[FileFooter],
       columns: StructType,
       whole: Boolean,
-      most: Most): Option[Seen] = {
+      limits: Limits): Option[Seen] = {
     val sensitive = session.sessionState.conf.caseSensitiveAnalysis
     val rows = footers.map(_.rows).sum
     val bytes = footers.map(f => f.share(columns.fieldNames, sensitive) * f.parts.map(_.length.toDouble).sum).sum
@@ -132,7 +132,7 @@ private[pyjoinopt] object KeyProofs {
       for (min <- column.min.collect { case n: Long => n }; max <- column.max.collect { case n: Long => n })
         yield (min, max)
     }
-    if (rows > most.rows || bytes > most.bytes || footers.map(_.parts.length).sum > most.parts) None
+    if (rows > limits.rows || bytes > limits.bytes || footers.map(_.parts.length).sum > limits.parts) None
     else bounds match {
       case Some((min, max)) if max - min >= 0 && max - min < math.min(memory * 8, rows * 64 + 64) &&
           max - min < Int.MaxValue => Some(new SeenBits(min, (max - min).toInt + 1))

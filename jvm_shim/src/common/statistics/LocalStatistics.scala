@@ -9,15 +9,15 @@ import org.apache.spark.sql.types.{AtomicType, BinaryType}
 /**
  * The statistics of a LocalRelation, whose rows are part of the plan: they are counted.
  *
- * Law: if it has more than `MostValues` values, only its rows are counted.
+ * Law: if it has more than `MaxValues` values, only its rows are counted.
  */
 private[pyjoinopt] object LocalStatistics {
-  private val MostValues = 100000L
+  private val MaxValues = 100000L
 
   def of(relation: LocalRelation): NodeFacts = {
     val rows = relation.data.length
     val columns =
-      if (rows.toLong * relation.output.length > MostValues) Nil
+      if (rows.toLong * relation.output.length > MaxValues) Nil
       else relation.output.zipWithIndex.toList.collect {
         case (attribute, i) if attribute.dataType.isInstanceOf[AtomicType] && attribute.dataType != BinaryType =>
           attribute -> column(relation, attribute, i)

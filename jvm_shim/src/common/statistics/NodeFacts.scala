@@ -8,8 +8,8 @@ import org.apache.spark.sql.types.Decimal
 
 /**
  * The statistics of a column. Bounds are Long for integers, dates (days) and timestamps (microseconds), Double for
- * fractions and decimals, or Boolean; text has none. `heavy` are the most common values (text as String), each with its
- * share of all rows; `most` is the number of rows with the most common value, if all rows were counted.
+ * fractions and decimals, or Boolean; text has none. `mostCommon` are the most common values (text as String), each
+ * with its share of all rows; `most` is the number of rows with the most common value, if all rows were counted.
  */
 private[pyjoinopt] final case class ColumnFacts(
     ndv: Option[Double] = None,
@@ -19,7 +19,7 @@ private[pyjoinopt] final case class ColumnFacts(
     avgLen: Option[Long] = None,
     maxLen: Option[Long] = None,
     histogram: Option[Histogram] = None,
-    heavy: Seq[(Any, Double)] = Nil,
+    mostCommon: Seq[(Any, Double)] = Nil,
     most: Option[Double] = None)
 
 /**
@@ -75,7 +75,7 @@ private[pyjoinopt] final case class NodeFacts(
       facts.maxLen.foreach(out.writeNumberField("maxLen", _))
       facts.most.foreach(out.writeNumberField("most", _))
       facts.histogram.foreach(NodeFacts.writeBins(out, _))
-      if (facts.heavy.nonEmpty) NodeFacts.writeHeavy(out, facts.heavy)
+      if (facts.mostCommon.nonEmpty) NodeFacts.writeMostCommon(out, facts.mostCommon)
       out.writeEndObject()
     }
     out.writeEndObject()
@@ -143,9 +143,9 @@ private[pyjoinopt] object NodeFacts {
     out.writeEndArray()
   }
 
-  private def writeHeavy(out: JsonGenerator, heavy: Seq[(Any, Double)]): Unit = {
+  private def writeMostCommon(out: JsonGenerator, mostCommon: Seq[(Any, Double)]): Unit = {
     out.writeArrayFieldStart("heavy")
-    heavy.foreach { case (value, share) =>
+    mostCommon.foreach { case (value, share) =>
       out.writeStartObject()
       value match {
         case text: String => out.writeStringField("value", text)

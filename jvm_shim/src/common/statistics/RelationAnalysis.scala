@@ -41,7 +41,7 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
   /** The size of the sample (rows), limited by its memory: files decompress to a few times their size. */
   private val rows = {
     val width = files.fold(0.0)(_.bytes * 4 / expected)
-    math.max(1, math.min(request.path("rows").asInt(10000), math.max(100, (MostHeld / math.max(1.0, width)).toInt)))
+    math.max(1, math.min(request.path("rows").asInt(10000), math.max(100, (MaxSampleBytes / math.max(1.0, width)).toInt)))
   }
 
   def run(): String = {
@@ -91,7 +91,7 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
   }
 
   private val Seed = 4711L
-  private lazy val MostHeld = 128 << 20
+  private lazy val MaxSampleBytes = 128 << 20
 
   private def sketched(dataType: DataType): Boolean = dataType match {
     case _: NullType => false
@@ -135,7 +135,7 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
         ndv, bound(2), bound(3), Some((count - filled).toDouble),
         if (measured(attribute.dataType)) read(4, DoubleType).map(_.asInstanceOf[Double].round) else None,
         histogram = if (bounded(attribute.dataType)) values.histogram(ndv.getOrElse(1.0)) else None,
-        heavy = values.heavy,
+        mostCommon = values.mostCommon,
         most = if (sample.complete) values.most else None)
     }
     (sample, facts)
