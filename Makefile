@@ -29,8 +29,8 @@ define install
 	@touch $(1)/.ready
 endef
 
-.PHONY: help demo docs notebooks test test-unit test-slow lint check fuzz bench test-versions test-formats test-comet dist shim clean \
-  setup
+.PHONY: help demo docs notebooks test test-unit test-slow lint check fuzz bench test-versions test-formats test-comet dist shim \
+  scalafmt scalafmt-write clean setup
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +51,8 @@ test-slow: shim  ## the tests that `make test` leaves out for their time
 lint: $(READY)  ## ruff
 	@$(PY) -m ruff check .
 
-check: lint shim  ## ruff and mypy
+check: LINT := --lint
+check: lint shim  ## ruff, mypy and scalac -Xlint
 	@$(PY) -m mypy
 
 fuzz: shim  ## N random queries against plain Spark and DuckDB; FROM=5000 goes on where a run ended
@@ -75,8 +76,9 @@ docs: .venv-docs/.ready  ## the documentation as a static site in site/
 
 setup: shim  ## only the set-up: the virtual environment and the jar
 
+# A warning of scalac is an error in `make check` only: a Spark that deprecates something stops nobody's demo.
 shim: $(READY)
-	@$(PY) jvm_shim/build.py --if-stale
+	@$(PY) jvm_shim/build.py --if-stale $(LINT)
 
 $(READY): $(METADATA)
 	$(call install,$(VENV),spark$(comma)demo$(comma)dev,'pyspark==$(SPARK).*')
@@ -87,7 +89,7 @@ ON_EVERY_SPARK := tests/versions tests/plan tests/guarantee/test_spark_rules.py 
 test-versions: test-spark40 test-spark35  ## the tests that run on every Spark, on 4.0 and on 3.5
 
 test-spark%: .venv-spark%/.ready
-	@.venv-spark$*/bin/python jvm_shim/build.py --if-stale
+	@.venv-spark$*/bin/python jvm_shim/build.py --if-stale --lint
 	@echo "== Spark $$(.venv-spark$*/bin/python -c 'import importlib.metadata as m; print(m.version("pyspark"))')"
 	@$(call with_spark,.venv-spark$*) .venv-spark$*/bin/python -m pytest $(ON_EVERY_SPARK) -m 'slow or not slow'
 
@@ -100,6 +102,20 @@ test-formats%: .venv-spark%/.ready
 	@echo "== table formats on Spark $$(.venv-spark$*/bin/python -c 'import importlib.metadata as m; print(m.version("pyspark"))')"
 	@$(call with_spark,.venv-spark$*) PYJOINOPT_TEST_FORMATS="$(CURDIR)/.venv-spark$*/formats" \
 	  .venv-spark$*/bin/python -m pytest tests/formats -m formats
+
+SCALAFMT := jvm_shim/.build/scalafmt
+scalafmt = "$$($(PY) -m pyjoinopt java)/bin/java" -cp '$(SCALAFMT)/*' org.scalafmt.cli.Cli --non-interactive --quiet \
+  --config jvm_shim/.scalafmt.conf jvm_shim/src jvm_shim/oracle
+
+scalafmt: $(READY) $(SCALAFMT)/.ready  ## check the format of the Scala source; needs Maven
+	@$(call scalafmt) --test
+
+scalafmt-write: $(READY) $(SCALAFMT)/.ready  ## format the Scala source
+	@$(call scalafmt)
+
+$(SCALAFMT)/.ready: jvm_shim/scalafmt/pom.xml
+	@mvn -q -B -f jvm_shim/scalafmt/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(SCALAFMT)
+	@touch $@
 
 COMET := $(CURDIR)/.venv-spark35/comet
 
@@ -124,7 +140,7 @@ dist: shim .venv-spark35/.ready  ## sdist and wheel in dist/, with the jars for 
 	@$(PY) -m build
 
 clean:  ## remove what was built and generated, and the virtual environments
-	rm -rf $(VENV) .venv-docs .venv-spark40 .venv-spark35 build dist site *.egg-info pyjoinopt/jars data \
+	rm -rf $(VENV) .venv-docs .venv-spark40 .venv-spark35 build dist site *.egg-info pyjoinopt/jars jvm_shim/.build data \
 	  .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -30,7 +30,8 @@ from typing import Any
 
 import pyjoinopt
 from benchmarks.common import machine, measure, session
-from pyjoinopt.bridge.shim import bridge_for, bridge_of
+from pyjoinopt.bridge.shim import bridge_for
+from tests.support.oracle_bridge import oracle_of
 
 
 def tables(spark: Any, count: int) -> None:
@@ -97,8 +98,8 @@ def sessions(spark: Any, repeat: int) -> None:
             (off, _), (driver, worker) = (processor_milliseconds(spark, texts, on) for on in (False, True))
             print(f"processor time at 5 joins, {name}   driver {driver - off:.1f} ms, worker {worker:.1f} ms")
     plain = spark.sql("SELECT count(*) FROM t0 JOIN t1 ON f0 = k1")._jdf
-    bridge_of(spark).ruleNanos(spark._jsparkSession, plain, 10_000)
-    nanos = bridge_of(spark).ruleNanos(spark._jsparkSession, plain, 10_000)
+    oracle_of(spark).ruleNanos(spark._jsparkSession, plain, 10_000)
+    nanos = oracle_of(spark).ruleNanos(spark._jsparkSession, plain, 10_000)
     print(f"the rule on the fast path   {nanos / 1e6:.4f} ms")
     pyjoinopt.disable(spark)
 

@@ -1,7 +1,7 @@
 """Build the shim's jars with nothing but a pyspark: ``python jvm_shim/build.py [--spark-home DIR]... [--if-stale]``.
 
 Each Spark named decides by its own Scala version which flavour it builds: Spark 3.5 the one for Scala 2.12,
-Spark 4 the one for Scala 2.13.
+Spark 4 the one for Scala 2.13. With ``--lint`` a warning of the compiler is an error.
 """
 
 from __future__ import annotations
@@ -18,10 +18,19 @@ if (_CHECKOUT / "pyjoinopt").is_dir():
 from pyjoinopt.bridge.install import compile_scala, jars, java
 from pyjoinopt.errors import PyJoinOptError, ShimError
 
+#: What is built for development only: it is never installed.
+BUILD = Path(__file__).resolve().parent / ".build"
 
-def build(spark_home: Path, out_dir: Path, if_stale: bool = False) -> Path:
-    """Compile the flavour that fits a Spark; with `if_stale` only if its jar is not of the present source.
 
+def build(spark_home: Path, out_dir: Path, if_stale: bool = False, lint: bool = False) -> Path:
+    """Compile the flavour that fits a Spark.
+
+    Args:
+        spark_home: The folder of a Spark.
+        out_dir: Where the jar goes.
+        if_stale: Do nothing if the jar there was made from the present source; with `lint` if in addition that source
+            was compiled without warnings before.
+        lint: Fail if the compiler has a warning.
     Raises:
         ShimError: `spark_home` is no Spark, there is no source for its Scala, or the source has errors.
     """
@@ -32,13 +41,18 @@ def build(spark_home: Path, out_dir: Path, if_stale: bool = False) -> Path:
         raise ShimError(f"There is no Scala source for Scala {scala_version} under jvm_shim/src.")
     jar = out_dir / jars.jar_name(scala_version)
     source_hash = jars.shim_source_hash(scala_version)
-    if if_stale and jars.jar_source_hash(jar) == source_hash:
+    linted = BUILD / f"linted_{scala_version}"
+    is_linted = linted.is_file() and linted.read_text() == source_hash
+    if if_stale and jars.jar_source_hash(jar) == source_hash and (is_linted or not lint):
         print(f"{jar.name}: up to date")
         return jar
     spark_version = "3.5" if scala_version == "2.12" else "4.0"
     started = time.perf_counter()
-    compile_scala.compile_shim(jars_dir, java.ensure_java(spark_version), sources, jar, source_hash)
+    compile_scala.compile_shim(jars_dir, java.ensure_java(spark_version), sources, jar, source_hash, lint=lint)
     print(f"{jar.name}: {len(sources)} files compiled in {time.perf_counter() - started:.1f} s")
+    if lint:
+        linted.parent.mkdir(exist_ok=True)
+        linted.write_text(source_hash)
     return jar
 
 
@@ -51,6 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--spark-home", action="append", type=Path, metavar="DIR", help="a Spark (default: the installed pyspark)"
     )
     parser.add_argument("--if-stale", action="store_true", help="do nothing for jars that are of the present source")
+    parser.add_argument("--lint", action="store_true", help="treat warnings of the compiler as errors")
     parser.add_argument(
         "--out-dir", type=Path, metavar="DIR", default=jars.PACKAGED_JARS, help="where the jars go"
     )
@@ -60,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
         for home in homes:
             if home is None:
                 raise ShimError("pyspark is not installed here: install it, or name a Spark with --spark-home DIR.")
-            build(home, chosen.out_dir, chosen.if_stale)
+            build(home, chosen.out_dir, chosen.if_stale, chosen.lint)
     except PyJoinOptError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -85,7 +85,7 @@ def enable(session: Any, application: dict[str, str]) -> None:
 def _set_application(session: Any, application: dict[str, str]) -> None:
     """Pass settings of the application to the JVM of a classic session."""
     if application and not is_connect(session):
-        bridge_of(session).give(session._jsparkSession, json.dumps(application))
+        bridge_of(session).setApplicationSettings(session._jsparkSession, json.dumps(application))
 
 
 def _check_remote(application: dict[str, str]) -> None:

@@ -85,7 +85,7 @@ def listen_for_metrics(shim: Any) -> None:
     listening, number = _listening[0]
     if listening is not shim:  # of a JVM that has gone
         return
-    for plan in json.loads(shim.heard(number)):
+    for plan in json.loads(shim.takeExecuted(number)):
         for watch, store in tuple(_expected):
             _learn(watch, plan, store)
 

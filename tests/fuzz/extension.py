@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyjoinopt
 from pyjoinopt.bridge import extension
-from pyjoinopt.bridge.shim import bridge_of
 from pyjoinopt.report.join_report import JoinReport
+from tests.support.oracle_bridge import oracle_of
 from tests.support.querytree import Query
 from tests.support.render_dataframe import run_pyspark, to_pyspark
 from tests.support.render_sql import to_sql
@@ -43,7 +43,7 @@ def through_extension(
     cost = options.get("cost", "spark")  # a session's cost model has a name; a model of one's own is a call's
     enabled.conf.set("spark.pyjoinopt.cost", cost if isinstance(cost, str) else "c_out")
     enabled.conf.set("spark.pyjoinopt.strategy", options.get("strategy", "auto"))
-    jvm = bridge_of(enabled)
+    jvm = oracle_of(enabled)
     before = jvm.lastReport(enabled._jsparkSession)
     df = frame(enabled, query, form)
     assert df.schema == plain.schema, "schema differs"

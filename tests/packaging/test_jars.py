@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 import zipfile
 from pathlib import Path
@@ -103,6 +104,25 @@ def test_equal_source_gives_equal_jars(checkout: Path, tmp_path: Path) -> None:
         compile_shim(checkouts.spark_jars(), ensure_java(), jars.shim_sources(SCALA), jar, "hash")
     assert first.read_bytes() == second.read_bytes()
     assert jars.jar_source_hash(first) == "hash"
+
+
+def test_the_jar_that_is_shipped_has_no_code_for_tests() -> None:
+    with zipfile.ZipFile(jars.find_jar(SPARK, SCALA, checkouts.spark_jars())) as archive:
+        assert not [name for name in archive.namelist() if "Oracle" in name]
+        bridge = archive.read("org/apache/spark/sql/pyjoinopt/PyJoinOptBridge.class")
+    assert b"openHandles" in bridge
+    oracle = (checkouts.ROOT / "jvm_shim" / "oracle" / "OracleBridge.scala").read_text()
+    methods = re.findall(r"^  def (\w+)\(", oracle, re.MULTILINE)
+    assert len(methods) >= 4 and not [method for method in methods if method.encode() in bridge]
+
+
+@pytest.mark.slow
+def test_a_warning_is_an_error_only_with_lint(tmp_path: Path) -> None:
+    source = tmp_path / "Unused.scala"
+    source.write_text("object Unused { private val number: Int = 1 }\n")
+    compile_shim(checkouts.spark_jars(), ensure_java(), [source], tmp_path / "quiet.jar")
+    with pytest.raises(ShimError, match="never used"):
+        compile_shim(checkouts.spark_jars(), ensure_java(), [source], tmp_path / "strict.jar", lint=True)
 
 
 def test_an_error_in_the_source_is_shown_and_leaves_nothing_behind(tmp_path: Path) -> None:

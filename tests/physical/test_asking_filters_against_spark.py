@@ -14,6 +14,7 @@ from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from tests.physical.spark_planner import settings
 from tests.support import tpc
+from tests.support.oracle_bridge import oracle_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +39,7 @@ def test_a_marking_join_is_believed_to_be_a_product(spark: SparkSession, conditi
     query = spark.sql(text)._jdf.queryExecution()
     theirs = int(str(query.optimizedPlan().stats().sizeInBytes()))
     shim = bridge_for(spark.range(1))
-    export = decode(shim.exportStage(spark.sql(text)._jdf, json.dumps({"stage": "analyzed"})))
+    export = decode(oracle_of(spark).exportStage(spark.sql(text)._jdf, json.dumps({"stage": "analyzed"})))
     try:
         ours = SparkSizes(export.conf, export.root)(export.root)
     finally:

@@ -41,6 +41,7 @@ from tests.physical.spark_planner import (
     version_of,
     with_hint,
 )
+from tests.support.oracle_bridge import oracle_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,7 +125,7 @@ def cases(spark: SparkSession) -> Iterator[tuple[SparkSession, list[Case]]]:
     shim = bridge_for(session.range(1))
     for text in texts:
         df = session.sql(text)
-        export = decode(shim.exportStage(df._jdf, json.dumps({"stage": "optimized"})))
+        export = decode(oracle_of(session).exportStage(df._jdf, json.dumps({"stage": "optimized"})))
         handles.append(export.handle)
         stack = [df._jdf.queryExecution().optimizedPlan()]
         mirrors = tree_order(export.root)

@@ -17,6 +17,7 @@ from pyjoinopt.catalyst.planner.join_selection import (
     JoinOperator,
 )
 from tests.physical.spark_planner import joins_of, planned, predicted, settings, version_of
+from tests.support.oracle_bridge import oracle_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +38,7 @@ def optimised(df: DataFrame) -> Export:
     from pyjoinopt.bridge.shim import bridge_for
 
     shim = bridge_for(df)
-    export = decode(shim.exportStage(df._jdf, json.dumps({"stage": "optimized"})))
+    export = decode(oracle_for(df).exportStage(df._jdf, json.dumps({"stage": "optimized"})))
     shim.release(export.handle)
     return export
 

@@ -32,6 +32,7 @@ from tests.physical.spark_planner import (
     with_subqueries,
 )
 from tests.support import tpc
+from tests.support.oracle_bridge import oracle_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +87,7 @@ def queries(request: pytest.FixtureRequest) -> Iterator[tuple[str, SparkSession,
     optimised = {}
     for number, text in list(tpc.spark_queries(benchmark).items())[::step]:
         df = session.sql(text)
-        export = decode(shim.exportStage(df._jdf, json.dumps({"stage": "optimized"})))
+        export = decode(oracle_of(session).exportStage(df._jdf, json.dumps({"stage": "optimized"})))
         optimised[number] = df._jdf.queryExecution().optimizedPlan(), export
     yield benchmark, session, optimised
     for _, export in optimised.values():

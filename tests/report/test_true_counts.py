@@ -111,7 +111,7 @@ class Truth:
             for column in plan.output if filled else ():
                 if column.name.endswith("_sk"):
                     plan = Filter(call("IsNotNull", reference(column)), plan)
-            with Oracle(bridge_for(self._spark.range(1))) as oracle:
+            with Oracle(self._spark) as oracle:
                 self._counted[key] = as_frame(oracle, group.export, plan, self._spark).count()
         return self._counted[key]
 

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def oracle(spark: SparkSession) -> Iterator[Oracle]:
-    from pyjoinopt.bridge.shim import bridge_for
-
-    with Oracle(bridge_for(spark.range(1))) as opened:
+    with Oracle(spark) as opened:
         yield opened
 
 

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.bridge.decode import Export, decoded
 from pyjoinopt.bridge.encode import Edits
+from pyjoinopt.bridge.shim import bridge_of
 from pyjoinopt.plan.expressions import Expression, conjuncts, walk
 from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import CROSS, INNER, Aggregate, Filter, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
+from tests.support.oracle_bridge import oracle_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 Rule = Callable[[Export], LogicalPlan]
 
@@ -93,8 +95,9 @@ class Canon:
 class Oracle:
     """The rules of a live Spark; use it as a context manager so that the plans it opened are let go."""
 
-    def __init__(self, shim: Any) -> None:
-        self.shim = shim
+    def __init__(self, session: SparkSession) -> None:
+        self.shim = bridge_of(session)
+        self._catalyst = oracle_of(session)
         self._handles: list[int] = []
 
     def __enter__(self) -> Oracle:
@@ -105,7 +108,7 @@ class Oracle:
 
     def finished(self, df: DataFrame) -> Export:
         """The analysed plan without aliases, views, hint nodes and common expressions: the optimizer's first batch."""
-        export = self._keep(self.shim.exportStage(df._jdf, json.dumps({"stage": "finish"})))
+        export = self._keep(self._catalyst.exportStage(df._jdf, json.dumps({"stage": "finish"})))
         return self.applied(export, ["RewriteWithExpression"], once=True)
 
     def applied(
@@ -122,16 +125,18 @@ class Oracle:
         if plan is not None:
             edits = Edits()
             request |= edits.message(edits.plan(plan))
-        return self._keep(self.shim.applyRule(export.handle, json.dumps(request)))
+        return self._keep(self._catalyst.applyRule(export.handle, json.dumps(request)))
 
-    def passages(self, df: DataFrame) -> list[Export]:
-        """Every plan that Spark's optimizer passes through for a query, those of its subqueries too."""
-        return [self._keep_one(plan) for plan in json.loads(self.shim.passages(df._jdf))]
+    def intermediate_plans(self, df: DataFrame) -> list[Export]:
+        """Every plan between a query's analysed plan and its optimised one, those of its subqueries included."""
+        return [self._keep_one(plan) for plan in json.loads(self._catalyst.intermediatePlans(df._jdf))]
 
-    def fired(self, export: Export, rules: dict[str, int], confs: dict[str, str] | None = None) -> dict[str, Export]:
+    def effective(
+        self, export: Export, rules: dict[str, int], confs: dict[str, str] | None = None
+    ) -> dict[str, Export]:
         """The rules that change an exported plan, each with the plan it makes in (at most) so many applications."""
         request = {"rules": list(rules.items()), "confs": confs or {}}
-        answer = json.loads(self.shim.fired(export.handle, json.dumps(request)))
+        answer = json.loads(self._catalyst.effectiveRules(export.handle, json.dumps(request)))
         return {rule: self._let_go(decoded(plan)) for rule, plan in answer.items()}
 
     def built(self, export: Export, plan: LogicalPlan) -> Export:

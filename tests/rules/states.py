@@ -40,7 +40,7 @@ def compare(
     Every plan of ours that differs from the state is built by the JVM, and compared as the JVM has it.
     """
     for number, state in enumerate(states):
-        theirs = oracle.fired(state, {name: rule.rounds for name, rule in rules.items()})
+        theirs = oracle.effective(state, {name: rule.rounds for name, rule in rules.items()})
         for rule, ours in rules.items():
             tally = tallies[rule]
             tally.plans += 1
@@ -60,7 +60,7 @@ def compare(
 def passages(oracle: Oracle, frames: dict[str, DataFrame]) -> Iterator[tuple[str, list[Export]]]:
     """The states of each query from the end of Spark's first batch on; they are let go when the next is asked for."""
     for name, df in frames.items():
-        yield name, [state for state in oracle.passages(df) if finished(state)]
+        yield name, [state for state in oracle.intermediate_plans(df) if finished(state)]
         oracle.release()
 
 
@@ -80,7 +80,6 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     from pyspark.sql import SparkSession
 
-    from pyjoinopt.bridge.shim import bridge_for
     from tests.support import tpc
 
     spark = (
@@ -93,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = set(json.loads(f"[{chosen.queries}]")) if chosen.queries else set(texts)
     rules = {name: RULES[name] for name in chosen.rules or RULES}
     tallies = {name: Tally(name) for name in rules}
-    with Oracle(bridge_for(spark.range(1))) as oracle:
+    with Oracle(spark) as oracle:
         frames = {f"{chosen.benchmark} {n}": spark.sql(text) for n, text in texts.items() if n in wanted}
         for name, states in passages(oracle, frames):
             compare(oracle, name, states, rules, tallies)

@@ -14,7 +14,6 @@ import pytest
 
 from benchmarks.injection import create_table
 from pyjoinopt.bridge.decode import Export
-from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.catalyst.statistics.column_stat import CatalystStatistics
 from pyjoinopt.catalyst.statistics.filter_estimation import filter_statistics
 from pyjoinopt.catalyst.statistics.join_estimation import join_statistics
@@ -68,7 +67,7 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def oracle(session: SparkSession) -> Iterator[Oracle]:
-    with Oracle(bridge_for(session.range(1))) as opened:
+    with Oracle(session) as opened:
         yield opened
 
 

@@ -101,4 +101,4 @@ def give(session: SparkSession, **settings: object) -> None:
     """Settings of the application for one session, as `enable` gives them, without starting a worker in advance."""
     keys = {"start_timeout": "startTimeout"}
     values = {f"spark.pyjoinopt.{keys.get(name, name)}": str(value) for name, value in settings.items()}
-    bridge_of(session).give(session._jsparkSession, json.dumps(values))
+    bridge_of(session).setApplicationSettings(session._jsparkSession, json.dumps(values))

@@ -150,7 +150,7 @@ def test_what_a_worker_is_told_and_says(
     warnings()
     rows(session.sql(SQL))
     (warning,) = [line for line in warnings() if line.startswith("WARN")]
-    assert "ended with code 5; it said: safe path: 1" in warning
+    assert "ended with code 5; its last error output: safe path: 1" in warning
 
 
 @pytest.mark.parametrize("key", ["timeout", "prestart"])

@@ -11,6 +11,7 @@ import pytest
 import pyjoinopt
 from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows
+from tests.support.oracle_bridge import oracle_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,7 +115,8 @@ def test_a_wrong_key_costs_the_order_not_the_query(session: SparkSession) -> Non
     session.conf.set("spark.pyjoinopt.timeout", "soon")
     assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
     session.conf.unset("spark.pyjoinopt.timeout")
-    bridge_of(session).give(session._jsparkSession, '{"spark.pyjoinopt.workers": "soon"}')
+    settings = '{"spark.pyjoinopt.workers": "soon"}'
+    bridge_of(session).setApplicationSettings(session._jsparkSession, settings)
     assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
 
 
@@ -181,7 +183,7 @@ def test_only_the_last_hundred_reports_are_kept(session: SparkSession) -> None:
 def test_a_query_with_little_to_order_does_not_reach_the_worker(session: SparkSession, text: str) -> None:
     pyjoinopt.enable(session, python="/there/is/no/python")  # whoever asks a worker would be told
     assert planned(session, lambda: session.sql(text).count())[1] == []
-    rule = bridge_of(session).ruleNanos(session._jsparkSession, session.sql(text)._jdf, 2000)
+    rule = oracle_of(session).ruleNanos(session._jsparkSession, session.sql(text)._jdf, 2000)
     assert rule < 200_000, f"{rule / 1000} µs"
 
 

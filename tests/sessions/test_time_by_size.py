@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt
-from pyjoinopt.bridge.shim import bridge_of
 from tests.sessions.conftest import BAD_ORDER, BETTER, orders, planned, rows, swollen
 from tests.sessions.fakes import fake, give
 from tests.sessions.test_cancelled import interrupt_all
+from tests.support.oracle_bridge import oracle_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ GIB = 1 << 30
 def timeout(session: SparkSession, text: str) -> int:
     """How many milliseconds a query waits for its order; it is planned for that, but does not wait now."""
     pyjoinopt.disable(session)
-    found = int(bridge_of(session).timeout(session.sql(text)._jdf))
+    found = int(oracle_of(session).timeout(session.sql(text)._jdf))
     session.conf.set("spark.pyjoinopt.enabled", "true")
     return found
 

@@ -210,7 +210,8 @@ def test_a_session_sees_its_own_reports_only(client: Callable[..., list[list[Any
 
 @thrift_only
 def test_reflect_reaches_nothing_of_others(client: Callable[..., list[list[Any]]], server: Server) -> None:
-    calls = ["'heard'", "'heard', 1L", "'samples', 1L, '{}'", "'statistics', 1L, '{}'", "'analysis', 1L", "'enable'"]
+    calls = ["'takeExecuted'", "'takeExecuted', 1L", "'samples', 1L, '{}'", "'statistics', 1L, '{}'"]
+    calls += ["'analysis', 1L", "'enable'"]
     (said,) = client([f"SELECT reflect('{BRIDGE}', {call})" for call in calls])
     assert all(isinstance(answer, str) for answer in said), said
 

@@ -125,7 +125,7 @@ def test_a_worker_that_tells_nothing_clear_is_ended(
     for _ in range(2):
         assert rows(session.sql(SQL)) == expected
     (warning,) = warnings()
-    assert "it owed a report" in warning or "did not tell what it had done in time" in warning
+    assert "it sent no report" in warning or "did not send its report in time" in warning
     assert gone(str(tmp_path))
 
 

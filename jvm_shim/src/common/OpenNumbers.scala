@@ -4,10 +4,10 @@ import java.security.SecureRandom
 import java.util.LinkedHashMap
 
 /**
- * Things that Python knows by a number until it lets go of them.
+ * A registry of objects that Python refers to by number until it releases them.
  *
- * Laws: memory is bounded, the oldest goes first. A number cannot be guessed: the SQL function `reflect` calls any static
- * method with numbers and strings, and a session must not reach with it what belongs to another.
+ * Laws: memory is bounded; beyond the limit the oldest object is dropped. A number cannot be guessed: the SQL function
+ * `reflect` calls any static method with numbers and strings, and a session must not reach another's objects that way.
  */
 private[pyjoinopt] final class OpenNumbers[T](limit: Int) {
   private val open = new LinkedHashMap[Long, T]
@@ -34,6 +34,6 @@ private[pyjoinopt] final class OpenNumbers[T](limit: Int) {
 private[pyjoinopt] object OpenNumbers {
   private lazy val random = new SecureRandom
 
-  /** A whole number from 0 that nobody can foresee. */
+  /** An unpredictable number, 0 or greater. */
   def next(): Long = random.nextLong() >>> 1
 }

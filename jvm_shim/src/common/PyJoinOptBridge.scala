@@ -2,56 +2,56 @@ package org.apache.spark.sql.pyjoinopt
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The door between Python and Catalyst: plans go out as JSON, edits come in as JSON.
+ * The entry points for Python: plans are exported as JSON, edits are imported as JSON.
  *
- * Laws: the JVM decides nothing about join orders. What it gives out keeps its objects under numbers until they are
- * released; what it takes in is checked before it becomes a DataFrame.
+ * Laws: the JVM makes no decision about join orders. The objects behind an export stay in the JVM under a number until
+ * the export is released. Edits are checked before they become a DataFrame.
  */
 object PyJoinOptBridge {
   private[pyjoinopt] val Protocol = 1
 
   /**
-   * The analysed plan of a DataFrame as JSON. Opens a handle. If it is to be optimised ("optimizing", perhaps with a
-   * "strategy"), subqueries that ask whether there are rows are told as the joins that they come to.
+   * The analysed plan of a DataFrame as JSON. Opens a handle. With the option "optimizing" (and perhaps a "strategy"),
+   * IN and EXISTS are exported as the semi and anti joins that they become.
    */
   def `export`(dataset: Compat.AnyDataset, options: String): String = {
     val session = dataset.sparkSession
     exporting(session) {
       val plan = CommonTables.inlined(session, dataset.queryExecution.analyzed)
-      val asked = Support.parse(options)
-      if (!asked.path("optimizing").asBoolean) plan
-      else PredicateSubqueries.ofAnalysed(session, plan, Option(asked.path("strategy").textValue))
+      val parsed = Support.parse(options)
+      if (!parsed.path("optimizing").asBoolean) plan
+      else PredicateSubqueries.ofAnalysed(session, plan, Option(parsed.path("strategy").textValue))
     }
   }
 
-  /** What is known of the rows of some nodes, as JSON. */
+  /** Statistics of some nodes of an export, as JSON. */
   def statistics(handle: Long, request: String): String = {
     val exported = Handles(handle)
     exported.session.withActive(new NodeStatistics(exported, Support.parse(request)).run())
   }
 
-  /** Which of the sampled rows of some relations fulfil some predicates, as JSON. */
+  /** For each requested predicate, the sampled rows of its relation that it keeps, as JSON. */
   def samples(handle: Long, request: String): String = {
     val exported = Handles(handle)
     exported.session.withActive(new SampleAnswers(exported, Support.parse(request)).run())
   }
 
-  /** Which sets of columns identify the rows of some relations, as JSON. */
+  /** For each requested set of columns, whether it is a key of its relation, as JSON. */
   def keys(handle: Long, request: String): String = {
     val exported = Handles(handle)
     exported.session.withActive(new KeyAnswers(exported, Support.parse(request)).run())
   }
 
-  /** Begin to analyse a relation with a Spark job; the number by which to ask how far it is. */
-  def startAnalysis(handle: Long, request: String): Long = RunningAnalyses.start(Handles(handle), Support.parse(request))
+  /** Start to analyse a relation with a Spark job. Returns the number of the analysis. */
+  def startAnalysis(handle: Long, request: String): Long =
+    RunningAnalyses.start(Handles(handle), Support.parse(request))
 
-  /** How far an analysis is, and what it found if it is at its end, as JSON. */
+  /** The progress of an analysis, and its result once it has ended, as JSON. */
   def analysis(number: Long): String = RunningAnalyses.status(number)
 
-  /** Forget all samples and proofs that are held here. */
+  /** Drop all samples and key proofs of this JVM. */
   def forgetSamples(): Unit = {
     Samples.forget()
     KeyProofs.forget()
@@ -67,9 +67,10 @@ object PyJoinOptBridge {
 
   def release(handle: Long): Unit = Handles.release(handle)
 
+  /** How many exports are open; for diagnosis, as are `trials` and `workers`. */
   def openHandles(): Int = Handles.count
 
-  /** Which protocol, Scala and Spark this is. */
+  /** The versions of the protocol, of Scala and of Spark, as JSON. */
   def version(): String = Support.json { out =>
     out.writeStartObject()
     out.writeNumberField("protocol", Protocol)
@@ -78,73 +79,39 @@ object PyJoinOptBridge {
     out.writeEndObject()
   }
 
-  /** The plan of a DataFrame at another stage: "analyzed", "finish" (without aliases and views) or "optimized". */
-  def exportStage(dataset: Compat.AnyDataset, options: String): String =
-    exporting(dataset.sparkSession)(RuleOracle.stage(dataset, Support.parse(options)))
-
-  /** What Catalyst's own rules make of an exported plan, as a new export. */
-  def applyRule(handle: Long, request: String): String = {
-    val exported = Handles(handle)
-    val asked = Support.parse(request)
-    exported.session.withActive(SQLConf.withExistingConf(RuleOracle.settings(exported, asked)) {
-      new PlanExporter(exported.session, RuleOracle.run(exported, asked)).run()
-    })
-  }
-
-  /** Exports of all plans that Spark's optimizer passes through on the way to the optimised one: a JSON array. */
-  def passages(dataset: Compat.AnyDataset): String = {
-    val session = dataset.sparkSession
-    session.withActive(RuleOracle.passages(dataset).map(new PlanExporter(session, _).run()).mkString("[", ",", "]"))
-  }
-
-  /** For each of some rules that changes an exported plan, what it makes of it: a JSON object of exports. */
-  def fired(handle: Long, request: String): String = {
-    val exported = Handles(handle)
-    val asked = Support.parse(request)
-    exported.session.withActive(SQLConf.withExistingConf(RuleOracle.settings(exported, asked)) {
-      RuleOracle.fired(exported, ExpressionBuilder.elements(asked.get("rules")).map(r => r.get(0).asText -> r.get(1).asInt))
-        .map { case (rule, plan) => "\"" + rule + "\":" + new PlanExporter(exported.session, plan).run() }
-        .mkString("{", ",", "}")
-    })
-  }
-
-  /** What a DataFrame's own query did when it ran: a JSON array of operators, or null if it did not run. */
+  /** The metrics of a DataFrame's own query: a JSON array of operators, or null if it has not run. */
   def executed(dataset: Compat.AnyDataset): String = ExecutedPlan.json(dataset.queryExecution).orNull
 
-  /** Runs a DataFrame's plan to its end, and tells what it did: seconds, and operators as of `executed`. */
+  /** Run a DataFrame's plan to its end: the seconds that it took, and operators as of `executed`, as JSON. */
   def run(dataset: Compat.AnyDataset): String = {
     val session = dataset.sparkSession
     session.withActive(ExecutedPlan.run(session, dataset.queryExecution.analyzed))
   }
 
-  /** Listen to the queries of a DataFrame's session, or listen no longer; the number by which to ask `heard`. */
+  /** Record the queries of a DataFrame's session from now on, or no longer. Returns the number for `takeExecuted`. */
   def listen(dataset: Compat.AnyDataset, on: Boolean): Long = {
     if (on) Feedback.ofCalls.listen(dataset.sparkSession) else Feedback.ofCalls.stop(dataset.sparkSession)
     listener
   }
 
-  /** What the queries that were listened to did since the last question: a JSON array of arrays as of `executed`. */
-  def heard(number: Long): String =
+  /** The recorded queries that ended since the last call: a JSON array of arrays as of `executed`. */
+  def takeExecuted(number: Long): String =
     if (number == listener) Feedback.ofCalls.take().mkString("[", ",", "]")
-    else Support.fail(s"Nobody listens under the number $number.")
+    else Support.fail(s"There is no listener $number.")
 
   private lazy val listener = OpenNumbers.next()
 
-  /** Settings of the application that the driver's Python has for one session: a JSON object of keys and texts. */
-  def give(session: Compat.Session, settings: String): Unit = {
-    val given = Support.parse(settings)
-    val keys = given.fieldNames
-    var values = Map.empty[String, String]
-    while (keys.hasNext) {
-      val key = keys.next()
-      values += key -> given.get(key).asText
-    }
-    ApplicationSettings.give(session, values)
+  /** Give one session values of application settings: a JSON object of keys and texts. */
+  def setApplicationSettings(session: Compat.Session, settings: String): Unit = {
+    val parsed = Support.parse(settings)
+    val values = Map.newBuilder[String, String]
+    parsed.fieldNames.forEachRemaining(key => values += key -> parsed.get(key).asText)
+    ApplicationSettings.set(session, values.result())
   }
 
   /**
-   * Put the rule into a live session; it does nothing until the session's key says so. Where no key names another, the
-   * workers of this driver are of this Python and find their package there.
+   * Add the rule to a live session; it does nothing until the session's setting enables it. Unless a setting names
+   * others, the workers of this driver run this Python and import pyjoinopt from this path.
    */
   def enable(session: Compat.Session, python: String, path: String): Unit = {
     WorkerSettings.ofThisDriver = Some(WorkerCommand(python, Option(path)))
@@ -152,36 +119,20 @@ object PyJoinOptBridge {
     Prestart.of(session)
   }
 
-  /** Is the rule in this session? */
+  /** Whether this session has the rule. */
   def isPresent(session: Compat.Session): Boolean = PyJoinOptExtensions.ruleOf(session).isDefined
 
-  /** Is it there and switched on? */
+  /** Whether this session has the rule, and it is switched on. */
   def isEnabled(session: Compat.Session): Boolean = PyJoinOptExtensions.ruleOf(session).exists(_.enabled)
 
-  /** What was done to the last plans of a session, those after the report with this number, as a JSON array. */
+  /** The reports of a session with numbers greater than this one, as a JSON array. */
   def reports(session: Compat.Session, after: Long): String = SessionReports.json(session, after)
-
-  /** The number of the last report of a session. */
-  def lastReport(session: Compat.Session): Long = SessionReports.last(session)
-
-  /** How long the query of a DataFrame waits for its order in its session (milliseconds). */
-  def timeout(dataset: Compat.AnyDataset): Long =
-    WorkerSettings.of(dataset.sparkSession, InputSize.of(dataset.queryExecution.optimizedPlan)).timeout
 
   /** How many rebuilt plans were planned on trial. */
   def trials(): Long = TrialPlanning.trials
 
   /** How many worker processes there are. */
   def workers(): Int = Workers.count
-
-  /** How long the session's rule takes for the optimised plan of a DataFrame, on average of so many times. */
-  def ruleNanos(session: Compat.Session, dataset: Compat.AnyDataset, times: Int): Long = {
-    val plan = dataset.queryExecution.optimizedPlan
-    val rule = PyJoinOptExtensions.ruleOf(session).getOrElse(Support.fail("The rule is not in this session."))
-    val started = System.nanoTime
-    (1 to times).foreach(_ => rule(plan))
-    (System.nanoTime - started) / times
-  }
 
   private def exporting(session: Compat.Session)(plan: => LogicalPlan): String =
     session.withActive(new PlanExporter(session, plan).run())

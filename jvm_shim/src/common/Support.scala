@@ -8,11 +8,11 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
-/** An error whose message is meant to be read by the person who wrote the query. */
+/** An error with a message for the author of the query. */
 class PyJoinOptShimException(message: String, cause: Throwable = null) extends RuntimeException(message, cause)
 
 /**
- * Small things that every file here needs: JSON in and out, tolerance, and walks that need no call stack.
+ * Helpers for all files of the shim: JSON, tolerance of errors in other code, and tree traversals without recursion.
  *
  * Law: plans may be thousands of levels deep, so nothing in the shim recurses over a tree of nodes or expressions.
  */
@@ -25,7 +25,7 @@ private[pyjoinopt] object Support {
       try mapper.readTree(json)
       catch { case NonFatal(error) => throw new PyJoinOptShimException(s"This is not JSON: ${error.getMessage}") }
 
-  /** What `write` writes, as text. */
+  /** The JSON that `write` generates, as text. */
   def json(write: JsonGenerator => Unit): String = {
     val text = new StringWriter
     val out = mapper.getFactory.createGenerator(text)
@@ -36,7 +36,7 @@ private[pyjoinopt] object Support {
 
   def fail(message: String): Nothing = throw new PyJoinOptShimException(message)
 
-  /** `body`, or `otherwise` when Spark's own code throws: other people's nodes may do anything. */
+  /** `body`, or `otherwise` if it throws. For calls of Spark's code and of other libraries' nodes, which may throw. */
   def attempt[T](otherwise: => T)(body: => T): T =
     try body
     catch {
@@ -57,7 +57,9 @@ private[pyjoinopt] object Support {
   /** A string, cut at `limit` characters. */
   def cut(text: String, limit: Int = 200): String = if (text.length <= limit) text else text.substring(0, limit)
 
-  /** Visit the tree under `root`, children first and each object once, leaving out what `known` already holds. */
+  /**
+   * Visit the tree under `root`, children first and each object once; subtrees for which `known` is true are skipped.
+   */
   def postOrder[T <: AnyRef](root: T)(children: T => Iterable[T], known: T => Boolean)(visit: T => Unit): Unit = {
     val path = new ArrayDeque[(T, Iterator[T])]
     if (!known(root)) path.push((root, children(root).iterator))
@@ -73,7 +75,7 @@ private[pyjoinopt] object Support {
     }
   }
 
-  /** Visit the tree under `root`, parents first; below a node for which `descend` is false nothing is visited. */
+  /** Visit the tree under `root`, parents first; the subtree below a node for which `descend` is false is skipped. */
   def preOrder[T <: AnyRef](root: T)(children: T => Iterable[T])(descend: T => Boolean): Unit = {
     val waiting = new ArrayDeque[T]
     val seen = new IdentityHashMap[T, T]

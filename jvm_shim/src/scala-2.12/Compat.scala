@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 
 /**
- * What differs between Spark 3.5 and Spark 4, seen from Spark 3.5 (Scala 2.12).
+ * The differences between Spark 3.5 and Spark 4: the side of Spark 3.5 (Scala 2.12).
  *
  * Every other file of the shim compiles unchanged against both. Law: no version test anywhere else.
  */
@@ -27,16 +27,16 @@ private[pyjoinopt] object Compat {
 
   def ofRows(session: Session, plan: LogicalPlan): Rows = Dataset.ofRows(session, plan)
 
-  /** The in-memory relation that Spark puts in the place of this very plan, if it is cached. */
+  /** The in-memory relation by which Spark replaces exactly this plan, if it is cached. */
   def cachedData(session: Session, plan: LogicalPlan): Option[InMemoryRelation] = {
     val normalized = session.sessionState.planNormalizationRules.foldLeft(plan)((p, rule) => rule(p))
     session.sharedState.cacheManager.lookupCachedData(normalized).map(_.cachedRepresentation)
   }
 
-  /** Is the result null whenever a child's is? Of this node alone. */
+  /** Whether the result is NULL if a child's is; for this node alone. */
   def nullIntolerant(expression: Expression): Boolean = expression.isInstanceOf[NullIntolerant]
 
-  /** Spark 3.5 moves every predicate, whatever it may raise. */
+  /** Spark 3.5 has no such property: it moves every predicate. */
   def throwable(expression: Expression): Boolean = false
 
   /** Spark 3.5 has no common expressions. */

@@ -10,7 +10,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 
 /**
- * What differs between Spark 3.5 and Spark 4, seen from Spark 4 (Scala 2.13).
+ * The differences between Spark 3.5 and Spark 4: the side of Spark 4 (Scala 2.13).
  *
  * Every other file of the shim compiles unchanged against both. Law: no version test anywhere else, and only members
  * whose signature is the same over 4.0 to 4.3, because one jar serves them all.
@@ -29,17 +29,17 @@ private[pyjoinopt] object Compat {
 
   def ofRows(session: Session, plan: LogicalPlan): Rows = classic.Dataset.ofRows(session, plan)
 
-  /** The in-memory relation that Spark puts in the place of this very plan, if it is cached. */
+  /** The in-memory relation by which Spark replaces exactly this plan, if it is cached. */
   def cachedData(session: Session, plan: LogicalPlan): Option[InMemoryRelation] =
     session.sharedState.cacheManager.lookupCachedData(session, plan).map(_.cachedRepresentation)
 
-  /** Is the result null whenever a child's is? Of this node alone. */
+  /** Whether the result is NULL if a child's is; for this node alone. */
   def nullIntolerant(expression: Expression): Boolean = expression.nullIntolerant
 
-  /** May evaluation raise an error that Spark promises not to move? Children included. */
+  /** Whether evaluation, including that of children, may raise an error that Spark must not move. */
   def throwable(expression: Expression): Boolean = expression.throwable
 
-  /** By which a common expression is known, where it is defined and where it is used. */
+  /** The id of a common expression, in its definition and in references. */
   def commonId(expression: Expression): Option[Long] = expression match {
     case definition: CommonExpressionDef => Some(definition.id.id)
     case used: CommonExpressionRef => Some(used.id.id)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyjoinopt.errors import ShimError
@@ -14,12 +15,21 @@ SOURCE_HASH_ENTRY = "META-INF/pyjoinopt-source-hash"
 COMPILE_SECONDS = 600
 
 _COMPILER = "scala.tools.nsc.Main"
+# Flags that the compilers of Scala 2.12 and 2.13 both have.
+_LINT = ("-deprecation", "-feature", "-unchecked", "-Xlint", "-Xfatal-warnings")
 # Zip entries need a date; a fixed one makes builds reproducible.
 _ZIP_DATE = (2020, 1, 1, 0, 0, 0)
 
 
 def compile_shim(
-    spark_jars_dir: Path, java: str | Path, sources: list[Path], out_jar: Path, source_hash: str | None = None
+    spark_jars_dir: Path,
+    java: str | Path,
+    sources: list[Path],
+    out_jar: Path,
+    source_hash: str | None = None,
+    *,
+    class_path: Sequence[Path] = (),
+    lint: bool = False,
 ) -> None:
     """Compile Scala sources against a Spark and pack the classes into a jar, which is moved into place when complete.
 
@@ -29,6 +39,8 @@ def compile_shim(
         sources: The files to compile.
         out_jar: The path of the jar; its folder is created if necessary.
         source_hash: Stored in the jar, to detect an outdated one.
+        class_path: Jars that the sources need beside Spark's.
+        lint: Treat the compiler's warnings as errors. Only for development: another Spark may deprecate something.
     Raises:
         ShimError: The compiler is missing, or it reported errors, which the message contains.
     """
@@ -40,7 +52,7 @@ def compile_shim(
     out_jar.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="pyjoinopt-classes-") as scratch:
         classes = Path(scratch)
-        _run_compiler(spark_jars_dir, java, sources, classes)
+        _run_compiler([spark_jars_dir / "*", *class_path], java, sources, classes, lint)
         handle, draft = tempfile.mkstemp(prefix=f".{out_jar.name}-", dir=out_jar.parent)
         os.close(handle)
         try:
@@ -52,9 +64,11 @@ def compile_shim(
             raise
 
 
-def _run_compiler(spark_jars_dir: Path, java: str | Path, sources: list[Path], classes: Path) -> None:
-    command = [str(java), "-Xss8m", "-cp", str(spark_jars_dir / "*"), _COMPILER]
-    command += ["-usejavacp", "-nowarn", "-d", str(classes), *map(str, sources)]
+def _run_compiler(
+    class_path: Sequence[Path], java: str | Path, sources: list[Path], classes: Path, lint: bool
+) -> None:
+    command = [str(java), "-Xss8m", "-cp", os.pathsep.join(map(str, class_path)), _COMPILER, "-usejavacp"]
+    command += [*(_LINT if lint else ["-nowarn"]), "-d", str(classes), *map(str, sources)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
     except OSError as error:
@@ -63,7 +77,7 @@ def _run_compiler(spark_jars_dir: Path, java: str | Path, sources: list[Path], c
         raise ShimError(f"The Scala compiler was stopped after {COMPILE_SECONDS} seconds.") from None
     if done.returncode != 0 or not any(classes.rglob("*.class")):
         output = (done.stdout + done.stderr).strip()
-        raise ShimError(f"The Scala compiler could not compile the shim against {spark_jars_dir}:\n{output}")
+        raise ShimError(f"The Scala compiler could not compile the shim against {class_path[0].parent}:\n{output}")
 
 
 def _pack(classes: Path, jar: Path, source_hash: str | None) -> None:

@@ -7,13 +7,13 @@ import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 
 /**
- * Which nodes of a plan Spark would replace by cached data.
+ * Finds the nodes of a plan that Spark would replace by cached data.
  *
- * Spark compares the analysed plan, top down, with the plans in its cache. Whoever reorders joins inside such a plan
- * makes Spark miss the cache and compute everything again, so a cached node has to stay as it is.
+ * Spark compares the analysed plan, top down, with the plans in its cache. If joins inside such a plan are reordered,
+ * Spark misses the cache and computes everything again, so a cached node must stay unchanged.
  *
- * Laws: what Spark would use is what is marked; below a cached node nothing is looked up. A session that caches
- * nothing pays nothing.
+ * Laws: exactly the nodes that Spark would replace are marked; there is no lookup below a cached node. A session
+ * without cached data does no lookup at all.
  */
 private[pyjoinopt] object CachedPlans {
 
@@ -21,7 +21,7 @@ private[pyjoinopt] object CachedPlans {
     if (session.sharedState.cacheManager.isEmpty) _ => false
     else {
       val cached = new IdentityHashMap[LogicalPlan, LogicalPlan]
-      // Canonical forms are made from those of the children: ask from the leaves up, and no call goes deep.
+      // A canonical form is made from those of the children. Computed from the leaves up, no call recurses deeply.
       val canonical = new IdentityHashMap[LogicalPlan, LogicalPlan]
       Support.postOrder(root)(parts, canonical.containsKey) { node =>
         canonical.put(node, node)

@@ -6,20 +6,19 @@ import org.apache.spark.sql.catalyst.expressions.{Alias, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
- * Common table expressions that are read in one place, put in that place: a join above one and the joins inside it may
- * then be one group.
+ * Inlines common table expressions that are referenced once, so that the joins above and inside one can form one group.
  *
- * Laws: Spark does the same at the end of its analysis (`InlineCTE`), so no row changes. It knows cached data by the
- * plan that was cached, so nothing is moved while anything is cached. Recursive tables stay.
+ * Laws: Spark does the same at the start of optimisation (`InlineCTE`), so no row changes. Spark finds cached data by
+ * the cached plan, so nothing is inlined while anything is cached. Recursive definitions stay.
  */
 private[pyjoinopt] object CommonTables {
 
   def inlined(session: Compat.Session, plan: LogicalPlan): LogicalPlan =
     if (plan.exists(_.isInstanceOf[WithCTE]) && session.sharedState.cacheManager.isEmpty)
-      Support.attempt(plan)(moved(plan))
+      Support.attempt(plan)(withInlined(plan))
     else plan
 
-  private def moved(plan: LogicalPlan): LogicalPlan = {
+  private def withInlined(plan: LogicalPlan): LogicalPlan = {
     val read = plan.collectWithSubqueries { case reference: CTERelationRef => reference.cteId }
     val once = read.groupBy(identity).collect { case (id, Seq(_)) => id }.toSet
     val definitions = new mutable.HashMap[Long, LogicalPlan]
@@ -32,7 +31,7 @@ private[pyjoinopt] object CommonTables {
         if (rest.isEmpty) tables.plan else tables.copy(cteDefs = rest)
     }
 
-    // What a definition reads is defined before it.
+    // A definition only refers to earlier ones.
     plan.collectWithSubqueries { case definition: CTERelationDef => definition }.sortBy(_.id).foreach { definition =>
       if (once(definition.id) && !isRecursive(definition)) definitions.put(definition.id, inPlace(definition.child))
     }
@@ -40,7 +39,7 @@ private[pyjoinopt] object CommonTables {
     else Some(inPlace(plan)).filter(isWhole).getOrElse(plan)
   }
 
-  /** Is everything defined that is read? */
+  /** Whether every reference has its definition. */
   private def isWhole(plan: LogicalPlan): Boolean = {
     val defined = plan.collectWithSubqueries { case definition: CTERelationDef => definition.id }.toSet
     plan.collectWithSubqueries { case reference: CTERelationRef => reference.cteId }.forall(defined)

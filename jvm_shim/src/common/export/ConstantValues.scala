@@ -10,33 +10,33 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The value of a constant expression. It is `current` if it may be another one when the query runs. */
+/** The value of a constant expression. `current`: the value may differ when the query runs. */
 private[pyjoinopt] final case class ConstantValue(value: Any, current: Boolean)
 
 /**
- * Evaluates the constant expressions of a plan, as Catalyst will: functions that stand for others are replaced first,
- * and so are the current time, the session's time zone, its user and its catalog.
+ * Evaluates the constant expressions of a plan, as Catalyst will. Runtime-replaceable functions are replaced first, and
+ * so are the current time, the session's time zone, its user and its catalog.
  *
- * The value serves estimates, and it proves that the expression can be evaluated. The expression itself stays in the
- * plan, for a frame that is optimised today may be collected tomorrow.
+ * The value is used in estimates, and it proves that the expression can be evaluated. The expression itself stays in
+ * the plan, since a DataFrame that is optimised today may be collected tomorrow.
  *
- * Laws: only the largest constant of an expression is evaluated, and on a copy, so that nothing is cached in the plan's
- * own objects. Only Catalyst's own expressions are evaluated, and of these only such as take a short time and little
- * memory whatever their operands are: no user's code, no subquery, no regular expression, nothing that makes long text
- * or long arrays. What is refused, or fails, has no value. Nothing throws.
+ * Laws: only maximal constant subexpressions are evaluated, and on copies, so that nothing is cached in the plan's own
+ * objects. Only Catalyst's own expressions are evaluated, and of these only those that take little time and memory for
+ * any operands: no user's code, no subquery, no regular expression, nothing that makes long text or long arrays. An
+ * expression that is refused or fails has no value. Nothing throws.
  */
 private[pyjoinopt] final class ConstantValues(session: Compat.Session) {
   import ConstantValues._
 
-  /** The values of the largest constants among expressions that are listed children first; `tops` have no parent. */
+  /** The values of the maximal constants. `listed` has children before their parents; `tops` have no parent. */
   def of(listed: Iterable[Expression], tops: Iterable[Expression]): IdentityHashMap[Expression, ConstantValue] = {
     val sizes = new IdentityHashMap[Expression, Integer]
     val roots = Collections.newSetFromMap(new IdentityHashMap[Expression, java.lang.Boolean])
     def isConstant(e: Expression) = sizes.containsKey(e)
     def consider(e: Expression): Unit = if (!e.isInstanceOf[Literal] && isConstant(e)) roots.add(e)
     listed.foreach { e =>
-      val size = e.children.foldLeft(1)((sum, c) => if (isConstant(c)) sum + sizes.get(c) else TooLarge)
-      if (size < TooLarge && Support.attempt(false)(evaluable(e))) sizes.put(e, size)
+      val size = e.children.foldLeft(1)((sum, c) => if (isConstant(c)) sum + sizes.get(c) else MaxSize)
+      if (size < MaxSize && Support.attempt(false)(evaluable(e))) sizes.put(e, size)
       else e.children.foreach(consider)
     }
     tops.foreach(consider)
@@ -48,10 +48,11 @@ private[pyjoinopt] final class ConstantValues(session: Compat.Session) {
   private def evaluateAll(roots: Seq[Expression], values: IdentityHashMap[Expression, ConstantValue]): Unit = {
     val plain = roots.flatMap(root => Support.attempt(Option.empty[Expression])(replaced(root)).map(root -> _))
     val (current, fixed) = plain.partition { case (_, e) => isCurrent(e) }
-    val now = if (current.isEmpty) Nil else Support.attempt[Seq[Expression]](Nil) {
+    val now = if (current.isEmpty) Nil
+    else Support.attempt[Seq[Expression]](Nil) {
       asOfNow(current.map(_._2), ReplaceCurrentLike(catalogManager)(_))
     }
-    val until = System.nanoTime + MostNanos
+    val until = System.nanoTime + MaxNanos
     def put(root: Expression, e: Expression, isCurrent: Boolean): Unit = if (System.nanoTime < until) {
       Support.attempt(Option.empty[Any])(evaluated(e)).foreach(v => values.put(root, ConstantValue(v, isCurrent)))
     }
@@ -61,7 +62,7 @@ private[pyjoinopt] final class ConstantValues(session: Compat.Session) {
 
   private def catalogManager = session.sessionState.catalogManager
 
-  /** What the expression stands for, as a copy; None if that is not to be evaluated here. */
+  /** A copy with runtime-replaceable functions replaced; None if it must not be evaluated here. */
   private def replaced(root: Expression): Option[Expression] = {
     val plain = root.clone().transform { case e: RuntimeReplaceable => e.replacement }
     if (plain.deterministic && !plain.exists(!evaluable(_))) Some(plain) else None
@@ -72,20 +73,20 @@ private[pyjoinopt] final class ConstantValues(session: Compat.Session) {
 }
 
 private[pyjoinopt] object ConstantValues {
-  private val TooLarge = 1000
-  private val LongestText = 10000
-  private val MostDigits = 100
-  private val MostNanos = 100L * 1000 * 1000
+  private val MaxSize = 1000
+  private val MaxTextLength = 10000
+  private val MaxDigits = 100
+  private val MaxNanos = 100L * 1000 * 1000
   private val Catalyst = "org.apache.spark.sql.catalyst.expressions."
 
-  /** Expressions that give text or something nested, and not much more of it than their operands have. */
+  /** Expressions with text or nested values as result, hardly larger than their operands. */
   private val Bounded = Set(
     "Literal", "If", "CaseWhen", "Coalesce", "NullIf", "Cast", "Upper", "Lower", "Substring", "Concat", "StringTrim",
     "StringTrimLeft", "StringTrimRight", "DateFormatClass", "FromUnixTime", "CreateArray", "CreateNamedStruct",
     "GetStructField", "GetArrayItem", "ElementAt", "Greatest", "Least", "Reverse", "DayName", "MonthName", "Chr",
     "KnownNotNull", "Collate")
 
-  /** Expressions that give a number or a truth value, but may take long for it. */
+  /** Expressions with a number or a Boolean as result that may take long. */
   private val Slow = Set(
     "RLike", "Like", "LikeAll", "LikeAny", "NotLikeAll", "NotLikeAny", "RegExpInStr", "Levenshtein", "Invoke")
 
@@ -94,21 +95,19 @@ private[pyjoinopt] object ConstantValues {
     "StringRepeat", "StringSpace", "StringLPad", "StringRPad", "ArrayRepeat", "Sequence", "ArrayInsert", "FormatString",
     "FormatNumber")
 
-  /** Could evaluation of this operator alone take much memory? */
+  /** Whether evaluating this operator alone may take much memory. */
   def grows(e: Expression): Boolean = Growing(Support.className(e))
 
   /**
-   * The expressions as of this moment: the current date and time, the time zone, and texts such as 'today' that are
-   * read as one. `more` is applied too.
+   * The expressions with the current date and time, the time zone, and texts such as 'today' replaced by their values.
+   * `more` is applied, too.
    */
   def asOfNow(expressions: Seq[Expression], more: LogicalPlan => LogicalPlan = identity): Seq[Expression] = {
     val project: LogicalPlan = Project(expressions.map(Alias(_, "constant")()), OneRowRelation())
-    SpecialDatetimeValues(more(ComputeCurrentTime(project))) match {
-      case Project(list, _) => list.map { case Alias(e, _) => e }
-    }
+    SpecialDatetimeValues(more(ComputeCurrentTime(project))).expressions.flatMap(_.children)
   }
 
-  /** Does it read the current date or time, or anything else that may differ when the query runs? */
+  /** Whether it reads the current date or time, or anything else that may differ when the query runs. */
   def isCurrent(e: Expression): Boolean = e.containsPattern(CURRENT_LIKE) || e.exists {
     case Cast(text, DateType | TimestampType | TimestampNTZType, _, _) if text.dataType.isInstanceOf[StringType] =>
       text match {
@@ -121,25 +120,26 @@ private[pyjoinopt] object ConstantValues {
 
   private val SpecialTexts = Seq("now", "today", "yesterday", "tomorrow", "epoch")
 
-  /** May this operator be evaluated here, given that its operands may? */
+  /** Whether this operator may be evaluated here, given that its operands may. */
   private def evaluable(e: Expression): Boolean = e match {
     case _: Attribute => false
-    case Literal(text: UTF8String, _) => text.numBytes <= LongestText
+    case Literal(text: UTF8String, _) => text.numBytes <= MaxTextLength
     case Literal(_, dataType) => isSmall(dataType)
     case leaf if leaf.children.isEmpty && !leaf.isInstanceOf[RuntimeReplaceable] =>
       kindIsSafe(leaf) && (leaf.foldable || leaf.containsPattern(CURRENT_LIKE))
     case cast: Cast => kindIsSafe(cast) && keepsShort(cast)
     case rounded: RoundBase =>
       rounded.right match {
-        case Literal(digits: Int, _) => math.abs(digits.toLong) <= MostDigits
+        case Literal(digits: Int, _) => math.abs(digits.toLong) <= MaxDigits
         case _ => false
       }
-    case replaced: RuntimeReplaceable => isCatalysts(replaced.getClass) // what it stands for is looked at
+    case replaced: RuntimeReplaceable => isCatalysts(replaced.getClass) // its replacement is checked
     case other => kindIsSafe(other) && (isSmall(other.dataType) || Bounded(Support.className(other)))
   }
 
   private def kindIsSafe(e: Expression): Boolean = e match {
-    case call: objects.StaticInvoke => call.staticObject.getName.stripSuffix("$").endsWith(".catalyst.util.DateTimeUtils")
+    case call: objects.StaticInvoke =>
+      call.staticObject.getName.stripSuffix("$").endsWith(".catalyst.util.DateTimeUtils")
     case _: Nondeterministic | _: UserDefinedExpression | _: PlanExpression[_] | _: HigherOrderFunction => false
     case _: ApplyFunctionExpression | _: Generator | _: aggregate.AggregateFunction => false
     case unevaluable: Unevaluable => unevaluable.children.isEmpty && unevaluable.containsPattern(CURRENT_LIKE)
@@ -153,16 +153,16 @@ private[pyjoinopt] object ConstantValues {
     }
   }
 
-  /** Of that package itself, so not of one of its inner ones, such as those of objects and of XML. */
+  /** Whether a class is in this package itself, not in a subpackage such as those of objects and of XML. */
   private def isCatalysts(of: Class[_]): Boolean = {
     val name = of.getName
     name.startsWith(Catalyst) && name.indexOf('.', Catalyst.length) < 0
   }
 
-  /** A decimal with a huge exponent is written in few letters, and has a digit for each. */
+  /** Whether a cast has a short result. Text with a large exponent is short, but its decimal has that many digits. */
   private def keepsShort(cast: Cast): Boolean = (cast.child, cast.dataType) match {
     case (Literal(text: UTF8String, _), _: DecimalType) =>
-      text.numBytes <= MostDigits && !text.toString.exists(c => c == 'e' || c == 'E')
+      text.numBytes <= MaxDigits && !text.toString.exists(c => c == 'e' || c == 'E')
     case (child, _: DecimalType) => isSmall(child.dataType)
     case (child, _: StringType) => isSmall(child.dataType) || child.dataType.isInstanceOf[StringType]
     case (child, to) => isSmall(to) && (isSmall(child.dataType) || child.dataType.isInstanceOf[StringType])

@@ -4,10 +4,10 @@ import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.connector.expressions.NamedReference
 
 /**
- * The primary keys and unique constraints that a table of a catalog declares. Spark 4.1 and later know them; they are
- * asked for by name, since the same shim serves versions that do not.
+ * The primary keys and unique constraints that a catalog table declares. Spark 4.1 and later have them; they are read
+ * by reflection, since the same jar serves older versions.
  *
- * Law: Spark enforces none of them, so they are the ground of estimates and of nothing else.
+ * Law: Spark enforces no constraint, so they are used for estimates only.
  */
 private[pyjoinopt] object DeclaredKeys {
   private val Unique = Set("PrimaryKey", "Unique")

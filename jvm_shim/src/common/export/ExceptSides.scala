@@ -8,31 +8,31 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
- * Of each EXCEPT: whether both sides are the same but for filters, so that a filter can do its work.
+ * Finds each EXCEPT whose sides differ in filters only, so that a filter can replace it (ReplaceExceptWithFilter).
  *
- * Whether two relations give the same result is known to their canonical forms only, and those stay here. Names
- * (aliases, views, hints) are seen through, because they are gone when the answer is asked for; `below` tells the
- * children of a node without them.
+ * Two relations have the same result if their canonical forms are equal, and canonical forms are not exported. Aliases,
+ * views and hints are skipped, because they are removed before the rule runs; the field `below` has the children of a
+ * node without them.
  *
- * Laws: a plan without such an EXCEPT pays one look at its nodes. Where Spark cannot tell, nothing is told.
+ * Laws: a plan without such an EXCEPT costs one pass over its nodes. If the comparison fails, nothing is exported.
  */
 private[pyjoinopt] final class ExceptSides(nodes: Seq[LogicalPlan], number: LogicalPlan => Int, out: JsonGenerator) {
 
   import ExceptSides._
 
-  private val told = new IdentityHashMap[LogicalPlan, Seq[Int]]
+  private val sides = new IdentityHashMap[LogicalPlan, Seq[Int]]
 
   nodes.foreach {
     case except: Except if !except.isAll =>
       val (left, right) = (nameless(except.left), nameless(except.right))
       if (hasFilter(right) && Support.attempt(false)(source(left).sameResult(source(right))))
-        told.put(except, Seq(left, base(left), right, base(right)).map(number))
+        sides.put(except, Seq(left, base(left), right, base(right)).map(number))
     case _ =>
   }
 
   def write(node: LogicalPlan): Unit =
-    if (!told.isEmpty) {
-      if (told.containsKey(node)) list("sides", told.get(node))
+    if (!sides.isEmpty) {
+      if (sides.containsKey(node)) list("sides", sides.get(node))
       if (node.children.exists(isName)) list("below", node.children.map(child => number(nameless(child))))
     }
 

@@ -9,7 +9,7 @@ import com.fasterxml.jackson.core.JsonGenerator
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 import org.apache.spark.sql.types.DataType
 
-/** Objects and the numbers they got, in the order they came. Identity counts, not equality. */
+/** Numbers objects in the order in which they are added, by identity. */
 private[pyjoinopt] final class Numbering[T <: AnyRef] {
   private val numbers = new IdentityHashMap[T, Integer]
   val items = new mutable.ArrayBuffer[T]
@@ -26,20 +26,21 @@ private[pyjoinopt] final class Numbering[T <: AnyRef] {
 /**
  * The attributes of a plan, one per expression id.
  *
- * Law: plans are walked leaves first, so the attribute kept for an id is the one of the node that produces it, before
- * any outer join above made it nullable.
+ * Law: plans are traversed leaves first, so the attribute of an id is that of the node that produces it, before any
+ * outer join above makes it nullable.
  */
 private[pyjoinopt] final class AttributeTable(types: TypeTable) {
   private val numbers = new mutable.HashMap[ExprId, Int]
   val items = new mutable.ArrayBuffer[Attribute]
 
-  /** The attribute's number, or -1 for one that has no id because it was never resolved. */
+  /** The attribute's number, or -1 if it is unresolved and has no id. */
   def number(attribute: Attribute): Int =
     Support.attempt(Option.empty[ExprId])(Some(attribute.exprId)).fold(-1) { id =>
-      numbers.getOrElseUpdate(id, {
-        items += attribute
-        items.length - 1
-      })
+      numbers.getOrElseUpdate(
+        id, {
+          items += attribute
+          items.length - 1
+        })
     }
 
   def get(id: ExprId): Option[Int] = numbers.get(id)
@@ -59,7 +60,7 @@ private[pyjoinopt] final class AttributeTable(types: TypeTable) {
   }
 }
 
-/** The data types of a plan, each as the text the catalog would store. */
+/** The data types of a plan, each as its catalog string. */
 private[pyjoinopt] final class TypeTable {
   private val byIdentity = new IdentityHashMap[DataType, Integer]
   private val byText = new mutable.HashMap[String, Int]
@@ -73,10 +74,11 @@ private[pyjoinopt] final class TypeTable {
       if (found != null) found
       else {
         val text = Support.attempt(known.getClass.getName)(known.catalogString)
-        val number = byText.getOrElseUpdate(text, {
-          texts += text
-          texts.length - 1
-        })
+        val number = byText.getOrElseUpdate(
+          text, {
+            texts += text
+            texts.length - 1
+          })
         byIdentity.put(known, number)
         number
       }

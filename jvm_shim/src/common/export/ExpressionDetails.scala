@@ -11,14 +11,12 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * What is worth telling about some kinds of expressions beyond class and flags: which attribute, which value, which
- * sub-plan.
+ * Exports details of some kinds of expressions beyond class and flags: the attribute, the value, the subquery's plan.
  *
- * Law: a value is told only where a number or a short string is exactly that value on the other side; of the rest
- * there is only SQL text, for people.
+ * Law: a value is exported only if a JSON number or a short string represents it exactly. Other values are exported as
+ * SQL text only, for reports.
  */
 private[pyjoinopt] final class ExpressionDetails(
-    types: TypeTable,
     attributes: AttributeTable,
     number: Expression => Int,
     subqueryPlans: IdentityHashMap[Expression, Integer],
@@ -27,16 +25,17 @@ private[pyjoinopt] final class ExpressionDetails(
 
   import ExpressionDetails._
 
-  /** The field with the value of the constant that is being written. */
+  /** Writes the field with the value of the constant that is being exported. */
   private var valueField: () => Unit = () => ()
 
   def write(expression: Expression, typeNumber: Int): Unit = {
     val found = Option(constants.get(expression))
     val plain = found.map(_.value).filter(isPlain(_, expression.dataType))
-    valueField = () => plain.foreach { value =>
-      out.writeFieldName("v")
-      writeValue(value, expression.dataType)
-    }
+    valueField = () =>
+      plain.foreach { value =>
+        out.writeFieldName("v")
+        writeValue(value, expression.dataType)
+      }
     writeKind(expression, typeNumber, isConstant = plain.isDefined)
   }
 
@@ -92,7 +91,7 @@ private[pyjoinopt] final class ExpressionDetails(
     }
   }
 
-  /** Nothing for an attribute that was never resolved: it has no id. */
+  /** Writes nothing for an unresolved attribute, which has no id. */
   private def writeAttribute(attribute: Attribute): Unit = {
     val known = attributes.number(attribute)
     if (known >= 0) out.writeNumberField("a", known)
@@ -116,7 +115,7 @@ private[pyjoinopt] final class ExpressionDetails(
   private def writeSet(set: InSet): Unit = {
     out.writeNumberField("hset", set.hset.size)
     val dataType = Support.attempt[DataType](NullType)(set.child.dataType)
-    if (set.hset.size <= LongestSet && set.hset.forall(isPlain(_, dataType))) {
+    if (set.hset.size <= MaxSetSize && set.hset.forall(isPlain(_, dataType))) {
       out.writeArrayFieldStart("values")
       set.hset.foreach(writeValue(_, dataType))
       out.writeEndArray()
@@ -149,8 +148,8 @@ private[pyjoinopt] final class ExpressionDetails(
 }
 
 private[pyjoinopt] object ExpressionDetails {
-  private val LongestSet = 200
-  private val LongestText = 200
+  private val MaxSetSize = 200
+  private val MaxTextLength = 200
 
   private def isPlain(value: Any, dataType: DataType): Boolean = (value, dataType) match {
     case (null, _) => true
@@ -159,25 +158,25 @@ private[pyjoinopt] object ExpressionDetails {
     case (_: Long, LongType | TimestampType | TimestampNTZType) => true
     case (n: Float, _) => !n.isNaN && !n.isInfinite
     case (n: Double, _) => !n.isNaN && !n.isInfinite
-    case (text: UTF8String, _: StringType) => text.numBytes <= 4 * LongestText && text.numChars <= LongestText
+    case (text: UTF8String, _: StringType) => text.numBytes <= 4 * MaxTextLength && text.numChars <= MaxTextLength
     case _ => false
   }
 
-  /** Seconds by which local time is ahead of UTC, summer time left out. */
+  /** Seconds by which local time is ahead of UTC, without daylight saving. */
   private def standardOffset(cast: Cast): Option[Int] =
     cast.timeZoneId.map(_ => cast.zoneId.getRules.getStandardOffset(Instant.EPOCH).getTotalSeconds)
 
-  /** What a function was made with beside its arguments, its error mode for one. */
+  /** The parameters of a function other than its arguments, for example its error mode. */
   private def parameters(function: Expression): String =
     Support.cut(Support.attempt("?")(function.productIterator.filter {
       case _: Expression | _: Iterable[_] => false
       case _ => true
     }.mkString(" ")))
 
-  /** SQL text, without spelling out values of any size. */
+  /** SQL text, with large values abbreviated. */
   private def sqlText(literal: Literal): String = literal.value match {
-    case bytes: Array[Byte] if bytes.length > LongestText => s"${bytes.length} bytes"
-    case text: UTF8String if text.numBytes > 8 * LongestText => text.substring(0, LongestText).toString
+    case bytes: Array[Byte] if bytes.length > MaxTextLength => s"${bytes.length} bytes"
+    case text: UTF8String if text.numBytes > 8 * MaxTextLength => text.substring(0, MaxTextLength).toString
     case _ =>
       literal.dataType match {
         case _: AtomicType | _: CalendarIntervalType | NullType => Support.attempt("?")(literal.sql)

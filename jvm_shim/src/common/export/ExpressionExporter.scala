@@ -13,12 +13,13 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, DateType, TimestampNTZType, TimestampType}
 
 /**
- * Numbers expressions and tells about each what an optimizer has to know: is it deterministic, can it fail, does it
- * reject nulls, which others mean the same. What it computes stays in the JVM; the number brings it back.
+ * Numbers expressions and exports the properties of each that an optimizer needs: is it deterministic, can it fail,
+ * does it reject NULLs, which others are semantically equal. The expressions themselves stay in the JVM under their
+ * numbers.
  *
- * Laws: an expression nobody ever saw before is told by its class name and flags, and nothing throws. Two expressions
- * have the same meaning number only if their canonical forms are equal and deterministic. The links inside a chain of
- * ANDs (or ORs) get a meaning number of their own, because each canonical form would gather the whole chain again:
+ * Laws: an expression of an unknown class is exported with its class name and flags, and nothing throws. Two
+ * expressions have the same value number only if their canonical forms are equal and deterministic. The inner nodes of
+ * a chain of ANDs (or ORs) get value numbers of their own, because each canonical form collects the whole chain again:
  * a thousand conjuncts would cost a million steps.
  */
 private[pyjoinopt] final class ExpressionExporter(
@@ -50,19 +51,19 @@ private[pyjoinopt] final class ExpressionExporter(
     numbering.add(expression)
   }
 
-  /** All expressions numbered so far, each as `[class, type, flags, meaning, children, details]`. */
+  /** All expressions numbered so far, each as `[class, type, flags, value number, children, details]`. */
   def write(out: JsonGenerator): Unit = {
-    val meanings = new mutable.HashMap[Expression, Int]
+    val valueNumbers = new mutable.HashMap[Expression, Int]
     var fresh = 0
-    def meaning(expression: Expression, deterministic: Boolean): Int = {
+    def valueNumber(expression: Expression, deterministic: Boolean): Int = {
       val canonical =
         if (!deterministic || innerLinks.containsKey(expression)) None
         else Support.attempt(Option.empty[Expression])(Some(expression.canonicalized))
       def next = { fresh += 1; fresh - 1 }
-      canonical.fold(next)(c => Support.attempt(next)(meanings.getOrElseUpdate(c, next)))
+      canonical.fold(next)(c => Support.attempt(next)(valueNumbers.getOrElseUpdate(c, next)))
     }
     val constants = new ConstantValues(session).of(numbering.items, tops)
-    val details = new ExpressionDetails(types, attributes, number, subqueryPlans, constants, out)
+    val details = new ExpressionDetails(attributes, number, subqueryPlans, constants, out)
     out.writeStartArray()
     numbering.items.foreach { expression =>
       val typeNumber = types.number(expression.dataType)
@@ -72,7 +73,7 @@ private[pyjoinopt] final class ExpressionExporter(
       out.writeString(Support.className(expression))
       out.writeNumber(typeNumber)
       out.writeNumber(flags)
-      out.writeNumber(meaning(expression, (flags & ExpressionExporter.Deterministic) != 0))
+      out.writeNumber(valueNumber(expression, (flags & ExpressionExporter.Deterministic) != 0))
       out.writeStartArray()
       expression.children.foreach(child => out.writeNumber(numbering(child)))
       out.writeEndArray()
@@ -101,13 +102,13 @@ private[pyjoinopt] object ExpressionExporter {
   private val Current = 16384
   private val Replaced = 32768
 
-  /** A column of an enclosing query. By name, because the kind that skips a level exists in new versions only. */
+  /** Whether it is a column of an enclosing query. By name, because OuterScopeReference exists in new versions only. */
   def isOuter(expression: Expression): Boolean = {
     val name = Support.className(expression)
     name == "OuterReference" || name == "OuterScopeReference"
   }
 
-  /** The column of an enclosing query that this expression stands for. */
+  /** The column of an enclosing query that this expression refers to. */
   def outerAttribute(expression: Expression): Option[Attribute] = expression match {
     case named: NamedExpression if isOuter(named) => Support.attempt(Option.empty[Attribute])(Some(named.toAttribute))
     case _ => None
@@ -125,23 +126,27 @@ private[pyjoinopt] object ExpressionExporter {
       flag(Aggregating, isAggregating(e)) |
       flag(Ansi, failsOnError(e)) |
       flag(Nullable, e.nullable) |
-      flag(Correlated, e match {
-        case subquery: SubqueryExpression => subquery.isCorrelated
-        case _ => false
-      }) |
+      flag(
+        Correlated,
+        e match {
+          case subquery: SubqueryExpression => subquery.isCorrelated
+          case _ => false
+        }) |
       flag(Trying, hasMode(e, EvalMode.TRY)) |
-      flag(Replaced, e match {
-        case named: InheritAnalysisRules with RuntimeReplaceable => named.child eq named.replacement
-        case _ => false
-      })
+      flag(
+        Replaced,
+        e match {
+          case named: InheritAnalysisRules with RuntimeReplaceable => named.child eq named.replacement
+          case _ => false
+        })
 
-  /** Was it evaluated, and may it have another value when the query runs? */
+  /** Whether it was evaluated, and whether its value may differ when the query runs. */
   def constantFlags(found: Option[ConstantValue]): Int =
     found.fold(0)(constant => if (constant.current) Constant | Current else Constant)
 
   private def flag(bit: Int, holds: => Boolean): Int = if (Support.attempt(false)(holds)) bit else 0
 
-  /** A chain of ANDs grows on its left and asks down to the far end of it: ask the short side first. */
+  /** Checks the short right side of a chain of ANDs first: `foldable` of the left side recurses down the chain. */
   private def isFoldable(e: Expression): Boolean = e match {
     case chain: BinaryOperator with Predicate => chain.right.foldable && chain.left.foldable
     case other => other.foldable
@@ -152,7 +157,7 @@ private[pyjoinopt] object ExpressionExporter {
     case _ => false
   }
 
-  /** Does this node raise an error where it would otherwise give null? A cast that always fits never does. */
+  /** Whether this node raises an error instead of returning NULL. A cast that always fits does not. */
   private def failsOnError(e: Expression): Boolean = e match {
     case cast: Cast => cast.ansiEnabled && !fits(cast.child.dataType, cast.dataType)
     case other => castOf(other).fold(hasMode(other, EvalMode.ANSI))(failsOnError)
@@ -163,7 +168,7 @@ private[pyjoinopt] object ExpressionExporter {
     case _ => false
   })
 
-  /** The cast that a function by another name is of its only operand, such as TO_DATE of a timestamp. */
+  /** The cast that replaces a function of one operand, such as TO_DATE of a timestamp. */
   def castOf(e: Expression): Option[Cast] = e match {
     case named: RuntimeReplaceable if named.children.length == 1 =>
       Support.attempt(Option.empty[Cast])(named.replacement match {
@@ -173,7 +178,9 @@ private[pyjoinopt] object ExpressionExporter {
     case _ => None
   }
 
-  /** Of three modes one fails, one gives null and one whatever is left of a number; the first is also told as true. */
+  /**
+   * Whether the error mode of an expression is `mode`. Some classes have a Boolean, true for ANSI, instead of a mode.
+   */
   private def hasMode(e: Expression, mode: EvalMode.Value): Boolean =
     errorModes.get(e.getClass).exists { accessor =>
       accessor.invoke(e) match {
@@ -185,7 +192,7 @@ private[pyjoinopt] object ExpressionExporter {
 
   private val modeNames = Set("failOnError", "ansiEnabled", "evalMode", "evalContext")
 
-  /** The accessors by which a class of expressions tells its error mode; looked up once per class. */
+  /** The accessors of the error mode of a class of expressions; looked up once per class. */
   private val errorModes = new ClassValue[Array[Method]] {
     override def computeValue(of: Class[_]): Array[Method] =
       of.getMethods.filter(m => modeNames(m.getName) && m.getParameterCount == 0)

@@ -3,7 +3,7 @@ package org.apache.spark.sql.pyjoinopt
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
-/** What an export leaves behind in the JVM: the objects that its numbers mean. */
+/** The objects of an export, which stay in the JVM: a number in the export is an index into these lists. */
 private[pyjoinopt] final case class Handle(
     session: Compat.Session,
     root: LogicalPlan,
@@ -12,7 +12,7 @@ private[pyjoinopt] final case class Handle(
     expressions: IndexedSeq[Expression],
     attributes: IndexedSeq[Attribute]) {
 
-  /** The attribute of a number that came from outside. */
+  /** The attribute with a number that Python sent. */
   def attribute(number: Int): Attribute =
     attributes.applyOrElse(number, (n: Int) => Support.fail(s"There is no attribute $n"))
 }
@@ -20,7 +20,7 @@ private[pyjoinopt] final case class Handle(
 /**
  * The exports that are still open.
  *
- * Law: memory is bounded. Whoever forgets to release loses the oldest export, never the driver.
+ * Law: memory is bounded. If too many exports are not released, the oldest is dropped.
  */
 private[pyjoinopt] object Handles {
   private val Limit = 256

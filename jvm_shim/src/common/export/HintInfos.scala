@@ -5,17 +5,18 @@ import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinStrategy
 /**
  * Hints of joins, by name.
  *
- * Later Sparks put more into a HintInfo than the strategy. So one is made by reflection, every other field with its
- * default, and whatever differs from an empty one counts as a hint of the user's, strategy or not.
+ * Later versions of Spark have more fields than the strategy in a HintInfo. So an instance is made by reflection, with
+ * the default of every other field. A HintInfo that differs from the empty one counts as a hint of the user, even
+ * without a strategy.
  *
- * Law: a hint that holds more than a strategy is never made, only taken over from the plan that has it.
+ * Law: a hint with more than a strategy is never made, only copied from the plan.
  */
 private[pyjoinopt] object HintInfos {
   lazy val empty: HintInfo = of(None)
 
   def of(strategy: Option[JoinStrategyHint]): HintInfo = filled(classOf[HintInfo], strategy)
 
-  /** An instance of a case class: its first field as given, the others by their defaults. */
+  /** An instance of a case class with this first field and the defaults of the others. */
   def filled[T <: Product](of: Class[T], first: AnyRef): T = {
     val constructor = of.getConstructors.maxBy(_.getParameterCount)
     val others = (2 to constructor.getParameterCount).map { position =>
@@ -35,7 +36,7 @@ private[pyjoinopt] object HintInfos {
     else hint.strategy.map(Support.className).orNull
   }
 
-  /** The hint of this plan that has a name that no strategy has. */
+  /** The hint of this plan with a name that is no name of a strategy. */
   def named(name: String, nodes: Iterable[LogicalPlan]): Option[HintInfo] = nodes.iterator.flatMap {
     case join: Join => join.hint.leftHint.iterator ++ join.hint.rightHint.iterator
     case hint: ResolvedHint => Iterator(hint.hints)

@@ -3,16 +3,18 @@ package org.apache.spark.sql.pyjoinopt
 import org.apache.spark.sql.execution.datasources.jdbc.{JDBCOptions, JDBCRelation}
 
 /**
- * What a relation over JDBC is called: its table, or query, and the database that it is in.
+ * The name of a JDBC relation: its table or query, and its database.
  *
- * Law: no user, no password and nothing else that lets somebody in. An address is taken apart, and only what is known to
- * name a server, a database or a schema is kept, since every driver has its own places for secrets.
+ * Law: no user, no password and no other credential. An address is parsed, and only parts that are known to name a
+ * server, a database or a schema are kept, since every driver has its own places for secrets.
  */
 private[pyjoinopt] object JdbcName {
-  private val MostQuery = 200
-  private val Kept = Set("database", "databasename", "dbname", "db", "schema", "currentschema", "warehouse", "catalog",
+  private val MaxQueryLength = 200
+  private val PublicParameters = Set("database", "databasename", "dbname", "db", "schema", "currentschema", "warehouse",
+    "catalog",
     "servicename", "service_name", "sid", "host", "port", "instancename")
-  private val Scheme = """(?i)((?:jdbc:)?[a-z0-9+.-]+:(?:(?:thin|oci8?|mysql|postgresql|mem|file|sqlserver|loadbalance|replication):)*)(.*)""".r
+  private val Scheme =
+    """(?i)((?:jdbc:)?[a-z0-9+.-]+:(?:(?:thin|oci8?|mysql|postgresql|mem|file|sqlserver|loadbalance|replication):)*)(.*)""".r
   private val Pair = """([A-Za-z_]+)=([^=(),;?&]*)""".r
 
   def of(relation: JDBCRelation): String = {
@@ -22,23 +24,24 @@ private[pyjoinopt] object JdbcName {
     s"${short(read.trim.replaceAll("\\s+", " "))} at ${address(options.getOrElse(JDBCOptions.JDBC_URL, ""))}"
   }
 
-  /** Long queries that begin alike are told apart by their hash. */
+  /** A hash distinguishes long queries that begin alike. */
   private def short(text: String): String =
-    if (text.length <= MostQuery) text else f"${text.take(MostQuery)}... #${text.hashCode}%08x"
+    if (text.length <= MaxQueryLength) text else f"${text.take(MaxQueryLength)}... #${text.hashCode}%08x"
 
   /** An address without secrets. */
   def address(url: String): String = url.replaceAll("\\s", "") match {
     case Scheme(scheme, rest) =>
       val end = rest.indexWhere(c => c == '?' || c == ';')
       val (head, tail) = if (end < 0) (rest, "") else (rest.take(end), rest.drop(end))
-      val parameters = Pair.findAllMatchIn(tail).filter(pair => Kept(pair.group(1).toLowerCase)).map(_.matched).toList
+      val parameters =
+        Pair.findAllMatchIn(tail).filter(pair => PublicParameters(pair.group(1).toLowerCase)).map(_.matched).toList
       val where = (if (isCut(head, tail)) "" else server(head)).stripPrefix("//").stripSuffix("/")
       (scheme.stripPrefix("jdbc:") + (if (where.isEmpty) "" else s"//$where") +
         (if (parameters.isEmpty) "" else parameters.mkString(";", ";", ""))).stripSuffix(":")
     case _ => "?"
   }
 
-  /** Whether a secret may go on behind a mark that it holds itself: `//user:pass?word@host`. */
+  /** Whether a secret may continue after a separator that it contains: `//user:pass?word@host`. */
   private def isCut(head: String, tail: String): Boolean =
     tail.contains('@') && !head.contains('@') &&
       (!tail.takeWhile(_ != '@').contains('=') || !head.matches("(?://)?[^/:@]+(?::\\d+)?(?:/.*)?"))
@@ -46,7 +49,7 @@ private[pyjoinopt] object JdbcName {
   private def server(head: String): String = {
     val open = head.drop(head.lastIndexOf('@') + 1)
     if (open.contains('(')) {
-      val pairs = Pair.findAllMatchIn(open).filter(pair => Kept(pair.group(1).toLowerCase)).map(_.group(2))
+      val pairs = Pair.findAllMatchIn(open).filter(pair => PublicParameters(pair.group(1).toLowerCase)).map(_.group(2))
       val path = open.drop(open.lastIndexOf(')') + 1)
       pairs.mkString(":") + (if (path.contains('=')) "" else path)
     } else {
@@ -55,7 +58,8 @@ private[pyjoinopt] object JdbcName {
       if (at < 0) open
       else {
         val start = math.max(open.lastIndexOf('/', at), open.lastIndexOf(',', at)) + 1
-        val kept = Pair.findAllMatchIn(open.drop(start)).filter(pair => Kept(pair.group(1).toLowerCase)).map(_.matched)
+        val kept = Pair.findAllMatchIn(open.drop(start)).filter(pair =>
+          PublicParameters(pair.group(1).toLowerCase)).map(_.matched)
         open.take(start) + kept.mkString(",")
       }
     }

@@ -12,10 +12,10 @@ import org.apache.spark.sql.execution.datasources.jdbc.JDBCRelation
 import org.apache.spark.sql.sources.DataSourceRegister
 
 /**
- * What a leaf of a plan reads: kind, format, name, size.
+ * Exports what a leaf of a plan reads: kind, format, name, size.
  *
- * Law: telling it costs nothing. No file is listed that Spark has not listed already, no catalog is asked, no
- * statistics are computed.
+ * Law: without I/O. No file is listed that Spark has not listed already, no catalog is queried, no statistics are
+ * computed.
  */
 private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: JsonGenerator) {
 
@@ -70,11 +70,11 @@ private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: Json
     out.writeEndObject()
   }
 
-  /** The columns by which Spark will find the rows in their places already, if it reads the table by buckets. */
+  /** The columns by which the table is partitioned already, if Spark will read it by buckets. */
   private def writeBuckets(relation: LogicalRelation, files: HadoopFsRelation): Unit =
     for (buckets <- files.bucketSpec if files.sparkSession.sessionState.conf.bucketingEnabled) {
       val columns = buckets.bucketColumnNames.flatMap(name => relation.output.find(_.name.equalsIgnoreCase(name)))
-      // With fewer buckets than a shuffle has partitions, Spark may rather move both sides.
+      // With fewer buckets than shuffle partitions, Spark may shuffle both sides instead.
       val enough = buckets.numBuckets >= files.sparkSession.sessionState.conf.numShufflePartitions
       if (enough && columns.size == buckets.bucketColumnNames.size) {
         out.writeArrayFieldStart("buckets")
@@ -100,7 +100,7 @@ private[pyjoinopt] object LeafDetails {
       .orElse(Support.attempt(Option.empty[String])(files.location.rootPaths.headOption.map(_.getName)))
       .getOrElse("files")
 
-  /** The number of rows of cached data, if it was computed already. */
+  /** The number of rows of cached data, if the data has been computed. */
   def materializedRows(memory: InMemoryRelation): Option[BigInt] =
     Support.attempt(Option.empty[BigInt]) {
       if (memory.cacheBuilder.isCachedColumnBuffersLoaded) memory.computeStats().rowCount else None

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
- * What is worth telling about some kinds of plan nodes beyond children, output and expressions.
+ * Exports details of some kinds of plan nodes beyond children, output and expressions.
  *
  * Law: nodes are matched by type and read by accessor, never by constructor pattern: the constructors of many nodes
  * gain an argument with each version of Spark, the accessors stay.
@@ -68,7 +68,7 @@ private[pyjoinopt] final class NodeDetails(
     case _ =>
   }
 
-  /** What a node reads of its children, where Spark sees it otherwise than by its expressions. */
+  /** The columns that a node reads, if Spark defines them otherwise than by the node's expressions. */
   private def writeReads(node: LogicalPlan): Unit = {
     val reads = Support.attempt(Set.empty[Int])(node.references.iterator.map(attributes.number).toSet)
     val seen = Support.attempt(Set.empty[Int])(node.expressions.flatMap(_.references).map(attributes.number).toSet)
@@ -128,13 +128,13 @@ private[pyjoinopt] object NodeDetails {
   private val strategies: Map[String, JoinStrategyHint] =
     (JoinStrategyHint.strategies + NO_BROADCAST_HASH).map(s => Support.className(s) -> s).toMap
 
-  /** Told of a join that is to stay where it is, by a hint or for want of one; to Spark it means nothing. */
+  /** Marks of joins that must stay in place, because of a hint or for lack of one. They are no hints to Spark. */
   val Keep = "KEEP_JOIN_ORDER"
-  val NotAsked = "NOT_ASKED"
+  val NotRequested = "NOT_ASKED"
 
-  /** The hint of that name: a strategy, or what a node of the plan carries. */
+  /** The hint with a name: a strategy, or the hint of a node of the plan. */
   def hint(name: String, nodes: Iterable[LogicalPlan]): HintInfo =
-    if (name == Keep || name == NotAsked) HintInfos.empty
+    if (name == Keep || name == NotRequested) HintInfos.empty
     else strategies.get(name).map(strategy => HintInfos.of(Some(strategy)))
       .orElse(HintInfos.named(name, nodes))
       .getOrElse(Support.fail(

@@ -4,14 +4,14 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 
 /**
- * Does a predicate turn away every row whose columns are all null? Then an outer join below it that would add such
- * rows adds nothing.
+ * Whether a predicate is null-rejecting: it is never true if all its columns are NULL. Then an outer join below it that
+ * adds such rows can be demoted.
  *
- * The question is put to the predicate itself: it is evaluated over nulls, as Catalyst's EliminateOuterJoin does.
- * Laws: true only if the evaluation ended, and ended in null or false; whatever cannot be evaluated here (subqueries,
- * functions of users, anything random, anything that may take much memory) is false. So is what reads the current time,
- * for the answer may be another one when the query runs. Every column counts as nullable, wherever the predicate stands: it is
- * asked what it would do above an outer join, and a column believed never null would be read as zero.
+ * The predicate is evaluated over NULLs, as Catalyst's EliminateOuterJoin does. Laws: true only if the evaluation ended
+ * in NULL or false. False for predicates that cannot be evaluated here (subqueries, functions of users,
+ * nondeterministic functions, functions that may take much memory), and for predicates that read the current time,
+ * whose value may differ when the query runs. Every column counts as nullable, as it is above an outer join; the value
+ * of a column that is declared not nullable would be read as zero.
  */
 private[pyjoinopt] object NullRejection {
 

@@ -14,21 +14,21 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /**
- * Tells a plan as one JSON text and keeps the plan's objects under the numbers used in it.
+ * Exports a plan as one JSON text and keeps the plan's objects under the numbers in it.
  *
- * Laws: one walk, children first, in time linear in the size of the plan; an object met twice is told once. Unknown
- * nodes are told by name, children, output and expressions; export never fails on a plan that Spark accepted.
- * The objects are kept after the text was written, so every number that the text mentions has its object: whatever is
- * met while details are written is in the lists that come after them. For that reason the lists of expressions,
- * attributes and types follow the nodes, and the number of the handle is the last field.
- * A plan that is being optimised has its cached data in place already. A join to `keep` is told with a mark.
+ * Laws: one traversal, children first, in time linear in the size of the plan; a shared object is exported once.
+ * Unknown nodes are exported with name, children, output and expressions; the export never fails on a plan that Spark
+ * accepted. The objects are registered after the text has been written, so every number in the text has its object.
+ * Writing details may add expressions, attributes and types, so their lists follow the nodes, and the handle's number
+ * is the last field. A plan that is being optimised has its cached data in place already. A join for which `keep` has a
+ * mark is exported with the mark as its hint.
  */
 private[pyjoinopt] final class PlanExporter(
     session: Compat.Session,
     root: LogicalPlan,
     optimizing: Boolean = false,
     keep: Join => Option[String] = _ => None) {
-  private val kept = if (optimizing) keep else JoinOrderHints.keptBelowScopes(root)
+  private val marks = if (optimizing) keep else JoinOrderHints.keptBelowScopes(root)
   private val types = new TypeTable
   private val attributes = new AttributeTable(types)
   private val nodes = new Numbering[LogicalPlan]
@@ -36,10 +36,10 @@ private[pyjoinopt] final class PlanExporter(
   private val expressions = new ExpressionExporter(session, types, attributes, number)
   private val nodeExpressions = new IdentityHashMap[LogicalPlan, Seq[Expression]]
   private val listings = new IdentityHashMap[AnyRef, Integer]
-  private val alike = new mutable.HashMap[(LogicalPlan, Int), Int]
+  private val sourceNumbers = new mutable.HashMap[(LogicalPlan, Int), Int]
   private val isCached = if (optimizing) (_: LogicalPlan) => false else CachedPlans.find(session, root)
 
-  /** The number under which the plan's objects are kept, once it was told. */
+  /** The number of the handle, after `run`. */
   var handle: Long = 0
 
   def run(): String = {
@@ -63,14 +63,19 @@ private[pyjoinopt] final class PlanExporter(
       out.writeFieldName("types")
       types.write(out)
       handle = Handles.register(
-        Handle(session, root, nodes.items.toVector, outputs.toVector, expressions.numbering.items.toVector,
+        Handle(
+          session,
+          root,
+          nodes.items.toVector,
+          outputs.toVector,
+          expressions.numbering.items.toVector,
           attributes.items.toVector))
       out.writeNumberField("handle", handle)
       out.writeEndObject()
     }
   }
 
-  /** The number of a plan, be it the whole or the plan of a subquery; what is below it gets numbers first. */
+  /** The number of a plan or of the plan of a subquery; its descendants get their numbers first. */
   private def number(plan: LogicalPlan): Int = {
     Support.postOrder(plan)(_.children, nodes.contains)(add)
     nodes(plan)
@@ -78,21 +83,21 @@ private[pyjoinopt] final class PlanExporter(
 
   private def add(node: LogicalPlan): Unit = {
     val found = Support.attempt(Seq.empty[Expression])(node.expressions.toList)
-    // A leaf lists its own columns among its expressions; they are told as output already.
-    val told = if (node.children.isEmpty) found.filterNot(_.isInstanceOf[Attribute]) else found
-    told.foreach(expressions.number)
-    nodeExpressions.put(node, told)
+    // A leaf has its own columns among its expressions; they are exported as its output.
+    val own = if (node.children.isEmpty) found.filterNot(_.isInstanceOf[Attribute]) else found
+    own.foreach(expressions.number)
+    nodeExpressions.put(node, own)
     outputs += NodeOutputs.of(node, child => outputs(nodes(child)), attributes.number)
     nodes.add(node)
   }
 
   private def writeNodes(out: JsonGenerator): Unit = {
-    val details = new NodeDetails(attributes, expressions.number, out, kept, hidden)
+    val details = new NodeDetails(attributes, expressions.number, out, marks, hidden)
     val leaves = new LeafDetails(attributes, out)
     val sides = new ExceptSides(nodes.items.toList, nodes(_), out)
     out.writeArrayFieldStart("nodes")
     var written = 0
-    while (written < nodes.items.length) { // details may meet another plan
+    while (written < nodes.items.length) { // details may add the plan of a subquery
       val node = nodes.items(written)
       written += 1
       out.writeStartObject()
@@ -103,7 +108,7 @@ private[pyjoinopt] final class PlanExporter(
       details.write(node)
       if (node.children.isEmpty) {
         leaves.write(node)
-        writeAlike(node, out)
+        writeSourceNumber(node, out)
       }
       sides.write(node)
       if (isCached(node)) out.writeBooleanField("cached", true)
@@ -113,20 +118,21 @@ private[pyjoinopt] final class PlanExporter(
   }
 
   /**
-   * The columns that a join USING them hid below this projection, as far as they are still below it. Rules of Spark's
-   * optimizer copy the mark to projections over anything else, and no name is looked up any more by then.
+   * The columns that a join with USING hides below this projection, if its child still has them. Rules of Spark's
+   * optimizer copy the tag to projections over other children; names are resolved by then.
    */
   private def hidden(project: Project): Seq[Attribute] =
     if (optimizing) Nil
     else project.getTagValue(Project.hiddenOutputTag).toSeq.flatten.filter { column =>
-      Support.attempt(Option.empty[Int])(attributes.get(column.exprId)).exists(outputs(nodes(project.child)).contains(_))
+      Support.attempt(Option.empty[Int])(attributes.get(column.exprId)).exists(
+        outputs(nodes(project.child)).contains(_))
     }
 
   /**
-   * One number for all leaves that read the same: only the ids of their columns tell them apart. Files are listed once
-   * for each index, so two indexes of one folder may differ.
+   * One number for all leaves that read the same and differ only in the ids of their columns. Files are listed once for
+   * each index, so two indexes of one folder may differ.
    */
-  private def writeAlike(leaf: LogicalPlan, out: JsonGenerator): Unit = {
+  private def writeSourceNumber(leaf: LogicalPlan, out: JsonGenerator): Unit = {
     val listing = leaf match {
       case relation: LogicalRelation =>
         relation.relation match {
@@ -139,7 +145,7 @@ private[pyjoinopt] final class PlanExporter(
       case _ => None
     }
     for (l <- listing; same <- Support.attempt(Option.empty[LogicalPlan])(Some(leaf.canonicalized)))
-      out.writeNumberField("alike", alike.getOrElseUpdate((same, l), alike.size))
+      out.writeNumberField("alike", sourceNumbers.getOrElseUpdate((same, l), sourceNumbers.size))
   }
 
   private def writeNumbers(out: JsonGenerator, field: String, numbers: Iterable[Int]): Unit = {
@@ -148,13 +154,14 @@ private[pyjoinopt] final class PlanExporter(
     out.writeEndArray()
   }
 
-  /** The conjuncts that reject nulls; asked only where the answer can matter. */
+  /** The null-rejecting conjuncts, if the plan has an outer join. */
   private def writeNullRejecting(out: JsonGenerator): Unit = {
     val hasOuterJoin = nodes.items.exists {
       case join: Join => join.joinType == LeftOuter || join.joinType == RightOuter || join.joinType == FullOuter
       case _ => false
     }
-    val conditions = if (!hasOuterJoin) Nil else nodes.items.toList.flatMap {
+    val conditions = if (!hasOuterJoin) Nil
+    else nodes.items.toList.flatMap {
       case filter: Filter => Seq(filter.condition)
       case join: Join => join.condition.toList
       case _ => Nil

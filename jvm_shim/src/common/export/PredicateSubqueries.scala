@@ -5,56 +5,66 @@ import org.apache.spark.sql.catalyst.optimizer.{PullupCorrelatedPredicates, Rewr
 import org.apache.spark.sql.catalyst.plans.{Cross, Inner, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePatternBits}
-import org.apache.spark.sql.catalyst.trees.TreePattern.{EXISTS_SUBQUERY, IN_SUBQUERY, JOIN, OUTER_REFERENCE, PLAN_EXPRESSION}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{
+  EXISTS_SUBQUERY,
+  IN_SUBQUERY,
+  JOIN,
+  OUTER_REFERENCE,
+  PLAN_EXPRESSION
+}
 
 /**
- * IN and correlated EXISTS as semi and anti joins, so that they can be ordered and hinted like other joins.
+ * Rewrites IN and correlated EXISTS to semi and anti joins, so that they can be ordered and hinted like other joins.
  *
- * Spark makes these joins too, but so late that no order is looked for any more. Here its own two rules are run, one
- * filter at a time, over a stand-in for what is below the filter.
+ * Spark makes these joins too, but only after its rules for join order. Here Spark's own two rules run on one filter at
+ * a time, over a placeholder for the child of the filter.
  *
- * Laws: what is made is what Spark makes, so no row changes. A filter of which Spark would make anything but semi and
- * anti joins stays. So does one beside, or around, a value that another subquery computes for each row: Spark carries
- * what else is asked into that subquery, but not by way of joins. So does NOT IN: Spark's planner knows its condition by its very
- * form, which other rules would not leave as it is. Cached data is known by the plan that was cached, so nothing is
- * touched while anything is cached.
+ * Laws: the joins are those that Spark makes, so no row changes. Filters that Spark rewrites to anything but semi and
+ * anti joins stay. So does a filter next to or around a correlated scalar subquery: Spark pushes the other conjuncts
+ * into that subquery, but does not push joins. So does NOT IN: Spark's planner matches the exact form of its condition,
+ * which other rules would change. Spark finds cached data by the cached plan, so nothing is rewritten while anything is
+ * cached.
  */
 private[pyjoinopt] object PredicateSubqueries {
 
   private val Early = TreeNodeTag[Expression]("pyjoinopt.early")
   private val Strategy = "spark.pyjoinopt.strategy"
-  /** The rules of these are Spark's, and are to see what Spark's see. */
-  private val twins = Set("spark", "heuristic")
 
-  /** In an analysed plan, for a strategy that was asked for or else the session's. */
+  /** Strategies that reimplement rules of Spark, which see subqueries in this place. */
+  private val sparkStrategies = Set("spark", "heuristic")
+
+  /** In an analysed plan. `strategy`: None for that of the session. */
   def ofAnalysed(session: Compat.Session, plan: LogicalPlan, strategy: Option[String]): LogicalPlan =
     if (session.sharedState.cacheManager.isEmpty) joined(session, plan, strategy, analysed = true) else plan
 
-  /** In a plan that Spark is optimising: references to the query around a subquery are in its conditions by then. */
+  /** In a plan that Spark is optimising: the conditions of its subqueries hold the outer references already. */
   def ofOptimizing(session: Compat.Session, plan: LogicalPlan, strategy: Option[String]): LogicalPlan =
     joined(session, plan, strategy, analysed = false)
 
-  /** Has this node a subquery that asks whether there are rows? */
-  def standsIn(node: TreePatternBits): Boolean =
+  /** Whether this subtree has an IN or EXISTS. */
+  def contains(node: TreePatternBits): Boolean =
     node.containsPattern(EXISTS_SUBQUERY) || node.containsPattern(IN_SUBQUERY)
 
-  /** Is this conjunct a subquery that becomes a join? */
+  /** Whether this conjunct is a subquery that becomes a join. */
   def becomesJoin(conjunct: Expression): Boolean = isPlain(conjunct)
 
-  /** The predicate that this join was, of which Spark would make a join only after it has inferred filters. */
+  /** The predicate that this join was made of. Spark makes a join of it only after it has inferred filters. */
   def predicateOf(join: Join): Option[Expression] = join.getTagValue(Early)
 
   /** How many subqueries of a filter become joins. */
-  def count(filter: Filter): Int = if (standsIn(filter)) NullRejection.conjuncts(filter.condition).count(isPlain) else 0
+  def count(filter: Filter): Int = if (contains(filter)) NullRejection.conjuncts(filter.condition).count(isPlain) else 0
 
   private def joined(
-      session: Compat.Session, plan: LogicalPlan, strategy: Option[String], analysed: Boolean): LogicalPlan =
-    if (twins(strategy.getOrElse(session.sessionState.conf.getConfString(Strategy, "").trim))) plan
+      session: Compat.Session,
+      plan: LogicalPlan,
+      strategy: Option[String],
+      analysed: Boolean): LogicalPlan =
+    if (sparkStrategies(strategy.getOrElse(session.sessionState.conf.getConfString(Strategy, "").trim))) plan
     else joined(if (analysed) JoinConditions.pushed(plan) else plan, analysed)
 
   private def joined(plan: LogicalPlan, analysed: Boolean): LogicalPlan = {
     val filtered = aboveJoins(plan)
-    if (!standsIn(filtered)) filtered
+    if (!contains(filtered)) filtered
     else Support.attempt(filtered) {
       filtered.transformUpWithPruning(b => b.containsPattern(EXISTS_SUBQUERY) || b.containsPattern(IN_SUBQUERY)) {
         case filter: Filter => Support.attempt[LogicalPlan](filter)(asJoins(filter, analysed))
@@ -63,16 +73,19 @@ private[pyjoinopt] object PredicateSubqueries {
   }
 
   /**
-   * Subqueries in the condition of an inner join as a filter above that join, which is the same. Spark cannot plan a
-   * condition whose IN or EXISTS reads both sides; it moves such a conjunct into a filter itself (ReorderJoin), but only
-   * for three relations or more in a row of joins without hints. So neither a hint nor another order may meet one.
+   * Moves subqueries from the condition of an inner join into a filter above it, which is equivalent. Spark cannot plan
+   * a condition with an IN or EXISTS over both sides. Its rule ReorderJoin moves such a conjunct into a filter, but
+   * only among three or more relations without hints. So no such conjunct may be left when a hint is added or the order
+   * changes.
    */
   private def aboveJoins(plan: LogicalPlan): LogicalPlan =
     if (!plan.containsAllPatterns(JOIN, PLAN_EXPRESSION)) plan
     else Support.attempt(plan) {
       plan.transformUpWithPruning(_.containsAllPatterns(JOIN, PLAN_EXPRESSION)) {
-        case join: Join if isInner(join) && join.condition.exists(c => c.deterministic && SubqueryExpression.hasSubquery(c)) =>
-          val (subqueries, plain) = NullRejection.conjuncts(join.condition.get).reverse.partition(SubqueryExpression.hasSubquery)
+        case join: Join
+            if isInner(join) && join.condition.exists(c => c.deterministic && SubqueryExpression.hasSubquery(c)) =>
+          val (subqueries, plain) =
+            NullRejection.conjuncts(join.condition.get).reverse.partition(SubqueryExpression.hasSubquery)
           val joinType = if (plain.isEmpty) Cross else join.joinType
           val below = join.copy(joinType = joinType, condition = plain.reduceLeftOption(And(_, _)))
           below.copyTagsFrom(join)
@@ -83,7 +96,7 @@ private[pyjoinopt] object PredicateSubqueries {
   private def isInner(join: Join): Boolean = join.joinType == Inner || join.joinType == Cross
 
   private def asJoins(filter: Filter, analysed: Boolean): LogicalPlan = filter.child match {
-    // What a projection leaves out can be named above a filter all the same, but not above a join.
+    // A filter may refer to columns that the projection below it drops, but a join may not.
     case project: Project if isPassed(filter, project) =>
       project.withNewChildren(Seq(asJoins(Filter(filter.condition, project.child), analysed)))
     case input =>
@@ -97,8 +110,11 @@ private[pyjoinopt] object PredicateSubqueries {
     project.projectList.forall(e => e.deterministic && !SubqueryExpression.hasSubquery(e))
 
   private def joinedOver(
-      child: LogicalPlan, plain: Seq[Expression], rest: Seq[Expression], analysed: Boolean): Option[LogicalPlan] = {
-    // What is left and asks for rows, too, is best asked last.
+      child: LogicalPlan,
+      plain: Seq[Expression],
+      rest: Seq[Expression],
+      analysed: Boolean): Option[LogicalPlan] = {
+    // Other conjuncts with subqueries are evaluated last.
     val (above, below) = rest.partition(SubqueryExpression.hasSubquery)
     val input = filtered(below, child)
     val joins = plain.foldLeft(Option(input)) { (below, conjunct) => below.flatMap(asJoin(_, conjunct, analysed)) }
@@ -106,17 +122,18 @@ private[pyjoinopt] object PredicateSubqueries {
   }
 
   private def asJoin(input: LogicalPlan, conjunct: Expression, analysed: Boolean): Option[LogicalPlan] = {
-    val standIn = LocalRelation(input.output: _*)
-    val filter = Filter(conjunct.transform { case s: SubqueryExpression => prepared(s, analysed) }, standIn)
+    val placeholder = LocalRelation(input.output: _*)
+    val filter = Filter(conjunct.transform { case s: SubqueryExpression => prepared(s, analysed) }, placeholder)
     val made = RewritePredicateSubquery(if (analysed) PullupCorrelatedPredicates(filter) else filter)
-    if (!isJoins(made, standIn) || made.outputSet != input.outputSet) None
+    if (!isJoins(made, placeholder) || made.outputSet != input.outputSet) None
     else {
-      made.foreach(node => if (node.isInstanceOf[Join] && (node.output == input.output)) node.setTagValue(Early, conjunct))
-      Some(made.transformUp { case leaf if leaf eq standIn => input })
+      made.foreach(node =>
+        if (node.isInstanceOf[Join] && (node.output == input.output)) node.setTagValue(Early, conjunct))
+      Some(made.transformUp { case leaf if leaf eq placeholder => input })
     }
   }
 
-  /** Spark takes references to the query around it out of a subquery when there are no aliases in their way any more. */
+  /** Without aliases, through which Spark cannot pull outer references out of a subquery. */
   private def prepared(subquery: SubqueryExpression, analysed: Boolean): SubqueryExpression =
     subquery.withNewPlan(joined(subquery.plan, analysed).transformUpWithPruning(_.containsPattern(OUTER_REFERENCE)) {
       case alias: SubqueryAlias => alias.child
@@ -127,23 +144,24 @@ private[pyjoinopt] object PredicateSubqueries {
 
   private def isPlain(conjunct: Expression): Boolean = SubqueryExpression.hasInOrCorrelatedExistsSubquery(conjunct) &&
     (conjunct match {
-      case asked: Exists => isPlain(asked.plan)
-      case Not(asked: Exists) => isPlain(asked.plan)
+      case exists: Exists => isPlain(exists.plan)
+      case Not(exists: Exists) => isPlain(exists.plan)
       case in: InSubquery => !in.values.exists(SubqueryExpression.hasSubquery) && isPlain(in.query.plan)
       case _ => false
     })
 
-  private def isPlain(asked: LogicalPlan): Boolean = !asked.exists(_.expressions.exists(comparesByRow))
+  private def isPlain(subquery: LogicalPlan): Boolean = !subquery.exists(_.expressions.exists(comparesByRow))
 
   private def comparesByRow(e: Expression): Boolean = ScalarSubquery.hasCorrelatedScalarSubquery(e)
 
-  /** Only semi and anti joins, one on the other, down to the stand-in. */
-  private def isJoins(plan: LogicalPlan, standIn: LogicalPlan): Boolean = plan match {
-    case leaf if leaf eq standIn => true
+  /** Whether a plan has only semi and anti joins, each on the left of the next, above the placeholder. */
+  private def isJoins(plan: LogicalPlan, placeholder: LogicalPlan): Boolean = plan match {
+    case leaf if leaf eq placeholder => true
     case join: Join =>
       (join.joinType == LeftSemi || join.joinType == LeftAnti) && join.condition.isDefined &&
-        !join.condition.exists(SubqueryExpression.hasSubquery) && isJoins(join.left, standIn)
-    case project: Project => project.projectList.forall(_.isInstanceOf[Attribute]) && isJoins(project.child, standIn)
+      !join.condition.exists(SubqueryExpression.hasSubquery) && isJoins(join.left, placeholder)
+    case project: Project =>
+      project.projectList.forall(_.isInstanceOf[Attribute]) && isJoins(project.child, placeholder)
     case _ => false
   }
 }

@@ -2,16 +2,16 @@ package org.apache.spark.sql.pyjoinopt
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /**
- * The expressions that a question brings along, over the columns of exported plans: predicates to try on samples, and
- * filters that decide which partitions are read.
+ * The expressions of a request, over the columns of an exported plan: predicates to evaluate on samples, and filters
+ * that select partitions.
  *
- * Law: a filter on partitions is evaluated in the driver, so it must be one that may be (see SamplePredicates), and if
- * one of several may not, none is: what is told must be of exactly the partitions that the whole question names.
+ * Law: partition filters are evaluated in the driver, so they must be safe (see SamplePredicates). If one of them is
+ * not, none is used: the statistics must be those of exactly the partitions that all filters together select.
  */
 private[pyjoinopt] final class RequestExpressions(handle: Handle, request: JsonNode) {
   private val built: EditList[Expression] =
@@ -23,7 +23,7 @@ private[pyjoinopt] final class RequestExpressions(handle: Handle, request: JsonN
 
   def apply(reference: JsonNode): Expression = built(reference)
 
-  /** Filters on a relation's partition columns, under the names that these have in the table. */
+  /** Filters on a relation's partition columns, with the names of these in the table. */
   def partitions(relation: LogicalRelation, listed: JsonNode): Seq[Expression] = relation.relation match {
     case files: HadoopFsRelation if listed != null && listed.size > 0 =>
       val partitioned = files.partitionSchema.fieldNames.toSet
@@ -33,7 +33,7 @@ private[pyjoinopt] final class RequestExpressions(handle: Handle, request: JsonN
       val filters = ExpressionBuilder.elements(listed).map(reference => SamplePredicates.safe(apply(reference)))
       val local = filters.flatten.filter(_.references.forall(a => names.contains(a.exprId)))
       if (local.length < filters.length) Nil
-      else local.map(_.transform { case a: org.apache.spark.sql.catalyst.expressions.AttributeReference =>
+      else local.map(_.transform { case a: AttributeReference =>
         a.withName(names(a.exprId))
       })
     case _ => Nil

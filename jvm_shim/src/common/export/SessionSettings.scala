@@ -10,10 +10,10 @@ import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The settings of a session that decide what Spark will do with a plan, and the executors that will do it.
+ * Exports the settings of a session on which Spark's planning depends, and the memory of the executors.
  *
- * Law: values are told as Spark understands them ("10MB" is told as 10485760), keys that this Spark does not know are
- * left out. Of ours those that count in the session; see `ApplicationSettings`.
+ * Law: values are exported as Spark parses them ("10MB" as 10485760); keys that this Spark does not have are left out.
+ * Of pyjoinopt's settings the effective values are exported; see `ApplicationSettings`.
  */
 private[pyjoinopt] object SessionSettings {
   private val keys = Seq(
@@ -44,7 +44,7 @@ private[pyjoinopt] object SessionSettings {
     "spark.sql.optimizer.replaceExceptWithFilter",
     "spark.sql.defaultSizeInBytes")
 
-  /** Before the keys that a session has set and that do not count for it. */
+  /** The prefix of keys that a session has set without effect. */
   private val OfSession = "pyjoinopt.session."
 
   def write(session: Compat.Session, out: JsonGenerator): Unit = {
@@ -58,7 +58,7 @@ private[pyjoinopt] object SessionSettings {
     out.writeEndObject()
   }
 
-  /** The native engine that is loaded, which runs operators in Spark's place, but not all that Spark has. */
+  /** The native engine that is loaded: it replaces some of Spark's operators. */
   private def native(session: Compat.Session): Option[String] = {
     val loaded = Seq("spark.plugins", "spark.sql.extensions").flatMap { key =>
       Option(session.sessionState.conf.getConfString(key, null)).orElse(session.sparkContext.conf.getOption(key))
@@ -66,37 +66,35 @@ private[pyjoinopt] object SessionSettings {
     Seq("comet", "gluten").find(loaded.contains(_))
   }
 
-  /** The driver's heap, how many executors there are now, and the bytes that all of them may use to work and to cache. */
+  /** The driver's heap, the number of executors, and the bytes that all of them may use for execution and storage. */
   private def writeMemory(context: SparkContext, out: JsonGenerator): Unit = {
     out.writeStringField("pyjoinopt.driver", Runtime.getRuntime.maxMemory.toString)
     val memory = memoryOf(context)
-    // The driver keeps blocks, too. Without executors it is the one that works.
-    val workers = if (memory.size > 1) memory - driver(context) else memory
+    // The driver has a block manager, too. Without executors, it runs the tasks.
+    val workers = if (memory.size > 1) memory - driver else memory
     if (workers.nonEmpty) {
       out.writeStringField("pyjoinopt.executors", workers.size.toString)
       out.writeStringField("pyjoinopt.memory", workers.values.sum.toString)
     }
   }
 
-  /** Asked of another thread, perhaps another machine: once a second is enough. */
+  /** A request to another thread or machine, so it is repeated at most once a second. */
   private def memoryOf(context: SparkContext): Map[String, Long] = {
-    val before = asked
+    val before = lastMemory
     if ((before.context.get eq context) && System.nanoTime - before.at < 1000000000L) before.memory
     else {
       val memory = Support.attempt(Map.empty[String, Long]) {
         context.getExecutorMemoryStatus.toMap.map { case (address, (most, _)) => address -> most }
       }
-      asked = Asked(new WeakReference(context), System.nanoTime, memory)
+      lastMemory = Memory(new WeakReference(context), System.nanoTime, memory)
       memory
     }
   }
 
-  private final case class Asked(context: WeakReference[SparkContext], at: Long, memory: Map[String, Long])
-  @volatile private var asked = Asked(new WeakReference(null), 0, Map.empty)
+  private final case class Memory(context: WeakReference[SparkContext], at: Long, memory: Map[String, Long])
+  @volatile private var lastMemory = Memory(new WeakReference(null), 0, Map.empty)
 
-  private def driver(context: SparkContext): String = Support.attempt("") {
-    SparkEnv.get.blockManager.blockManagerId.hostPort
-  }
+  private def driver: String = Support.attempt("")(SparkEnv.get.blockManager.blockManagerId.hostPort)
 
   private def typed(conf: SQLConf, key: String): Option[String] = Support.attempt(Option.empty[String]) {
     Option(ConfigEntry.findEntry(key)).flatMap { entry =>

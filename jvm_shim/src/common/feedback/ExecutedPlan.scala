@@ -14,30 +14,31 @@ import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, SortMergeJoinExec}
 
 /**
- * What a query really did: its physical plan as it was run, with Spark's own metrics, as JSON.
+ * The executed physical plan of a query with Spark's own metrics, as JSON.
  *
- * Wrappers (adaptive execution, its stages, code generation) are looked through, so that what is told is one tree of
- * operators, in post-order:
+ * Wrappers (adaptive execution, its stages, code generation) are skipped, so that the result is one tree of operators,
+ * in post-order:
  *
  *  - `c` is the class, `k` the numbers of the children;
- *  - `t` is what it does, in words;
- *  - `m` are the metrics that are not 0, the number of rows also if it is; times in milliseconds;
- *  - `o` are the ids of a leaf's columns, the same that the analysed plan gave them;
- *  - `limited`: it may have stopped early, because somebody above had enough;
- *  - `reduced`: a filter made at run time took away rows that the query as written keeps here, or it stands for
- *    operators that were not run.
+ *  - `t` describes the operator, for people;
+ *  - `m` are the metrics that are not 0, and the number of rows; times in milliseconds;
+ *  - `o` are the ids of a leaf's columns, as in the analysed plan;
+ *  - `limited`: it may have ended early, because a limit above it was reached;
+ *  - `reduced`: a runtime filter removed rows that the written query keeps here, or it replaces operators that were not
+ *    run;
+ *  - `marks`: an existence join, which keeps all rows of its left side.
  *
- * Law: nothing is run unless `run` is called, and a plan that was not run to its end is not told.
+ * Law: only `run` runs a plan, and a plan that has not run to its end has no result.
  */
 private[pyjoinopt] object ExecutedPlan {
 
-  /** None if the plan has not run. */
+  /** The operators of a query; None if it has not run. */
   def json(execution: QueryExecution): Option[String] = {
     val plan = execution.executedPlan
     if (hasRun(plan)) Some(Support.json(write(_, bare(plan)))) else None
   }
 
-  /** Runs a new query of the same plan to its end, keeping no row: what it did, and how long it took. */
+  /** Run a new query of the same plan to its end, without keeping rows: its operators and times. */
   def run(session: Compat.Session, plan: LogicalPlan): String = {
     val started = System.nanoTime
     val execution = Compat.ofRows(session, plan).queryExecution
@@ -57,7 +58,7 @@ private[pyjoinopt] object ExecutedPlan {
     }
   }
 
-  /** An adaptive plan says so itself; of others something must have been counted. */
+  /** Whether a plan has run: an adaptive plan has a flag, of another plan some metric must not be 0. */
   private def hasRun(plan: SparkPlan): Boolean = plan match {
     case adaptive: AdaptiveSparkPlanExec => adaptive.isFinalPlan
     case other =>
@@ -108,13 +109,13 @@ private[pyjoinopt] object ExecutedPlan {
     out.writeEndArray()
   }
 
-  /** An existence join keeps all rows and notes which have a partner; the filter above it drops the others. */
+  /** An existence join keeps all rows and marks those with a match; the filter above it drops the others. */
   private def marks(node: SparkPlan): Boolean = node match {
     case join: BaseJoinExec => join.joinType.isInstanceOf[ExistenceJoin]
     case _ => false
   }
 
-  /** What an operator does, for people: the keys of a join, the condition of a filter, the name of a table. */
+  /** A description for people: the keys of a join, the condition of a filter, the name of a table. */
   private def detail(node: SparkPlan): Option[String] = Support.attempt(Option.empty[String])(node match {
     case scan: FileSourceScanExec => Some(tableName(scan))
     case filter: FilterExec => Some(filter.condition.sql)
@@ -147,7 +148,7 @@ private[pyjoinopt] object ExecutedPlan {
     out.writeEndObject()
   }
 
-  /** What lies below a limit with nothing in between that reads all of its input first. */
+  /** The operators below a limit, unless an operator in between reads all of its input first. */
   private def earlyEnders(root: SparkPlan): IdentityHashMap[SparkPlan, SparkPlan] = {
     val found = new IdentityHashMap[SparkPlan, SparkPlan]
     Support.preOrder(root)(children) { node =>

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.pyjoinopt
 
-import java.util.{ArrayDeque, WeakHashMap}
+import java.util.WeakHashMap
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
@@ -8,58 +8,48 @@ import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.util.QueryExecutionListener
 
 /**
- * Hears of every query of a session that has ended, and keeps what it did until somebody asks.
+ * Spark's listener of one session: records the metrics of every query that ended without an error.
  *
- * Laws: a query is never kept waiting for us and never fails because of us; only the last few are kept, as text. What
- * was heard stays when its session ends.
+ * Laws: a query never waits for the listener and never fails because of it. Only the last few queries are kept, as
+ * text. They stay when their session ends.
  */
-private[pyjoinopt] final class Feedback(tell: QueryExecution => Option[String], keep: String => Unit)
+private[pyjoinopt] final class Feedback(describe: QueryExecution => Option[String], record: String => Unit)
     extends QueryExecutionListener {
   override def onSuccess(function: String, execution: QueryExecution, nanos: Long): Unit =
-    Support.attempt(())(tell(execution).foreach(keep))
+    Support.attempt(())(describe(execution).foreach(record))
 
   override def onFailure(function: String, execution: QueryExecution, error: Exception): Unit = ()
 }
 
-/** Who listens to which session. */
-private[pyjoinopt] final class Listeners(tell: QueryExecution => Option[String]) {
+/** The listeners of all sessions for one purpose, and the queries that they recorded. */
+private[pyjoinopt] final class Listeners(describe: QueryExecution => Option[String]) {
   private val listeners = new WeakHashMap[Compat.Session, Feedback]
-  private val heard = new ArrayDeque[String]
+  private val queries = new RecentQueries
 
-  /** Listen from now on, once a session. */
+  /** Add a listener to a session, unless it has one. */
   def listen(session: Compat.Session): Unit = listeners.synchronized {
     if (!listeners.containsKey(session)) {
-      val listener = new Feedback(tell, keep)
+      val listener = new Feedback(describe, queries.add)
       session.listenerManager.register(listener)
       listeners.put(session, listener)
     }
   }
 
-  /** Listen no longer. */
+  /** Remove the listener of a session. */
   def stop(session: Compat.Session): Unit = listeners.synchronized {
     Option(listeners.remove(session)).foreach(session.listenerManager.unregister(_))
   }
 
-  /** What ended since the last question, in all sessions. */
-  def take(): Seq[String] = heard.synchronized {
-    val all = heard.toArray(Array.empty[String]).toSeq
-    heard.clear()
-    all
-  }
-
-  private def keep(plan: String): Unit = heard.synchronized {
-    heard.addLast(plan)
-    while (heard.size > Feedback.Kept) heard.removeFirst()
-  }
+  /** The queries of all sessions that ended since the last call. */
+  def take(): Seq[String] = queries.take()
 }
 
 private[pyjoinopt] object Feedback {
-  val Kept = 64
 
-  /** For the calls of a driver: a JSON array of operators. */
+  /** For DataFrames that a driver optimised by calls: each query as a JSON array of operators. */
   val ofCalls = new Listeners(ExecutedPlan.json)
 
-  /** For the workers: the number of the query and its operators, of queries that were planned under a number. */
+  /** For the workers: the number and the operators of each query that was planned under a number. */
   val ofSessions = new Listeners(execution =>
     numberOf(execution.tracker).flatMap(n => ExecutedPlan.json(execution).map(o => s"""{"query":$n,"operators":$o}""")))
 
@@ -70,8 +60,8 @@ private[pyjoinopt] object Feedback {
     numbers.synchronized(Option(numbers.get(tracker)).map(_.longValue))
 
   /**
-   * The number of the query that this thread plans. Its columns do not tell it: two queries over one view have the same.
-   * Its tracker does, which Spark hands on from the planning to the listeners.
+   * The number of the query that this thread plans. It belongs to the query's tracker, which Spark passes from planning
+   * to the listeners. Columns cannot identify a query: two queries over one view have the same.
    */
   def numberOfThisQuery(): Option[Long] = QueryPlanningTracker.get.map { tracker =>
     numbers.synchronized(numbers.computeIfAbsent(tracker, _ => last.incrementAndGet()).longValue)

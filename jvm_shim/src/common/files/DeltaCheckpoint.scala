@@ -2,11 +2,11 @@ package org.apache.spark.sql.pyjoinopt
 
 import java.time.LocalDate
 
-
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.{JsonNodeFactory, ObjectNode}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
+import org.apache.parquet.column.statistics.Statistics
 import org.apache.parquet.example.data.Group
 import org.apache.parquet.hadoop.{ParquetFileReader, ParquetReader}
 import org.apache.parquet.hadoop.api.ReadSupport
@@ -17,9 +17,9 @@ import org.apache.parquet.schema.{GroupType, LogicalTypeAnnotation, MessageType,
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName._
 
 /**
- * The Parquet files of a Delta table's checkpoint, each row as the action that a commit would hold as JSON.
+ * Reads the Parquet files of a Delta table's checkpoint: each row as an action in the JSON form that commits have.
  *
- * Law: values that JSON has in a form of its own (dates) get that form; those that it cannot have without loss
+ * Law: values with a JSON form of their own (dates) are converted to it. Values that JSON cannot hold without loss
  * (decimals, timestamps of 96 bits) are left out, which makes them unknown.
  */
 private[pyjoinopt] object DeltaCheckpoint {
@@ -33,7 +33,7 @@ private[pyjoinopt] object DeltaCheckpoint {
     finally reader.close()
   }
 
-  /** The file's columns less those that say nothing of the table's files, and what is there twice. */
+  /** The file's columns without those that do not describe the table's files, and without duplicates. */
   private def needed(file: FileStatus, conf: Configuration): MessageType = {
     val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, conf))
     val footer =
@@ -49,12 +49,13 @@ private[pyjoinopt] object DeltaCheckpoint {
     new MessageType(schema.getName, fields.toArray: _*)
   }
 
-  /** Some writers keep the column of what they do not write. */
+  /** Whether a column has values: some writers add a column without writing to it. */
   private def isFilled(footer: ParquetMetadata, column: String): Boolean =
     footer.getBlocks.toArray(Array.empty[BlockMetaData]).exists { block =>
-      block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).filter(_.getPath.toDotString == column).exists { chunk =>
-        val statistics = chunk.getStatistics
-        statistics == null || !statistics.isNumNullsSet || statistics.getNumNulls < chunk.getValueCount
+      block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).filter(_.getPath.toDotString == column).exists {
+        chunk =>
+          val statistics: Statistics[_] = chunk.getStatistics
+          statistics == null || !statistics.isNumNullsSet || statistics.getNumNulls < chunk.getValueCount
       }
     }
 
@@ -89,7 +90,8 @@ private[pyjoinopt] object DeltaCheckpoint {
   private def list(group: Group): JsonNode = {
     val found = nodes.arrayNode()
     repeated(group).foreach { element =>
-      if (element.getFieldRepetitionCount(0) > 0) value(element, element.getType.getType(0), 0).foreach(found.add(_: JsonNode))
+      if (element.getFieldRepetitionCount(0) > 0)
+        value(element, element.getType.getType(0), 0).foreach(found.add(_: JsonNode))
     }
     found
   }
@@ -111,12 +113,15 @@ private[pyjoinopt] object DeltaCheckpoint {
     (field.asPrimitiveType.getPrimitiveTypeName, field.getLogicalTypeAnnotation) match {
       case (INT32, _: LogicalTypeAnnotation.DateLogicalTypeAnnotation) =>
         Some(nodes.textNode(LocalDate.ofEpochDay(group.getInteger(name, i).toLong).toString))
-      case (INT32, null | _: LogicalTypeAnnotation.IntLogicalTypeAnnotation) => Some(nodes.numberNode(group.getInteger(name, i)))
-      case (INT64, null | _: LogicalTypeAnnotation.IntLogicalTypeAnnotation) => Some(nodes.numberNode(group.getLong(name, i)))
+      case (INT32, null | _: LogicalTypeAnnotation.IntLogicalTypeAnnotation) =>
+        Some(nodes.numberNode(group.getInteger(name, i)))
+      case (INT64, null | _: LogicalTypeAnnotation.IntLogicalTypeAnnotation) =>
+        Some(nodes.numberNode(group.getLong(name, i)))
       case (FLOAT, _) => Some(nodes.numberNode(group.getFloat(name, i)))
       case (DOUBLE, _) => Some(nodes.numberNode(group.getDouble(name, i)))
       case (BOOLEAN, _) => Some(nodes.booleanNode(group.getBoolean(name, i)))
-      case (BINARY, _: LogicalTypeAnnotation.StringLogicalTypeAnnotation) => Some(nodes.textNode(group.getString(name, i)))
+      case (BINARY, _: LogicalTypeAnnotation.StringLogicalTypeAnnotation) =>
+        Some(nodes.textNode(group.getString(name, i)))
       case _ => None
     }
   }

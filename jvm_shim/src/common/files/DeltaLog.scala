@@ -8,7 +8,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
-/** A data file of a Delta table; `rows` without those that its deletion vector hides. */
+/** A data file of a Delta table; `rows` excludes those that its deletion vector deletes. */
 private[pyjoinopt] final case class DeltaFile(
     path: String,
     bytes: Long,
@@ -17,8 +17,8 @@ private[pyjoinopt] final case class DeltaFile(
     statistics: Option[JsonNode])
 
 /**
- * The files of one version. `physical` gives the name by which the log knows a column of the table; None if that is not
- * known of any. `doubts` are the reasons why the files may be others than a reader of the table would see.
+ * The files of one version. `physical` maps a column of the table to its name in the log; None if the mapping is
+ * unknown. `doubts` are the reasons why a reader of the table may see other files.
  */
 private[pyjoinopt] final case class DeltaSnapshot(
     version: Long,
@@ -29,33 +29,35 @@ private[pyjoinopt] final case class DeltaSnapshot(
     doubts: Seq[String])
 
 /**
- * The log of a Delta table, read as the protocol describes it: the newest checkpoint that is whole, and the commits
- * after it. Checkpoints are of one file, of numbered parts, or a manifest with sidecar files (version 2, which may also
- * have the name of the first kind).
+ * Reads the log of a Delta table by its protocol: the newest complete checkpoint, and the commits after it. A
+ * checkpoint is one file, or numbered parts, or a manifest with sidecar files (version 2, which may also have the name
+ * of the first kind).
  *
- * Laws: no Spark job, which Delta's own listing would start. A log that is longer than `MostBytes`, or of which a part
- * is missing, gives nothing. Whatever is not known here (a feature of the protocol, an action, a field of an added file,
- * a file in the log's folder) is a doubt; only a snapshot without doubts can be counted exactly.
+ * Laws: no Spark job, which Delta's own listing would start. A log that is longer than `MaxBytes` or lacks a part has
+ * no snapshot. Everything unknown (a feature of the protocol, an action, a field of an added file, a file in the log's
+ * folder) is a doubt; only a snapshot without doubts has exact counts.
  */
 private[pyjoinopt] object DeltaLog {
-  private val MostBytes = 256L << 20
+  private val MaxBytes = 256L << 20
   private val Commit = """(\d{20})\.json""".r
   private val OneFile = """(\d{20})\.checkpoint\.parquet""".r
   private val Part = """(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet""".r
   private val Manifest = """(\d{20})\.checkpoint\.([0-9a-fA-F-]{36})\.(?:json|parquet)""".r
-  /** Summaries of what commits and checkpoints hold, and what file systems leave behind. */
+
+  /** Summaries of commits and checkpoints, and temporary files of file systems. */
   private val Harmless = """\d{20}\.crc|\d{20}\.\d{20}\.compacted\.json|_last_checkpoint|_sidecars|\..*|.*\.tmp""".r
-  /** Here a coordinator keeps commits until they are copied to their place. */
+
+  /** Folders in which a coordinator stages commits. */
   private val Staging = Set("_staged_commits", "_commits")
   private val Staged = """(\d{20})\..*json""".r
 
   private final case class Base(version: Long, parts: List[FileStatus])
 
   /**
-   * What is there at a version, or now.
+   * The snapshot of a version.
    *
-   * @param at the version; None for the newest.
-   * @param least the newest version is at least this one.
+   * @param at the version; None for the newest
+   * @param least the newest version is at least this one
    */
   def read(table: Path, at: Option[Long], least: Long, conf: Configuration): Option[DeltaSnapshot] = {
     val folder = new Path(table, "_delta_log")
@@ -74,16 +76,16 @@ private[pyjoinopt] object DeltaLog {
     if (version < 0 || !whole || at.exists(_ != version) || version < least) None
     else {
       val state = new DeltaState
-      strangers(fileSystem, listed, version).foreach(state.doubt)
+      unknownFiles(fileSystem, listed, version).foreach(state.doubt)
       replayed(fileSystem, folder, base.parts ++ after.map(_._2), conf, state).map { read =>
         state.snapshot(version, read.map(_.getModificationTime).max, read.map(_.getLen).sum)
       }
     }
   }
 
-  /** The newest checkpoint that is whole. */
+  /** The newest complete checkpoint. */
   private def checkpoint(listed: Seq[FileStatus], at: Option[Long]): Base = {
-    // Of each file: the checkpoint that it belongs to, which part of it, and how many it has.
+    // For each file: the version and id of its checkpoint, the number of the part, the count of parts.
     val parts = listed.flatMap { file =>
       file.getPath.getName match {
         case OneFile(version) => Some((version.toLong, "", 1, 1, file))
@@ -92,7 +94,8 @@ private[pyjoinopt] object DeltaLog {
         case _ => None
       }
     }.filter { case (version, _, _, _, _) => at.forall(version <= _) }
-    val whole = parts.groupBy(p => (p._1, p._2)).values.filter(found => found.map(_._3).toSet == (1 to found.head._4).toSet)
+    val whole =
+      parts.groupBy(p => (p._1, p._2)).values.filter(found => found.map(_._3).toSet == (1 to found.head._4).toSet)
     if (whole.isEmpty) Base(-1, Nil)
     else {
       val newest = whole.maxBy(found => (found.head._1, found.head._2))
@@ -100,8 +103,8 @@ private[pyjoinopt] object DeltaLog {
     }
   }
 
-  /** What lies in the log's folder and is not known. */
-  private def strangers(fileSystem: FileSystem, listed: Seq[FileStatus], version: Long): Seq[String] =
+  /** Doubts because of unknown files in the log's folder. */
+  private def unknownFiles(fileSystem: FileSystem, listed: Seq[FileStatus], version: Long): Seq[String] =
     listed.flatMap { file =>
       file.getPath.getName match {
         case Commit(_) | OneFile(_) | Part(_, _, _) | Manifest(_, _) | Harmless() => None
@@ -115,16 +118,16 @@ private[pyjoinopt] object DeltaLog {
       }
     }
 
-  /** The files that were read, sidecars too; None if that would be too much. */
+  /** Replays the log. Returns the files that were read, sidecars included; None if they are too large. */
   private def replayed(
       fileSystem: FileSystem,
       folder: Path,
       log: List[FileStatus],
       conf: Configuration,
       state: DeltaState): Option[List[FileStatus]] =
-    if (log.map(_.getLen).sum > MostBytes) None
+    if (log.map(_.getLen).sum > MaxBytes) None
     else {
-      // Sidecars are of the checkpoint, so they come before any commit; a manifest itself adds no files.
+      // Sidecars belong to the checkpoint, so they come before any commit. A manifest itself adds no files.
       val (commits, parts) = log.partition(file => Commit.pattern.matcher(file.getPath.getName).matches)
       parts.foreach(replay(fileSystem, _, conf, state))
       val sidecars = state.sidecars.toList.map { case (path, bytes) =>
@@ -133,7 +136,7 @@ private[pyjoinopt] object DeltaLog {
         file
       }
       val read = log ++ sidecars
-      if (read.map(_.getLen).sum > MostBytes) None
+      if (read.map(_.getLen).sum > MaxBytes) None
       else {
         (sidecars ++ commits).foreach(replay(fileSystem, _, conf, state))
         Some(read)
@@ -141,13 +144,14 @@ private[pyjoinopt] object DeltaLog {
     }
 
   private def replay(fileSystem: FileSystem, file: FileStatus, conf: Configuration, state: DeltaState): Unit =
-    if (file.getPath.getName.endsWith(".parquet")) DeltaCheckpoint.foreach(file, conf)(state.replay(_, inCheckpoint = true))
+    if (file.getPath.getName.endsWith(".parquet"))
+      DeltaCheckpoint.foreach(file, conf)(state.replay(_, inCheckpoint = true))
     else {
       val commit = Commit.pattern.matcher(file.getPath.getName).matches
       val in = fileSystem.open(file.getPath)
       try Source.fromInputStream(in, UTF_8.name).getLines().filter(_.trim.nonEmpty).foreach { line =>
-        state.replay(Support.mapper.readTree(line), inCheckpoint = !commit)
-      }
+          state.replay(Support.mapper.readTree(line), inCheckpoint = !commit)
+        }
       finally in.close()
     }
 }

@@ -7,13 +7,13 @@ import scala.collection.mutable
 import com.fasterxml.jackson.databind.JsonNode
 
 /**
- * The state of a Delta table, action by action.
+ * The state of a Delta table while the actions of its log are replayed.
  *
- * A file of the table is a path together with a deletion vector: a commit that deletes rows of a file adds the file with
- * the new vector and removes it with the old one, in any order.
+ * A file of the table is a path together with a deletion vector: a commit that deletes rows of a file adds the file
+ * with the new vector and removes it with the old one, in any order.
  *
- * Law: what is not known here is no error but a doubt, and so is what cannot be: that a file is removed which is not
- * there, or that one path is there with two deletion vectors.
+ * Law: unknown actions are doubts, not errors, and so are inconsistencies: a removed file that does not exist, or one
+ * path with two deletion vectors.
  */
 private[pyjoinopt] final class DeltaState {
   import DeltaState._
@@ -23,7 +23,7 @@ private[pyjoinopt] final class DeltaState {
   private var protocol: Option[JsonNode] = None
   private var metaData: Option[JsonNode] = None
 
-  /** Name and bytes of the files that the checkpoint is continued in. */
+  /** Name and bytes of the sidecar files of the checkpoint. */
   val sidecars = new mutable.LinkedHashMap[String, Long]
 
   def doubt(reason: String): Unit = doubts += reason
@@ -32,7 +32,7 @@ private[pyjoinopt] final class DeltaState {
     val value = action.get(kind)
     if (!value.isNull) kind match {
       case "add" => add(value)
-      case "remove" => if (!inCheckpoint) remove(value) // a checkpoint keeps the names of files that are gone
+      case "remove" => if (!inCheckpoint) remove(value) // a checkpoint lists removed files, too
       case "protocol" => protocol = Some(value)
       case "metaData" => metaData = Some(value)
       case "sidecar" if inCheckpoint =>
@@ -43,7 +43,8 @@ private[pyjoinopt] final class DeltaState {
   }
 
   private def add(value: JsonNode): Unit = {
-    names(value).filterNot(FieldsOfAdd).foreach(field => doubt(s"files of its log have a field $field, which is not known"))
+    names(value).filterNot(FieldsOfAdd).foreach(field =>
+      doubt(s"files of its log have a field $field, which is not known"))
     files.put(key(value), DeltaState.file(value))
   }
 
@@ -77,7 +78,7 @@ private[pyjoinopt] final class DeltaState {
         features.map(feature => s"its protocol has the feature $feature, which is not known")
   }
 
-  /** What columns are called in the log: since they were renamed, or by a mapping from the start, not what readers see. */
+  /** The names of columns in the log. With column mapping they differ from those of the table. */
   private def physicalNames: Option[Map[String, String]] = Support.attempt(Option.empty[Map[String, String]]) {
     metaData.flatMap { known =>
       val mode = known.path("configuration").path("delta.columnMapping.mode").asText("none")
@@ -92,7 +93,8 @@ private[pyjoinopt] final class DeltaState {
 }
 
 private[pyjoinopt] object DeltaState {
-  /** Those that a reader has to know, and that change nothing of which rows there are but what is looked at here. */
+
+  /** Reader features without effect on which rows there are, except for effects that are handled here. */
   private val ReaderFeatures = Set(
     "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "typeWidening",
     "typeWidening-preview", "variantType", "variantType-preview", "variantShredding", "variantShredding-preview")
@@ -109,7 +111,7 @@ private[pyjoinopt] object DeltaState {
     found.toList
   }
 
-  /** Rows are negative if more are hidden than there are. */
+  /** The number of rows is negative if the deletion vector deletes more rows than the file has. */
   private def file(add: JsonNode): DeltaFile = {
     val values = add.path("partitionValues")
     val partition = names(values).map { name =>
@@ -119,7 +121,7 @@ private[pyjoinopt] object DeltaState {
     val text = Support.attempt(Option.empty[JsonNode])(Some(Support.mapper.readTree(add.path("stats").asText(""))))
     val statistics = text.filter(_.isObject).orElse(Some(add.path("stats_parsed")).filter(_.isObject))
     val hidden = add.path("deletionVector").path("cardinality")
-    // A vector that does not tell how many rows it hides leaves the rows of its file unknown.
+    // With a deletion vector without cardinality, the number of rows is unknown.
     val rows = statistics.map(_.path("numRecords")).filter(_.isIntegralNumber).flatMap { counted =>
       if (!add.path("deletionVector").isObject) Some(counted.asDouble)
       else if (hidden.isIntegralNumber) Some(counted.asDouble - hidden.asDouble)

@@ -9,27 +9,29 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * The statistics of a Delta table, from its log: rows, bounds and NULLs that whoever wrote a file left there.
+ * The statistics of a Delta table, from its log: rows, bounds and NULL counts that the writers of its files recorded.
  *
- * Laws: they are of the version that the relation reads, and known again by that version. Only a relation that reads a
- * whole table, at a version or as it is when the query runs, has any: Delta has other indices, over some files of a
- * table or over changes. A count is exact only of a log without doubts.
+ * Laws: they are those of the version that the relation reads, and the version is part of their identity. Only a
+ * relation that reads a whole table, at a fixed version or at the newest one, has statistics: Delta has other file
+ * indexes, over some files of a table or over changes. A count is exact only if the log has no doubts.
  */
 private[pyjoinopt] object DeltaStatistics {
   private val WholeTable = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
 
-  /** The table's folder, the version that is read if the query fixes it, and the newest that Delta has seen. */
+  /** The table's folder, the version if the query fixes one, and the newest version that Delta has read. */
   private final case class Source(table: Path, at: Option[Long], least: Long)
 
-  def applies(files: HadoopFsRelation): Boolean = files.location.getClass.getName == WholeTable && source(files).isDefined
+  def applies(files: HadoopFsRelation): Boolean =
+    files.location.getClass.getName == WholeTable && source(files).isDefined
 
-  /** The bytes of the table, if a writer left them beside the log: for Delta, to count them is a job. */
+  /** The bytes of the table, if a checksum file has them: Delta would start a job to compute them. */
   def size(files: HadoopFsRelation): Option[Double] = Support.attempt(Option.empty[Double]) {
     source(files).flatMap { from =>
       val snapshot =
         if (from.at.isDefined) call(files.location, "snapshotAtAnalysis")
         else call(call(files.location, "deltaLog"), "unsafeVolatileSnapshot")
-      call(snapshot, "checksumOpt").asInstanceOf[Option[AnyRef]].map(call(_, "tableSizeBytes").asInstanceOf[Long].toDouble)
+      call(snapshot, "checksumOpt").asInstanceOf[Option[AnyRef]].map(
+        call(_, "tableSizeBytes").asInstanceOf[Long].toDouble)
     }
   }
 
@@ -44,7 +46,9 @@ private[pyjoinopt] object DeltaStatistics {
   def identify(session: Compat.Session, relation: LogicalRelation, files: HadoopFsRelation): Option[FileIdentity] =
     found(session, relation).map { case (_, source, log) => identity(relation, files, source, log) }
 
-  private def found(session: Compat.Session, relation: LogicalRelation): Option[(HadoopFsRelation, Source, DeltaSnapshot)] =
+  private def found(
+      session: Compat.Session,
+      relation: LogicalRelation): Option[(HadoopFsRelation, Source, DeltaSnapshot)] =
     relation.relation match {
       case files: HadoopFsRelation if files.location.getClass.getName == WholeTable =>
         for (from <- source(files); log <- DeltaLog.read(from.table, from.at, from.least, conf(session, files)))
@@ -52,7 +56,7 @@ private[pyjoinopt] object DeltaStatistics {
       case _ => None
     }
 
-  /** A query that names no version reads the newest one there is when it runs. */
+  /** A query without a version reads the newest one when it runs. */
   private def source(files: HadoopFsRelation): Option[Source] = Support.attempt(Option.empty[Source]) {
     val index = files.location
     val version = call(index, "version").asInstanceOf[java.lang.Long].longValue
@@ -70,7 +74,7 @@ private[pyjoinopt] object DeltaStatistics {
   private def conf(session: Compat.Session, files: HadoopFsRelation) =
     session.sessionState.newHadoopConfWithOptions(files.options)
 
-  /** A table that was made anew in the same place has the same versions, but other commits. */
+  /** A table that was created again in the same folder may have the same version, but it has other commits. */
   private def identity(relation: LogicalRelation, files: HadoopFsRelation, source: Source, log: DeltaSnapshot) = {
     val bytes = log.files.map(_.bytes).sum
     val name = s"${source.table}@${log.version} ${log.newest} $bytes ${log.files.length}"
@@ -96,7 +100,7 @@ private[pyjoinopt] object DeltaStatistics {
         log.physical.flatMap(_.get(attribute.name)).map { name =>
           attribute ->
             (if (partitioned(attribute.name)) partition(attribute, name, log.files)
-            else column(attribute, name, counted, scale))
+             else column(attribute, name, counted, scale))
         }
       }
       val rows = counted.flatMap(_.rows).sum * scale
@@ -104,7 +108,7 @@ private[pyjoinopt] object DeltaStatistics {
     }
   }
 
-  /** With a deletion vector, bounds may be wide, and the count of NULLs is of some earlier version. */
+  /** With a deletion vector, bounds may be too wide, and the NULL count is that of an earlier version. */
   private def column(attribute: Attribute, name: String, counted: Seq[DeltaFile], scale: Double): ColumnFacts = {
     val parts = counted.filter(_.rows.exists(_ > 0)).flatMap(_.statistics).map { statistics =>
       val nulls = statistics.path("nullCount").path(name)
@@ -122,7 +126,7 @@ private[pyjoinopt] object DeltaStatistics {
     }
   }
 
-  /** Timestamps are cut to milliseconds there. */
+  /** The log truncates timestamps to milliseconds. */
   private def bound(value: JsonNode, dataType: DataType, upper: Boolean): Option[Any] = dataType match {
     case _: IntegralType if value.isIntegralNumber => Some(value.asLong)
     case _: FractionalType if value.isNumber => Some(value.asDouble)
@@ -135,7 +139,7 @@ private[pyjoinopt] object DeltaStatistics {
   private def partition(attribute: Attribute, name: String, files: Seq[DeltaFile]): ColumnFacts = {
     val values = files.map(_.partition.getOrElse(name, null)).map(text => if (text == "") null else text)
     val different = values.filter(_ != null).distinct
-    // Timestamps are written in the time zone of some session.
+    // The time zone of written timestamps is that of the writing session, which is unknown.
     val bounds = if (attribute.dataType == TimestampType) Nil else different.map(cast(_, attribute.dataType))
     def extreme(upper: Boolean) = if (bounds.isEmpty) None else bounds.reduce(NodeFacts.extreme(_, _, upper))
     val nulls = if (values.contains(null)) None else Some(0.0)

@@ -1,14 +1,14 @@
 package org.apache.spark.sql.pyjoinopt
 
 /**
- * How many different values there are in some parts (row groups) of a column.
+ * The distinct counts (NDV) of some parts (row groups) of a column.
  *
- * @param most in the part that has most
- * @param sum of all parts, a value that several have counted as often
- * @param filled rows of these parts that are not NULL
- * @param parts how many
- * @param known false if of some part it cannot be told
- * @param apart whether no value is in two parts
+ * @param most the largest distinct count of a part
+ * @param sum the sum over all parts; a value of several parts counts once for each
+ * @param filled the rows of these parts that are not NULL
+ * @param parts the number of parts
+ * @param known false if the distinct count of some part is unknown
+ * @param disjoint whether no value is in two parts
  */
 private[pyjoinopt] final case class DistinctCount(
     most: Double,
@@ -16,10 +16,10 @@ private[pyjoinopt] final case class DistinctCount(
     filled: Double,
     parts: Int,
     known: Boolean,
-    apart: Boolean = true) {
+    disjoint: Boolean = true) {
 
-  /** Of two groups of parts; `disjoint` if all values of the one are greater than all of the other. */
-  def and(other: DistinctCount, disjoint: Boolean): DistinctCount =
+  /** For two groups of parts; `separate`: all values of the one are greater than all of the other. */
+  def and(other: DistinctCount, separate: Boolean): DistinctCount =
     if (other.parts == 0 && other.known) this
     else if (parts == 0 && known) other
     else
@@ -29,26 +29,27 @@ private[pyjoinopt] final case class DistinctCount(
         filled + other.filled,
         parts + other.parts,
         known && other.known,
-        apart && other.apart && disjoint)
+        this.disjoint && other.disjoint && separate)
 
   /**
-   * Of the whole column, which has `rows` rows that are not NULL.
+   * The estimate for the whole column, which has `rows` rows that are not NULL.
    *
-   * Every part of a column with few values has all of them, every part of a key has values of its own. Between these
-   * two, ln(values) / ln(rows) of a part tells how much of another part is new.
+   * Every part of a column with few values has all of them; the parts of a key have no value in common. In between,
+   * ln(values) / ln(rows) of a part interpolates how many values of another part are new.
    */
   def estimate(rows: Double): Option[Double] =
     if (!known || parts == 0) None
     else {
       val of = filled / parts
       val all = math.max(sum, sum * rows / filled)
-      val newness = if (apart && parts > 1 || of <= 1) 1.0 else math.min(1.0, math.log(most) / math.log(of))
+      val newness = if (disjoint && parts > 1 || of <= 1) 1.0 else math.min(1.0, math.log(most) / math.log(of))
       Some(math.rint(math.min(rows, most * math.pow(all / most, newness))))
     }
 }
 
 private[pyjoinopt] object DistinctCount {
-  /** Nothing was looked at. */
+
+  /** No part. */
   val nothing: DistinctCount = DistinctCount(0, 0, 0, 0, known = true)
   val unknown: DistinctCount = nothing.copy(known = false)
 
@@ -56,7 +57,7 @@ private[pyjoinopt] object DistinctCount {
     if (values <= 0 || filled <= 0) nothing
     else DistinctCount(values.toDouble, values.toDouble, filled, 1, known = true)
 
-  /** At most so many of the parts of a file, evenly chosen: what is told of these stands for all. */
+  /** At most `most` parts of a file, evenly spaced, which represent all of them. */
   def evenly[A](parts: IndexedSeq[A], most: Int): IndexedSeq[A] = {
     val count = math.min(most, parts.length)
     (0 until count).map(i => parts((i.toLong * parts.length / count).toInt))

@@ -5,16 +5,16 @@ import java.util.concurrent.{Callable, ConcurrentHashMap, ExecutionException, Fu
 
 import org.apache.hadoop.fs.FileStatus
 
-/** What the footer of one file says: rows, for top-level columns bounds and nulls, and the parts it is made of. */
+/** The footer of one file: rows, bounds and NULL counts of top-level columns, and the parts of the file. */
 private[pyjoinopt] final case class FileFooter(
     rows: Long,
     columns: Map[String, FooterColumn],
     parts: Seq[FilePart] = Nil) {
 
-  /** Different values of the columns whose dictionaries were looked at. */
+  /** Distinct counts of the columns whose dictionaries were counted. */
   val counted = new ConcurrentHashMap[String, DistinctCount]
 
-  /** The name that a column has in the file. */
+  /** The name of a column in the file. */
   def nameOf(name: String, caseSensitive: Boolean): Option[String] =
     if (columns.contains(name)) Some(name)
     else if (caseSensitive) None
@@ -28,26 +28,26 @@ private[pyjoinopt] final case class FileFooter(
     else column
   }
 
-  /** Which part of the file these columns take up. */
+  /** The share of these columns in the bytes of the file. */
   def share(names: Iterable[String], caseSensitive: Boolean): Double = {
     val whole = parts.map(_.length.toDouble).sum
     val found = names.map(nameOf(_, caseSensitive).map(columns(_).bytes).filter(_ > 0)).toList
-    val evenly = whole / math.max(1, columns.size) // of columns that are nested, or of a format that does not tell
+    val evenly = whole / math.max(1, columns.size) // for nested columns, and for formats without sizes of columns
     if (whole <= 0) 1.0 else math.min(1.0, found.map(_.fold(evenly)(_.toDouble)).sum / whole)
   }
 }
 
-/** A row group or stripe. A reader that is given these bytes of the file reads it and no other. */
+/** A row group or stripe. A reader of this range of bytes reads it and no other. */
 private[pyjoinopt] final case class FilePart(start: Long, length: Long, rows: Long)
 
-/** Where the dictionary of a chunk lies, and what it is the dictionary of: rows that are not NULL, and their bounds. */
+/** The offset of the dictionary of a chunk, and the chunk's rows that are not NULL and their bounds. */
 private[pyjoinopt] final case class DictionaryPlace(offset: Long, filled: Double, min: Option[Any], max: Option[Any])
 
 /**
- * `allNull` columns have no bounds and need none; other columns without bounds are unknown. `places` is where to look
- * for dictionaries: None if what they hold is not all. `bytes` is what the column takes up, 0 if that is not told; `text`
- * what its values of text or bytes take up before compression, if they are such. A dictionary makes that less than their
- * lengths. `unit` is what bounds that are whole numbers count: "days", "micros", or nothing but themselves.
+ * The statistics of a column in a footer. `allNull` columns have no bounds; the bounds of other columns without bounds
+ * are unknown. `places` are the offsets of dictionaries: None if these lack values. `bytes` is the size of the column,
+ * 0 if unknown; `text` is the size of text and binary values before compression, which a dictionary makes smaller than
+ * the sum of their lengths. `unit` is the unit of integer bounds: "days", "micros", or "" for none.
  */
 private[pyjoinopt] final case class FooterColumn(
     min: Option[Any],
@@ -98,14 +98,13 @@ private[pyjoinopt] object FileFooter {
 }
 
 /**
- * The footers read so far, so that a file is opened once.
+ * A cache of footers, so that a file is opened once.
  *
- * Law: a footer belongs to a path, a length and a modification time; a file that changed is another file. Those that
- * were not used for longest go when all together describe too many columns. Who wants a footer that somebody else is
- * reading waits for it.
+ * Law: the key is path, length and modification time, so a changed file is another file. The cache is bounded by the
+ * number of columns; the least recently used footers are dropped. Concurrent requests for one footer read it once.
  */
 private[pyjoinopt] object FileFooters {
-  private val MostColumns = 200000L
+  private val MaxColumns = 200000L
   private type Key = (String, Long, Long)
 
   private val known = new LinkedHashMap[Key, FileFooter](64, 0.75f, true)
@@ -138,7 +137,7 @@ private[pyjoinopt] object FileFooters {
     val before = known.put(key, footer)
     columns += weight(footer) - (if (before == null) 0 else weight(before))
     val eldest = known.values.iterator
-    while (columns > MostColumns && eldest.hasNext) {
+    while (columns > MaxColumns && eldest.hasNext) {
       columns -= weight(eldest.next())
       eldest.remove()
     }

@@ -11,12 +11,12 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 import org.apache.spark.unsafe.Platform
 
 /**
- * Which files a relation reads, in a few bytes: what was learnt of them holds for as long as this stays the same.
+ * A short identity of the files that a relation reads. Statistics are valid as long as the identity is the same.
  *
- * The identity is a sum over hashes of (path, length, modification time), so that the order of a listing does not
- * matter and nothing is sorted. A file that was added, removed, rewritten or touched gives another one.
+ * It is a sum of hashes of (path, length, modification time), so it does not depend on the order of the listing. A file
+ * that was added, removed, rewritten or touched changes it.
  *
- * Law: it is made of the listing that Spark has, or could have without a job; no file is opened.
+ * Law: it needs only the listing that Spark has, or can make without a job; no file is opened.
  */
 private[pyjoinopt] final case class FileIdentity(
     id: String,
@@ -38,7 +38,8 @@ private[pyjoinopt] final case class FileIdentity(
 }
 
 private[pyjoinopt] object FileIdentity {
-  /** Hive notes here, in seconds, when a table was last altered; to keep statistics alters it. */
+
+  /** The time at which a table was last altered, in seconds. ANALYZE alters a table. */
   private val LastAltered = "transient_lastDdlTime"
 
   def of(relation: LogicalRelation, files: HadoopFsRelation, listed: Seq[FileStatus]): FileIdentity = {
@@ -52,11 +53,15 @@ private[pyjoinopt] object FileIdentity {
       count += 1
     }
     FileIdentity(
-      hex(first) + hex(second), schema(files), count, bytes, newest,
+      hex(first) + hex(second),
+      schema(files),
+      count,
+      bytes,
+      newest,
       relation.catalogTable.flatMap(outdated(_, bytes, newest)))
   }
 
-  /** Of files that a table format knows by a name of its own, such as a version. */
+  /** The identity of files to which a table format gives a name, such as a version. */
   def named(
       relation: LogicalRelation,
       files: HadoopFsRelation,
@@ -65,7 +70,11 @@ private[pyjoinopt] object FileIdentity {
       bytes: Long,
       newest: Long): FileIdentity =
     FileIdentity(
-      hex(hash(name, 42)) + hex(hash(name, 4711)), schema(files), count, bytes, newest,
+      hex(hash(name, 42)) + hex(hash(name, 4711)),
+      schema(files),
+      count,
+      bytes,
+      newest,
       relation.catalogTable.flatMap(outdated(_, bytes, newest)))
 
   private def schema(files: HadoopFsRelation): String = {
@@ -73,16 +82,17 @@ private[pyjoinopt] object FileIdentity {
     hex(hash(shape, 42))
   }
 
-  /** Why the catalog's statistics cannot be of these files: both say when or of how many bytes they are. */
+  /** Why the catalog's statistics are not those of these files: their times or sizes contradict each other. */
   private def outdated(table: CatalogTable, bytes: Long, newest: Long): Option[String] =
-    for (counted <- table.stats if counted.rowCount.isDefined; reason <- {
+    for (counted <- table.stats if counted.rowCount.isDefined;
+      reason <- {
         val altered = table.properties.get(LastAltered).map(text => Support.attempt(Long.MaxValue / 2000)(text.toLong))
         if (altered.exists(seconds => seconds * 1000 + 999 < newest)) Some("older than the files")
         else if (counted.sizeInBytes != BigInt(bytes)) Some("older than the files: their size is another one")
         else None
       }) yield reason
 
-  /** Sixteen digits; a format string takes several microseconds for them. */
+  /** Sixteen digits; without a format string, which takes several microseconds. */
   private def hex(number: Long): String = {
     val digits = java.lang.Long.toHexString(number)
     "0" * (16 - digits.length) + digits

@@ -7,12 +7,11 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.datasources._
 
 /**
- * Which listings of files can be had without a Spark job.
+ * Decides which files can be listed without a Spark job.
  *
- * An index of Spark's own that was listed when the table was opened tells what it has. A partitioned table of the
- * catalog is listed anew: in this thread, unless its partitions are many, or one of its folders has many folders in it;
- * then Spark starts a job. What an index that somebody else wrote does, nobody can know: it is asked for nothing, not
- * even for its size.
+ * Spark's own indexes have the listing that was made when the table was opened. A partitioned catalog table is listed
+ * again: in this thread, unless it has many partitions or one of its folders has many subfolders; then Spark starts a
+ * job. An index of another library may do anything, so it is not called, not even for its size.
  */
 private[pyjoinopt] object FileListing {
   private val spark = "org.apache.spark.sql.execution."
@@ -21,25 +20,26 @@ private[pyjoinopt] object FileListing {
     s"${spark}datasources.PrunedInMemoryFileIndex",
     s"${spark}datasources.CatalogFileIndex",
     s"${spark}streaming.MetadataLogFileIndex",
-    s"${spark}streaming.runtime.MetadataLogFileIndex")
+    s"${spark}streaming.runtime.MetadataLogFileIndex"
+  )
 
-  /** Why a relation's files cannot be asked for while a query is planned. */
+  /** The reason why a relation's files cannot be listed while a query is planned; None if they can. */
   def refusal(files: HadoopFsRelation): Option[String] =
     if (isListed(files.location) || DeltaStatistics.applies(files)) None
     else Some(s"its files are not listed: nobody knows what ${Support.className(files.location)} does for that")
 
-  /** Whether an index is Spark's own and knows the size of its files without any I/O. */
+  /** Whether an index is Spark's own and has the size of its files without I/O. */
   def isListed(index: FileIndex): Boolean = listed(index.getClass.getName)
 
   def isRefused(files: HadoopFsRelation): Boolean = refusal(files).isDefined
 
-  /** The bytes of a relation's files, if to ask for them costs nothing. */
+  /** The bytes of a relation's files, if they are available without I/O. */
   def size(files: HadoopFsRelation): Option[Double] =
     if (isRefused(files)) None
     else if (DeltaStatistics.applies(files)) DeltaStatistics.size(files)
     else Support.attempt(Option.empty[Double])(Some(files.sizeInBytes.toDouble))
 
-  /** Whether a table of the catalog is listed without a job; asks the catalog, and looks into folders. */
+  /** Whether Spark lists a catalog table without a job. Queries the catalog and lists folders. */
   def needsNoJob(session: Compat.Session, index: CatalogFileIndex, partitions: Seq[Expression]): Boolean =
     Support.attempt(false) {
       val most = session.sessionState.conf.parallelPartitionDiscoveryThreshold
@@ -53,13 +53,14 @@ private[pyjoinopt] object FileListing {
             if (partitions.nonEmpty) catalog.listPartitionsByFilter(id, partitions) else catalog.listPartitions(id)
           Some(found.flatMap(_.storage.locationUri).map(new Path(_)))
         }
-      folders.exists(paths => paths.length <= most && {
-        val conf = session.sessionState.newHadoopConf()
-        paths.forall(isShallow(_, conf, most))
-      })
+      folders.exists(paths =>
+        paths.length <= most && {
+          val conf = session.sessionState.newHadoopConf()
+          paths.forall(isShallow(_, conf, most))
+        })
     }
 
-  /** Whether no folder has more than so many folders in it. */
+  /** Whether no folder has more than `most` subfolders. */
   private def isShallow(root: Path, conf: Configuration, most: Int): Boolean = {
     val fileSystem = root.getFileSystem(conf)
     var waiting = List(root)

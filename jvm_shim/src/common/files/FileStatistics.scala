@@ -15,24 +15,26 @@ import org.apache.spark.sql.execution.datasources.parquet.{ParquetFileFormat, Pa
 import org.apache.spark.util.ThreadUtils
 
 /**
- * The statistics of a table of files, from the footers of some of them, or from the first lines of a text file.
+ * The statistics of a table of files, from the footers of some files or from the first lines of a text file.
  *
- * A footer holds the number of rows and, for each column, bounds and the number of nulls; dictionaries say how many
- * different values there are. Reading one costs milliseconds near by and tens of milliseconds in an object store, so
- * only some are read, all at the same time, until a deadline; the rest is taken to be like those, byte for byte. The
- * values of partition columns are in the paths, and what a query filters by them is left out before any file is opened.
+ * A footer has the number of rows and, for each column, bounds and the NULL count; the sizes of dictionaries are
+ * distinct counts. Reading a footer takes milliseconds from a local disk and tens of milliseconds from an object store.
+ * So only some are read, concurrently and until a deadline, and the counts are scaled by bytes to all files. The values
+ * of partition columns are in the paths, and partitions that the query filters out are pruned before any file is
+ * opened.
  *
- * Laws: only formats whose rows are all visible rows (a table format may hide some behind deletion files). A
- * partitioned table of the catalog is listed only if Spark does that without a job. What is late does not count now,
- * but is there for the next query; what cannot be read is told and stands for nothing.
+ * Laws: only formats all of whose rows are visible (a table format may delete rows by extra files). A partitioned
+ * catalog table is listed only if Spark lists it without a job. A footer that comes too late does not count now, but is
+ * cached for the next query; a footer that cannot be read is reported and does not count.
  */
 private[pyjoinopt] object FileStatistics {
-  /** `maxBytes`: once so much was read, no other file is opened. `until`: as `System.nanoTime` tells time. */
+
+  /** `maxBytes`: once so many bytes have been read, no other file is opened. `until`: a value of `System.nanoTime`. */
   final case class Limits(maxFiles: Int, maxBytes: Long, until: Long)
 
   /**
-   * What is wanted of a relation: which columns, of which of them the dictionaries too, from which kinds of files, and
-   * of which partitions.
+   * The requested statistics of a relation: its columns, the columns whose dictionaries are counted, the sources, and
+   * the filters on partitions.
    */
   final case class Wanted(
       columns: Attribute => Boolean,
@@ -42,16 +44,16 @@ private[pyjoinopt] object FileStatistics {
 
   lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-footers", 16, 30)
 
-  /** Of so many files at most the dictionaries are looked at, in so many row groups of all together. */
-  private val MostDictionaries = 8
+  /** Dictionaries are counted in at most so many files, and in so many row groups of all files together. */
+  private val MaxDictionaries = 8
 
   /** Files that are being read. */
   private final case class Reading(files: Seq[(FileStatus, Future[FileFooter])], spent: AtomicLong)
 
-  /** What became of them. */
+  /** The footers that were read in time, the number of late ones, and the first error. */
   private final case class Outcome(footers: Seq[(FileStatus, FileFooter)], late: Int, problem: Option[String])
 
-  /** Begin to read; what is given back waits for the end, and says what was found. */
+  /** Start to read. The returned function waits for the end and returns the statistics. */
   def begin(
       session: Compat.Session,
       relation: LogicalRelation,
@@ -60,11 +62,12 @@ private[pyjoinopt] object FileStatistics {
     relation.relation match {
       case files: HadoopFsRelation if DeltaStatistics.applies(files) && wanted.sources("footers") =>
         val known = pool.submit(() => DeltaStatistics.read(session, relation, wanted.columns))
-        Some(() => await(known, limits.until, giveUp = false) match {
-          case Right(Some(facts)) => facts
-          case Right(None) => NodeFacts(None, None, "size", note = Some("its log cannot be understood"))
-          case Left(error) => NodeFacts(None, None, "size", note = Some(s"its log cannot be read: ${message(error)}"))
-        })
+        Some(() =>
+          await(known, limits.until, giveUp = false) match {
+            case Right(Some(facts)) => facts
+            case Right(None) => NodeFacts(None, None, "size", note = Some("its log cannot be understood"))
+            case Left(error) => NodeFacts(None, None, "size", note = Some(s"its log cannot be read: ${message(error)}"))
+          })
       case files: HadoopFsRelation =>
         val footer = reader(files.fileFormat).filter(_ => wanted.sources("footers"))
         val text = footer.isEmpty && wanted.sources("text") && TextRows.applies(files)
@@ -75,12 +78,13 @@ private[pyjoinopt] object FileStatistics {
           val sensitive = session.sessionState.conf.caseSensitiveAnalysis
           val named = isNamed(session, files, conf)
           def identified(known: NodeFacts) = known.copy(
-            files = Some(FileIdentity.of(relation, files, all)), pruned = wanted.partitions.nonEmpty)
+            files = Some(FileIdentity.of(relation, files, all)),
+            pruned = wanted.partitions.nonEmpty)
           footer match {
             case Some(read) =>
               val names = if (named) relation.output.filter(wanted.distinct).map(_.name) else Nil
-              val looked = math.max(1, all.length / MostDictionaries)
-              val most = math.max(1, MostDictionaries / math.max(1, math.min(all.length, limits.maxFiles)))
+              val looked = math.max(1, all.length / MaxDictionaries)
+              val most = math.max(1, MaxDictionaries / math.max(1, math.min(all.length, limits.maxFiles)))
               val reading = start(all, limits) { (file, at) =>
                 val found = FileFooters.cached(file)(read(_, conf))
                 if (at % looked == 0) Support.attempt(()) {
@@ -93,7 +97,7 @@ private[pyjoinopt] object FileStatistics {
               val columns = relation.output.filter(wanted.columns).filter(a => named || partitions.contains(a.name))
               () => identified(facts(columns, all, reading, limits.until, partitions, sensitive))
             case None =>
-              // The largest: Spark leaves empty files behind, too, and lists them in no certain order.
+              // The largest file: Spark may write empty files, too, and the order of a listing is not fixed.
               val most = all.foldLeft(0L)((longest, file) => math.max(longest, file.getLen))
               val sampled = all.filter(_.getLen == most).sortBy(_.getPath.toString).headOption
                 .map(file => pool.submit(() => TextRows.sample(file, files, conf)))
@@ -118,18 +122,18 @@ private[pyjoinopt] object FileStatistics {
       case _ => None
     }
 
-  /** Of a listing, the files that hold anything. */
+  /** The files of a listing that are not empty. */
   private def filled(directories: Seq[PartitionDirectory]): Seq[FileStatus] =
     directories.flatMap(_.files.map(_.fileStatus)).filter(_.getLen > 0)
 
-  /** Exact classes: a subclass may hide rows. */
+  /** The reader of footers for exactly these classes: a subclass may filter rows. */
   private def reader(format: FileFormat): Option[(FileStatus, Configuration) => FileFooter] = format.getClass match {
     case c if c == classOf[ParquetFileFormat] => Some(ParquetFooter.read)
     case c if c == classOf[OrcFileFormat] => Some(OrcFooter.read)
     case _ => None
   }
 
-  /** Whether the reader finds columns by their names, not by numbers in the schema or by their places in the file. */
+  /** Whether the reader finds columns by name, not by field ids or by position. */
   private def isNamed(session: Compat.Session, files: HadoopFsRelation, conf: Configuration): Boolean =
     files.fileFormat.getClass match {
       case c if c == classOf[ParquetFileFormat] =>
@@ -141,12 +145,12 @@ private[pyjoinopt] object FileStatistics {
   private def dictionaries(format: FileFormat) =
     if (format.getClass == classOf[OrcFileFormat]) OrcDictionaries.count _ else ParquetDictionaries.count _
 
-  /** Whether samples can be drawn of these files. */
+  /** Whether samples can be drawn from these files. */
   def reads(files: HadoopFsRelation): Boolean = hasFooters(files) || TextRows.applies(files)
 
   def hasFooters(files: HadoopFsRelation): Boolean = reader(files.fileFormat).isDefined
 
-  /** The footers of some files, evenly chosen, that could be read in time. */
+  /** The footers of some evenly spaced files that are read in time. */
   def footers(
       files: HadoopFsRelation,
       all: Seq[FileStatus],
@@ -156,7 +160,7 @@ private[pyjoinopt] object FileStatistics {
       outcome(start(all, limits)((file, _) => FileFooters.cached(file)(read(_, conf))), limits.until).footers
     }
 
-  /** The files of a relation, or those of some partitions; None if to list them might take long. */
+  /** The files of a relation, or of some of its partitions; None if listing them may take long. */
   def list(
       session: Compat.Session,
       files: HadoopFsRelation,
@@ -166,13 +170,15 @@ private[pyjoinopt] object FileStatistics {
       case _ if FileListing.isRefused(files) => None
       case listed: PartitioningAwareFileIndex => Some(listed.listFiles(partitions, Nil).toList)
       case catalog: CatalogFileIndex =>
-        await(pool.submit(() =>
-          if (FileListing.needsNoJob(session, catalog, partitions)) Some(catalog.listFiles(partitions, Nil).toList)
-          else None), until).toOption.flatten
+        await(
+          pool.submit(() =>
+            if (FileListing.needsNoJob(session, catalog, partitions)) Some(catalog.listFiles(partitions, Nil).toList)
+            else None),
+          until).toOption.flatten
       case _ => None
     }
 
-  /** Begin to read some files, evenly chosen, each with its place among these. */
+  /** Start to read some evenly spaced files; `read` gets the file and its position among these. */
   private def start(files: Seq[FileStatus], limits: Limits)(read: (FileStatus, Int) => FileFooter): Reading = {
     val all = files.toIndexedSeq
     val count = math.min(math.max(limits.maxFiles, 0), all.length)
@@ -199,10 +205,13 @@ private[pyjoinopt] object FileStatistics {
       done.count(_._2.left.exists(isLate)),
       problems.headOption.map { case (file, error) =>
         s"${problems.length} of ${done.length} footers cannot be read: ${file.getPath.getName}: ${message(error)}"
-      })
+      }
+    )
   }
 
-  /** What a future gives, if it does so in time. `giveUp`: otherwise nobody needs it any more. */
+  /**
+   * The result of a future, or its error or a timeout. `giveUp`: a late result is not needed, so the task is cancelled.
+   */
   def await[T](future: Future[T], until: Long, giveUp: Boolean = true): Either[Throwable, T] =
     try Right(future.get(math.max(0, until - System.nanoTime), TimeUnit.NANOSECONDS))
     catch {
@@ -245,7 +254,7 @@ private[pyjoinopt] object FileStatistics {
     }
   }
 
-  /** What the directories say of the columns that the files do not hold. */
+  /** The statistics of partition columns, from the directories. */
   private def partitionColumns(
       files: HadoopFsRelation,
       directories: Seq[PartitionDirectory]): Map[String, ColumnFacts] = {
@@ -259,7 +268,7 @@ private[pyjoinopt] object FileStatistics {
     }.toMap
   }
 
-  /** Rows of text files: their bytes over the width of the first lines. */
+  /** The rows of text files: their bytes divided by the width of the first lines. */
   private def lines(all: Seq[FileStatus], sampled: Option[Future[TextRows.Sample]], until: Long): NodeFacts = {
     val total = all.map(_.getLen.toDouble).sum
     val unknown = NodeFacts(None, Some(total), "size")
@@ -285,16 +294,18 @@ private[pyjoinopt] object FileStatistics {
     val found = footers.filter(_.rows > 0).map(_.column(attribute.name, caseSensitive))
     if (found.isEmpty || found.exists(_.isEmpty)) None
     else Some(found.flatten.reduce(FileFooter.merge)).map { merged =>
-      val (min, max) = (merged.min.flatMap(fit(attribute, merged.unit, _)), merged.max.flatMap(fit(attribute, merged.unit, _)))
+      val (min, max) =
+        (merged.min.flatMap(fit(attribute, merged.unit, _)), merged.max.flatMap(fit(attribute, merged.unit, _)))
       val rows = footers.map(_.rows.toDouble).sum
       val filled = rows - merged.nulls.getOrElse(0.0)
-      // Never less than Spark assumes: of repeated values a file may hold each but once.
-      val length = merged.text.map(bytes => math.max(attribute.dataType.defaultSize.toLong, math.ceil(bytes / rows).toLong))
+      // At least Spark's default size: a file may store repeated values only once.
+      val length =
+        merged.text.map(bytes => math.max(attribute.dataType.defaultSize.toLong, math.ceil(bytes / rows).toLong))
       ColumnFacts(merged.distinct.estimate(filled * scale), min, max, merged.nulls.map(_ * scale), length)
     }
   }
 
-  /** A bound in the form that the column's type has. Readers convert some types of files; bounds they do not. */
+  /** A bound in the form of the column's type; None if the reader would convert the file's type to it. */
   private def fit(attribute: Attribute, unit: String, bound: Any): Option[Any] = {
     import org.apache.spark.sql.types._
     (attribute.dataType, bound, unit) match {

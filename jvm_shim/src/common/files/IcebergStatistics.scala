@@ -8,15 +8,15 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /**
- * The statistics of an Iceberg table, from its metadata: rows by the summary and the manifest list of the snapshot that
- * the relation reads, different values by the properties of its statistics files, which need not be opened.
+ * The statistics of an Iceberg table, from its metadata: rows from the summary and the manifest list of the snapshot
+ * that the relation reads, distinct counts from the properties of its statistics files, which are not opened.
  *
- * Iceberg's own scan reports columns only under settings of the user's session, and may plan files, by a job, to do so.
+ * Iceberg's own scan reports columns only under settings of the user's session, and may start a job to plan files.
  *
- * Laws: no Spark job and no scan; the manifest list is the one file that is read. A count is exact only if the list and
- * the summary agree, and no row is deleted beside the data files. A relation that reads something else than one snapshot
- * of a table (metadata, changes, a part), or an option that is not known here, has no statistics. Classes and methods are
- * found by name, since the shim is compiled without Iceberg.
+ * Laws: no Spark job and no scan; the manifest list is the only file that is read. A count is exact only if the list
+ * and the summary agree and there are no delete files. A relation that reads anything but one snapshot of a table
+ * (metadata, changes, a part), or with an unknown option, has no statistics. Classes and methods are found by
+ * reflection, since the shim is compiled without Iceberg.
  */
 private[pyjoinopt] object IcebergStatistics {
   val Source = "iceberg snapshot"
@@ -24,7 +24,8 @@ private[pyjoinopt] object IcebergStatistics {
   private val Relation = s"${Package}spark.source.SparkTable"
   private val Tables = Set(s"${Package}BaseTable", s"${Package}rest.RESTTable")
   private val NewestFormat = 3
-  /** Options of a reader that change how a table is read, and not what. */
+
+  /** Options of a reader that change how a table is read, not which rows. */
   private val Harmless =
     Set("split-size", "lookback", "file-open-cost", "vectorization-enabled", "batch-size", "locality",
       "aggregate-push-down-enabled", "path")
@@ -47,7 +48,7 @@ private[pyjoinopt] object IcebergStatistics {
 
   private def unknown(reason: String): NodeFacts = NodeFacts(None, None, "size", note = Some(reason))
 
-  /** Why nothing can be known of what the relation reads. */
+  /** The reason why the relation has no statistics; None if it has. */
   private def refusal(session: Compat.Session, relation: DataSourceV2Relation): Option[String] = {
     val options = relation.options.keySet.toArray(Array.empty[String]).toList
     val read = relation.table.getClass.getName
@@ -65,7 +66,7 @@ private[pyjoinopt] object IcebergStatistics {
     Option(call(relation.table, "snapshotId"))
       .orElse(Option(relation.options.get(Snapshot)).map(text => java.lang.Long.valueOf(text)))
 
-  /** The snapshot that is read; None if the table has none yet, null inside if it is not there. */
+  /** The snapshot that is read; None if the table has no snapshot yet, Some(null) if the snapshot does not exist. */
   private def snapshot(relation: DataSourceV2Relation, table: AnyRef): Option[AnyRef] = {
     val branch = call(relation.table, "branch")
     number(relation) match {
@@ -75,10 +76,15 @@ private[pyjoinopt] object IcebergStatistics {
     }
   }
 
-  private def facts(relation: DataSourceV2Relation, table: AnyRef, snapshot: AnyRef, wanted: Attribute => Boolean): NodeFacts = {
+  private def facts(
+      relation: DataSourceV2Relation,
+      table: AnyRef,
+      snapshot: AnyRef,
+      wanted: Attribute => Boolean): NodeFacts = {
     val summary = call(snapshot, "summary").asInstanceOf[java.util.Map[String, String]]
     def total(name: String): Option[Double] =
-      Option(summary).flatMap(s => Option(s.get(s"total-$name"))).flatMap(n => Support.attempt(Option.empty[Double])(Some(n.toDouble)))
+      Option(summary).flatMap(s => Option(s.get(s"total-$name"))).flatMap(n =>
+        Support.attempt(Option.empty[Double])(Some(n.toDouble)))
     val (rows, doubts) = counted(table, snapshot, total)
     rows match {
       case None => unknown("its snapshot does not tell how many rows it has").copy(bytes = total("files-size"))
@@ -91,8 +97,11 @@ private[pyjoinopt] object IcebergStatistics {
     }
   }
 
-  /** Rows, and why they may be others. */
-  private def counted(table: AnyRef, snapshot: AnyRef, total: String => Option[Double]): (Option[Double], Seq[String]) = {
+  /** The number of rows, and the reasons why it may be wrong. */
+  private def counted(
+      table: AnyRef,
+      snapshot: AnyRef,
+      total: String => Option[Double]): (Option[Double], Seq[String]) = {
     val summed = total("records")
     val listed = Support.attempt(Option.empty[(Double, Int)])(Some(manifests(table, snapshot)))
     val format = Support.attempt(Int.MaxValue) {
@@ -104,12 +113,15 @@ private[pyjoinopt] object IcebergStatistics {
       (format > NewestFormat) -> s"its format has version $format, which is not known",
       listed.isEmpty -> "its list of manifests cannot be read",
       (listed.isDefined && !listed.map(_._1).exists(summed.contains)) -> "its summary and its manifests do not agree",
-      (!empty && (deleted > 0 || listed.exists(_._2 > 0))) -> "rows are deleted in files beside the data")
+      (!empty && (deleted > 0 || listed.exists(_._2 > 0))) -> "rows are deleted in files beside the data"
+    )
     val all = listed.map(_._1).orElse(summed)
-    (all.map(n => math.max(0.0, n - total("position-deletes").getOrElse(0.0))), doubts.collect { case (true, why) => why })
+    (
+      all.map(n => math.max(0.0, n - total("position-deletes").getOrElse(0.0))),
+      doubts.collect { case (true, why) => why })
   }
 
-  /** Rows that the data files have, by the manifest list, and how many manifests tell of deleted rows. */
+  /** The rows of the data files by the manifest list, and the number of manifests of delete files. */
   private def manifests(table: AnyRef, snapshot: AnyRef): (Double, Int) = {
     val files = call(table, "io")
     val io = Class.forName(s"${Package}io.FileIO", false, files.getClass.getClassLoader)
@@ -121,29 +133,33 @@ private[pyjoinopt] object IcebergStatistics {
     (rows.sum, each("deleteManifests").length)
   }
 
-  /** Column -> different values, by the statistics of this snapshot, or else of the nearest one before it. */
-  private def distinct(table: AnyRef, snapshot: AnyRef, pinned: Boolean): Map[String, Double] = Support.attempt(Map.empty[String, Double]) {
-    val files = elements(call(table, "statisticsFiles")).map(file => call(file, "snapshotId") -> file).toMap
-    val line = new mutable.ListBuffer[AnyRef]
-    var at = snapshot
-    while (at != null && line.length < MostAncestors) {
-      line += call(at, "snapshotId")
-      val parent = call(at, "parentId")
-      at = if (parent == null) null else call(table, "snapshot", classOf[Long] -> parent)
+  /**
+   * Distinct counts by column, from the statistics of this snapshot, or else of its nearest ancestor with statistics.
+   */
+  private def distinct(table: AnyRef, snapshot: AnyRef, pinned: Boolean): Map[String, Double] =
+    Support.attempt(Map.empty[String, Double]) {
+      val files = elements(call(table, "statisticsFiles")).map(file => call(file, "snapshotId") -> file).toMap
+      val line = new mutable.ListBuffer[AnyRef]
+      var at = snapshot
+      while (at != null && line.length < MaxAncestors) {
+        line += call(at, "snapshotId")
+        val parent = call(at, "parentId")
+        at = if (parent == null) null else call(table, "snapshot", classOf[Long] -> parent)
+      }
+      val schema = if (pinned) schemaOf(table, snapshot) else call(table, "schema")
+      line.flatMap(files.get(_).toList).headOption.toList.flatMap(file =>
+        elements(call(file, "blobMetadata"))).flatMap { blob =>
+        val fields = elements(call(blob, "fields"))
+        val counted = Option(call(blob, "properties").asInstanceOf[java.util.Map[String, String]].get("ndv"))
+        if (call(blob, "type") != Sketch || fields.length != 1) None
+        else for (n <- counted; name <- Option(call(schema, "findColumnName", classOf[Int] -> fields.head)))
+          yield name.toString -> n.toDouble
+      }.toMap
     }
-    val schema = if (pinned) schemaOf(table, snapshot) else call(table, "schema")
-    line.flatMap(files.get(_).toList).headOption.toList.flatMap(file => elements(call(file, "blobMetadata"))).flatMap { blob =>
-      val fields = elements(call(blob, "fields"))
-      val counted = Option(call(blob, "properties").asInstanceOf[java.util.Map[String, String]].get("ndv"))
-      if (call(blob, "type") != Sketch || fields.length != 1) None
-      else for (n <- counted; name <- Option(call(schema, "findColumnName", classOf[Int] -> fields.head)))
-        yield name.toString -> n.toDouble
-    }.toMap
-  }
 
-  private val MostAncestors = 100
+  private val MaxAncestors = 100
 
-  /** A query that names a snapshot sees the columns as they were called then. */
+  /** The schema of a snapshot: a query that names a snapshot uses the names of columns of that time. */
   private def schemaOf(table: AnyRef, snapshot: AnyRef): AnyRef =
     Option(call(snapshot, "schemaId")).map(call(table, "schemas").asInstanceOf[java.util.Map[AnyRef, AnyRef]].get(_))
       .filter(_ != null).getOrElse(call(table, "schema"))
@@ -154,7 +170,7 @@ private[pyjoinopt] object IcebergStatistics {
     found.toList
   }
 
-  /** A public method by its name; the class that has it need not be public. */
+  /** Calls a public method by name; its class need not be public. */
   private def call(target: AnyRef, method: String, arguments: (Class[_], AnyRef)*): AnyRef = {
     val types = arguments.map(_._1)
     val found: Method = target.getClass.getMethod(method, types: _*)

@@ -6,11 +6,11 @@ import org.apache.orc.{DataReader, OrcFile, OrcProto, Reader, StripeInformation}
 import org.apache.orc.impl.{DataReaderProperties, InStream, OrcCodecPool, RecordReaderUtils}
 
 /**
- * How many values the dictionaries of an ORC file have: the footer of a stripe tells it of columns of text, the only
- * ones that have dictionaries. In a stripe a column has one for all its rows, or none.
+ * The sizes of the dictionaries of an ORC file, from the footers of its stripes. Only columns of text have
+ * dictionaries. In a stripe, a column has one dictionary for all its rows, or none.
  *
- * Law: as for Parquet. Only columns that are asked for, in a few stripes, evenly chosen, until the deadline; the
- * dictionaries themselves are not read. Of a column without one in some stripe nothing is known.
+ * Law: as for Parquet. Only the requested columns are read, in a few evenly spaced stripes, until the deadline; the
+ * dictionaries themselves are not read. If a column has no dictionary in some stripe, its distinct count is unknown.
  */
 private[pyjoinopt] object OrcDictionaries {
 
@@ -30,17 +30,17 @@ private[pyjoinopt] object OrcDictionaries {
         val stripesOfFile = reader.getStripes.toArray(Array.empty[StripeInformation])
         val chosen = DistinctCount.evenly(stripesOfFile.filter(_.getNumberOfRows > 0).toIndexedSeq, most)
         val stripes = opened(file, conf, reader)
-        val told =
+        val encodings =
           try {
             stripes.open()
             chosen.takeWhile(_ => System.nanoTime < until).map(s => s -> stripes.readStripeFooter(s))
           } finally stripes.close()
-        if (told.length == chosen.length) wanted.foreach { name =>
+        if (encodings.length == chosen.length) wanted.foreach { name =>
           val id = reader.getSchema.getChildren.get(reader.getSchema.getFieldNames.indexOf(name)).getId
-          val parts = told.map { case (stripe, encodings) =>
-            part(encodings.getColumns(id), stripe.getNumberOfRows * share(footer, name))
+          val parts = encodings.map { case (stripe, columns) =>
+            part(columns.getColumns(id), stripe.getNumberOfRows * share(footer, name))
           }
-          footer.counted.put(name, parts.foldLeft(DistinctCount.nothing)(_.and(_, disjoint = false)))
+          footer.counted.put(name, parts.foldLeft(DistinctCount.nothing)(_.and(_, separate = false)))
         }
       } finally reader.close()
     }
@@ -63,7 +63,7 @@ private[pyjoinopt] object OrcDictionaries {
     case _ => DistinctCount.unknown
   }
 
-  /** Of the rows of a file, those in which a column is not NULL. */
+  /** The share of a file's rows in which a column is not NULL. */
   private def share(footer: FileFooter, name: String): Double =
     1.0 - footer.columns(name).nulls.getOrElse(0.0) / math.max(1.0, footer.rows.toDouble)
 }

@@ -5,10 +5,10 @@ import org.apache.hadoop.fs.FileStatus
 import org.apache.orc._
 
 /**
- * The footer of an ORC file. Statistics are numbered by the position of a column in the tree of types, 0 being the
- * row itself.
+ * Reads the footer of an ORC file. Statistics are numbered by the position of a column in the tree of types, where 0 is
+ * the row itself.
  *
- * Law: as for Parquet. Timestamps have no bounds here, because the file holds them in the writer's time zone.
+ * Law: as for Parquet. Timestamps have no bounds here, because the file has them in the writer's time zone.
  */
 private[pyjoinopt] object OrcFooter {
 

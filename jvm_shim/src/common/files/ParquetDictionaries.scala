@@ -2,6 +2,8 @@ package org.apache.spark.sql.pyjoinopt
 
 import java.io.ByteArrayInputStream
 
+import scala.annotation.nowarn
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FSDataInputStream}
 import org.apache.parquet.column.Encoding
@@ -9,23 +11,23 @@ import org.apache.parquet.format.Util
 import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData}
 
 /**
- * How many values the dictionaries of a Parquet file have. The footer does not tell; the header of the dictionary does,
- * a few bytes in front of it. If all pages of a chunk refer to its dictionary, these are the chunk's different values.
- * Each is a small read of its own, a round trip where files are far away.
+ * The sizes of the dictionaries of a Parquet file, from their page headers; the footer does not have them. If all pages
+ * of a chunk refer to its dictionary, the size is the chunk's distinct count. Each header is a small read of its own,
+ * which is a round trip to a remote file system.
  *
- * Law: only the columns that are asked for, in a few row groups, evenly chosen, and only until the deadline: a column
- * that was not reached is one of which nothing is known. Where the footer says that a dictionary does not hold all
- * values of some chunk, nothing is read. The dictionaries themselves are not read.
+ * Law: only the requested columns are read, in a few evenly spaced row groups, until the deadline. The distinct count
+ * of a column that is not reached is unknown. If by the footer some dictionary lacks values of its chunk, nothing is
+ * read. The dictionaries themselves are not read.
  */
 private[pyjoinopt] object ParquetDictionaries {
-  private val MostBlocks = 4
+  private val MaxBlocks = 4
   private val HeaderBytes = 64
 
-  /** The row groups that are looked at. */
+  /** The row groups whose dictionaries are counted. */
   def chosen(blocks: Seq[BlockMetaData]): Seq[BlockMetaData] =
-    DistinctCount.evenly(blocks.filter(_.getRowCount > 0).toIndexedSeq, MostBlocks)
+    DistinctCount.evenly(blocks.filter(_.getRowCount > 0).toIndexedSeq, MaxBlocks)
 
-  /** Where to look for a chunk's dictionary; none if it does not hold all values, nowhere if there are no values. */
+  /** The place of a chunk's dictionary: None if the dictionary lacks values, an empty list if there are no values. */
   def place(chunk: ColumnChunkMetaData, known: FooterColumn): Option[List[DictionaryPlace]] = {
     val filled = chunk.getValueCount - known.nulls.getOrElse(0.0)
     val offset = chunk.getDictionaryPageOffset
@@ -34,7 +36,7 @@ private[pyjoinopt] object ParquetDictionaries {
     else None
   }
 
-  /** Look at the dictionaries of some columns, `most` of each, and note in the footer what they say. */
+  /** Count the dictionaries of some columns, `most` of each, and add the distinct counts to the footer. */
   def count(
       file: FileStatus,
       conf: Configuration,
@@ -46,7 +48,7 @@ private[pyjoinopt] object ParquetDictionaries {
       footer.columns.get(name).flatMap(_.places).filter(_.nonEmpty).map(name -> _.take(most))
     }
     if (wanted.nonEmpty && System.nanoTime < until) {
-      // A buffer of the usual size would read a thousand times what is wanted.
+      // A buffer of the default size would read a thousand times the bytes of a header.
       val stream = file.getPath.getFileSystem(conf).open(file.getPath, HeaderBytes)
       try
         for ((name, places) <- wanted.sortBy(_._2.head.offset) if System.nanoTime < until) {
@@ -70,9 +72,10 @@ private[pyjoinopt] object ParquetDictionaries {
   }
 
   /**
-   * Whether all pages refer to the dictionary. Files without statistics of their pages tell it by the encodings that
-   * they list: beside the older name of the dictionary's encoding PLAIN stands only if the writer gave it up.
+   * Whether all pages refer to the dictionary. Without page statistics, the list of encodings decides: next to the
+   * deprecated PLAIN_DICTIONARY, PLAIN is listed only if the writer fell back from the dictionary.
    */
+  @nowarn("cat=deprecation") // files of older writers have the deprecated encodings
   private def isWhole(chunk: ColumnChunkMetaData): Boolean = {
     val pages = chunk.getEncodingStats
     if (pages != null) {

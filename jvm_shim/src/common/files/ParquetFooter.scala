@@ -14,10 +14,10 @@ import org.apache.parquet.schema.LogicalTypeAnnotation._
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
 /**
- * The footer of a Parquet file.
+ * Reads the footer of a Parquet file.
  *
- * Law: a bound is told only where the file's own type fixes its order and unit. Unsigned integers, text (whose stored
- * bounds may be cut short) and the old 96-bit timestamps have none.
+ * Law: a column has bounds only if the file's type fixes their order and unit. Unsigned integers, text (whose bounds
+ * may be truncated) and the old 96-bit timestamps have none.
  */
 private[pyjoinopt] object ParquetFooter {
 
@@ -41,7 +41,8 @@ private[pyjoinopt] object ParquetFooter {
     FileFooter(
       blocks.map(_.getRowCount).sum,
       columns.groupBy(_._1).map { case (name, chunks) => name -> chunks.map(_._2).reduce(FileFooter.merge) },
-      blocks.map(block => FilePart(block.getStartingPos, block.getCompressedSize, block.getRowCount)))
+      blocks.map(block => FilePart(block.getStartingPos, block.getCompressedSize, block.getRowCount))
+    )
   }
 
   private def column(chunk: ColumnChunkMetaData): FooterColumn = {
@@ -60,11 +61,12 @@ private[pyjoinopt] object ParquetFooter {
           case _: DateLogicalTypeAnnotation => FooterColumn.days
           case _: TimestampLogicalTypeAnnotation => FooterColumn.micros
           case _ => ""
-        })
+        }
+      )
     }
   }
 
-  /** Plainly encoded, each value has its length before it. */
+  /** The bytes of text: in plain encoding, the length of each value is stored before it and is subtracted. */
   private def text(chunk: ColumnChunkMetaData): Option[Double] =
     if (chunk.getPrimitiveType.getPrimitiveTypeName != PrimitiveTypeName.BINARY) None
     else {

@@ -12,20 +12,20 @@ import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
 import org.apache.spark.sql.execution.datasources.text.TextFileFormat
 
 /**
- * How wide a line of a text file is, from the first lines of one file.
+ * The width of a line of text files, from the first lines of one file.
  *
- * A compressed file is read in blocks, so that one knows only roughly how much of it the lines read so far took up:
- * more of it is read, until that does not matter.
+ * A compressed file is read in blocks, so the compressed size of the lines read so far is known only roughly. More
+ * bytes are read from it to make the error small.
  *
- * Law: one file is opened, at most `Enough` bytes of it are read, and a format or option under which a line is no row
- * gives nothing at all.
+ * Law: one file is opened, and at most `MaxBytes` bytes of it are read (`MaxCompressedBytes` of a compressed file).
+ * Formats and options under which a line is not a row have no estimate.
  */
 private[pyjoinopt] object TextRows {
-  private val Enough = 64 * 1024
-  private val EnoughPacked = 256 * 1024
-  private val MostUnpacked = 4L << 20
+  private val MaxBytes = 64 * 1024
+  private val MaxCompressedBytes = 256 * 1024
+  private val MaxDecompressedBytes = 4L << 20
 
-  /** What was looked at: bytes of the file, and rows in them. */
+  /** A number of bytes of the file, and the rows in them. */
   final case class Sample(bytes: Double, rows: Double)
 
   def applies(files: HadoopFsRelation): Boolean = {
@@ -44,8 +44,8 @@ private[pyjoinopt] object TextRows {
       val unpacker = codec.map(CodecPool.getDecompressor).orNull
       try {
         val text = codec.fold[InputStream](raw)(_.createInputStream(raw, unpacker))
-        val most = if (codec.isDefined) MostUnpacked else Enough.toLong
-        val (bytes, lines, whole) = readSome(text, most, codec.isDefined && raw.getPos >= EnoughPacked)
+        val most = if (codec.isDefined) MaxDecompressedBytes else MaxBytes.toLong
+        val (bytes, lines, whole) = readSome(text, most, codec.isDefined && raw.getPos >= MaxCompressedBytes)
         val header = if (hasHeader(files)) 1 else 0
         val looked = if (whole) file.getLen.toDouble else if (codec.isDefined) raw.getPos.toDouble else bytes.toDouble
         Sample(looked, math.max(0, lines - header).toDouble)
@@ -57,12 +57,12 @@ private[pyjoinopt] object TextRows {
     files.fileFormat.isInstanceOf[CSVFileFormat] &&
       files.options.exists { case (key, value) => key.equalsIgnoreCase("header") && value.equalsIgnoreCase("true") }
 
-  /** Bytes up to the end of the last whole line, the lines in them, and whether that was all there is. */
+  /** The bytes up to the end of the last complete line, the lines in them, and whether that is the whole file. */
   private def readSome(text: InputStream, most: Long, enough: => Boolean): (Long, Long, Boolean) = {
-    val buffer = new Array[Byte](Enough)
+    val buffer = new Array[Byte](MaxBytes)
     var (read, upToBreak, lines, last, ended) = (0L, 0L, 0L, '\n'.toByte, false)
     while (read < most && !ended && !enough) {
-      val got = text.read(buffer, 0, math.min(Enough.toLong, most - read).toInt)
+      val got = text.read(buffer, 0, math.min(MaxBytes.toLong, most - read).toInt)
       if (got < 0) ended = true
       else {
         var i = 0

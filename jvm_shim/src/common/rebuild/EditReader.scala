@@ -6,11 +6,11 @@ import scala.util.control.{NonFatal, NoStackTrace}
 import com.fasterxml.jackson.databind.JsonNode
 
 /**
- * One of the two lists of an edit message: entries to be built in order, each from numbers of the export (0, 1, ...)
- * and from entries before it (-1, -2, ...).
+ * One of the two lists of an edit message. Its entries are built in order. They refer to objects of the export by the
+ * numbers 0, 1, ..., and to earlier entries by -1, -2, ...
  *
- * Law: an entry is built once, after everything it refers to; a reference to anything else is an error that names the
- * entry. No call goes deeper for a longer list.
+ * Law: an entry is built once, after everything it refers to; any other reference is an error that names the entry. The
+ * depth of calls does not grow with the list.
  */
 private[pyjoinopt] final class EditList[T](kind: String, entries: JsonNode, exported: IndexedSeq[T])(
     build: JsonNode => T) {
@@ -20,7 +20,7 @@ private[pyjoinopt] final class EditList[T](kind: String, entries: JsonNode, expo
 
   def done: Boolean = built.length == count
 
-  /** Build as many entries as can be built now. Did any? */
+  /** Build as many entries as can be built now. Returns whether there was one. */
   def advance(): Boolean = {
     val before = built.length
     try while (!done) built += named(entries.get(built.length))

@@ -7,15 +7,22 @@ import scala.collection.mutable
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction, Complete, Count, Max, Sum}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{
+  AggregateExpression,
+  AggregateFunction,
+  Complete,
+  Count,
+  Max,
+  Sum
+}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.BooleanType
 
 /**
- * Makes the few expressions that an optimizer writes itself; all others come back by number, untouched.
+ * Builds the new expressions of an edit message. All others are referred to by number and stay unchanged.
  *
- * Law: an alias keeps its id and name, an attribute is the one that the node below puts out, a subquery keeps the
- * columns that its surroundings know.
+ * Law: an alias keeps its id and name, an attribute is that of the child's output, and a subquery keeps its output
+ * columns.
  */
 private[pyjoinopt] final class ExpressionBuilder(
     handle: Handle,
@@ -80,22 +87,22 @@ private[pyjoinopt] final class ExpressionBuilder(
     }
   }
 
-  private val written = new IdentityHashMap[Expression, Attribute]
+  private val used = new IdentityHashMap[Expression, Attribute]
   private val made = new mutable.HashMap[Int, Attribute]
 
   private def attribute(number: Int): Attribute = {
-    val met =
+    val found =
       if (number >= handle.attributes.length) made.getOrElse(number, throw EditList.NotYet)
       else handle.attribute(number)
-    written.put(met, met)
-    met
+    used.put(found, found)
+    found
   }
 
-  /** The attribute of a number, as a node puts it out. */
+  /** The attribute with a number. */
   def column(number: JsonNode): Attribute = attribute(number.asInt(-1))
 
-  /** Later entries know these columns by these numbers. */
-  def learn(numbers: Seq[Int], columns: Seq[Attribute]): Unit = {
+  /** Define the numbers by which later entries refer to these columns. */
+  def defineAll(numbers: Seq[Int], columns: Seq[Attribute]): Unit = {
     if (numbers.size != columns.size) Support.fail(s"There are ${columns.size} columns, not ${numbers.size}")
     numbers.zip(columns).foreach { case (number, column) => define(number, column) }
   }
@@ -105,7 +112,7 @@ private[pyjoinopt] final class ExpressionBuilder(
     made.put(number, column)
   }
 
-  /** An alias with an id of its own; later entries know its column by the number given. */
+  /** An alias with a new id; later entries refer to its column by this number. */
   private def newAlias(child: Expression, name: String, number: Int, like: JsonNode): Alias = {
     val metadata = if (like.isIntegralNumber) Some(expression(like)) else None
     val alias = metadata match {
@@ -125,17 +132,17 @@ private[pyjoinopt] final class ExpressionBuilder(
   }
 
   /**
-   * The attributes that edits wrote, as they come out of `children`: above an outer join or a union a column may be
-   * nullable, or its type wider, that was not so where the export met it first.
+   * The expression with the attributes that edits wrote replaced by those of `children`: above an outer join or a union
+   * a column may be nullable, or its type wider, than where the export defined it.
    */
   def current(expression: Expression, children: Seq[LogicalPlan]): Expression =
-    if (written.isEmpty || !expression.exists(written.containsKey)) expression
+    if (used.isEmpty || !expression.exists(used.containsKey)) expression
     else {
       val columns = children.flatMap(_.output).map(a => a.exprId -> a).toMap
-      expression.transform { case a: Attribute if written.containsKey(a) => columns.getOrElse(a.exprId, a) }
+      expression.transform { case a: Attribute if used.containsKey(a) => columns.getOrElse(a.exprId, a) }
     }
 
-  /** Outside an EXISTS somebody may refer to what the plan of a subquery puts out. */
+  /** Except for an EXISTS, the enclosing query may refer to the output of the subquery's plan. */
   private def withPlan(subquery: SubqueryExpression, plan: LogicalPlan): SubqueryExpression = {
     val same = plan.output.map(_.exprId) == subquery.plan.output.map(_.exprId)
     if (!same && !subquery.isInstanceOf[Exists]) Support.fail("The plan of a subquery has other columns than before")

@@ -7,10 +7,11 @@ import org.apache.spark.sql.catalyst.plans.logical._
 /**
  * The output of a node as attribute numbers, from the outputs of its children.
  *
- * A join computes `output` anew at each call, and asks its children, which are joins again: asking every node of a
- * chain of a thousand joins costs a billion steps. So the well-known nodes are answered from what is already known.
+ * A join computes `output` at each call from the outputs of its children, which may be joins, too. For every node of a
+ * chain of a thousand joins that is a billion steps. So the outputs of common nodes are derived from those of their
+ * children.
  *
- * Law: the answer is what `node.output` would be, by expression id.
+ * Law: the result equals `node.output`, by expression id.
  */
 private[pyjoinopt] object NodeOutputs {
   type Output = Array[Int]

@@ -9,13 +9,13 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 import org.apache.spark.sql.types.{BooleanType, DataType}
 
 /**
- * The last look at a rebuilt plan: is it still the same question?
+ * Checks that a rebuilt plan is valid and has the schema of the original.
  *
- * `before` runs on the plan as built: Spark's analyser would silently give new ids to one side of a join whose sides
- * share some, so that must be caught first. And a command would run again. `after` runs on what the analyser made of
- * it and compares with the original.
+ * `before` checks the plan as built. Spark's analyser would silently give new ids to one side of a join whose sides
+ * share some, so shared ids must be found first. A command is refused, since it would run again. `after` compares the
+ * analysed plan with the original.
  *
- * Law: only new nodes are looked at, each once; what came from the export was checked by Spark.
+ * Law: only new nodes are checked, each once; Spark has checked those of the export.
  */
 private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: RebuiltOutputs, columns: RebuiltColumns) {
 
@@ -68,9 +68,11 @@ private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: RebuiltOutput
     join.left.output.filter(a => both.get(outputs.number(a))).take(3).mkString(", ")
   }
 
-  /** In the middle of Spark's optimizer columns may be declared more strictly than they still are. */
+  /** Inside Spark's optimizer, the declared nullability of a column may be stricter than that of its input. */
   def afterOptimizing(rebuilt: LogicalPlan): Unit = {
-    val stricter = handle.root.output.zip(rebuilt.output).exists { case (before, now) => now.nullable && !before.nullable }
+    val stricter = handle.root.output.zip(rebuilt.output).exists { case (before, now) =>
+      now.nullable && !before.nullable
+    }
     after(rebuilt, mayWiden = false, if (stricter) UpdateAttributeNullability(handle.root) else handle.root)
   }
 

@@ -26,10 +26,10 @@ import org.apache.spark.sql.types.BooleanType
 /**
  * Builds the plan that a list of edits describes, over the numbered nodes of an export.
  *
- * Laws: nodes that no edit touches are the very same objects, so Spark's analyser, cache and statistics know them.
- * A copied node keeps its tags; only the tag by which `df["a"]` finds columns by position goes where the columns are
- * no longer in that position. An expression that comes back by number learns which columns may be NULL where it
- * stands now. Nothing becomes a DataFrame before PlanChecks has agreed.
+ * Laws: nodes without edits stay the same objects, so Spark's analyser, cache and statistics find them. A copied node
+ * keeps its tags, except the tag by which `df["a"]` finds columns by position if their positions have changed. The
+ * nullability of columns in an expression of the export is updated for its new place. A plan becomes a DataFrame only
+ * after PlanChecks.
  */
 private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
 
@@ -65,7 +65,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     dataset
   }
 
-  /** The plan for the place of the exported one in a running optimizer: checked alike, but no new query. */
+  /** The plan that replaces the exported one in a running optimizer: with the same checks, but without a new query. */
   def optimizing(): LogicalPlan = {
     val rebuilt = plan()
     val checks = new PlanChecks(handle, outputs, columns)
@@ -88,10 +88,10 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     def optional(i: Int): Option[Expression] = if (absent(entry.path(i))) None else Some(expression(i))
     entry.path(0).asText match {
       case "Join" =>
-        val Seq(left, right) = Seq(0, 1).map(i => hint(entry.path(5).path(i)))
+        val (left, right) = (hint(entry.path(5).path(0)), hint(entry.path(5).path(1)))
         val condition = optional(4).map(expressionBuilder.current(_, Seq(node(1), node(2))))
         val join = Join(node(1), node(2), NodeDetails.joinType(entry.path(3).asText), condition, JoinHint(left, right))
-        if (entry.path(6).asBoolean(false) && !prunesPartitions(join)) held(join) else join
+        if (entry.path(6).asBoolean(false) && !prunesPartitions(join)) pinned(join) else join
       case "Subquery" =>
         val predicate = Some(node(2)).collect { case join: Join => join }.flatMap(PredicateSubqueries.predicateOf)
         Filter(predicate.getOrElse(Support.fail(s"${node(2).nodeName} was no subquery")), node(1))
@@ -124,11 +124,12 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         node(1) match {
           case relation: MultiInstanceRelation =>
             val another = relation.newInstance()
-            expressionBuilder.learn(ExpressionBuilder.elements(entry.get(2)).map(_.asInt), another.output)
+            expressionBuilder.defineAll(ExpressionBuilder.elements(entry.get(2)).map(_.asInt), another.output)
             another
           case other => Support.fail(s"${other.nodeName} cannot be read again")
         }
-      case "Columns" => narrowed(node(1), ExpressionBuilder.elements(entry.get(2)).map(n => handle.attribute(n.asInt(-1))))
+      case "Columns" =>
+        narrowed(node(1), ExpressionBuilder.elements(entry.get(2)).map(n => handle.attribute(n.asInt(-1))))
       case "Window" =>
         node(2) match {
           case window: Window =>
@@ -155,18 +156,18 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     }
   }
 
-  /** A semi or anti join as one that no rule of Spark's moves: a mark on every row of the left side, and a filter. */
-  private def held(join: Join): LogicalPlan = {
+  /** A semi or anti join as an existence join with a filter, which no rule of Spark's moves. */
+  private def pinned(join: Join): LogicalPlan = {
     val exists = AttributeReference("exists", BooleanType, nullable = false)()
-    val kept = join.joinType match {
+    val predicate = join.joinType match {
       case LeftSemi => exists
       case LeftAnti => Not(exists)
-      case other => Support.fail(s"A join of type $other cannot be held")
+      case other => Support.fail(s"A join of type $other cannot be pinned")
     }
-    Project(join.left.output, Filter(kept, join.copy(joinType = ExistenceJoin(exists))))
+    Project(join.left.output, Filter(predicate, join.copy(joinType = ExistenceJoin(exists))))
   }
 
-  /** May the keys of the right side save reading partitions of the left one? An existence join's do not. */
+  /** Whether Spark may prune partitions of the left side by keys of the right one; not with an existence join. */
   private def prunesPartitions(join: Join): Boolean = join.condition.exists(_.exists {
     case EqualTo(one, other) =>
       Seq(one, other).exists(key =>
@@ -175,7 +176,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     case _ => false
   })
 
-  /** A reference to a common table expression that puts out fewer columns, as its definition does then. */
+  /** A reference to a common table expression with fewer columns, like its new definition. */
   private def narrowed(node: LogicalPlan, columns: List[Attribute]): LogicalPlan = node match {
     case reference: CTERelationRef =>
       val kept = columns.map(_.exprId).toSet
@@ -185,7 +186,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     case other => Support.fail(s"${other.nodeName} refers to no common table expression")
   }
 
-  /** Grouping and result anew; with the number of an aggregate, a copy of that one. */
+  /** A new aggregate, or a copy of the numbered one, with this grouping and these result expressions. */
   private def aggregate(entry: JsonNode, child: LogicalPlan): LogicalPlan = {
     val (grouping, result) = (current(entry.get(2), child), named(entry.get(3), child))
     if (absent(entry.path(4))) Aggregate(grouping, result, child)
@@ -215,7 +216,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     }
   }
 
-  /** Columns that a join USING them hid: `b["k"]` still finds them, `*` does not. */
+  /** Restores the columns that a join with USING hides: `b["k"]` finds them, `*` does not. */
   private def hiding(project: Project, numbers: JsonNode): Project = {
     val ids = ExpressionBuilder.elements(numbers).map(n => handle.attribute(n.asInt(-1)).exprId).toSet
     val hidden = project.child.output.filter(a => ids(a.exprId)).map(_.markAsQualifiedAccessOnly())
@@ -223,14 +224,14 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     project
   }
 
-  /** `child` under a projection that puts out what `original` did, unless it does so already. */
+  /** `child`, under a projection to the output of `original` if the outputs differ. */
   private def output(child: LogicalPlan, original: LogicalPlan): LogicalPlan = {
     val columns = original.output
     def same(a: Attribute, b: Attribute): Boolean =
       a.exprId == b.exprId && a.name == b.name && a.qualifier == b.qualifier && a.dataType == b.dataType &&
         a.nullable == b.nullable && a.metadata == b.metadata
-    val given = child.output
-    if (given.length == columns.length && given.zip(columns).forall { case (a, b) => same(a, b) }) child
+    val present = child.output
+    if (present.length == columns.length && present.zip(columns).forall { case (a, b) => same(a, b) }) child
     else {
       val project = Project(columns, child)
       original.getTagValue(Compat.datasetIdTag).foreach(ids => project.setTagValue(Compat.datasetIdTag, ids.clone()))
@@ -259,7 +260,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
     changed
   }
 
-  /** Spark shares the set of ids between a node and its copies, and adds to it; a copy here gets its own. */
+  /** Copies the tags. Spark adds to the set of DataFrame ids and shares it with copies; here a copy gets its own. */
   private def tagged(original: LogicalPlan, changed: LogicalPlan): LogicalPlan = {
     if (changed ne original) {
       changed.copyTagsFrom(original)

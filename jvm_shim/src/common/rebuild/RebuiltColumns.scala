@@ -8,18 +8,18 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.types.DataType
 
 /**
- * Type and nullability of single columns, as a node puts them out.
+ * Type and nullability of single columns in the output of a node.
  *
- * A column that is declared to hold no NULL where it does hold some makes Spark simplify `IS NULL` to false: wrong
- * rows. That is what becomes of an expression that is moved above an outer join as it is.
+ * If a column is declared not nullable but has NULLs, Spark simplifies `IS NULL` to false, and rows are wrong. That
+ * happens if an expression is moved above an outer join unchanged.
  *
- * Law: a column is traced down to the node that makes it, one step a level; no join is asked for all of its output.
+ * Law: a column is traced down to the node that produces it, one step a level; no join's whole output is computed.
  */
 private[pyjoinopt] final class RebuiltColumns(outputs: RebuiltOutputs) {
 
   private val made = new IdentityHashMap[LogicalPlan, Map[ExprId, Attribute]]
 
-  /** The column with the id of `column` as it comes out of one of these nodes. */
+  /** The column with the id of `column` in the output of one of these nodes. */
   def find(nodes: Seq[LogicalPlan], column: Attribute): Option[Attribute] = {
     val number = outputs.number(column)
     nodes.find(outputs.set(_).get(number)).flatMap(trace(_, column, number))
@@ -55,7 +55,7 @@ private[pyjoinopt] final class RebuiltColumns(outputs: RebuiltOutputs) {
     }
   }
 
-  /** Each use of a column in the node's own expressions that says something else than its children: (use, column). */
+  /** Each use of a column in the node's expressions whose type or nullability is not the children's: (use, column). */
   def stale(node: LogicalPlan): List[(Attribute, Attribute)] =
     if (node.children.isEmpty) Nil
     else node.expressions.toList.flatMap { root =>
@@ -71,7 +71,7 @@ private[pyjoinopt] final class RebuiltColumns(outputs: RebuiltOutputs) {
       found
     }
 
-  /** The node with such uses told that the column may be NULL. */
+  /** The node with such uses declared nullable. */
   def refreshed(node: LogicalPlan): LogicalPlan = {
     val outdated = stale(node).collect { case (use, column) if column.nullable && !use.nullable => use.exprId }.toSet
     if (outdated.isEmpty) node
@@ -81,7 +81,7 @@ private[pyjoinopt] final class RebuiltColumns(outputs: RebuiltOutputs) {
 
 private[pyjoinopt] object RebuiltColumns {
 
-  /** May `column` be read as `use` declares it? */
+  /** Whether `column` can be read with the type and nullability that `use` declares. */
   def covers(use: Attribute, column: Attribute): Boolean =
     (use.nullable || !column.nullable) && DataType.equalsIgnoreCompatibleNullability(column.dataType, use.dataType)
 }

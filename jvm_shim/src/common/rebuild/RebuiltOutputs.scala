@@ -8,9 +8,9 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /**
- * The outputs of a plan under construction, each worked out once from those of the children (see NodeOutputs).
+ * The outputs of a plan under construction, each computed once from those of the children (see NodeOutputs).
  *
- * Law: children are asked about before their parents, so no question goes deeper than one level.
+ * Law: outputs of children are requested before those of their parents, so no call recurses deeper than one level.
  */
 private[pyjoinopt] final class RebuiltOutputs(handle: Handle) {
   private val numbers = new mutable.HashMap[ExprId, Int]

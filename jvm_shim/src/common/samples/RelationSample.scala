@@ -11,12 +11,12 @@ import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, In
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
- * Some rows of a relation, of some of its columns. `seen` is out of how many they were drawn, `complete` says that they
- * are all the rows there are. `pieces` is from how many places of the files they come, 0 if from everywhere: rows that
- * lie together may be alike.
+ * A sample of the rows of a relation, with some of its columns. `seen` is the number of rows that it was drawn from;
+ * `complete`: it has all rows of the relation. `pieces` is the number of places in the files that the rows come from, 0
+ * for all of the files: neighbouring rows may be correlated.
  *
- * As bytes it is a header and Spark's own binary rows, compressed. Law: only the Spark that wrote the bytes reads them,
- * since nobody promises that the layout of rows stays; whatever else is wrong with them, they are no sample.
+ * Serialised, it is a header and Spark's own binary rows, compressed. Law: only the version of Spark that wrote the
+ * bytes reads them, since the layout of rows may change between versions. Invalid bytes are ignored.
  */
 private[pyjoinopt] final class RelationSample(
     val columns: StructType,
@@ -25,31 +25,37 @@ private[pyjoinopt] final class RelationSample(
     val complete: Boolean,
     val pieces: Int) {
 
-  /** The store has it. */
-  @volatile var kept = false
+  /** Whether the store has it. */
+  @volatile var stored = false
 
   lazy val size: Long = rows.map(_.getSizeInBytes.toLong + 64).sum + 1024
 
-  /** Which rows have the same value in a column: two bytes a row, as hexadecimal text; None if they cannot be compared. */
-  def codes(column: Int): Option[String] = coded.computeIfAbsent(column, _ =>
-    new SampledColumn(rows, column, columns(column).dataType).codes.map { codes =>
-      SampleAnswers.hex(codes.flatMap(code => Seq(code.toByte, (code >> 8).toByte)))
-    })
+  /**
+   * A column as codes: equal codes for equal values, two bytes a row, in hexadecimal; None if values are not
+   * comparable.
+   */
+  def codes(column: Int): Option[String] = coded.computeIfAbsent(
+    column,
+    _ =>
+      new SampledColumn(rows, column, columns(column).dataType).codes.map { codes =>
+        SampleAnswers.hex(codes.flatMap(code => Seq(code.toByte, (code >> 8).toByte)))
+      }
+  )
 
   private val coded = new ConcurrentHashMap[Int, Option[String]]
 
-  /** Which rows a predicate over the sample's ordinals keeps: found now, or what was found before. */
+  /** The rows that a predicate over the sample's ordinals keeps: as computed before, or by `find` now. */
   def remembered(predicate: Expression)(find: => Option[Array[Byte]]): Option[Array[Byte]] =
-    Option(tried.get(predicate)).orElse {
+    Option(results.get(predicate)).orElse {
       val found = find
       found.foreach { bits =>
-        if (tried.size >= RelationSample.MostTried) tried.clear()
-        tried.put(predicate, bits)
+        if (results.size >= RelationSample.MaxPredicates) results.clear()
+        results.put(predicate, bits)
       }
       found
     }
 
-  private val tried = new ConcurrentHashMap[Expression, Array[Byte]]
+  private val results = new ConcurrentHashMap[Expression, Array[Byte]]
 
   def has(names: Iterable[String]): Boolean = names.forall(columns.getFieldIndex(_).isDefined)
 
@@ -76,8 +82,9 @@ private[pyjoinopt] final class RelationSample(
 
 private[pyjoinopt] object RelationSample {
   private val Layout = 1
-  /** Predicates of which it is remembered what they keep. */
-  private val MostTried = 256
+
+  /** The number of predicates whose results are cached. */
+  private val MaxPredicates = 256
 
   def parse(bytes: Array[Byte], conf: SparkConf): Option[RelationSample] =
     Support.attempt(Option.empty[RelationSample]) {
@@ -102,7 +109,7 @@ private[pyjoinopt] object RelationSample {
       } finally in.close()
     }
 
-  /** Makes rows that can be kept. Not shared between threads; nothing is compiled for it. */
+  /** A function that copies rows to rows that can be kept. Not thread-safe; without code generation. */
   def copier(columns: StructType): InternalRow => UnsafeRow = {
     val projection = InterpretedUnsafeProjection.createProjection(
       columns.fields.toList.zipWithIndex.map { case (f, i) => BoundReference(i, f.dataType, nullable = true) })

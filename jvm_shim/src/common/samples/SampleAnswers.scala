@@ -10,12 +10,13 @@ import org.apache.spark.sql.catalyst.expressions.ExprId
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 
 /**
- * One question about samples: for each relation, which of its sampled rows fulfil which predicates.
+ * Answers a request for samples: for each relation, the sampled rows that each predicate keeps.
  *
- * A sample is here already, or comes with the question (from the store), or is drawn now if that is allowed; then its
- * bytes go back with the answer, to be remembered. All relations are read at the same time, before any answer.
+ * A sample is in this JVM already, or is part of the request (from the store), or is drawn now if the request allows
+ * it. The answer has the bytes of a new sample, for the store. All relations are read concurrently, before the first
+ * answer.
  *
- * Law: no Spark job is started, and one relation that cannot be read spoils no other.
+ * Law: no Spark job is started, and a relation that cannot be read does not affect the others.
  */
 private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) {
   private val started = System.nanoTime
@@ -36,16 +37,18 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
       ExpressionBuilder.elements(entry.get(field)).map(_.asInt).flatMap { n =>
         names.get(handle.attribute(n).exprId).map(n -> _)
       }
-    /** Names of the columns that are wanted. */
+
+    /** Names of the requested columns. */
     val wanted: Set[String] = named("columns").map(_._2).toSet
-    /** Columns whose values are to be told apart if the sample has them; for their sake alone none is drawn. */
+
+    /** Columns whose codes are requested if the sample has them. No sample is drawn for them alone. */
     val keys: List[(Int, String)] = named("keys")
     private var offered = false
     val task: Option[FutureTask[Option[SampleReader.Drawn]]] = relation match {
       case Some(files) if sample.isEmpty && entry.path("read").asBoolean =>
         val both = wanted ++ keys.map(_._2) ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
         val partitions = expressions.partitions(files, entry.get("partitions"))
-        val columns = if (both.size <= SampleAnswers.Wide) both else wanted
+        val columns = if (both.size <= SampleAnswers.MaxColumns) both else wanted
         Some(Samples.begin(handle.session, key, files, columns, budget.copy(partitions = partitions)))
       case _ => None
     }
@@ -56,7 +59,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         if (entry.path("blob").isTextual && !offered) {
           offered = true
           RelationSample.parse(Base64.getDecoder.decode(entry.get("blob").asText), conf).foreach { stored =>
-            stored.kept = true
+            stored.stored = true
             Samples.put(key, stored)
           }
         }
@@ -99,15 +102,18 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         }
         out.writeEndArray()
         writeCodes(out, question, sample)
-        if (request.path("give").asBoolean && !sample.kept) {
-          sample.kept = true
+        if (request.path("give").asBoolean && !sample.stored) {
+          sample.stored = true
           val bytes = sample.bytes(conf)
-          if (bytes.length <= SampleAnswers.MostBytes)
+          if (bytes.length <= SampleAnswers.MaxStoredBytes)
             out.writeStringField("blob", Base64.getEncoder.encodeToString(bytes))
         }
       case None =>
         out.writeBooleanField("missing", true)
-        Samples.get(question.key).foreach(writeColumns(out, _)) // whoever hears this need not offer the same again
+        Samples.get(question.key).foreach(writeColumns(
+          out,
+          _
+        )) // Python need not send a stored sample of these columns again
     }
     read.foreach {
       case Right(Some(drawn)) =>
@@ -128,9 +134,9 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     out.writeEndArray()
   }
 
-  /** Of each key column which rows have the same value: two bytes a row. */
+  /** The codes of each key column: equal codes for equal values, two bytes a row. */
   private def writeCodes(out: JsonGenerator, question: Question, sample: RelationSample): Unit =
-    if (sample.rows.length <= SampleAnswers.MostCodes) {
+    if (sample.rows.length <= SampleAnswers.MaxRowsWithCodes) {
       out.writeObjectFieldStart("keys")
       for ((number, name) <- question.keys; i <- sample.columns.getFieldIndex(name)) {
         sample.codes(i).foreach(out.writeStringField(number.toString, _))
@@ -143,19 +149,23 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     request.path("pieces").asInt(16),
     request.path("maxBytes").asLong(16L << 20),
     request.path("maxValues").asLong(500000),
-    until = System.nanoTime + nanos("readMs", 10000))
+    until = System.nanoTime + nanos("readMs", 10000)
+  )
 
   private def nanos(field: String, default: Long): Long =
     TimeUnit.MILLISECONDS.toNanos(request.path(field).asLong(default))
 }
 
 private[pyjoinopt] object SampleAnswers {
-  /** A sample grows with the columns that queries turn out to filter by, up to so many. */
-  private val Wide = 64
-  /** Of a larger sample the store is spared. */
-  private val MostBytes = 16 << 20
-  /** Rows of a sample whose values are told apart. */
-  private val MostCodes = 20000
+
+  /** A sample gets the columns that queries filter by, up to this number. */
+  private val MaxColumns = 64
+
+  /** Larger samples are not stored (bytes). */
+  private val MaxStoredBytes = 16 << 20
+
+  /** Samples with more rows have no codes. */
+  private val MaxRowsWithCodes = 20000
   private val Digits = "0123456789abcdef".getBytes
 
   def hex(bytes: Array[Byte]): String = {

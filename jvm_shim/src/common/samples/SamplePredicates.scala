@@ -5,15 +5,15 @@ import org.apache.spark.sql.catalyst.expressions.objects.{Invoke, StaticInvoke}
 import org.apache.spark.sql.types.{ObjectType, StructType}
 
 /**
- * Catalyst's own predicates, evaluated over the rows of a sample.
+ * Evaluates Catalyst predicates over the rows of a sample.
  *
- * Laws: nobody's own code is run (functions of users, methods called by name), nothing that would answer differently
- * another time, nothing that would need a query. A predicate that throws on some row, or for which there is no time,
- * is unknown as a whole. Nothing is compiled: for some thousand rows that takes longer than to walk the tree.
+ * Laws: no user's code is run (user-defined functions, methods called by reflection), no nondeterministic function, no
+ * subquery. A predicate that throws on some row, or that is not evaluated in time, has no result. Expressions are
+ * interpreted: for some thousand rows code generation would take longer.
  */
 private[pyjoinopt] object SamplePredicates {
 
-  /** For each row whether the predicate is true, as bits, the first row lowest; None if it cannot be told. */
+  /** One bit a row, 1 if the predicate is true, the first row in the lowest bit; None if it is unknown. */
   def hits(
       predicate: Expression,
       sample: RelationSample,
@@ -36,10 +36,10 @@ private[pyjoinopt] object SamplePredicates {
     if (late) None else Some(bits)
   }
 
-  /** An expression as it may be evaluated here, as of this moment; None if it may not. */
+  /** The expression in a form that may be evaluated here, with the current time filled in; None if it may not. */
   def safe(e: Expression): Option[Expression] = {
-    val plain = e.transform { case e: RuntimeReplaceable => e.replacement }
-    // What is found is remembered under the predicate, so the predicate must name the day.
+    val plain = e.transform { case replaceable: RuntimeReplaceable => replaceable.replacement }
+    // Results are cached by predicate, so the predicate must contain the day.
     val now = if (ConstantValues.isCurrent(plain)) ConstantValues.asOfNow(Seq(plain)).head else plain
     if (!now.deterministic || now.exists(refused)) None else Some(now)
   }
@@ -59,7 +59,6 @@ private[pyjoinopt] object SamplePredicates {
   private def refused(e: Expression): Boolean = e match {
     case _: Attribute => false // which is unevaluable until it is bound
     case _: Unevaluable | _: PlanExpression[_] | _: UserDefinedExpression | _: Nondeterministic => true
-    case _: CallMethodViaReflection | _: ApplyFunctionExpression => true
     case invoke: Invoke =>
       invoke.targetObject.dataType match {
         case ObjectType(of) => !sparks(of)

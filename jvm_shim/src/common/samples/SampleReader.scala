@@ -16,19 +16,21 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
 /**
- * Draws rows of a table of files in the driver, without a job.
+ * Draws a sample of a table of files in the driver, without a Spark job.
  *
- * A few pieces of the files are read: row groups of Parquet, stripes of ORC, stretches of text, spread evenly over all
- * rows there are, by the reader that Spark's own scan would use, so that its settings, casts and missing columns hold.
- * Of each piece so many rows are kept as its part of all rows asks for, every row that was seen with the same chance
- * (a reservoir): whenever reading has to stop, what is kept is a fair sample of what was seen.
+ * It reads a few pieces of the files, spread evenly over all rows: row groups of Parquet, stripes of ORC, ranges of
+ * text. They are read by the reader of Spark's own scan, with its settings, casts and defaults of missing columns. The
+ * number of rows of a piece is proportional to its share of all rows. They are drawn by reservoir sampling: at any
+ * time, the rows kept are a uniform sample of those read so far.
  *
- * Laws: as for FileStatistics about formats and listings. The number of pieces, bytes and values is bounded whatever
- * the table's size, and only the columns that were asked for are read.
+ * Laws: formats and listings as for FileStatistics. The number of pieces, bytes and values is bounded for any size of
+ * the table, and only the requested columns are read.
  */
 private[pyjoinopt] object SampleReader {
 
-  /** `rows` to keep of some partitions, out of at most `pieces`, `bytes` in the files, `values` (rows times columns). */
+  /**
+   * How many `rows` to draw of some partitions, from at most so many `pieces`, `bytes`, `values` (rows times columns).
+   */
   final case class Budget(
       rows: Int,
       pieces: Int,
@@ -70,7 +72,7 @@ private[pyjoinopt] object SampleReader {
     val partitioned = files.partitionSchema.fieldNames.toSet
     val required = StructType(files.dataSchema.filter(f => wanted(f.name) && !partitioned(f.name)))
     val columns = StructType(required ++ files.partitionSchema)
-    val (pieces, all) = cut(session, files, listed, budget, required.fieldNames)
+    val (pieces, all) = cut(session, files, listed, budget, required.fieldNames.toSeq)
     val chosen = choose(pieces, budget)
     val open = new FileRows(session, files, required)
     val conf = session.sessionState.conf.clone()
@@ -90,25 +92,26 @@ private[pyjoinopt] object SampleReader {
     val whole = all && chosen.length == pieces.length && problem.isEmpty && read.forall(_.ended)
     val complete = whole && rows.length == seen
     val places = if (whole) 0 else read.length
-    val sample = if (rows.isEmpty && !complete) None else Some(new RelationSample(columns, rows, seen, complete, places))
+    val sample =
+      if (rows.isEmpty && !complete) None else Some(new RelationSample(columns, rows, seen, complete, places))
     val note = problem.map(error => s"part of the sample cannot be read: ${FileStatistics.message(error)}")
-    if (note.isDefined) sample.foreach(_.kept = true) // not to be remembered: it may be better next time
+    if (note.isDefined) sample.foreach(_.stored = true) // incomplete, so it must not be stored
     Drawn(identity, sample, read.map(_.bytes).sum, note)
   }
 
   // -- pieces ----------------------------------------------------------------------------------------------------
 
-  /** The pieces there are, and whether these are all. */
+  /** The pieces of the files, and whether they cover all files. */
   private def cut(
       session: Compat.Session,
       files: HadoopFsRelation,
       listed: Seq[(FileStatus, InternalRow)],
       budget: Budget,
       columns: Seq[String]): (Seq[Piece], Boolean) =
-    if (TextRows.applies(files)) stretches(session, files, listed, budget)
+    if (TextRows.applies(files)) textRanges(session, files, listed, budget)
     else {
       val conf = session.sessionState.newHadoopConfWithOptions(files.options)
-      val limits = FileStatistics.Limits(MostFooters, budget.bytes, budget.until)
+      val limits = FileStatistics.Limits(MaxFooters, budget.bytes, budget.until)
       val footers = FileStatistics.footers(files, listed.map(_._1), limits, conf)
       val partitions = listed.toMap
       val sensitive = session.sessionState.conf.caseSensitiveAnalysis
@@ -118,13 +121,13 @@ private[pyjoinopt] object SampleReader {
       (pieces, footers.length == listed.length)
     }
 
-  private val MostFooters = 64
+  private val MaxFooters = 64
 
-  /** Bytes of rows that are copied of one piece. */
-  private val MostHeld = 4L << 20
+  /** The size of the rows that are kept of one piece (bytes). */
+  private val MaxBytesOfPiece = 4L << 20
 
-  /** Stretches of text files, evenly over all bytes; none of large files that are packed as a whole. */
-  private def stretches(
+  /** Ranges of text files, evenly over all bytes; none of large files whose compression cannot be split. */
+  private def textRanges(
       session: Compat.Session,
       files: HadoopFsRelation,
       listed: Seq[(FileStatus, InternalRow)],
@@ -134,7 +137,7 @@ private[pyjoinopt] object SampleReader {
       Option(codecs.getCodec(file.getPath)).exists(!_.isInstanceOf[SplittableCompressionCodec])
     def piece(file: FileStatus, values: InternalRow, start: Long, length: Long, weight: Double) =
       Piece(file, values, start, math.min(length, file.getLen - start), weight, math.min(length, file.getLen).toDouble)
-    val length = math.max(MinStretch, budget.bytes / 64 / budget.pieces)
+    val length = math.max(MinTextRange, budget.bytes / 64 / budget.pieces)
     val usable = listed.filter { case (file, _) => !packed(file) || file.getLen <= length }
     val total = usable.map(_._1.getLen).sum
     val all = usable.length == listed.length
@@ -153,9 +156,12 @@ private[pyjoinopt] object SampleReader {
     }
   }
 
-  private val MinStretch = 16L * 1024
+  private val MinTextRange = 16L * 1024
 
-  /** Some of the pieces, each with its part of the sample: evenly over all rows, as many as the bytes allow. */
+  /**
+   * Some of the pieces, each with its weight in the sample: evenly over all rows, as many as the budget of bytes
+   * allows.
+   */
   private def choose(pieces: Seq[Piece], budget: Budget): Seq[(Piece, Double)] =
     Iterator.iterate(budget.pieces)(_ / 2).takeWhile(_ >= 1).map(evenly(pieces, _)).toList match {
       case tries => tries.find(_.map(_._1.bytes).sum <= budget.bytes).getOrElse(tries.last)
@@ -181,8 +187,8 @@ private[pyjoinopt] object SampleReader {
   // -- rows ------------------------------------------------------------------------------------------------------
 
   /**
-   * Rows of one piece. A reader of columnar files can be closed at any row; one of text only closes its file at the end
-   * of its stretch, which is near.
+   * Rows of one piece. A reader of columnar files can be closed at any row. A reader of text closes its file at the end
+   * of its range only, which is short.
    */
   private def one(
       open: FileRows,
@@ -205,7 +211,7 @@ private[pyjoinopt] object SampleReader {
       def keep(row: InternalRow): UnsafeRow = {
         val copied = copy(row)
         held += copied.getSizeInBytes
-        if (held > MostHeld && kept.length < places) places = kept.length + 1 // few rows, but wide ones
+        if (held > MaxBytesOfPiece && kept.length < places) places = kept.length + 1 // few rows, but wide ones
         copied
       }
       def enough = closes.isDefined && (seen >= most || seen % 1024 == 0 && System.nanoTime >= until)

@@ -9,17 +9,18 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.util.ThreadUtils
 
 /**
- * The samples that this JVM has, by which files they are of.
+ * The samples in this JVM's memory, by the files that they were drawn from.
  *
- * What takes too long to be waited for is read to its end all the same, within bounds, and is there for the next query.
+ * A sample that is not ready at a request's deadline is still read to its end, within bounds, and later queries use it.
  *
- * Law: memory is bounded; those that were not used for longest go. Two queries that want the same wait for one reading.
+ * Law: memory is bounded; the least recently used samples are dropped. Concurrent requests for one sample read it once.
  */
 private[pyjoinopt] object Samples {
+
   /** Hash over the files, hash over the schema. */
   type Key = (String, String)
 
-  private val MostBytes = 64L << 20
+  private val MaxBytes = 64L << 20
   private lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-samples", 4, 30)
 
   private val known = new LinkedHashMap[Key, RelationSample](64, 0.75f, true)
@@ -32,7 +33,7 @@ private[pyjoinopt] object Samples {
     val before = known.put(key, sample)
     bytes += sample.size - (if (before == null) 0 else before.size)
     val eldest = known.values.iterator
-    while (bytes > MostBytes && known.size > 1 && eldest.hasNext) {
+    while (bytes > MaxBytes && known.size > 1 && eldest.hasNext) {
       bytes -= eldest.next().size
       eldest.remove()
     }
@@ -43,7 +44,7 @@ private[pyjoinopt] object Samples {
     bytes = 0
   }
 
-  /** Begin to draw a sample, or join those who wait for it already. */
+  /** Start to draw a sample, or return the task that draws it already. */
   def begin(
       session: Compat.Session,
       key: Key,

@@ -7,17 +7,17 @@ import scala.collection.mutable
 /**
  * The settings that belong to the application: which program the driver starts, how often, and which files it opens.
  *
- * Their values come from the configuration of the application, and for one session from the driver's own Python
- * (`enable`, `configure`), which reaches this JVM as a caller and not through the session's configuration. Any client of
- * a Connect or Thrift server can SET the latter.
+ * Their values come from the configuration of the application, or for one session from the driver's own Python
+ * (`enable`, `configure`). The driver's Python calls this JVM directly. The configuration of a session is not trusted:
+ * any client of a Connect or Thrift server can SET it.
  *
- * Laws: no value that a session has set is used, but for a store that is switched off. A session that sets such a key
- * is warned once. What the application leaves out of the statistics a session cannot bring back.
+ * Laws: a value that a session has set is not used, except to switch the store off. A session that sets such a key gets
+ * one warning. A session cannot bring back sources of statistics that the application leaves out.
  */
 private[pyjoinopt] object ApplicationSettings {
   val Ours = "spark.pyjoinopt."
 
-  /** `pyjoinopt.config.STATIC_KEYS` is the same list. */
+  /** The same list as `pyjoinopt.config.STATIC_KEYS`. */
   val Static: Seq[String] =
     Seq("python", "pythonpath", "workers", "startTimeout", "prestart", "store", "costConstants").map(Ours + _)
 
@@ -27,8 +27,9 @@ private[pyjoinopt] object ApplicationSettings {
   private val Bound = Static :+ Without
 
   /**
-   * In the configuration of a session, the number of what the driver's Python gave to it. Spark plans cached data in a
-   * clone of the session, which has its configuration. No other session can guess the number.
+   * The key in a session's configuration under which the number of its settings by the driver's Python is stored. Spark
+   * plans cached data in a clone of the session, which has the same configuration. Another session cannot guess the
+   * number.
    */
   private val Number = "pyjoinopt.given"
 
@@ -37,17 +38,18 @@ private[pyjoinopt] object ApplicationSettings {
   private val ofDriver = new WeakHashMap[Compat.Session, Given]
   private val warned = new WeakHashMap[Compat.Session, mutable.Set[String]]
 
-  /** Values that the driver's Python has for one session; an empty one gives way to the application's again. */
-  def give(session: Compat.Session, values: Map[String, String]): Unit = ofDriver.synchronized {
+  /** Set values of the driver's Python for one session. An empty value restores that of the application. */
+  def set(session: Compat.Session, values: Map[String, String]): Unit = ofDriver.synchronized {
     values.keys.find(!Static.contains(_)).foreach(key => Support.fail(s"$key is no setting of the application."))
     val before = Option(ofDriver.get(session)).getOrElse(Given(OpenNumbers.next().toString, Map.empty))
     ofDriver.put(session, before.copy(values = before.values ++ values))
     session.sessionState.conf.setConfString(Number, before.number)
   }
 
-  private def given(session: Compat.Session): Map[String, String] = ofDriver.synchronized {
+  private def settingsOfDriver(session: Compat.Session): Map[String, String] = ofDriver.synchronized {
     val own = Option(ofDriver.get(session))
-    val found = if (own.isDefined) own else ofSession(session, Number).flatMap { number =>
+    val found = if (own.isDefined) own
+    else ofSession(session, Number).flatMap { number =>
       val all = ofDriver.values.iterator
       var one = Option.empty[Given]
       while (one.isEmpty && all.hasNext) one = Some(all.next()).filter(_.number == number)
@@ -56,27 +58,28 @@ private[pyjoinopt] object ApplicationSettings {
     found.fold(Map.empty[String, String])(_.values)
   }
 
-  /** The value of a static key that no client can have set. */
+  /** The value of a static key, which no client can have set. */
   def text(session: Compat.Session, key: String): Option[String] =
-    given(session).get(key).flatMap(filled)
+    settingsOfDriver(session).get(key).flatMap(filled)
       .orElse(session.sparkContext.conf.getOption(key).flatMap(filled))
 
-  /** All settings of ours that count in a session. */
+  /** All effective settings of pyjoinopt in a session. */
   def effective(session: Compat.Session): Map[String, String] = {
     val application = session.sparkContext.conf.getAllWithPrefix(Ours).map { case (key, value) => (Ours + key, value) }
     val ofSession = session.sessionState.conf.getAllConfs.filter(_._1.startsWith(Ours))
-    val bound = for (key <- Bound; value <- counting(session, key)) yield key -> value
+    val bound = for (key <- Bound; value <- effectiveValue(session, key)) yield key -> value
     application.toMap ++ ofSession -- Bound ++ bound
   }
 
-  /** What a session has set and does not count, with its values. They are for calls of the driver's own Python. */
+  /** The settings of a session without effect in it. Calls of the driver's own Python use their values. */
   def overruled(session: Compat.Session): Map[String, String] = Bound.flatMap { key =>
     ofSession(session, key)
-      .filter(value => value.trim != counting(session, key).getOrElse("") && (value.trim.nonEmpty || key == Without))
+      .filter(value =>
+        value.trim != effectiveValue(session, key).getOrElse("") && (value.trim.nonEmpty || key == Without))
       .map(key -> _)
   }.toMap
 
-  private def counting(session: Compat.Session, key: String): Option[String] = key match {
+  private def effectiveValue(session: Compat.Session, key: String): Option[String] = key match {
     case Store if ofSession(session, Store).exists(_.trim == Off) => Some(Off)
     case Without =>
       val both = Seq(session.sparkContext.conf.getOption(Without), ofSession(session, Without)).flatten.flatMap(filled)

@@ -4,26 +4,27 @@ import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 /**
- * What a worker tells of a plan after its answer, when no query waits for it any more. It is read when somebody wants
- * it, or when the worker is needed again.
+ * The report of a plan, which a worker sends after its answer so that the query need not wait for it. It is read on
+ * demand, or before the worker's next request.
  */
 private[pyjoinopt] final class DeferredReport(worker: Worker, val id: Long) {
   private var source = Option(worker)
-  private var told: Option[JsonNode] = None
+  private var content: Option[JsonNode] = None
   private var problem: Option[String] = None
 
-  private[pyjoinopt] def is(report: Option[JsonNode]): Unit = synchronized {
-    told = report
+  /** None if the worker ended before it had sent the report. */
+  def set(report: Option[JsonNode]): Unit = synchronized {
+    content = report
     source = None
   }
 
-  /** The answer could not be used: whatever the worker tells, the plan stayed as it was. */
+  /** The answer could not be used: the plan stayed as it was, whatever the report states. */
   def unused(why: String): Unit = synchronized { problem = Some(why) }
 
-  /** None if the worker ended before it had told. */
+  /** The report, read now if need be. None if the worker ended before it had sent it. */
   def get: Option[JsonNode] = {
-    synchronized(source).foreach(worker => Support.attempt(())(worker.settle(Deadline.in(DeferredReport.Patience))))
-    synchronized(told.map(corrected))
+    synchronized(source).foreach(worker => Support.attempt(())(worker.readReport(Deadline.in(DeferredReport.MaxWait))))
+    synchronized(content.map(corrected))
   }
 
   private def corrected(report: JsonNode): JsonNode = (report, problem) match {
@@ -37,5 +38,7 @@ private[pyjoinopt] final class DeferredReport(worker: Worker, val id: Long) {
 }
 
 private[pyjoinopt] object DeferredReport {
-  private val Patience = 1000L
+
+  /** How long a caller waits for a report (milliseconds). */
+  private val MaxWait = 1000L
 }

@@ -10,29 +10,29 @@ import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, Data
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * How many bytes a query reads, and how long such a query may wait for its join order.
+ * The number of bytes that a query reads, and how long such a query may wait for its join order.
  *
- * The longer a query runs, the more a bad order costs, and the less a wait does. Two seconds are nothing to a query of
- * a few seconds; a query over many gigabytes runs for minutes, and to plan it as written because Python started late
- * would save seconds and lose minutes.
+ * The longer a query runs, the more a bad join order costs, and the less a wait matters. A query over many gigabytes
+ * runs for minutes: planning it as written because Python started late would save seconds and lose minutes.
  *
- * Law: the size is found without I/O. Files count if Spark has listed them already, tables of the catalog by their
- * statistics, cached data by what it holds. A table of unknown size, such as one of another format, counts as `Unknown`.
+ * Law: the size is determined without I/O. Files count if Spark has listed them already, catalog tables by their
+ * statistics, cached data by its size. A table of unknown size, for example of another format, counts as `Unknown`.
  */
 private[pyjoinopt] object InputSize {
   private val GiB = 1024.0 * 1024 * 1024
 
-  /** What a stored table counts for whose size is not known (bytes): neither small nor large. */
+  /** The assumed size of a table of unknown size (bytes): neither small nor large. */
   val Unknown: Double = 4 * GiB
 
-  /** How long a query waits at least and at most (seconds). */
-  private val Least = 2L
-  private val Most = 60L
+  /** The shortest and the longest wait of a query (seconds). */
+  private val MinSeconds = 2L
+  private val MaxSeconds = 60L
 
-  /** Two seconds and one more for every GiB, at most a minute. In whole seconds, because messages name the time. */
-  def milliseconds(bytes: Double): Long = 1000 * math.min(Most.toDouble, Least + math.floor(bytes / GiB)).toLong
+  /** Two seconds plus one for every GiB, at most a minute. Whole seconds, because messages contain the time. */
+  def milliseconds(bytes: Double): Long =
+    1000 * math.min(MaxSeconds.toDouble, MinSeconds + math.floor(bytes / GiB)).toLong
 
-  /** Of all leaves, those in subqueries included. */
+  /** The size of all leaves, including those in subqueries. */
   def of(plan: LogicalPlan): Double = {
     var bytes = 0.0
     Support.preOrder(plan)(below) { node =>
@@ -52,7 +52,7 @@ private[pyjoinopt] object InputSize {
 
   private def isLoaded(memory: InMemoryRelation): Boolean = LeafDetails.materializedRows(memory).isDefined
 
-  /** What this query still has to read to fill the cache. */
+  /** The plans that this query still has to run to fill the cache. */
   private def toBeCached(memory: InMemoryRelation): Seq[LogicalPlan] = (memory.cacheBuilder.cachedPlan match {
     case adaptive: AdaptiveSparkPlanExec => adaptive.inputPlan.logicalLink
     case plan => plan.logicalLink
@@ -66,7 +66,8 @@ private[pyjoinopt] object InputSize {
       }
       listed.orElse(relation.catalogTable.flatMap(_.stats).flatMap(s => known(s.sizeInBytes))).getOrElse(Unknown)
     case hive: HiveTableRelation =>
-      hive.tableMeta.stats.map(_.sizeInBytes).orElse(hive.tableStats.map(_.sizeInBytes)).flatMap(known).getOrElse(Unknown)
+      hive.tableMeta.stats.map(_.sizeInBytes).orElse(hive.tableStats.map(_.sizeInBytes)).flatMap(known).getOrElse(
+        Unknown)
     case scan: DataSourceV2ScanRelation =>
       scan.scan match {
         case files: FileScan => ofFiles(files.fileIndex).getOrElse(Unknown)
@@ -82,7 +83,7 @@ private[pyjoinopt] object InputSize {
   private def ofFiles(index: FileIndex): Option[Double] =
     if (FileListing.isListed(index)) known(index.sizeInBytes) else None
 
-  /** Spark gives a table without statistics a size beyond any other. */
+  /** None for the default size, which Spark assigns to a table without statistics. */
   private def known(bytes: BigInt): Option[Double] =
     Some(bytes).filter(_ < BigInt(SQLConf.get.defaultSizeInBytes)).map(_.toDouble)
 }

@@ -13,15 +13,18 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{OUTER_REFERENCE, TreePattern, UNRESOLVED_HINT}
 
 /**
- * What a hint asks for: this part of the query to be optimised, with a strategy if one is named, or to be left. By a mark
- * whoever gave the hint finds the report of this very query again.
+ * A hint on a part of the query: optimise it, with a strategy if the hint names one, or keep its join order. The author
+ * of the hint can find the report of the query by a mark.
  */
 private[pyjoinopt] sealed abstract class JoinOrderHint(val name: String)
 private[pyjoinopt] final case class Optimize(strategy: Option[String], mark: Option[String])
     extends JoinOrderHint("OPTIMIZE_JOINS")
 private[pyjoinopt] case object KeepOrder extends JoinOrderHint("KEEP_JOIN_ORDER")
 
-/** Where a hint stood in the analysed plan. It has the bit of Spark's own hints: plans without any are told at once. */
+/**
+ * The place of a hint in the analysed plan. Its tree pattern is that of Spark's own hints: plans without hints are
+ * skipped.
+ */
 private[pyjoinopt] final case class HintScope(hint: JoinOrderHint, child: LogicalPlan) extends UnaryNode {
   override def output: Seq[Attribute] = child.output
   override def maxRows: Option[Long] = child.maxRows
@@ -30,12 +33,12 @@ private[pyjoinopt] final case class HintScope(hint: JoinOrderHint, child: Logica
 }
 
 /**
- * OPTIMIZE_JOINS and KEEP_JOIN_ORDER become a node of the plan: for a DataFrame's hint on top of it, for one in SQL
- * just above the FROM clause, because names are resolved with the clauses of a SELECT next to each other.
+ * Resolves OPTIMIZE_JOINS and KEEP_JOIN_ORDER to a node of the plan: a DataFrame's hint to a node on top of it, a hint
+ * in SQL to a node just above the FROM clause, because Spark resolves names across adjacent clauses of a SELECT.
  *
- * Laws: all below the node is as it was, so cached data is found as ever. A parameter that is not understood costs one
- * warning, never the query. References to a query further out are never below the node: Spark takes them out of a
- * subquery only through nodes that it knows.
+ * Laws: the plan below the node is unchanged, so cached data is found. An invalid parameter causes one warning, never
+ * an error. Outer references are never below the node: Spark pulls them out of a subquery only through nodes of its
+ * own.
  */
 private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
   private val names = Set("OPTIMIZE_JOINS", "KEEP_JOIN_ORDER")
@@ -51,7 +54,7 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
       case scope: HintScope if isCorrelated(scope.child) => lowered(scope)
     }
 
-  /** The same with the node below what refers to the query further out; without it where two sides of a join do. */
+  /** The plan with the node moved below outer references; without the node if both sides of a join have them. */
   private def lowered(scope: HintScope): LogicalPlan = {
     var above = List.empty[LogicalPlan]
     var node = scope.child
@@ -83,7 +86,7 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
     changed
   }
 
-  /** Down through the clauses of a SELECT that was just parsed; whatever was analysed once is not taken apart. */
+  /** The node below the clauses of a SELECT that was just parsed; an analysed plan is not taken apart. */
   private def scoped(hint: JoinOrderHint, child: LogicalPlan): LogicalPlan = {
     var clauses = List.empty[LogicalPlan]
     var node = child
@@ -113,13 +116,16 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
     val (marks, words) = hint.parameters.map(word).toList.partition(_.startsWith(Mark))
     val known = words.map(_.toLowerCase(Locale.ROOT)).filter(strategies.contains)
     if (known.length != words.length || known.length > 1) {
-      warn(hint, s"takes one of ${strategies.mkString(", ")}, not (${words.mkString(", ")}); " +
-        known.headOption.fold("it counts without a strategy")(s => s"$s is used"))
+      warn(
+        hint,
+        s"takes one of ${strategies.mkString(", ")}, not (${words.mkString(", ")}); " +
+          known.headOption.fold("it counts without a strategy")(s => s"$s is used")
+      )
     }
     Optimize(known.headOption, marks.headOption.map(_.substring(Mark.length)))
   }
 
-  /** In SQL a word arrives as the name of a column, from df.hint as a string. */
+  /** A parameter as text: in SQL a word is parsed as the name of a column, df.hint passes a string. */
   private def word(parameter: Any): String = parameter match {
     case name: UnresolvedAttribute => name.name
     case Literal(value, _) => String.valueOf(value)
@@ -132,12 +138,12 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
 }
 
 /**
- * Takes the nodes out again, early in the optimizer, so that filters and limits move as if they had not been there.
+ * Removes these nodes, early in the optimizer, so that filters and limits move as without them.
  *
- * Between this rule and ours nearly every node is made anew, and whatever is tied to a node is lost. So a hint is tied
- * to the columns that come up below it, whose ids last; and because other queries over the same view have columns of
- * the same ids, to the thread and to the query that Spark plans there (by its tracker: a query may be planned inside the
- * planning of another, and one that fails half-way leaves its hints behind).
+ * Between this rule and OptimizeJoins nearly every node is copied, and information on nodes is lost. So a hint is bound
+ * to the columns below it, whose ids stay the same. Other queries over the same view have columns with the same ids. So
+ * the hint is bound to the thread, too, and to the query by Spark's tracker of it: a query may be planned while another
+ * is planned in the same thread, and a query that fails leaves its hints behind.
  */
 private[pyjoinopt] object TakeHintScopes extends Rule[LogicalPlan] {
   final case class Taken(hint: JoinOrderHint, columns: Set[ExprId])
@@ -159,7 +165,7 @@ private[pyjoinopt] object TakeHintScopes extends Rule[LogicalPlan] {
       scope.child
     }
 
-  /** What was taken out of the plan that this thread optimises, inner hints first; asked once. */
+  /** The hints of the plan that this thread optimises, inner hints first. They are removed here. */
   def ofThisPlan(): List[Taken] = {
     val all = waiting.get
     if (all.isEmpty) Nil
@@ -182,7 +188,7 @@ private[pyjoinopt] object TakeHintScopes extends Rule[LogicalPlan] {
   }
 }
 
-/** Which joins of one plan stand under a hint: those with all leaves below it. */
+/** Finds the joins of one plan that are under a hint: those all of whose leaves are below it. */
 private[pyjoinopt] final class JoinOrderHints(query: LogicalPlan, taken: List[TakeHintScopes.Taken]) {
   private val hints = new IdentityHashMap[Join, TakeHintScopes.Taken]
 
@@ -200,7 +206,9 @@ private[pyjoinopt] final class JoinOrderHints(query: LogicalPlan, taken: List[Ta
     }
   }
 
-  /** Where one side stands under an inner hint, and the other under one around both, it is the outer one. */
+  /**
+   * The hint of all sides of a node. If one is under an inner hint and another under a hint around both, the outer one.
+   */
   private def shared(below: List[TakeHintScopes.Taken], sides: Int): Option[TakeHintScopes.Taken] =
     if (below.length < sides) None
     else below.distinct match {
@@ -225,15 +233,15 @@ private[pyjoinopt] final class JoinOrderHints(query: LogicalPlan, taken: List[Ta
 
 private[pyjoinopt] object JoinOrderHints {
 
-  /** The strategy that a hint names; of several the outermost. */
+  /** The strategy of the hints; if several name one, that of the outermost. */
   def strategy(taken: List[TakeHintScopes.Taken]): Option[String] =
     taken.map(_.hint).collect { case Optimize(Some(name), _) => name }.lastOption
 
-  /** By which the report of this query will be asked for. */
+  /** The marks of the hints, by which joinopt_report finds the report. */
   def marks(taken: List[TakeHintScopes.Taken]): List[String] =
     taken.map(_.hint).collect { case Optimize(_, Some(mark)) => mark }
 
-  /** In an analysed plan, in which the hints stand as nodes: the mark of a join that is to be kept. */
+  /** For an analysed plan, in which hints are nodes: a function from a join to its mark if its order must be kept. */
   def keptBelowScopes(plan: LogicalPlan): Join => Option[String] = {
     val kept = new IdentityHashMap[LogicalPlan, LogicalPlan]
     Support.preOrder(plan)(_.children) { node =>

@@ -13,22 +13,23 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 import org.apache.spark.sql.execution.command.DataWritingCommand
 
 /**
- * Sends a plan whose joins are worth a thought to the worker and puts the answer in its place.
+ * The optimizer rule of the session extension: sends a plan with several joins to a worker and replaces it by the
+ * result.
  *
- * It stands in Spark's batch before the cost-based rules: aliases and views are gone, cached data is in its place, and
- * filters are where they belong. Spark optimises the plan of a subquery on its own, before the query around it, so
- * subqueries come here by themselves and are not entered from above.
+ * It runs in Spark's batch before the cost-based rules: aliases and views are removed, cached data is in place, and
+ * filters are pushed down. Spark optimises the plan of a subquery separately, before the enclosing query, so this rule
+ * gets subqueries as plans of their own and does not enter them from above.
  *
- * Laws: a query never fails because of this rule; the worst is one WARN and the plan as it came. A plan with fewer
- * than three relations and no outer join goes through untouched, and the worker does not hear of it. What is planned
- * inside planning is left alone. Of a command only the query that it writes is looked at.
+ * Laws: a query never fails because of this rule; on an error it logs one WARN and returns the plan unchanged. A plan
+ * with fewer than three relations and no outer join is returned unchanged without a worker, and so is a query that is
+ * planned while another is planned. Of a command only the query that it writes is optimised.
  */
 private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByDefault: Boolean)
     extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val result = ordered(plan)
-    if (!plan.isInstanceOf[Subquery] && !OptimizeJoins.inside.get) ChangeLog.tell()
+    if (!plan.isInstanceOf[Subquery] && !OptimizeJoins.inside.get) ChangeLog.write()
     result
   }
 
@@ -46,7 +47,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
     }
   }
 
-  /** Does this session want every query optimised? */
+  /** Whether every query of this session is optimised. */
   def enabled: Boolean = session.sessionState.conf
     .getConfString(OptimizeJoins.Enabled, enabledByDefault.toString).trim.equalsIgnoreCase("true")
 
@@ -57,20 +58,20 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
   }
 
   private def optimized(query: LogicalPlan, taken: List[TakeHintScopes.Taken]): LogicalPlan =
-    if (!OptimizeJoins.worthAThought(query)) query
+    if (!OptimizeJoins.isCandidate(query)) query
     else {
       if (!enabled && !new JoinOrderHints(query, taken).anyToOptimize) query
       else {
         OptimizeJoins.inside.set(true)
         try new PlanningRequest(session, query, taken, everything = enabled).run()
         catch {
-          case NonFatal(error) => kept(query, error)
-          case error @ (_: LinkageError | _: StackOverflowError) => kept(query, error)
+          case NonFatal(error) => fallBack(query, error)
+          case error @ (_: LinkageError | _: StackOverflowError) => fallBack(query, error)
         } finally OptimizeJoins.inside.set(false)
       }
     }
 
-  private def kept(query: LogicalPlan, error: Throwable): LogicalPlan = {
+  private def fallBack(query: LogicalPlan, error: Throwable): LogicalPlan = {
     Workers.warnOnce(String.valueOf(error.getMessage), error)
     query
   }
@@ -84,11 +85,11 @@ private[pyjoinopt] object OptimizeJoins {
     override def initialValue(): Boolean = false
   }
 
-  /** Is there a join below, or a subquery that becomes one? */
-  private def hasJoins(plan: LogicalPlan): Boolean = plan.containsPattern(JOIN) || PredicateSubqueries.standsIn(plan)
+  /** Whether a plan has a join, or a subquery that becomes one. */
+  private def hasJoins(plan: LogicalPlan): Boolean = plan.containsPattern(JOIN) || PredicateSubqueries.contains(plan)
 
-  /** Three relations or more, or an outer join; and no command within. */
-  private def worthAThought(query: LogicalPlan): Boolean = {
+  /** Whether a query has three relations or more, or an outer join, and no command inside. */
+  private def isCandidate(query: LogicalPlan): Boolean = {
     val waiting = new ArrayDeque[LogicalPlan]
     waiting.push(query)
     var (joins, outer, command) = (0, false, false)

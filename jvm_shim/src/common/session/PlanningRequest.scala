@@ -5,10 +5,11 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 
 /**
- * One plan on its way through the worker: export, questions on the way, edits, rebuild.
+ * The planning of one query by a worker: export the plan, answer the worker's questions, rebuild the plan from its
+ * edits.
  *
- * Laws: the same export, the same edits and the same checks as for a single DataFrame. The export is let go of
- * whatever happens. The deadline is for all of it, waiting for a worker included.
+ * Laws: export, edits and checks are those of a single DataFrame. The export is released in any case. The deadline
+ * holds for all steps together, waiting for a worker included.
  */
 private[pyjoinopt] final class PlanningRequest(
     session: Compat.Session,
@@ -19,8 +20,8 @@ private[pyjoinopt] final class PlanningRequest(
   private val started = System.nanoTime
   private val time = PlanningTimeBudget.ofThisQuery()
   private val settings = WorkerSettings.of(session, time.reading(InputSize.of(original)))
-  private val asked = JoinOrderHints.strategy(taken)
-  private lazy val query = PredicateSubqueries.ofOptimizing(session, original, asked)
+  private val strategy = JoinOrderHints.strategy(taken)
+  private lazy val query = PredicateSubqueries.ofOptimizing(session, original, strategy)
   private lazy val hints = new JoinOrderHints(query, taken)
 
   def run(): LogicalPlan = {
@@ -36,15 +37,15 @@ private[pyjoinopt] final class PlanningRequest(
   private def planned(): LogicalPlan = session.withActive {
     UnknownKeys.of(session)
     if (learning) Feedback.ofSessions.listen(session) else Feedback.ofSessions.stop(session)
-    Workers.hear(Feedback.ofSessions.take())
+    Workers.addFeedback(Feedback.ofSessions.take())
     val exporter = new PlanExporter(session, query, optimizing = true, keep = mark)
     val text = exporter.run()
-    val handle = Handles(exporter.handle) // held here: however many queries wait for a worker, none loses its export
+    val handle = Handles(exporter.handle) // referenced here: the registry may drop it while the query waits
     try {
-      val answered = Workers.serving(session, settings, time) { (worker, deadline) =>
-        worker.ask(request(text, deadline), deadline)(question => statistics(handle, question))
+      val planned = Workers.withWorker(session, settings, time) { (worker, deadline) =>
+        worker.request(request(text, deadline), deadline)(question => statistics(handle, question))
       }
-      answered.fold(original) { case (answer, report) =>
+      planned.fold(original) { case (answer, report) =>
         SessionReports.add(session, report, JoinOrderHints.marks(taken))
         try finished(handle, answer)
         catch {
@@ -58,14 +59,14 @@ private[pyjoinopt] final class PlanningRequest(
 
   private def mark(join: Join): Option[String] =
     if (hints.isKept(join)) Some(NodeDetails.Keep)
-    else if (!everything && !hints.isToOptimize(join)) Some(NodeDetails.NotAsked)
+    else if (!everything && !hints.isToOptimize(join)) Some(NodeDetails.NotRequested)
     else None
 
   private def request(exported: String, deadline: Deadline): String = {
-    val strategy = asked.fold("{}")(name => s"""{"strategy":"$name"}""")
+    val options = strategy.fold("{}")(name => s"""{"strategy":"$name"}""")
     val number = if (learning) Feedback.numberOfThisQuery() else None
     val query = number.fold("")(n => s""""query":$n,""")
-    s"""{"op":"plan",$query"milliseconds":${deadline.milliseconds},"options":$strategy,"export":$exported}"""
+    s"""{"op":"plan",$query"milliseconds":${deadline.milliseconds},"options":$options,"export":$exported}"""
   }
 
   private def learning: Boolean =

@@ -5,12 +5,12 @@ import java.util.{Collections, WeakHashMap}
 import org.apache.spark.sql.SparkSessionExtensions
 
 /**
- * The door for whole sessions: `spark.sql.extensions=org.apache.spark.sql.pyjoinopt.PyJoinOptExtensions`.
+ * The extension for whole sessions: `spark.sql.extensions=org.apache.spark.sql.pyjoinopt.PyJoinOptExtensions`.
  *
- * Every query's joins are ordered just before Spark's own cost-based rules, when filters are where they belong. The
- * hints OPTIMIZE_JOINS and KEEP_JOIN_ORDER are understood, and two SQL functions tell what is going on.
+ * It orders the joins of every query just before Spark's own cost-based rules, after filters have been pushed down. It
+ * also adds the hints OPTIMIZE_JOINS and KEEP_JOIN_ORDER and the SQL functions joinopt_report and joinopt_version.
  *
- * Law: with `spark.pyjoinopt.enabled` set to false it is as if it were not there, hints aside.
+ * Law: with `spark.pyjoinopt.enabled` set to false it has no effect except for hints.
  */
 class PyJoinOptExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
@@ -21,7 +21,7 @@ class PyJoinOptExtensions extends (SparkSessionExtensions => Unit) {
 
 private[pyjoinopt] object PyJoinOptExtensions {
 
-  /** Add the rules; `enabled` is what counts in sessions that do not set the key. */
+  /** Add the rules; `enabled` is the default of `spark.pyjoinopt.enabled`. */
   def inject(extensions: SparkSessionExtensions, enabled: Boolean): Unit = {
     extensions.injectPreCBORule(session => new OptimizeJoins(Compat.ours(session), enabled))
     extensions.injectResolutionRule(_ => ResolveJoinOrderHints)
@@ -32,12 +32,12 @@ private[pyjoinopt] object PyJoinOptExtensions {
   }
 
   /**
-   * Add the rules to a session that runs already, once. Spark asks for the rules of its optimizer with every query, but
-   * for those of its analyser only once a session.
+   * Add the rules to a running session, once. Spark reads the optimizer rules of extensions for every query, but the
+   * analyser rules only once a session.
    */
   def into(session: Compat.Session): Unit = synchronized {
     if (ruleOf(session).isEmpty) inject(session.extensions, enabled = false)
-    if (told.add(session)) {
+    if (extended.add(session)) {
       val functions = new SparkSessionExtensions
       functions.injectTableFunction(SessionReports.function)
       functions.injectFunction(SessionReports.version)
@@ -47,10 +47,10 @@ private[pyjoinopt] object PyJoinOptExtensions {
     }
   }
 
-  /** Live sessions that know our functions. */
-  private val told = Collections.newSetFromMap(new WeakHashMap[Compat.Session, java.lang.Boolean])
+  /** Running sessions to which functions and hints have been added. */
+  private val extended = Collections.newSetFromMap(new WeakHashMap[Compat.Session, java.lang.Boolean])
 
-  /** The rule of this session, if its extensions have it. */
+  /** The rule of this session; None if its extensions lack it. */
   def ruleOf(session: Compat.Session): Option[OptimizeJoins] =
     session.extensions.buildPreCBORules(session).collectFirst { case rule: OptimizeJoins => rule }
 }

@@ -6,17 +6,18 @@ import org.apache.spark.sql.connector.write.RowLevelOperationTable
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
 
 /**
- * The queries inside MERGE, UPDATE and DELETE on tables whose rows Spark itself can change.
+ * The queries inside MERGE, UPDATE and DELETE on tables with row-level operations.
  *
- * Law: whatever reads the rows that are to be changed stays as Spark wrote it, with the join to the source: Spark counts
- * matches there, and filters the groups of rows by it. The largest parts that do not read them are queries like others.
+ * Law: a plan that reads the target table stays as Spark wrote it, including the join with the source: Spark counts
+ * matches there, and filters groups of rows by it. The largest subplans that do not read the target are optimised like
+ * queries.
  */
 private[pyjoinopt] object RowLevelSources {
   private val commands = Set("ReplaceData", "WriteDelta")
 
   def isRowLevel(writing: V2WriteCommand): Boolean = commands(Support.className(writing))
 
-  /** The plan with `optimized` applied to those parts. */
+  /** The plan with `optimized` applied to these subplans. */
   def rewritten(plan: LogicalPlan)(optimized: LogicalPlan => LogicalPlan): LogicalPlan =
     if (!plan.containsPattern(JOIN)) plan
     else if (!readsTarget(plan)) optimized(plan)

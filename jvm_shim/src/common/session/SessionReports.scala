@@ -14,14 +14,14 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * What was done to the last plans of each session, and the SQL functions that tell it:
- * `SELECT * FROM joinopt_report()` and `SELECT joinopt_version()`.
+ * The reports of the last plans of each session, and the SQL functions `SELECT * FROM joinopt_report()` and
+ * `SELECT joinopt_version()`.
  *
- * Laws: only the last few are kept, and they go with the session. A session finds its own and no others; their numbers
- * count them alone, so that they do not give away how many queries others run.
+ * Laws: only the last few are kept, and they are dropped with the session. A session can read its own reports only.
+ * They are numbered by session, so that the numbers do not reveal how many queries other sessions run.
  */
 private[pyjoinopt] object SessionReports {
-  private val Kept = 100
+  private val MaxReports = 100
   private val sessions = new WeakHashMap[Compat.Session, Plans]
 
   private final case class Planned(number: Long, at: Long, report: DeferredReport, marks: List[String])
@@ -32,7 +32,7 @@ private[pyjoinopt] object SessionReports {
     var last = 0L
   }
 
-  /** One more; by its marks it is found however many others come after it. */
+  /** Add a report. Reports with marks are kept apart from others, so that these do not displace them. */
   def add(session: Compat.Session, report: DeferredReport, marks: List[String]): Unit = sessions.synchronized {
     val plans = sessions.computeIfAbsent(session, _ => new Plans)
     plans.last += 1
@@ -42,7 +42,7 @@ private[pyjoinopt] object SessionReports {
   }
 
   private def trim(reports: ArrayDeque[Planned], kind: Planned => Boolean): Unit = {
-    var surplus = -Kept
+    var surplus = -MaxReports
     reports.forEach(report => if (kind(report)) surplus += 1)
     val all = reports.iterator
     while (surplus > 0) if (kind(all.next())) {
@@ -64,7 +64,8 @@ private[pyjoinopt] object SessionReports {
       Option(sessions.get(session)).foreach(_.kept.forEach(plan => if (plan.number > after) found += plan))
       found.toList
     }
-    for (Planned(number, at, owed, marks) <- planned; report <- owed.get) yield Report(number, at, report, marks)
+    for (Planned(number, at, deferred, marks) <- planned; report <- deferred.get)
+      yield Report(number, at, report, marks)
   }
 
   private val columns = Seq(
@@ -79,33 +80,56 @@ private[pyjoinopt] object SessionReports {
     "strategy" -> StringType,
     "seconds" -> DoubleType,
     "notes" -> StringType,
-    "report" -> StringType)
+    "report" -> StringType
+  )
 
-  /** A row for each join group of the last plans; one row for a plan without any. */
+  /** One row for each join group of the last plans; one row for a plan without a group. */
   private def rows(reports: Seq[Report]): Seq[Row] = reports.flatMap { case Report(number, at, report, _) =>
     def texts(list: String, parts: String*): List[String] = ExpressionBuilder.elements(report.get(list)).map { one =>
       if (one.isTextual) one.asText else parts.map(one.path(_).asText).mkString(": ")
     }
     val notes = texts("eliminated_outer_joins") ++ texts("hints", "strategy", "reason") ++
-      texts("refusals", "where", "reason") ++ texts("notes") ++ Option(report.get("error")).filterNot(_.isNull).map(_.asText)
+      texts("refusals", "where", "reason") ++ texts("notes") ++ Option(report.get("error")).filterNot(_.isNull).map(
+        _.asText)
     val (when, note) = (new java.sql.Timestamp(at), notes.mkString("; "))
     val (text, changed) = (report.toString, report.path("changed").asBoolean)
     val seconds = report.path("seconds").asDouble
     def row(group: JsonNode): Row = Row(
-      number, when, changed && group.path("changed").asBoolean, group.path("relations").size,
-      group.path("order_before").asText, group.path("order_after").asText, group.path("cost_before").asDouble,
-      group.path("cost_after").asDouble, group.path("strategy").asText, seconds, note, text)
+      number,
+      when,
+      changed && group.path("changed").asBoolean,
+      group.path("relations").size,
+      group.path("order_before").asText,
+      group.path("order_after").asText,
+      group.path("cost_before").asDouble,
+      group.path("cost_after").asDouble,
+      group.path("strategy").asText,
+      seconds,
+      note,
+      text
+    )
     val groups = ExpressionBuilder.elements(report.get("groups"))
     if (groups.nonEmpty) groups.map(row)
     else Seq(Row(number, when, changed, 0, null, null, null, null, null, seconds, note, text))
   }
 
   private def info(name: String, usage: String): ExpressionInfo =
-    new ExpressionInfo(classOf[PyJoinOptExtensions].getName, null, name, s"_FUNC_() - $usage", "")
+    new ExpressionInfo(
+      classOf[PyJoinOptExtensions].getName,
+      null,
+      name,
+      s"_FUNC_() - $usage",
+      "",
+      "",
+      "",
+      "",
+      "",
+      "",
+      "")
 
   /**
-   * `joinopt_report()`: what was done to the joins of this session's last queries. `joinopt_report('x')`: of the queries
-   * under the hint `OPTIMIZE_JOINS('mark=x')`.
+   * `joinopt_report()`: the reports of this session's last queries. `joinopt_report('x')`: those of the queries with
+   * the hint `OPTIMIZE_JOINS('mark=x')`.
    */
   val function: (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan) = (
     FunctionIdentifier("joinopt_report"),
@@ -121,7 +145,7 @@ private[pyjoinopt] object SessionReports {
       LocalRelation.fromExternalRows(output, rows(mark.fold(reports)(m => reports.filter(_.marks.contains(m)))))
     })
 
-  /** `joinopt_version()`: tells a client that the extension is there. */
+  /** `joinopt_version()`: the version of the extension, by which a client detects it. */
   val version: (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression) = (
     FunctionIdentifier("joinopt_version"),
     info("joinopt_version", "The version of the protocol that pyjoinopt speaks here."),

@@ -7,7 +7,7 @@ import org.apache.commons.text.similarity.LevenshteinDistance
 import org.apache.spark.SparkEnv
 
 /**
- * Keys `spark.pyjoinopt.*` that nobody reads, most often because they are misspelled: each is warned of once a process.
+ * Warns of unknown keys `spark.pyjoinopt.*`, which are misspelled most often: once a key and process.
  *
  * Law: the names are those of `config.py`; a test compares the two lists.
  */
@@ -19,24 +19,24 @@ private[pyjoinopt] object UnknownKeys {
     "enabled", "python", "pythonpath", "timeout", "prestart", "startTimeout", "workers")
   private val known = Known.map(Prefix + _).toSet
   private val warned = ConcurrentHashMap.newKeySet[String]
-  private val Most = 1000
+  private val MaxWarnings = 1000
 
-  /** Of the application's configuration, where a misspelled key may be one that decides whether a worker starts. */
+  /** Check the application's configuration: a misspelled key may be one on which the start of a worker depends. */
   def ofApplication(): Unit = Support.attempt(()) {
     Option(SparkEnv.get).foreach(env => warn(env.conf.getAllWithPrefix(Prefix).map(Prefix + _._1)))
   }
 
-  /** Of a session. */
+  /** Check the configuration of a session. */
   def of(session: Compat.Session): Unit = warn(session.sessionState.conf.getAllConfs.keys)
 
   private def warn(keys: Iterable[String]): Unit =
-    for (key <- keys if key.startsWith(Prefix) && !known(key) && warned.size < Most && warned.add(key))
+    for (key <- keys if key.startsWith(Prefix) && !known(key) && warned.size < MaxWarnings && warned.add(key))
       OptimizeJoins.log.warn(
         s"The setting $key is unknown and has no effect; did you mean ${closest(key)}? " +
           s"Settings are ${Known.map(Prefix + _).mkString(", ")}.")
 
   private def closest(key: String): String = {
-    val distance = new LevenshteinDistance()
+    val distance = LevenshteinDistance.getDefaultInstance
     known.toSeq.sorted.minBy(name => distance(name.toLowerCase, key.toLowerCase).intValue)
   }
 }

@@ -9,15 +9,15 @@ import org.apache.spark.sql.catalyst.expressions.ExprId
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 
 /**
- * One question about keys: for each relation, which sets of its columns no two rows share.
+ * Answers a request for keys: for each relation, which sets of its columns are unique.
  *
- * Law: no Spark job is started; what is not known at the deadline is answered by null, and is looked at all the same.
+ * Law: no Spark job is started. A proof that is not ready at the deadline is answered by null and continues.
  */
 private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
   private val until = System.nanoTime + TimeUnit.MILLISECONDS.toNanos(request.path("deadlineMs").asLong(1000))
-  private val most = {
-    val usual = KeyProofs.Most()
-    KeyProofs.Most(
+  private val limits = {
+    val usual = KeyProofs.Limits()
+    KeyProofs.Limits(
       request.path("mostRows").asLong(usual.rows),
       request.path("mostBytes").asLong(usual.bytes),
       request.path("mostParts").asInt(usual.parts))
@@ -25,12 +25,12 @@ private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
   private val expressions = new RequestExpressions(handle, request)
 
   def run(): String = Support.json { out =>
-    val asked = ExpressionBuilder.elements(request.get("proofs")).map(begin)
+    val proofs = ExpressionBuilder.elements(request.get("proofs")).map(begin)
     out.writeStartObject()
     out.writeArrayFieldStart("proofs")
-    asked.foreach { proofs =>
+    proofs.foreach { sets =>
       out.writeStartArray()
-      proofs.foreach(answer(out, _))
+      sets.foreach(answer(out, _))
       out.writeEndArray()
     }
     out.writeEndArray()
@@ -49,7 +49,7 @@ private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
         sets.map { set =>
           val columns = set.flatMap(n => names.get(handle.attribute(n).exprId))
           if (columns.length < set.length) None
-          else KeyProofs.begin(handle.session, files, relation, columns.toSet, partitions, most)
+          else KeyProofs.begin(handle.session, files, relation, columns.toSet, partitions, limits)
         }
       case _ => sets.map(_ => None)
     }
@@ -59,6 +59,6 @@ private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
     proof.map(FileStatistics.await(_, until, giveUp = false)) match {
       case Some(Right(unique)) => out.writeBoolean(unique)
       case Some(Left(_: TimeoutException)) => out.writeNull()
-      case _ => out.writeBoolean(false) // not to be asked again
+      case _ => out.writeBoolean(false) // final: Python does not repeat the request
     }
 }

@@ -7,18 +7,17 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.types.{AtomicType, BinaryType}
 
 /**
- * The statistics of rows that are part of the plan itself: they are simply counted.
+ * The statistics of a LocalRelation, whose rows are part of the plan: they are counted.
  *
- * Law: at most `MostValues` values are looked at, so that a large local table costs no more than a small one; beyond
- * that only the rows are counted.
+ * Law: if it has more than `MaxValues` values, only its rows are counted.
  */
 private[pyjoinopt] object LocalStatistics {
-  private val MostValues = 100000L
+  private val MaxValues = 100000L
 
   def of(relation: LocalRelation): NodeFacts = {
     val rows = relation.data.length
     val columns =
-      if (rows.toLong * relation.output.length > MostValues) Nil
+      if (rows.toLong * relation.output.length > MaxValues) Nil
       else relation.output.zipWithIndex.toList.collect {
         case (attribute, i) if attribute.dataType.isInstanceOf[AtomicType] && attribute.dataType != BinaryType =>
           attribute -> column(relation, attribute, i)
@@ -38,8 +37,14 @@ private[pyjoinopt] object LocalStatistics {
     }
     val bounds = counts.keys.toList.map(NodeFacts.bound)
     def extreme(upper: Boolean) = if (bounds.isEmpty) None else bounds.reduce(NodeFacts.extreme(_, _, upper))
-    val most = if (SampledColumn.alike(attribute.dataType)) Some(counts.values.foldLeft(0)(math.max(_, _)).toDouble) else None
+    val most = if (SampledColumn.hasPlainEquality(attribute.dataType))
+      Some(counts.values.foldLeft(0)(math.max(_, _)).toDouble)
+    else None
     ColumnFacts(
-      Some(counts.size.toDouble), extreme(upper = false), extreme(upper = true), Some(nulls.toDouble), most = most)
+      Some(counts.size.toDouble),
+      extreme(upper = false),
+      extreme(upper = true),
+      Some(nulls.toDouble),
+      most = most)
   }
 }

@@ -7,9 +7,9 @@ import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Histogram, Stati
 import org.apache.spark.sql.types.Decimal
 
 /**
- * What is known of a column. Bounds are numbers: Long for integers, dates (days) and timestamps (microseconds), Double
- * for fractions and decimals, Boolean; text has none. `heavy` are the most frequent values (text as String), each with
- * its share of all rows; `most` is how many rows have the most frequent value, if all rows were counted.
+ * The statistics of a column. Bounds are Long for integers, dates (days) and timestamps (microseconds), Double for
+ * fractions and decimals, or Boolean; text has none. `mostCommon` are the most common values (text as String), each
+ * with its share of all rows; `most` is the number of rows with the most common value, if all rows were counted.
  */
 private[pyjoinopt] final case class ColumnFacts(
     ndv: Option[Double] = None,
@@ -19,16 +19,15 @@ private[pyjoinopt] final case class ColumnFacts(
     avgLen: Option[Long] = None,
     maxLen: Option[Long] = None,
     histogram: Option[Histogram] = None,
-    heavy: Seq[(Any, Double)] = Nil,
+    mostCommon: Seq[(Any, Double)] = Nil,
     most: Option[Double] = None)
 
 /**
- * What is known of the rows a node puts out, and who says so. `files` is what the node reads, `whole` what it would
- * read without its filters on partition columns, `pruned` whether what is told is of what these leave. `note` is a
- * weakness of what is told, `read` the bytes that were read to learn it. `keys` are columns of which the table's owner
- * declares that no two rows have the same values.
+ * The statistics of a node's output, and their source. `files` are the files that the node reads, `whole` those without
+ * its filters on partition columns; `pruned`: the statistics are those after these filters. `note` is a weakness of the
+ * statistics, `read` the number of bytes that were read for them. `keys` are the declared keys of the table.
  *
- * Law: a number that nobody counted or estimated is absent, never a default; `exact` means counted, all of it.
+ * Law: an unknown number is absent, never a default. `exact`: all rows were counted.
  */
 private[pyjoinopt] final case class NodeFacts(
     rows: Option[Double],
@@ -76,7 +75,7 @@ private[pyjoinopt] final case class NodeFacts(
       facts.maxLen.foreach(out.writeNumberField("maxLen", _))
       facts.most.foreach(out.writeNumberField("most", _))
       facts.histogram.foreach(NodeFacts.writeBins(out, _))
-      if (facts.heavy.nonEmpty) NodeFacts.writeHeavy(out, facts.heavy)
+      if (facts.mostCommon.nonEmpty) NodeFacts.writeMostCommon(out, facts.mostCommon)
       out.writeEndObject()
     }
     out.writeEndObject()
@@ -92,7 +91,8 @@ private[pyjoinopt] object NodeFacts {
       Some(statistics.sizeInBytes.toDouble),
       source,
       exact,
-      statistics.attributeStats.toList.map { case (attribute, stat) => attribute -> column(stat) })
+      statistics.attributeStats.toList.map { case (attribute, stat) => attribute -> column(stat) }
+    )
 
   private def column(stat: ColumnStat): ColumnFacts =
     ColumnFacts(
@@ -102,9 +102,10 @@ private[pyjoinopt] object NodeFacts {
       stat.nullCount.map(_.toDouble),
       stat.avgLen,
       stat.maxLen,
-      stat.histogram)
+      stat.histogram
+    )
 
-  /** A value as Catalyst holds it, as a bound. */
+  /** The bound of a value in Catalyst's internal form. */
   def bound(value: Any): Option[Any] = value match {
     case n: Byte => Some(n.toLong)
     case n: Short => Some(n.toLong)
@@ -130,7 +131,7 @@ private[pyjoinopt] object NodeFacts {
     value.fold(out.writeNull())(out.writeNumber(_: Double))
   }
 
-  /** The rows of a bin, and the bins, each its lowest and highest value and how many different ones it has. */
+  /** The rows of a bin, and for each bin the lowest value, the highest value and the distinct count. */
   private def writeBins(out: JsonGenerator, histogram: Histogram): Unit = {
     out.writeNumberField("height", histogram.height)
     out.writeArrayFieldStart("bins")
@@ -144,9 +145,9 @@ private[pyjoinopt] object NodeFacts {
     out.writeEndArray()
   }
 
-  private def writeHeavy(out: JsonGenerator, heavy: Seq[(Any, Double)]): Unit = {
+  private def writeMostCommon(out: JsonGenerator, mostCommon: Seq[(Any, Double)]): Unit = {
     out.writeArrayFieldStart("heavy")
-    heavy.foreach { case (value, share) =>
+    mostCommon.foreach { case (value, share) =>
       out.writeStartObject()
       value match {
         case text: String => out.writeStringField("value", text)

@@ -17,25 +17,27 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * How many rows, how many bytes, which values: what can be known of a node without running anything.
+ * The statistics of nodes of an export that are available without a query: rows, bytes, columns.
  *
- * The ladder for a leaf: the catalog's counts (ANALYZE), then file footers or the width of a text line, then what lies
- * in memory, then only the size. Each is taken only if it is asked for, by "source" or, one by one, by "sources". Asked
- * for "catalyst", Catalyst's own estimate of any exported plan.
+ * For a leaf the first available source counts: the catalog (ANALYZE), file footers or the width of a text line, cached
+ * data in memory, the size. The request names the sources, by "source" or as a list by "sources". With the source
+ * "catalyst" the result is Catalyst's own estimate, for any node.
  *
- * Laws: no Spark job is started. One node that cannot be read is told as its error and spoils no other. Nothing is
- * left behind in the plan: estimates are computed on clones, because nodes cache theirs under whatever settings held.
+ * Laws: no Spark job is started. A node that cannot be read is answered by its error and does not affect the others.
+ * The plan is not changed: estimates are computed on clones, because nodes cache their statistics for the settings of
+ * the first call.
  */
 private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode) {
   private val source = request.path("source").asText("auto")
-  /** To copy the settings of a session takes longer than to read a table's counts; most questions do without. */
+
+  /** Lazy: copying the settings of a session takes longer than reading a table's counts, and few requests need it. */
   private lazy val withCounts = SessionConf.changed(handle.session, Map(SQLConf.CBO_ENABLED.key -> "true"))
   private val numbers: Map[ExprId, Int] = handle.attributes.zipWithIndex.map { case (a, i) => a.exprId -> i }.toMap
 
   def run(): String = Support.json { out =>
     out.writeStartObject()
     out.writeObjectFieldStart("nodes")
-    // Everything is begun before anything is waited for.
+    // All reads start before the first wait.
     val begun = ExpressionBuilder.elements(request.get("nodes")).map(_.asInt).map { n =>
       n -> Try(facts(handle.nodes.applyOrElse(n, (_: Int) => Support.fail(s"There is no node $n.")), n))
     }
@@ -47,7 +49,7 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     out.writeEndObject()
   }
 
-  /** Of a wide table only some columns are asked for, and of others the dictionaries of only some. */
+  /** The columns of a node that a field of the request lists; all if it lists none. */
   private def columnsOf(field: String, node: Int): Attribute => Boolean = {
     val listed = request.path(field).get(node.toString)
     if (listed == null) _ => true
@@ -92,7 +94,10 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     case hive: HiveTableRelation if isCounted(Some(hive.tableMeta)) => now(catalog(hive, Some(hive.tableMeta)))
     case relation: LogicalRelation if wants("footers") || wants("text") =>
       val wanted = FileStatistics.Wanted(
-        columnsOf("columns", number), columnsOf("distinct", number), wants, partitions)
+        columnsOf("columns", number),
+        columnsOf("distinct", number),
+        wants,
+        partitions)
       FileStatistics.begin(handle.session, relation, limits, wanted).getOrElse(now(size(relation)))
     case local: LocalRelation => now(LocalStatistics.of(local))
     case _: OneRowRelation => now(NodeFacts(Some(1), Some(1), "local", exact = true))
@@ -102,7 +107,7 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     case other => now(size(other))
   }
 
-  /** The filters on partition columns that the question names. */
+  /** The filters on partition columns in the request. */
   private def partitionFilters(node: LogicalPlan, number: Int): Seq[Expression] = node match {
     case relation: LogicalRelation => expressions.partitions(relation, request.path("partitions").get(number.toString))
     case _ => Nil
@@ -111,8 +116,8 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   private lazy val expressions = new RequestExpressions(handle, request)
 
   /**
-   * With which files these are, if that is asked. They also tell whether the catalog's counts can be of today; but the
-   * catalog is not asked for all partitions only to tell that.
+   * Adds the identity of the files, if it is requested. With it, outdated counts of the catalog are noticed; but for
+   * that alone the catalog is not queried for all partitions.
    */
   private def identified(node: LogicalPlan, known: NodeFacts, partitions: Seq[Expression]): NodeFacts = node match {
     case relation: LogicalRelation if known.source == "catalog" && inCatalog(relation) => known
@@ -122,9 +127,10 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
       if (known.source == "catalog") identify(Nil).fold(known)(f => known.copy(files = Some(f), note = f.note))
       else if (partitions.isEmpty) {
         val files = identify(Nil)
-        known.copy(files = files, note = if (files.isEmpty && inCatalog(relation)) Some(NodeStatistics.NotListed) else known.note)
-      }
-      else {
+        known.copy(
+          files = files,
+          note = if (files.isEmpty && inCatalog(relation)) Some(NodeStatistics.NotListed) else known.note)
+      } else {
         val whole = if (inCatalog(relation)) None else identify(Nil)
         identify(partitions) match {
           case None => known.copy(files = whole)
@@ -140,19 +146,20 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   }
 
   private def wants(what: String): Boolean =
-    if (request.has("sources")) asked(what) else what != "text" && (source == "auto" || source == what)
+    if (request.has("sources")) requested(what) else what != "text" && (source == "auto" || source == what)
 
-  private lazy val asked: Set[String] = ExpressionBuilder.elements(request.get("sources")).map(_.asText).toSet
+  private lazy val requested: Set[String] = ExpressionBuilder.elements(request.get("sources")).map(_.asText).toSet
 
   private val started = System.nanoTime
 
-  /** For the next node. However many there are, together they have `totalMs`. */
+  /** For the next node; all nodes together have `totalMs`. */
   private def limits = {
     def nanos(field: String, default: Long) = TimeUnit.MILLISECONDS.toNanos(request.path(field).asLong(default))
     FileStatistics.Limits(
       request.path("maxFiles").asInt(64),
       request.path("maxBytes").asLong(64L << 20),
-      until = math.min(System.nanoTime + nanos("deadlineMs", 2000), started + nanos("totalMs", 10000)))
+      until = math.min(System.nanoTime + nanos("deadlineMs", 2000), started + nanos("totalMs", 10000))
+    )
   }
 
   private def isCounted(table: Option[CatalogTable]): Boolean =
@@ -173,7 +180,8 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   private def size(node: LogicalPlan): NodeFacts = node match {
     case relation: LogicalRelation => refused(relation).orElse(delta(relation)).getOrElse(
         NodeFacts.of(relation.computeStats(), "size"))
-    case v2: DataSourceV2Relation if IcebergStatistics.applies(v2) => IcebergStatistics.read(handle.session, v2, _ => true)
+    case v2: DataSourceV2Relation if IcebergStatistics.applies(v2) =>
+      IcebergStatistics.read(handle.session, v2, _ => true)
     case v2: DataSourceV2Relation => counted(v2).copy(keys = DeclaredKeys.of(v2.table))
     case leaf: LeafNode => counted(leaf)
     case other => catalyst(other)
@@ -182,7 +190,7 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   private def counted(leaf: LeafNode): NodeFacts =
     SQLConf.withExistingConf(withCounts)(NodeFacts.of(leaf.computeStats(), "size"))
 
-  /** A relation of files that is asked for nothing, unless the catalog has its counts. */
+  /** The reason why a relation of files is not read, unless the catalog has its counts. */
   private def refused(node: LogicalPlan): Option[NodeFacts] = node match {
     case relation: LogicalRelation if !relation.catalogTable.flatMap(_.stats).exists(_.rowCount.isDefined) =>
       relation.relation match {
@@ -193,7 +201,7 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     case _ => None
   }
 
-  /** Spark asks Delta for its size, which may be a job. */
+  /** Not by Spark, which gets the size from Delta, perhaps by a job. */
   private def delta(relation: LogicalRelation): Option[NodeFacts] = relation.relation match {
     case files: HadoopFsRelation if DeltaStatistics.applies(files) =>
       Some(NodeFacts(None, DeltaStatistics.size(files), "size"))

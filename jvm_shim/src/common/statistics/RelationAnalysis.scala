@@ -13,14 +13,14 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.types._
 
 /**
- * Everything worth knowing of a relation, in one pass over it: one Spark job that counts rows, counts and bounds the
- * values of each column, sketches how many different ones there are, and draws a sample. What is frequent, and how the
- * numbers are distributed, is read off the sample.
+ * The statistics of a relation by one pass over it. One Spark job counts the rows, counts the values of each column and
+ * finds their bounds, estimates their distinct counts by sketches, and draws a sample. Most common values and
+ * histograms are computed from the sample.
  *
- * A sample of n rows in which no value comes twice, of a column whose sketch says that nearly every row has its own,
- * settles that every row does: the sketch alone errs by some percent.
+ * A sketch errs by some percent. If it estimates a distinct count close to the number of rows, and the sample has no
+ * duplicates, the column is taken as unique.
  *
- * Law: only functions that Spark has itself, since the executors know nothing of this jar.
+ * Law: only Spark's own functions are used, since the executors do not have this jar.
  */
 private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNode) {
   private val relation: LogicalRelation = handle.nodes(request.path("node").asInt) match {
@@ -36,11 +36,16 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
   }
   private val expected = math.max(1.0, request.path("expected").asDouble(1.0))
   private val files = FileStatistics.identify(
-    handle.session, relation, FileStatistics.Limits(0, 0, System.nanoTime + 60L * 1000 * 1000 * 1000))
-  /** As many as were asked for, or as will not harm: files unpack to a few times their size. */
+    handle.session,
+    relation,
+    FileStatistics.Limits(0, 0, System.nanoTime + 60L * 1000 * 1000 * 1000))
+
+  /** The size of the sample (rows), limited by its memory: files decompress to a few times their size. */
   private val rows = {
     val width = files.fold(0.0)(_.bytes * 4 / expected)
-    math.max(1, math.min(request.path("rows").asInt(10000), math.max(100, (MostHeld / math.max(1.0, width)).toInt)))
+    math.max(
+      1,
+      math.min(request.path("rows").asInt(10000), math.max(100, (MaxSampleBytes / math.max(1.0, width)).toInt)))
   }
 
   def run(): String = {
@@ -48,14 +53,19 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
     val count = row.getLong(0)
     val (sample, facts) = found(row, count)
     val known = NodeFacts(
-      Some(count.toDouble), files.map(_.bytes.toDouble), "analyze", exact = true, columns.zip(facts), files)
+      Some(count.toDouble),
+      files.map(_.bytes.toDouble),
+      "analyze",
+      exact = true,
+      columns.zip(facts),
+      files)
     Support.json { out =>
       out.writeStartObject()
       out.writeFieldName("known")
       known.write(out, a => numbers.get(a.exprId))
       out.writeNumberField("sampled", sample.rows.length)
-      sample.kept = request.path("give").asBoolean
-      if (sample.kept) {
+      sample.stored = request.path("give").asBoolean
+      if (sample.stored) {
         val bytes = sample.bytes(handle.session.sparkContext.getConf)
         out.writeStringField("blob", Base64.getEncoder.encodeToString(bytes))
       }
@@ -74,23 +84,24 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
     val fraction = math.min(1.0, 1.2 * rows / expected)
     val drawn = f.when(f.rand(Seed) < fraction, f.struct((f.lit(0).as("nothing") :: named): _*)).as("drawn")
     val sketchError = if (columns.length <= 16) 0.02 else 0.05
-    val asked = columns.zip(named).flatMap { case (attribute, c) =>
+    val aggregates = columns.zip(named).flatMap { case (attribute, c) =>
       val no = f.lit(null)
       List(
         f.count(c),
         if (sketched(attribute.dataType)) f.approx_count_distinct(c, sketchError) else no,
         if (bounded(attribute.dataType)) f.min(c) else no,
         if (bounded(attribute.dataType)) f.max(c) else no,
-        if (measured(attribute.dataType)) f.avg(f.octet_length(c)) else no)
+        if (measured(attribute.dataType)) f.avg(f.octet_length(c)) else no
+      )
     }
     val query = Compat.ofRows(handle.session, plain).select((drawn :: named): _*)
-      .agg(f.count(f.lit(1)), (asked :+ f.collect_list(f.col("drawn"))): _*)
+      .agg(f.count(f.lit(1)), (aggregates :+ f.collect_list(f.col("drawn"))): _*)
     val execution = query.queryExecution
     SQLExecution.withNewExecutionId(execution, Some("pyjoinopt.analyze"))(execution.executedPlan.executeCollect()).head
   }
 
   private val Seed = 4711L
-  private lazy val MostHeld = 128 << 20
+  private lazy val MaxSampleBytes = 128 << 20
 
   private def sketched(dataType: DataType): Boolean = dataType match {
     case _: NullType => false
@@ -103,7 +114,7 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
     case _ => false
   }
 
-  // -- what it says ----------------------------------------------------------------------------------------------
+  // -- the result -----------------------------------------------------------------------------------------------
 
   private def found(row: InternalRow, count: Long): (RelationSample, List[ColumnFacts]) = {
     val schema = StructType(columns.map(a => StructField(names(a.exprId), a.dataType)))
@@ -131,11 +142,15 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
       def bound(j: Int) =
         if (bounded(attribute.dataType)) read(j, attribute.dataType).flatMap(NodeFacts.bound) else None
       ColumnFacts(
-        ndv, bound(2), bound(3), Some((count - filled).toDouble),
+        ndv,
+        bound(2),
+        bound(3),
+        Some((count - filled).toDouble),
         if (measured(attribute.dataType)) read(4, DoubleType).map(_.asInstanceOf[Double].round) else None,
         histogram = if (bounded(attribute.dataType)) values.histogram(ndv.getOrElse(1.0)) else None,
-        heavy = values.heavy,
-        most = if (sample.complete) values.most else None)
+        mostCommon = values.mostCommon,
+        most = if (sample.complete) values.most else None
+      )
     }
     (sample, facts)
   }

@@ -9,11 +9,9 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.SparkContext
 
 /**
- * The analyses under way. Each runs in a thread of its own, so that whoever waits can look how far it is, or change
- * their mind.
+ * The analyses that are running. Each has a thread of its own, so that Python can poll its progress and cancel it.
  *
- * Law: an analysis that was cancelled leaves no job behind, and whoever forgets to ask for the result of one loses the
- * oldest.
+ * Law: a cancelled analysis leaves no job behind. Memory is bounded: beyond the limit the oldest result is dropped.
  */
 private[pyjoinopt] object RunningAnalyses {
   private val Limit = 64
@@ -45,7 +43,7 @@ private[pyjoinopt] object RunningAnalyses {
       thread.interrupt()
     }
 
-    /** Tasks that are done, and tasks that are known of. */
+    /** The number of completed tasks, and of tasks known so far. */
     def progress: (Int, Int) = {
       val tracker = context.statusTracker
       val stages =

@@ -5,16 +5,16 @@ import org.apache.spark.{SparkContext, SparkEnv}
 /**
  * Starts the first worker when the extension is loaded, so that the first query of a program need not wait for Python.
  *
- * Spark applies the extensions of a session after it has made the SparkContext and before it has made the session:
- * Python starts while the session does. Settings are those of the application, for no session is there to have others.
+ * Spark applies the extensions of a session after it has created the SparkContext and before it creates the session, so
+ * Python and the session start concurrently. The settings are those of the application, since there is no session yet.
  *
- * Laws: it delays nothing and raises nothing, for it runs on a thread of its own; what goes wrong the first query finds
- * again, and warns of it. It does nothing outside of a driver, where the application has switched pyjoinopt off, and
- * where the command has a worker already. A worker that no query needs ends after a while.
+ * Laws: it runs on a thread of its own, so it neither delays nor raises; after a failure the first query starts a
+ * worker itself and logs the problem. It does nothing outside of a driver, if the application has switched pyjoinopt
+ * off, and if there is a worker already. A worker that is not used ends after a while.
  */
 private[pyjoinopt] object Prestart {
 
-  /** With the settings of the application, if there is one. */
+  /** With the settings of the active application, if there is one. */
   def ofApplication(): Unit = inBackground {
     for (context <- SparkContext.getActive if isDriver) {
       val conf = context.getConf
@@ -23,7 +23,7 @@ private[pyjoinopt] object Prestart {
     }
   }
 
-  /** With the settings that a live session has at the moment in which pyjoinopt is enabled. */
+  /** With the settings of a running session, in which pyjoinopt is being enabled. */
   def of(session: Compat.Session): Unit = Support.attempt(()) {
     val settings = WorkerSettings.of(session)
     inBackground(begin(session.sparkContext, settings))

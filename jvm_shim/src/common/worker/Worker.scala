@@ -3,37 +3,45 @@ package org.apache.spark.sql.pyjoinopt
 import java.io._
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.{ScheduledThreadPoolExecutor, ThreadFactory, TimeUnit}
+import java.util.concurrent.atomic.AtomicReference
 
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
 
-/** What went wrong with a worker, and what to do about it. */
+/** A failure of a worker. The message says what went wrong and what the user can do about it. */
 private[pyjoinopt] final class WorkerFailure(message: String, cause: Throwable = null)
     extends RuntimeException(message, cause)
 
 /**
- * One Python process with the optimizer in it, spoken to over its standard input and output.
+ * One Python process with the optimizer in it. Driver and process exchange frames over its standard input and output.
  *
- * A frame is four bytes of mark, four of length, and JSON. The worker greets with its version; then it is asked, may
- * ask back, and answers. One plan at a time: whoever wants to plan two at once takes two workers.
+ * A frame is four bytes of mark, four of length, and JSON. The worker sends a greeting with its version. For each
+ * request it may send questions, then an answer, then a report. One plan at a time: planning two at once takes two
+ * workers.
  *
- * Laws: nothing waits past the deadline, nor for a query that was cancelled: a watchdog then kills the process, which
- * ends every read and write. A worker that was ever late, silent or unclear is never asked again. It ends when its
- * standard input does, so none outlives the driver.
+ * Laws: nothing waits past the deadline, nor for a cancelled query: a watchdog then kills the process, which ends every
+ * read and write. A worker that was late or broke the protocol gets no further request. The process ends when its
+ * standard input is closed, so none outlives the driver.
+ *
+ * Threads: `state` changes only in `become`, atomically, by the pure function `WorkerState.after`. The pool lends a
+ * worker to one thread at a time; that thread makes the events Greeted, Requested and Answered. Any thread may read the
+ * report of the last answer: `reading` is held from the check for a pending report to the event ReportRead, so a report
+ * is read once, and the next request waits until it has been read. Any thread, the watchdog's among them, may kill the
+ * worker. Dead is final, so an event that races with Killed cannot bring the worker back.
  */
 private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean = false) {
+  import WorkerState._
+
   private val process = WorkerProcess.start(command, inAdvance)
   private val in = new DataInputStream(new BufferedInputStream(process.getInputStream, 1 << 16))
   private val out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream, 1 << 16))
-  private val complaints = new Complaints(process.getErrorStream)
-  @volatile private var late = false
-  @volatile private var greeted = false
-  @volatile private var talking = false
-  @volatile private var last = 0L
-  private val heard = new java.util.ArrayDeque[String]
-  private val owing = new Object
-  private var owed: Option[DeferredReport] = None
+  private val errors = new ErrorOutput(process.getErrorStream)
+  private val state = new AtomicReference[WorkerState](Starting)
+  private val reading = new Object
+  private val feedback = new RecentQueries
+
+  private def become(event: Event): WorkerState = state.updateAndGet(WorkerState.after(_, event))
 
   /** Wait for the greeting. */
   def greet(deadline: Deadline): Unit = {
@@ -45,97 +53,95 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
         s"the worker of ${command.python} is of pyjoinopt $version and speaks protocol $protocol, this jar speaks " +
           s"${Worker.Protocol}. Use the jar and the package of one release: ${command.python} -m pyjoinopt jar")
     }
-    greeted = true
+    become(Greeted)
   }
 
   /**
-   * The answer to a request, a JSON object, and the report that will follow; questions on the way are answered by
-   * `tell`.
+   * Send a request, a JSON object, and wait for the answer. The report will follow the answer.
+   *
+   * @param answer gives the answer to a question of the worker, as JSON
    */
-  def ask(request: String, deadline: Deadline)(tell: JsonNode => String): (JsonNode, DeferredReport) = {
-    settle(deadline)
-    last += 1
-    talking = true
-    val id = last
-    val news = takeHeard().fold("")(plans => s""""heard":$plans,""")
-    guarded(deadline, "did not answer in time")(write(s"""{"id":$id,$news"request":$request}"""))
-    var answer: JsonNode = null
-    while (answer == null) {
+  def request(json: String, deadline: Deadline)(answer: JsonNode => String): (JsonNode, DeferredReport) = {
+    readReport(deadline)
+    val id = become(Requested).requests
+    val queries = feedback.take()
+    val executed = if (queries.isEmpty) "" else s""""heard":${queries.mkString("[", ",", "]")},"""
+    guarded(deadline, "did not answer in time")(write(s"""{"id":$id,$executed"request":$json}"""))
+    var result: JsonNode = null
+    while (result == null) {
       val frame = guarded(deadline, "did not answer in time")(read())
       if (frame.path("id").asLong(-1) != id) throw unclear("it answered another request")
       else if (frame.has("question")) {
-        val told =
-          try s""""answer":${tell(frame.get("question"))}"""
+        val reply =
+          try s""""answer":${answer(frame.get("question"))}"""
           catch {
             case NonFatal(error) =>
               val text = Support.cut(String.valueOf(error.getMessage))
               s""""error":${Support.mapper.writeValueAsString(text)}"""
           }
-        guarded(deadline, "did not answer in time")(write(s"""{"id":$id,$told}"""))
-      } else if (frame.path("answer").isObject) answer = frame.get("answer")
-      else throw unclear("it answered neither yes nor no")
+        guarded(deadline, "did not answer in time")(write(s"""{"id":$id,$reply}"""))
+      } else if (frame.path("answer").isObject) result = frame.get("answer")
+      else throw unclear("its frame holds neither a question nor an answer")
     }
-    talking = false
     val report = new DeferredReport(this, id)
-    owing.synchronized { owed = Some(report) }
-    (answer, report)
+    become(Answered(report))
+    (result, report)
   }
 
-  /** Read the report of the last answer, if nobody has yet. */
-  def settle(deadline: Deadline): Unit = owing.synchronized {
-    owed.foreach { report =>
-      owed = None
-      var told: Option[JsonNode] = None
-      try {
-        val frame = guarded(deadline, "did not tell what it had done in time")(read())
-        if (frame.path("id").asLong(-1) != report.id || !frame.path("report").isObject) throw unclear("it owed a report")
-        told = Some(frame.get("report"))
-      } finally {
-        report.is(told)
-        if (told.isEmpty) kill() // nobody can tell where its next frame begins
-      }
+  /** Read the report of the last answer, unless it has been read. */
+  def readReport(deadline: Deadline): Unit = reading.synchronized {
+    state.get match {
+      case Owing(report) =>
+        var content: Option[JsonNode] = None
+        try {
+          val frame = guarded(deadline, "did not send its report in time")(read())
+          if (frame.path("id").asLong(-1) != report.id || !frame.path("report").isObject)
+            throw unclear("it sent no report")
+          content = Some(frame.get("report"))
+        } finally {
+          report.set(content)
+          if (content.isDefined) become(ReportRead) else kill() // where its next frame begins is unknown
+        }
+      case _ =>
     }
   }
 
-  /** Told with the next request, or at the end. */
-  def hear(plans: Seq[String]): Unit = heard.synchronized {
-    plans.foreach(heard.addLast)
-    while (heard.size > Feedback.Kept) heard.removeFirst()
+  /** Queries that ended: they are sent with the next request, or at the end. */
+  def addFeedback(queries: Seq[String]): Unit = queries.foreach(feedback.add)
+
+  /** Whether it was killed because a deadline had passed. */
+  def wasLate: Boolean = state.get match {
+    case dead: Dead => dead.late
+    case _ => false
   }
 
-  private def takeHeard(): Option[String] = heard.synchronized {
-    if (heard.isEmpty) None
-    else {
-      val all = heard.toArray(Array.empty[String]).mkString("[", ",", "]")
-      heard.clear()
-      Some(all)
-    }
-  }
+  /** Whether it has had a request. */
+  def wasUsed: Boolean = state.get.requests > 0
 
-  /** Whether it was ended because a deadline had passed. */
-  def wasLate: Boolean = late
-
-  /** Whether it has planned anything. */
-  def wasAsked: Boolean = last > 0
-
-  /** Alive, and not in the middle of an answer that nobody waits for any more. */
-  def isReady: Boolean = !late && !talking && process.isAlive
+  /** Whether it can take a request: alive, and not in the middle of an answer that no query waits for any more. */
+  def isReady: Boolean = state.get.takesRequests && process.isAlive
 
   /** End the process and all that it started. */
-  def kill(): Unit = {
+  def kill(): Unit = kill(late = false)
+
+  private def kill(late: Boolean): Unit = {
+    become(Killed(late))
     Support.attempt(())(Worker.descendants(process).foreach(_()))
     process.destroyForcibly()
   }
 
-  /** Let the process end by itself, and see to it that it does. */
+  /** Let the process end by itself, and kill it if it does not. */
   def close(): Unit = {
-    Support.attempt(())(settle(Deadline.in(1000)))
-    val news = if (isReady) takeHeard() else None
+    Support.attempt(())(readReport(Deadline.in(1000)))
+    val queries = if (isReady) feedback.take() else Nil
     Support.attempt(()) {
-      news.foreach(plans => guarded(Deadline.in(1000), "did not listen at its end")(write(s"""{"heard":$plans}""")))
+      if (queries.nonEmpty) {
+        val text = s"""{"heard":${queries.mkString("[", ",", "]")}}"""
+        guarded(Deadline.in(1000), "did not read the last queries")(write(text))
+      }
       process.getOutputStream.close()
     }
-    if (!process.waitFor(if (news.isEmpty) 500 else 2000, TimeUnit.MILLISECONDS)) kill()
+    if (!process.waitFor(if (queries.isEmpty) 500 else 2000, TimeUnit.MILLISECONDS)) kill()
   }
 
   private def write(text: String): Unit = {
@@ -147,9 +153,9 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
   }
 
   private def read(): JsonNode = {
-    if (in.readInt() != Worker.Mark) throw unclear("it wrote something else than answers")
+    if (in.readInt() != Worker.Mark) throw unclear("its output is no frame")
     val length = in.readInt()
-    if (length < 0 || length > Worker.Longest) throw unclear(s"it announced $length bytes")
+    if (length < 0 || length > Worker.MaxLength) throw unclear(s"it announced $length bytes")
     val bytes = new Array[Byte](length)
     in.readFully(bytes)
     try Support.mapper.readTree(bytes)
@@ -157,24 +163,25 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
   }
 
   private def unclear(what: String): WorkerFailure =
-    new WorkerFailure(s"the worker of ${command.python} cannot be understood ($what)${complaints.said}. $advice")
+    new WorkerFailure(s"the worker of ${command.python} cannot be understood ($what)${errors.lastLine}. $advice")
 
   private def advice: String =
-    if (greeted) "Another one is started when a query needs it"
-    else s"Has it got pyjoinopt (${command.python} -m pip install pyjoinopt)? If not, set spark.pyjoinopt.python to a " +
-      "Python 3.10 or later that has"
+    if (state.get.hasGreeted) "Another one is started when a query needs it"
+    else
+      s"Has it got pyjoinopt (${command.python} -m pip install pyjoinopt)? If not, set spark.pyjoinopt.python to a " +
+        "Python 3.10 or later that has"
 
-  /** Reading or writing, with the process killed at the deadline. */
+  /** Read or write. At the deadline, or if the caller is interrupted, the process is killed. */
   private def guarded[T](deadline: Deadline, whatIfLate: String)(body: => T): T = {
     def tooLate(cause: Throwable) = {
-      val keys = if (greeted) "raise spark.pyjoinopt.timeout or lower spark.pyjoinopt.pairBudget"
+      val keys = if (state.get.hasGreeted) "raise spark.pyjoinopt.timeout or lower spark.pyjoinopt.pairBudget"
       else "raise spark.pyjoinopt.startTimeout or name another spark.pyjoinopt.python"
       new WorkerFailure(
-        s"the worker of ${command.python} $whatIfLate and was ended${complaints.said}. If that comes again, $keys", cause)
+        s"the worker of ${command.python} $whatIfLate and was ended${errors.lastLine}. If that comes again, $keys",
+        cause)
     }
-    if (deadline.isOver) { // the time went elsewhere, but what the worker will write now belongs to nobody
-      late = true
-      kill()
+    if (deadline.isOver) { // others used up the time, but no query will read what the worker writes now
+      kill(late = true)
       throw tooLate(null)
     }
     val caller = Thread.currentThread
@@ -182,22 +189,24 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
     val watch = Worker.watchdog.scheduleWithFixedDelay(
       new Runnable {
         override def run(): Unit =
-          if (deadline.isOver) {
-            late = true
-            kill()
-          } else if (caller.isInterrupted) {
+          if (deadline.isOver) kill(late = true)
+          else if (caller.isInterrupted) {
             cancelled = true
             kill()
           }
-      }, math.min(deadline.milliseconds + 1, Worker.Look), Worker.Look, TimeUnit.MILLISECONDS)
+      },
+      math.min(deadline.milliseconds + 1, Worker.CheckEvery),
+      Worker.CheckEvery,
+      TimeUnit.MILLISECONDS
+    )
     try body
     catch {
-      case error: IOException if late => throw tooLate(error)
+      case error: IOException if wasLate => throw tooLate(error)
       case _: IOException if cancelled => throw new InterruptedException
       case error: IOException =>
         process.waitFor(200, TimeUnit.MILLISECONDS)
         val code = if (process.isAlive) "" else s" with code ${process.exitValue}"
-        throw new WorkerFailure(s"the worker of ${command.python} ended$code${complaints.said}. $advice", error)
+        throw new WorkerFailure(s"the worker of ${command.python} ended$code${errors.lastLine}. $advice", error)
     } finally watch.cancel(false)
   }
 }
@@ -205,32 +214,36 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
 private[pyjoinopt] object Worker {
   val Protocol = 2
   private val Mark = 0x504a4f31 // PJO1
-  private val Longest = 256 << 20
+  private val MaxLength = 256 << 20
 
-  /** Do something later, briefly. */
+  /** Run something short on the watchdog's thread, later. */
   def after(milliseconds: Long)(body: => Unit): Unit = watchdog.schedule(
     new Runnable {
       override def run(): Unit = Support.attempt(())(body)
-    }, milliseconds, TimeUnit.MILLISECONDS)
+    },
+    milliseconds,
+    TimeUnit.MILLISECONDS)
 
-  /** How often the watchdog looks (milliseconds). */
-  private val Look = 50L
+  /** How often the watchdog checks the deadline and the caller (milliseconds). */
+  private val CheckEvery = 50L
 
   private lazy val watchdog = {
-    val executor = new ScheduledThreadPoolExecutor(1, new ThreadFactory {
-      override def newThread(body: Runnable): Thread = {
-        val thread = new Thread(body, "pyjoinopt-watchdog")
-        thread.setDaemon(true)
-        thread
-      }
-    })
+    val executor = new ScheduledThreadPoolExecutor(
+      1,
+      new ThreadFactory {
+        override def newThread(body: Runnable): Thread = {
+          val thread = new Thread(body, "pyjoinopt-watchdog")
+          thread.setDaemon(true)
+          thread
+        }
+      })
     executor.setRemoveOnCancelPolicy(true)
     executor.setKeepAliveTime(30, TimeUnit.SECONDS)
     executor.allowCoreThreadTimeOut(true)
     executor
   }
 
-  /** How to kill each process below this one; Java 8 cannot tell. */
+  /** Functions that kill the processes below this one. Java 8 throws: it cannot list them. */
   private def descendants(process: Process): Seq[() => Unit] = {
     val handle = classOf[Process].getMethod("descendants").invoke(process)
     val all = Class.forName("java.util.stream.BaseStream").getMethod("iterator").invoke(handle)
@@ -243,47 +256,4 @@ private[pyjoinopt] object Worker {
     }
     found
   }
-}
-
-/** Keeps the last lines that a process wrote to its standard error. */
-private[pyjoinopt] final class Complaints(stream: InputStream) {
-  private val last = new java.util.ArrayDeque[String]
-
-  private val thread = new Thread("pyjoinopt-worker-errors") {
-    override def run(): Unit = Support.attempt(()) {
-      val reader = new InputStreamReader(stream, UTF_8)
-      val block = new Array[Char](4096)
-      val line = new StringBuilder
-      var read = reader.read(block)
-      while (read >= 0) {
-        block.take(read).foreach { c =>
-          if (c != '\n') {
-            if (line.length < Complaints.Longest) line.append(c)
-          } else {
-            keep(line.toString)
-            line.clear()
-          }
-        }
-        read = reader.read(block)
-      }
-      keep(line.toString)
-    }
-  }
-  thread.setDaemon(true)
-  thread.start()
-
-  private def keep(line: String): Unit = last.synchronized {
-    if (line.trim.nonEmpty) last.addLast(line.trim)
-    while (last.size > 5) last.removeFirst()
-  }
-
-  /** The last line, for a message; a process that ended may still have something in the pipe. */
-  def said: String = {
-    Support.attempt(())(thread.join(100))
-    last.synchronized(if (last.isEmpty) "" else s"; it said: ${last.getLast}")
-  }
-}
-
-private[pyjoinopt] object Complaints {
-  private val Longest = 500
 }

@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit
 import scala.collection.mutable
 
 /** The workers that were started by one command. */
-private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
+private[pyjoinopt] final class WorkerPool {
   import WorkerPool._
 
   private val idle = new ArrayDeque[Worker]
@@ -16,25 +16,25 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
   private var notBefore = 0L
   private var closed = false
 
-  /** How many plans are being made here, or wait for that; kept by `Workers`. */
+  /** How many queries use this pool or wait for a worker of it; counted by `Workers`. */
   var users = 0
 
   def size: Int = synchronized(all.size)
 
   /**
-   * A worker of one's own; None while none may be started, or if the query's time is over before one is free. A worker
-   * starts behind the query's back: if that takes longer than the query waits, those that come later find it.
+   * A worker for exclusive use; None while none may be started, or if the query's time is over before one is free. A
+   * worker starts on a thread of its own: if its start takes longer than the query waits, later queries get it.
    */
   def take(settings: WorkerSettings, time: PlanningTimeBudget): Option[Worker] = synchronized {
     val until = Deadline.in(time.leftToWait(settings.timeout))
     val isStartingInAdvance = starting.exists(_.inAdvance)
     val patience = Deadline.in(if (isStartingInAdvance) math.min(LongPatience, until.milliseconds / 3) else Patience)
-    var mayAsk = true
+    var mayRequest = true
     var found = next()
     if (found.isEmpty) starting.foreach(_.noteWaiting())
-    while (found.isEmpty && !until.isOver && (hasHope(settings) || mayAsk && mayStart(settings))) {
-      if (mayAsk && mayStart(settings) && (patience.isOver || !hasHope(settings))) {
-        mayAsk = false
+    while (found.isEmpty && !until.isOver && (canStillGetOne(settings) || mayRequest && mayStart(settings))) {
+      if (mayRequest && mayStart(settings) && (patience.isOver || !canStillGetOne(settings))) {
+        mayRequest = false
         start(new WorkerStart(settings, this))
       } else wait(math.max(1, math.min(Patience, until.milliseconds)))
       found = next()
@@ -49,11 +49,11 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
     found
   }
 
-  /** Whether one that is busy may come back, or one that starts may yet be in time. */
-  private def hasHope(settings: WorkerSettings): Boolean =
+  /** Whether a busy worker may become free, or a starting one may be ready in time. */
+  private def canStillGetOne(settings: WorkerSettings): Boolean =
     !closed && (size > 0 || starting.exists(!_.isOverdue(settings)))
 
-  /** Where one hangs at its start the next would, too. */
+  /** A start that hangs blocks others: the next one would hang, too. */
   private def mayStart(settings: WorkerSettings): Boolean =
     !closed && size + starting.size < settings.workers && System.nanoTime - notBefore >= 0 &&
       !starting.exists(_.isOverdue(settings))
@@ -72,13 +72,15 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
     start.go()
   }
 
-  /** A query waited in vain for these: said once, however many they are. */
+  /** A query waited in vain for all starts under way: one warning, however many they are. */
   private def missed(settings: WorkerSettings): Unit = {
-    val isNews = !starting.exists(_.isKnownLate)
+    val isNews = !starting.exists(_.isReported)
     starting.zipWithIndex.foreach { case (start, i) => start.missedBy(settings, warn = isNews && i == 0) }
   }
 
-  /** Start a worker that no plan waits for, unless there is one, or one failed; it ends if none needs it for long. */
+  /**
+   * Start a worker in advance, unless there is one or one failed. If it is not used for `unused` milliseconds, it ends.
+   */
   def prestart(settings: WorkerSettings, unused: Long): Unit = synchronized {
     if (!closed && size == 0 && starting.isEmpty && failures == 0) {
       start(new WorkerStart(settings, this, inAdvance = true) {
@@ -88,25 +90,25 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
   }
 
   private def endUnused(worker: Worker): Unit = synchronized {
-    if (!worker.wasAsked && idle.remove(worker)) forget(worker)
+    if (!worker.wasUsed && idle.remove(worker)) forget(worker)
   }
 
-  /** What a start came to: a worker, or nothing. Where a plan has got one meanwhile, none is needed in advance. */
-  def started(start: WorkerStart, made: Option[Worker]): Unit = synchronized {
+  /** A start has ended, with a worker or without. Once there is a worker, none is needed in advance. */
+  def started(start: WorkerStart, result: Option[Worker]): Unit = synchronized {
     starting -= start
-    made match {
+    result match {
       case Some(worker) if closed => worker.kill()
       case Some(worker) =>
         all += worker
         idle.push(worker)
         start.arrived(worker)
         starting.foreach(_.endIfInAdvance())
-      case None => if (!start.inAdvance || start.isKnownLate) later()
+      case None => if (!start.inAdvance || start.isReported) delayNextStart()
     }
     notifyAll()
   }
 
-  def hear(plans: Seq[String]): Unit = synchronized(all.foreach(_.hear(plans)))
+  def addFeedback(queries: Seq[String]): Unit = synchronized(all.foreach(_.addFeedback(queries)))
 
   def giveBack(worker: Worker): Unit = synchronized {
     failures = 0
@@ -116,7 +118,7 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
 
   def failed(worker: Worker): Unit = synchronized {
     forget(worker)
-    later()
+    delayNextStart()
     notifyAll()
   }
 
@@ -125,8 +127,8 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
     worker.kill()
   }
 
-  /** The first failure may be bad luck; from the second on the next start has to wait. */
-  private def later(): Unit = {
+  /** The first failure may be chance. From the second on the next start has to wait, longer each time. */
+  private def delayNextStart(): Unit = {
     if (failures > 0) {
       val seconds = math.min(LongestPause, 1L << math.min(failures - 1, 20))
       notBefore = System.nanoTime + TimeUnit.SECONDS.toNanos(seconds)
@@ -149,12 +151,13 @@ private[pyjoinopt] final class WorkerPool(command: WorkerCommand) {
 }
 
 private[pyjoinopt] object WorkerPool {
-  /** How long a query waits for another's worker before it has one started; then, how often it looks (milliseconds). */
+
+  /** How long a query waits for a busy worker before it starts another; then, how often it checks (milliseconds). */
   private val Patience = 50L
 
-  /** The same where one starts at low priority: it may be nearly there, or be held up by a busy machine (milliseconds). */
+  /** The same while one starts at low priority: it may be nearly ready, or slow on a busy machine (milliseconds). */
   private val LongPatience = 500L
 
-  /** Between two starts (seconds). */
+  /** The longest pause between two starts (seconds). */
   private val LongestPause = 300L
 }

@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit
 import org.apache.spark.SparkConf
 import org.apache.spark.network.util.JavaUtils
 
-/** The moment by which something has to be done. */
+/** A point in time, as a value of `System.nanoTime`. */
 private[pyjoinopt] final class Deadline(val at: Long) {
   def nanos: Long = math.max(0, at - System.nanoTime)
   def milliseconds: Long = TimeUnit.NANOSECONDS.toMillis(nanos)
@@ -17,16 +17,16 @@ private[pyjoinopt] object Deadline {
   def in(milliseconds: Long): Deadline = new Deadline(System.nanoTime + TimeUnit.MILLISECONDS.toNanos(milliseconds))
 }
 
-/** How a worker is started: workers started alike serve all sessions that want it so. */
+/** The command that starts a worker. Sessions with the same command share workers. */
 private[pyjoinopt] final case class WorkerCommand(python: String, path: Option[String])
 
 /**
- * The workers of a session: all but `timeout` belongs to the application, see `ApplicationSettings`.
+ * The settings of a session's workers. All but `timeout` belong to the application, see `ApplicationSettings`.
  *
- * @param timeout how long a query waits (milliseconds)
- * @param startTimeout how long a worker may take to start (milliseconds)
- * @param workers how many there may be
- * @param prestart how long a worker that was started in advance is kept unused (milliseconds); None starts none
+ * @param timeout how long a query waits for its join order (milliseconds)
+ * @param startTimeout how long the start of a worker may take (milliseconds)
+ * @param workers the largest number of workers
+ * @param prestart how long a worker started in advance is kept unused (milliseconds); None starts none in advance
  */
 private[pyjoinopt] final case class WorkerSettings(
     command: WorkerCommand,
@@ -38,31 +38,35 @@ private[pyjoinopt] final case class WorkerSettings(
 private[pyjoinopt] object WorkerSettings {
   private val Ours = "spark.pyjoinopt."
 
-  /** Keys of times that may be a word, too. */
+  /** The words that are allowed instead of a time, by key. */
   private val words = Map("timeout" -> "auto", "prestart" -> "off")
 
-  /** What a Python driver told of itself. */
+  /** The command of the Python that runs the driver, if it has called `enable`. */
   @volatile var ofThisDriver: Option[WorkerCommand] = None
 
-  /** For a plan of a session that reads so many bytes. */
+  /** The settings for a plan that reads so many bytes. */
   def of(session: Compat.Session, bytes: => Double = 0): WorkerSettings =
     read(
       session.sparkContext.conf,
       key =>
         if (ApplicationSettings.Static.contains(key)) ApplicationSettings.text(session, key)
         else Option(session.sessionState.conf.getConfString(key, null)),
-      bytes)
+      bytes
+    )
 
-  /** Before there is a session. */
+  /** The settings before there is a session. */
   def ofApplication(conf: SparkConf): WorkerSettings = read(conf, conf.getOption, 0)
 
   private def read(
-      application: SparkConf, setting: String => Option[String], bytes: => Double): WorkerSettings = {
+      application: SparkConf,
+      setting: String => Option[String],
+      bytes: => Double): WorkerSettings = {
     def text(key: String): Option[String] = setting(key).map(_.trim).filter(_.nonEmpty)
     def milliseconds(key: String, default: Long): Long =
       text(Ours + key).fold(default) { value =>
         val read = Support.attempt(-1L)(JavaUtils.timeStringAs(value, TimeUnit.MILLISECONDS))
-        if (read > 0) read else Support.fail(
+        if (read > 0) read
+        else Support.fail(
           s"$Ours$key is $value, but must be ${words.get(key).fold("")(word => s"$word or ")}a time such as 2s or 500ms.")
       }
     val environment = System.getenv()
@@ -72,7 +76,8 @@ private[pyjoinopt] object WorkerSettings {
       application.getOption("spark.pyspark.driver.python").filter(isPython),
       Option(environment.get("PYSPARK_DRIVER_PYTHON")).filter(isPython),
       application.getOption("spark.pyspark.python"),
-      Option(environment.get("PYSPARK_PYTHON"))).flatten.headOption.getOrElse("python3")
+      Option(environment.get("PYSPARK_PYTHON"))
+    ).flatten.headOption.getOrElse("python3")
     val workers = text(Ours + "workers").fold(2) { value =>
       val read = Support.attempt(0)(value.toInt)
       if (read > 0) read else Support.fail(s"${Ours}workers is $value, but must be a number of processes, 1 or more.")
@@ -83,16 +88,17 @@ private[pyjoinopt] object WorkerSettings {
       else milliseconds("timeout", 0),
       milliseconds("startTimeout", 60000),
       workers,
-      if (text(Ours + "prestart").exists(_.equalsIgnoreCase("off"))) None else Some(milliseconds("prestart", 600000)))
+      if (text(Ours + "prestart").exists(_.equalsIgnoreCase("off"))) None else Some(milliseconds("prestart", 600000))
+    )
   }
 
-  /** The driver's Python may be set to jupyter or ipython, which run no modules. */
+  /** The driver's Python may be jupyter or ipython, which cannot run a module. */
   private def isPython(executable: String): Boolean = {
     val name = new File(executable).getName
     name.startsWith("python") || name.startsWith("pypy")
   }
 
-  /** A jar that lies in the package `pyjoinopt` knows where that package is. */
+  /** The folder of the package `pyjoinopt`, if this jar is inside the package. */
   private lazy val besideJar: Option[String] = Support.attempt(Option.empty[String]) {
     val jar = new File(classOf[PyJoinOptExtensions].getProtectionDomain.getCodeSource.getLocation.toURI)
     val folder = jar.getParentFile.getParentFile

@@ -3,34 +3,34 @@ package org.apache.spark.sql.pyjoinopt
 import java.util.concurrent.TimeUnit
 
 /**
- * A worker that is being started, on a thread of its own: a Python that hangs holds up no query beyond its deadline.
+ * The start of a worker, on a thread of its own: a Python that hangs delays no query beyond its deadline.
  *
- * What goes wrong is said in one WARN, by whoever notices first: the query that waited as long as it may, or the start.
- * A start in advance says nothing: no query needs it yet, and one that does starts a worker itself.
+ * A failure is logged as one WARN, either by the query that waited as long as it may or by the start itself. A start in
+ * advance logs nothing: no query needs it yet, and a query that needs a worker starts one itself.
  */
 private[pyjoinopt] class WorkerStart(settings: WorkerSettings, pool: WorkerPool, val inAdvance: Boolean = false) {
   private val command = settings.command
   private var awaited = if (inAdvance) None else Some(System.nanoTime)
   private var worker = Option.empty[Worker]
-  private var isTold, isEnded = false
+  private var hasWarned, isEnded = false
 
-  /** A query waits for it from now on, if none did before. */
+  /** A query waits for it from now on. */
   def noteWaiting(): Unit = synchronized { if (awaited.isEmpty) awaited = Some(System.nanoTime) }
 
-  /** Whether a query has waited for it as long as a query may: none waits again. */
-  def isOverdue(asking: WorkerSettings): Boolean = synchronized {
-    awaited.exists(System.nanoTime - _ > TimeUnit.MILLISECONDS.toNanos(asking.timeout))
+  /** Whether a query has waited for it as long as a query may. No other query waits then. */
+  def isOverdue(waiting: WorkerSettings): Boolean = synchronized {
+    awaited.exists(System.nanoTime - _ > TimeUnit.MILLISECONDS.toNanos(waiting.timeout))
   }
 
   def go(): Unit = {
     val thread = new Thread("pyjoinopt-starting") {
-      override def run(): Unit = pool.started(WorkerStart.this, made())
+      override def run(): Unit = pool.started(WorkerStart.this, startWorker())
     }
     thread.setDaemon(true)
     thread.start()
   }
 
-  private def made(): Option[Worker] =
+  private def startWorker(): Option[Worker] =
     try {
       val starting = new Worker(command, inAdvance)
       synchronized {
@@ -42,31 +42,31 @@ private[pyjoinopt] class WorkerStart(settings: WorkerSettings, pool: WorkerPool,
     } catch {
       case error: Throwable =>
         worker.foreach(_.kill())
-        tell(error)
+        warn(error)
         None
     }
 
-  /** It has come to a worker. */
+  /** The worker is ready. */
   def arrived(worker: Worker): Unit = ()
 
-  /** Whether a query has waited for it in vain. */
-  def isKnownLate: Boolean = synchronized(isTold)
+  /** Whether its failure or delay has been logged. */
+  def isReported: Boolean = synchronized(hasWarned)
 
-  /** A query waited in vain: said once. */
-  def missedBy(asking: WorkerSettings, warn: Boolean): Unit = synchronized {
-    isTold = true
+  /** A query waited in vain. */
+  def missedBy(waiting: WorkerSettings, warn: Boolean): Unit = synchronized {
+    hasWarned = true
     if (warn) {
-      Workers.warn(s"the worker of ${command.python} did not start in time for a plan within ${asking.timeout} ms; " +
+      Workers.warn(s"the worker of ${command.python} did not start in time for a plan within ${waiting.timeout} ms; " +
         s"it has ${settings.startTimeout} ms (spark.pyjoinopt.startTimeout) to be there for later queries. If that " +
         "comes again, raise spark.pyjoinopt.timeout or name another spark.pyjoinopt.python")
     }
   }
 
-  private def tell(error: Throwable): Unit = synchronized {
+  private def warn(error: Throwable): Unit = synchronized {
     if (inAdvance) OptimizeJoins.log.debug("A worker could not be started in advance", error)
     else {
-      val isNews = !isTold || !worker.exists(_.wasLate)
-      isTold = true
+      val isNews = !hasWarned || !worker.exists(_.wasLate)
+      hasWarned = true
       if (isNews && !isEnded) Workers.warn(String.valueOf(error.getMessage))
     }
   }

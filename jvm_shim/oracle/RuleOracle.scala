@@ -13,15 +13,15 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.Utils
 
 /**
- * Catalyst's own rules, run one by one on request: the measure that rules written elsewhere are held against.
+ * Runs Catalyst's own rules one by one. Tests compare reimplementations of these rules with the results.
  *
- * Law: it answers with what Catalyst does, adding and leaving out nothing; it takes no part in optimising.
+ * Law: the result is exactly what Catalyst makes of a plan.
  */
 private[pyjoinopt] object RuleOracle {
-  private val MostRounds = 100
-  private val homes = Seq("", "org.apache.spark.sql.catalyst.optimizer.", "org.apache.spark.sql.catalyst.analysis.")
+  private val MaxRounds = 100
+  private val packages = Seq("", "org.apache.spark.sql.catalyst.optimizer.", "org.apache.spark.sql.catalyst.analysis.")
 
-  /** The rules that Spark's optimizer runs before all others, as far as they change the shape of a plan. */
+  /** The rules of the optimizer's first batch that change the shape of a plan. */
   private val finish: Seq[Rule[LogicalPlan]] =
     Seq(EliminateResolvedHint, EliminateSubqueryAliases, EliminateView, ReplaceExpressions)
 
@@ -35,7 +35,7 @@ private[pyjoinopt] object RuleOracle {
     }
   }
 
-  /** The settings of the request on top of the session's. */
+  /** The session's settings, overridden by those of the request. */
   def settings(handle: Handle, request: JsonNode): SQLConf = {
     val changes = request.path("confs")
     val names = Option(changes).filter(_.isObject).toSeq.flatMap { c =>
@@ -49,10 +49,10 @@ private[pyjoinopt] object RuleOracle {
   def run(handle: Handle, request: JsonNode): LogicalPlan = {
     val start = if (request.has("root")) new PlanRebuilder(handle, request).plan() else handle.root
     val rules = ExpressionBuilder.elements(request.get("rules")).map(name => rule(name.asText))
-    repeated(start, rules, if (request.path("once").asBoolean(false)) 1 else MostRounds)
+    repeated(start, rules, if (request.path("once").asBoolean(false)) 1 else MaxRounds)
   }
 
-  /** The rules in order, again and again until nothing changes. */
+  /** The plan after the rules have run in order, repeatedly until nothing changes or `rounds` are over. */
   private def repeated(start: LogicalPlan, rules: Seq[Rule[LogicalPlan]], rounds: Int): LogicalPlan = {
     var (before, after, round) = (start, rules.foldLeft(start)((plan, rule) => rule(plan)), 1)
     while (round < rounds && !after.fastEquals(before)) {
@@ -64,10 +64,10 @@ private[pyjoinopt] object RuleOracle {
   }
 
   /**
-   * Every plan that Spark's optimizer passes through on the way from the analysed plan to the optimised one, the plans
-   * of subqueries too: one after each rule that changed something, none twice in a row.
+   * Every plan between the analysed plan and the optimised one, the plans of subqueries included: one after each rule
+   * that changed the plan.
    */
-  def passages(dataset: Compat.AnyDataset): Seq[LogicalPlan] = {
+  def intermediatePlans(dataset: Compat.AnyDataset): Seq[LogicalPlan] = {
     val session = dataset.sparkSession
     val optimizer = session.sessionState.optimizer
     val found = mutable.ArrayBuffer.empty[LogicalPlan]
@@ -97,16 +97,16 @@ private[pyjoinopt] object RuleOracle {
     found.toSeq
   }
 
-  /** For each rule, what it makes of an exported plan in so many rounds; nothing where it changes nothing. */
-  def fired(handle: Handle, rounds: Seq[(String, Int)]): Seq[(String, LogicalPlan)] =
+  /** The rules that change an exported plan, each with its plan after at most so many rounds. */
+  def effective(handle: Handle, rounds: Seq[(String, Int)]): Seq[(String, LogicalPlan)] =
     rounds.flatMap { case (name, most) =>
       val after = repeated(handle.root, Seq(rule(name)), most)
       if (after.fastEquals(handle.root)) None else Some(name -> after)
     }
 
   private def rule(name: String): Rule[LogicalPlan] =
-    homes.iterator
-      .flatMap(home => Support.attempt(Option.empty[AnyRef])(Some(singleton(home + name.stripSuffix("$")))))
+    packages.iterator
+      .flatMap(inside => Support.attempt(Option.empty[AnyRef])(Some(singleton(inside + name.stripSuffix("$")))))
       .collectFirst { case rule: Rule[_] => rule.asInstanceOf[Rule[LogicalPlan]] }
       .getOrElse(Support.fail(s"There is no rule $name in this Spark."))
 
@@ -115,7 +115,7 @@ private[pyjoinopt] object RuleOracle {
     catch { case _: ClassNotFoundException => Utils.classForName[AnyRef](name).getConstructor().newInstance() }
 }
 
-/** The batches of an optimizer, which Spark keeps to itself: the rules of each and how often they may run. */
+/** The batches of an optimizer, which are protected in Spark: the rules of each batch and its maximal iterations. */
 private object Batches {
   type Executor = RuleExecutor[LogicalPlan]
 
