@@ -19,6 +19,8 @@ from tests.support.letters import Letters
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pyjoinopt.plan.nodes import LogicalPlan
+
 
 #: Deep plans need stack; queries over small tables do not live long enough for the optimizing compiler. Without it
 #: the JVM sets aside 48 MB for compiled code, which a run fills within two minutes, to interpret from then on. What is
@@ -70,6 +72,18 @@ def own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def w() -> Letters:
     """For plans in few letters."""
     return Letters()
+
+
+@pytest.fixture
+def abcd(w: Letters) -> tuple[LogicalPlan, ...]:
+    """Four relations of two columns each."""
+    return tuple(w.relation(name, f"{name}1 {name}2") for name in "abcd")
+
+
+@pytest.fixture
+def abc(abcd: tuple[LogicalPlan, ...]) -> tuple[LogicalPlan, ...]:
+    """Three relations of two columns each."""
+    return abcd[:3]
 
 
 @pytest.fixture(scope="session")
