@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support import tpc
 from tests.support.letters import Letters
+from tests.support.no_jvm import NoJvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pyjoinopt.plan.nodes import LogicalPlan
 
+
+UNIT = Path(__file__).parent / "unit"
+NO_JVM = pytest.StashKey[NoJvm]()
 
 #: Deep plans need stack; queries over small tables do not live long enough for the optimizing compiler. Without it
 #: the JVM sets aside 48 MB for compiled code, which a run fills within two minutes, to interpret from then on. What is
@@ -53,11 +60,40 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--fuzz-only", type=int, default=None, help="run one query, by its number")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever asks for the shared session needs a JVM; tests that start one in another way have the marker written."""
+    """Tests with the fixture `spark` need a JVM; tests that start one in another way have the marker written."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.jvm)
+        if item.get_closest_marker("jvm") and UNIT in item.path.parents:
+            raise pytest.UsageError(f"{item.nodeid} needs a JVM, which tests/unit is without")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    with _without_jvm(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    with _without_jvm(item):
+        return (yield)
+
+
+def _without_jvm(item: pytest.Item) -> AbstractContextManager[None]:
+    """Keeps a test without the marker `jvm` from starting one."""
+    if item.get_closest_marker("jvm"):
+        return nullcontext()
+    if NO_JVM not in item.config.stash:
+        item.config.stash[NO_JVM] = NoJvm(Path(tempfile.mkdtemp(prefix="no-jvm-")))
+    return item.config.stash[NO_JVM].kept()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if NO_JVM in config.stash:
+        config.stash[NO_JVM].remove()
 
 
 @pytest.fixture(scope="session", autouse=True)

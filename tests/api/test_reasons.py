@@ -56,6 +56,7 @@ def test_a_plan_that_stays_has_a_reason(spark: SparkSession, text: str, strategy
     assert "Left as written" in report.to_text()
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("name", ["tpch", "tpcds"])
 @pytest.mark.parametrize("strategy", ["auto", "spark", "heuristic"])
 def test_benchmarks_and_each_of_their_subqueries(request: pytest.FixtureRequest, name: str, strategy: str) -> None:

@@ -93,6 +93,7 @@ def queries(request: pytest.FixtureRequest) -> Iterator[tuple[str, SparkSession,
         shim.release(export.handle)
 
 
+@pytest.mark.jvm
 def test_sizes_of_every_node(queries: tuple[str, SparkSession, dict[int, tuple[Any, Export]]]) -> None:
     _, _, optimised = queries
     nodes, different = 0, []
@@ -110,6 +111,7 @@ def test_sizes_of_every_node(queries: tuple[str, SparkSession, dict[int, tuple[A
     assert different == []
 
 
+@pytest.mark.jvm
 def test_operators_of_every_join(queries: tuple[str, SparkSession, dict[int, tuple[Any, Export]]]) -> None:
     benchmark, session, optimised = queries
     tallies = {name: Tally() for name in (*CONFIGURATIONS, *HINTS)}

@@ -270,12 +270,13 @@ _READ = (
 
 
 @pytest.mark.parametrize("mode", [0o555, 0o777])
-def test_a_read_only_store_is_read(tmp_path: Path, mode: int) -> None:
+def test_a_read_only_store_is_read(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, mode: int) -> None:
     """In a folder that may not be written, and in one that may."""
     path = tmp_path / "shared" / "statistics.sqlite"
     _filled(path)
+    base = tmp_path_factory.getbasetemp()
     for folder in (tmp_path, *tmp_path.parents):
-        if Path(tempfile.gettempdir()) in folder.parents:
+        if base in (folder, *folder.parents) or Path(tempfile.gettempdir()) in folder.parents:
             folder.chmod(folder.stat().st_mode | 0o055)
     path.chmod(0o444)
     path.parent.chmod(mode)
