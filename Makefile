@@ -56,7 +56,7 @@ check: lint shim  ## ruff, mypy and scalac -Xlint
 	@$(PY) -m mypy
 
 fuzz: shim  ## N random queries against plain Spark and DuckDB; FROM=5000 goes on where a run ended
-	@$(call with_spark,$(VENV)) $(PY) -m pytest tests/fuzz --fuzz-n $(N) --fuzz-from $(FROM) --timeout=0
+	@$(call with_spark,$(VENV)) $(PY) -m pytest tests/guarantee/fuzz --fuzz-n $(N) --fuzz-from $(FROM) --timeout=0
 
 bench: shim  ## every benchmark in benchmarks/ but job.py, which needs data of its own
 	@$(call with_spark,$(VENV)) for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e job.py -e keep.py); do echo "== $$file"; \
@@ -84,7 +84,7 @@ $(READY): $(METADATA)
 	$(call install,$(VENV),spark$(comma)demo$(comma)dev,'pyspark==$(SPARK).*')
 
 # What the smaller suite says again of each Spark, beside what is only there for it.
-ON_EVERY_SPARK := tests/versions tests/plan tests/guarantee/test_spark_rules.py $(addprefix tests/sessions/test_,beside_others.py cancelled.py deadline.py)
+ON_EVERY_SPARK := tests/versions tests/unit/plan tests/oracles/plan tests/guarantee/test_spark_rules.py $(addprefix tests/sessions/test_,beside_others.py cancelled.py deadline.py)
 
 test-versions: test-spark40 test-spark35  ## the tests that run on every Spark, on 4.0 and on 3.5
 

@@ -50,7 +50,7 @@ from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.samples import Samples
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.plan.traversal import post_order
-from tests.rules.oracle import Oracle
+from tests.oracles.catalyst.oracle import Oracle
 from tests.support import tpc
 
 MOST = 500  # sub-plans of one group

@@ -10,7 +10,7 @@ import sys
 
 from benchmarks.common import machine, measure, spread
 from pyjoinopt.report.render.html import render_page
-from tests.report.test_pictures import report
+from tests.unit.report.test_pictures import report
 
 TARGET = 200.0
 

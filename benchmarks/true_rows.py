@@ -26,7 +26,7 @@ from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.feedback.learned_rows import LearnedRows
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.optimizer import plan_statistics
-from tests.rules.oracle import Oracle
+from tests.oracles.catalyst.oracle import Oracle
 
 #: Sets of one group that are counted, and seconds for one count.
 MOST, PATIENCE = 500, 30.0

@@ -22,7 +22,7 @@ from pyjoinopt.plan.expressions import Expression, reference, walk
 from pyjoinopt.plan.nodes import OUTER, SEMI, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.util.bitset import members
-from tests.rules.oracle import Oracle
+from tests.oracles.catalyst.oracle import Oracle
 
 
 class Unprintable(Exception):

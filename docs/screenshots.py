@@ -2,7 +2,7 @@
 
     python docs/screenshots.py [--chromium PATH]
 
-They are made from the records that the tests keep (`tests/report/records/`), so nothing has to run for them.
+They are made from the records that the tests keep (`tests/unit/report/records/`), so nothing has to run for them.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.choose_order import SearchResult
 from pyjoinopt.joins.search.search_context import SearchContext
-from tests.groups.small_worlds import Orders
+from tests.oracles.joins.small_worlds import Orders
 from tests.support.compare import assert_same_rows, assert_same_schema
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import pytest
 
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
-from tests.groups.random_plans import Draw
-from tests.groups.small_worlds import random_tables
 from tests.guarantee.drawn_orders import drawn_orders
+from tests.oracles.joins.random_plans import Draw
+from tests.oracles.joins.small_worlds import random_tables
 from tests.support.compare import assert_same_rows, assert_same_schema
 from tests.support.random_cost import RandomCost
 from tests.support.run import session_for_tiny_tables

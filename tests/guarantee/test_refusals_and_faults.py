@@ -195,6 +195,7 @@ def test_error_in_the_jvm_while_exporting_gives_the_plain_frame(
         df.optimize_joins(strict=True)
 
 
+@pytest.mark.jvm
 def test_stopped_session_gives_a_clear_error() -> None:
     """In a process of its own: the session of the test run has to live on."""
     code = """

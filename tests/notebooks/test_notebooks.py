@@ -85,6 +85,7 @@ def test_a_notebook_is_committed_with_the_outputs_of_one_run(notebook: Path) -> 
     assert str(Path.home()) not in everything and str(FOLDER.parent) not in everything
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:

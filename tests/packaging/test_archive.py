@@ -48,6 +48,7 @@ def test_no_jar_is_loaded_out_of_an_archive(archive: Path) -> None:
     assert "Spark's JVM cannot load a jar from an archive" in said and "--jars JAR" in said
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_a_client_without_a_jvm_and_without_a_server(tmp_path: Path) -> None:
     environment = {k: v for k, v in os.environ.items() if k not in ("SPARK_HOME", "SPARK_REMOTE", "JAVA_HOME")}

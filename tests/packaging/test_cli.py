@@ -48,11 +48,13 @@ def test_jar_for_a_spark_that_is_not_supported(capsys: pytest.CaptureFixture[str
     assert answer.out == "" and "Spark 3.5 or 4.x" in answer.err
 
 
+@pytest.mark.jvm
 def test_java_prints_a_home(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["java"]) == 0
     assert (Path(capsys.readouterr().out.strip()) / "bin" / "java").is_file()
 
 
+@pytest.mark.jvm
 def test_doctor_finds_this_installation_well() -> None:
     code, out, err = checkouts.run(["-m", "pyjoinopt", "doctor"], checkouts.ROOT, SPARK_HOME=None)
     assert code == 0, out + err

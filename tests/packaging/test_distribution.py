@@ -79,6 +79,7 @@ def test_the_sdist_holds_what_the_wheel_is_made_of(built: Path) -> None:
     assert {"setup.py", "setup.cfg", "pyproject.toml", "LICENSE", "pyjoinopt/py.typed", "jvm_shim/build.py"} <= names
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_the_wheel_works_from_an_empty_directory(built: Path, tmp_path: Path) -> None:
     (wheel,) = built.glob("*.whl")

@@ -37,6 +37,7 @@ def packaged_jar(checkout: Path) -> Path:
     return jar
 
 
+@pytest.mark.jvm
 def test_two_processes_with_an_empty_cache_compile_once_and_both_get_the_jar(tmp_path: Path) -> None:
     checkout = checkouts.copy_package(tmp_path / "checkout")
     home, notes = checkouts.counting_java(tmp_path / "java", ensure_java().resolve())
@@ -57,6 +58,7 @@ def test_two_processes_with_an_empty_cache_compile_once_and_both_get_the_jar(tmp
     assert sorted(file.name for file in jar.parent.iterdir()) in ([jar.name], ["lock", jar.name])
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_a_packaged_jar_of_the_present_source_is_taken_and_a_stale_one_is_not(checkout: Path) -> None:
     packaged = packaged_jar(checkout)
@@ -70,6 +72,7 @@ def test_a_packaged_jar_of_the_present_source_is_taken_and_a_stale_one_is_not(ch
     assert jars.jar_source_hash(compiled) == jars.shim_source_hash(SCALA) != jars.jar_source_hash(packaged)
 
 
+@pytest.mark.jvm
 def test_without_source_the_packaged_jar_is_trusted(checkout: Path) -> None:
     packaged = packaged_jar(checkout)
     (checkout / "jvm_shim/src/common").rename(checkout / "elsewhere")
@@ -81,6 +84,7 @@ def test_without_source_the_packaged_jar_is_trusted(checkout: Path) -> None:
         jars.find_jar(SPARK, SCALA, checkouts.spark_jars())
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_a_damaged_jar_in_the_cache_is_compiled_again(checkout: Path) -> None:
     jar = jars.find_jar(SPARK, SCALA, checkouts.spark_jars())
@@ -97,6 +101,7 @@ def test_each_flavour_has_the_common_source_and_its_own(checkout: Path) -> None:
     assert jars.shim_source_hash("2.12") != jars.shim_source_hash("2.13")
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_equal_source_gives_equal_jars(checkout: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "first.jar", tmp_path / "second.jar"
@@ -125,6 +130,7 @@ def test_a_warning_is_an_error_only_with_lint(tmp_path: Path) -> None:
         compile_shim(checkouts.spark_jars(), ensure_java(), [source], tmp_path / "strict.jar", lint=True)
 
 
+@pytest.mark.jvm
 def test_an_error_in_the_source_is_shown_and_leaves_nothing_behind(tmp_path: Path) -> None:
     source = tmp_path / "Wrong.scala"
     source.write_text("object Wrong { val number: Int = nowhere }\n")
@@ -133,6 +139,7 @@ def test_an_error_in_the_source_is_shown_and_leaves_nothing_behind(tmp_path: Pat
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.jvm
 def test_a_spark_without_compiler_says_what_to_do(checkout: Path, tmp_path: Path) -> None:
     empty = tmp_path / "jars"
     empty.mkdir()

@@ -74,6 +74,7 @@ def slim_java(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
+@pytest.mark.jvm
 def test_a_java_that_is_there_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     found = java.ensure_java()
     home = java.java_home(found)
@@ -125,6 +126,7 @@ def test_spark_3_runs_on_java_8(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert java.ensure_java("3.5.9") == executable
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_spark_starts_with_the_java_from_pypi_where_the_machine_has_none(
     tools: Path, slim_java: Path, tmp_path: Path

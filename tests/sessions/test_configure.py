@@ -72,6 +72,7 @@ def run(tmp_path: Path, script: str, **environment: str) -> tuple[dict[str, Any]
     return json.loads(told[0].removeprefix("ANSWER")), done.stderr
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_configured_stopped_and_configured_again_in_one_process(tmp_path: Path) -> None:
     """Three applications one after the other in one JVM; workers end with theirs, threads too."""
@@ -142,6 +143,7 @@ answer["stopped again"] = until(lambda: not children())
     assert "pyjoinopt.enable(spark)" in answer["too late"]
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_beside_an_extension_that_cannot_be_loaded(tmp_path: Path) -> None:
     """Spark only warns of it; set before us or after us, it takes nothing from ours."""
@@ -161,6 +163,7 @@ for number, spark in enumerate((
     assert len(answer["0"]) == len(answer["1"]) == 2
 
 
+@pytest.mark.jvm
 def test_the_bare_configuration_is_enough(tmp_path: Path) -> None:
     """No pyjoinopt call before the session: the jar knows its package, the worker takes PySpark's Python."""
     answer, _ = run(
@@ -248,6 +251,7 @@ spark.stop()
 """
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["spark-submit", "arguments", "defaults"])
 def test_configured_where_others_have_told_spark_more(tmp_path: Path, way: str) -> None:

@@ -183,6 +183,7 @@ def test_it_loads_at_low_priority_and_serves_at_the_normal_one(session: SparkSes
     assert gone("OF-THE-TEST")
 
 
+@pytest.mark.jvm
 def test_the_extension_is_applied_where_there_is_no_context() -> None:
     """Nothing is started and nothing raised, and the session that comes later is a session like any other."""
     program = """
@@ -205,6 +206,7 @@ print("rows", spark.sql(text).first()[0], len(pyjoinopt.last_reports(spark)))
     assert "rows 7 1" in done.stdout, done.stderr[-3000:]
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "starts"),

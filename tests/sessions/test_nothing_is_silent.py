@@ -49,6 +49,7 @@ def test_a_misspelled_setting_of_the_application(spark: SparkSession, warnings: 
         conf.remove("spark.pyjoinopt.pyhton")
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_a_misspelled_setting_where_no_query_is_planned(tmp_path: Path) -> None:
     command = ["spark-sql", *doors.extended(), "--conf", "spark.pyjoinopt.pyhton=/usr/bin/python3", "-e", "SELECT 1"]

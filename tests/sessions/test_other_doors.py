@@ -18,6 +18,7 @@ JOIN range(10) d ON m.id = d.id"""
 needs_connect = pytest.mark.skipif(not doors.has_jar("spark-connect_*.jar"), reason="this Spark comes without Connect")
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_spark_sql(tmp_path: Path) -> None:
     (tmp_path / "report.sql").write_text(
@@ -44,6 +45,7 @@ def bare_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield port
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @needs_connect
 def test_a_connect_client(server: int, tmp_path: Path) -> None:
@@ -84,6 +86,7 @@ except ValueError as error:
     assert "a call takes only the option strategy" in told
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @needs_connect
 def test_a_client_hears_what_applies_to_it(server: int, tmp_path: Path) -> None:
@@ -123,6 +126,7 @@ print('doctor', examine(out), out.getvalue())
     assert "doctor 0" in told and "its joins" in told and "rows are the same" in told
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @needs_connect
 def test_a_report_is_of_this_query_while_others_are_planned(server: int, tmp_path: Path) -> None:
@@ -169,6 +173,7 @@ with ThreadPoolExecutor(8) as pool:
     assert int(told.rpartition("disturbed")[2]) > 3
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @needs_connect
 def test_a_client_interrupts_a_query_that_is_being_planned(tmp_path: Path) -> None:
@@ -215,6 +220,7 @@ print(spark.sql(SQL).collect()[0][0], pyjoinopt.last_reports(spark)[-1].changed)
     assert told.splitlines() == ["True", "1000 True"]
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @needs_connect
 def test_a_server_without_the_extension(bare_server: int, tmp_path: Path) -> None:

@@ -40,12 +40,14 @@ def check(page: str, said: str) -> None:
         rest = rest.partition(line)[2]
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["new-session", "running-session"])
 def test_python(page: str, tmp_path: Path) -> None:
     check(page, doors.run([sys.executable, "-c", "\n".join(code(page, "python"))], tmp_path))
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["spark-submit", "spark-sql", "spark-shell"])
 def test_commands(page: str, tmp_path: Path) -> None:
@@ -67,6 +69,7 @@ def by_script(script: str, command: str) -> str:
 START_THRIFT = f"spark-daemon.sh submit {doors.THRIFT} 1 --name thrift"
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @pytest.mark.skipif(not doors.has_jar("spark-hive-thriftserver_*.jar"), reason="this Spark comes without the server")
 @pytest.mark.parametrize("script", [None, START_THRIFT], ids=["spark-submit", "script"])
@@ -80,6 +83,7 @@ def test_thrift_server(tmp_path: Path, script: str | None) -> None:
     check("thrift-server", said)
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @pytest.mark.skipif(not doors.has_jar("spark-connect_*.jar"), reason="this Spark comes without Connect")
 @pytest.mark.parametrize("script", [None, "start-connect-server.sh"], ids=["spark-submit", "script"])
@@ -106,6 +110,7 @@ QUERY = """SELECT count(*) FROM range(1000000) f JOIN range(10000) m ON f.id % 1
 JOIN range(10) d ON m.id = d.id"""
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_the_readme_has_both_ways_in(tmp_path: Path) -> None:
     """Each of its two lines, without the other, orders the query."""
@@ -119,6 +124,7 @@ def test_the_readme_has_both_ways_in(tmp_path: Path) -> None:
         assert doors.run([sys.executable, "-c", program], tmp_path).strip() == "1000 True"
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_the_three_settings(tmp_path: Path) -> None:
     settings = block(doors.ROOT / "docs" / "sessions.md", "--jars").replace("\n", " ")

@@ -14,7 +14,7 @@ from tests.sessions import doors
 from tests.support import tpc
 from tests.support.compare import assert_same_rows
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 #: How many queries have a join group that gets another order, at the least.
 REORDERED = {"tpch": 7, "tpcds": 45}
 SETTINGS = {"spark.sql.codegen.wholeStage": "false", "spark.pyjoinopt.timeout": "60s"}

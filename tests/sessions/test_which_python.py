@@ -40,6 +40,7 @@ def planned_by(folder: Path, conf: list[str], steps: list[str], **variables: str
     return (folder / "signed").read_text().split()
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_the_later_one_is_taken_where_the_earlier_is_not_there(tmp_path: Path) -> None:
     names = ("ours", "driver", "executors", "variable")
@@ -54,6 +55,7 @@ def test_the_later_one_is_taken_where_the_earlier_is_not_there(tmp_path: Path) -
     assert signed(tmp_path, settings, **variables) == ["variable", "executors", "driver", "ours"]
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_a_session_names_none(tmp_path: Path) -> None:
     """Spark itself lets a session set what its core reads, once the session has switched that check off."""
@@ -64,6 +66,7 @@ def test_a_session_names_none(tmp_path: Path) -> None:
     assert planned_by(tmp_path, [], steps, PYSPARK_DRIVER_PYTHON=variable) == ["variable"]
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_the_drivers_variable_comes_before_what_executors_run(tmp_path: Path) -> None:
     variable, executors = python(tmp_path, "variable"), python(tmp_path, "executors")
@@ -72,6 +75,7 @@ def test_the_drivers_variable_comes_before_what_executors_run(tmp_path: Path) ->
     assert named == ["variable", "variable"]
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_without_anything_it_is_the_python_of_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = python(tmp_path, "path", "python3")

@@ -255,6 +255,7 @@ def test_a_worker_that_no_session_names_finishes_what_it_does(session: SparkSess
     assert gone(str(tmp_path))
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_no_worker_survives_the_driver(tmp_path: Path) -> None:
     """The JVM is killed while its worker is busy: neither closes the pipe in good order."""

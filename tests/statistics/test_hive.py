@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("pyspark")
-pytestmark = pytest.mark.slow  # a JVM and a metastore of its own
+pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 PROGRAM = """

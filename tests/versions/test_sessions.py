@@ -71,6 +71,7 @@ def test_hints(session: SparkSession) -> None:
     assert rows(session.sql(exists.format("/*+ OPTIMIZE_JOINS */"))) == rows(session.sql(exists.format("")))
 
 
+@pytest.mark.jvm
 def test_a_session_that_has_analysed_queries_learns_the_hints(tmp_path: Path) -> None:
     answer, said = in_a_process_of_its_own(
         tmp_path,
@@ -137,11 +138,13 @@ def test_feedback(session: SparkSession, tmp_path: Path) -> None:
     assert "feedback" in {r.source for report in reports for g in report.groups for r in g.relations}
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 def test_tpch_through_spark_sql(tmp_path: Path) -> None:
     through_spark_sql(tmp_path, "tpch")
 
 
+@pytest.mark.jvm
 @pytest.mark.slow
 @pytest.mark.skipif(not doors.has_jar("spark-connect_*.jar"), reason="this Spark comes without Connect")
 def test_tpch_through_connect(tmp_path: Path) -> None:

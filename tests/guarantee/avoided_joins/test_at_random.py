@@ -1,0 +1,41 @@
+"""Random queries give the rows of plain Spark, and many of them are really changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.guarantee.avoided_joins import draws
+from tests.guarantee.avoided_joins.tables import checked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def compared(session: SparkSession, draw: Callable[[Random], str], seed: int, count: int) -> int:
+    """How many of the queries changed; none may give other rows."""
+    changed, wrong = 0, []
+    for number in range(count):
+        text = draw(Random(f"{seed}/{number}"))
+        try:
+            changed += bool(checked(session.sql(text))[1])
+        except Exception as problem:
+            wrong.append(f"{number}: {text}\n{str(problem)[:600]}")
+    assert not wrong, f"{len(wrong)} of {count}:\n" + "\n".join(wrong[:5])
+    return changed
+
+
+@pytest.mark.parametrize("repeat", [False, True], ids=["filters said once", "filters said twice"])
+def test_products(tiny: SparkSession, pytestconfig: pytest.Config, repeat: bool) -> None:
+    seed = pytestconfig.getoption("--fuzz-seed")
+    count = 30 if not repeat else 20
+    changed = compared(tiny, lambda draw: draws.product(draw, repeat), seed, count)
+    assert changed > count // 4
+
+
+def test_self_joins(tiny: SparkSession, pytestconfig: pytest.Config) -> None:
+    changed = compared(tiny, draws.self_join, pytestconfig.getoption("--fuzz-seed"), 40)
+    assert changed > 10

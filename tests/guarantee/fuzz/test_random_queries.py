@@ -1,0 +1,114 @@
+"""Random queries: plain Spark, `optimize_joins` and DuckDB agree on all of them, and on some an enabled session, too.
+
+60 by default, the 300 after them among the slow tests; `pytest tests/guarantee/fuzz --fuzz-n 10000` for more. A failure
+is cut down to a small query and printed with the command that repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.guarantee.fuzz.differential import Places, Tally, compare, smallest
+from tests.guarantee.fuzz.extension import enabled_session
+from tests.support import sampledata
+from tests.support.generator import Generator, row_counter
+from tests.support.querytree import Query
+from tests.support.run import session_for_tiny_tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.fuzz
+ENOUGH_FAILURES = 3
+#: Of the slow tests.
+FURTHER = 300
+#: Of so many queries one runs in an enabled session, too.
+ENABLED = 4
+#: Tables this small are worth no broadcast to the default cost model, so most queries ask for another one.
+OPTIONS: tuple[dict[str, str], ...] = (
+    {"cost": "c_out"}, {"cost": "c_out"}, {}, {"cost": "c_out"},
+    {"strategy": "heuristic"}, {"cost": "c_out"}, {"strategy": "spark"},
+)  # fmt: skip
+SETTINGS: tuple[dict[str, str], ...] = (
+    {"spark.sql.adaptive.enabled": "true"},
+    {"spark.sql.autoBroadcastJoinThreshold": "-1"},
+)
+
+
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["first", "further"])
+def tally(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tally:
+    """All queries of this run, half of them in each of two sessions with different settings, side by side."""
+    config = request.config
+    seed, total, only = (config.getoption(name) for name in ("--fuzz-seed", "--fuzz-n", "--fuzz-only"))
+    start = config.getoption("--fuzz-from")
+    numbers = range(total, total + FURTHER) if request.param else range(start, total) if only is None else [only]
+    tables = sampledata.sample_tables(seed)
+    folder = tmp_path_factory.mktemp("fuzz")
+    sampledata.write_parquet(tables, folder)
+    database = sampledata.duckdb_database(tables)
+    tally = Tally()
+    started = time.monotonic()
+
+    def share(settings_number: int) -> None:
+        session, enabled = session_for_tiny_tables(spark), session_for_tiny_tables(spark)
+        for one in (session, enabled):
+            for key, value in SETTINGS[settings_number].items():
+                one.conf.set(key, value)
+            sampledata.register(one, tables, folder)
+        places = [Places(session, None, database), Places(session, enabled_session(enabled), database)]
+        generator = Generator(seed, row_counter(database.cursor()))
+        for number in numbers:
+            if number % len(SETTINGS) == settings_number and len(tally.failures) < ENOUGH_FAILURES:
+                _one(places[number // 2 % ENABLED == 0], generator.query(number), number, tally)
+                if total > 1000 and tally.counts["queries"] % 500 == 0:
+                    print(f"{tally.counts['queries']} queries, {time.monotonic() - started:.0f} s", flush=True)
+
+    with ThreadPoolExecutor(max_workers=min(len(SETTINGS), os.cpu_count() or 1)) as pool:
+        for done in [pool.submit(share, number) for number in range(len(SETTINGS))]:
+            done.result()
+    tally.counts["seconds"] = round(time.monotonic() - started)
+    return tally
+
+
+def _one(places: Places, query: Query, number: int, tally: Tally) -> None:
+    form = "sql" if number // 2 % 2 else "dataframe"
+    options = OPTIONS[number % len(OPTIONS)]
+    try:
+        tally.counts.update(compare(places, query, form, options))
+    except Exception:
+        tally.failures.append(smallest(places, number, query, form, options))
+
+
+@pytest.mark.timeout(0)
+def test_all_answers_agree(tally: Tally, pytestconfig: pytest.Config) -> None:
+    print(dict(tally.counts))
+    seed = pytestconfig.getoption("--fuzz-seed")
+    if tally.failures:
+        pytest.fail("\n" + "\n".join(failure.text(seed) for failure in tally.failures), pytrace=False)
+
+
+@pytest.mark.parametrize(
+    ("what", "least"),
+    [("with_rows", 0.7), ("with_groups", 0.3), ("changed", 0.12), ("outer_joins_eliminated", 0.1),
+     ("extension_changed", 0.03)],
+)
+def test_doing_nothing_would_fail(what: str, least: float, tally: Tally, pytestconfig: pytest.Config) -> None:
+    """Shares of the queries that have rows, joins to order, another order afterwards, a needless outer join."""
+    if pytestconfig.getoption("--fuzz-only") is not None or pytestconfig.getoption("--fuzz-n") < 60:
+        pytest.skip("shares of a few queries say nothing")
+    assert tally.counts["queries"] > 0
+    assert tally.counts[what] >= least * tally.counts["queries"]
+
+
+def test_generator_repeats_itself(tally: Tally, pytestconfig: pytest.Config) -> None:
+    seed = pytestconfig.getoption("--fuzz-seed")
+    make: Callable[[], Generator] = lambda: Generator(  # noqa: E731
+        seed, row_counter(sampledata.duckdb_database(sampledata.sample_tables(seed)))
+    )
+    assert [make().query(number) for number in (7, 3)] == [make().query(number) for number in (7, 3)]

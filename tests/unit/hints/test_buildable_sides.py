@@ -1,0 +1,125 @@
+"""What may be built of a set of relations: the believed, the expected and the proved, one at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import pytest
+
+from pyjoinopt.catalyst.planner.build_side import JoinConf
+from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.hints.buildable_sides import BuildableSides, BuildableSidesOf
+from pyjoinopt.hints.memory_limits import MemoryAllowance
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.plan.expressions import Attribute
+from pyjoinopt.plan.nodes import relation
+from tests.support.graphs import Builder
+
+LIMIT = 1000.0
+SLACK = MemoryAllowance(broadcast=8, hashed=4)
+BELIEVED = 1e12
+
+
+class Known(NamedTuple):
+    """A relation with rows of forty bytes: what is expected and what is proved of it, and what Spark believes."""
+
+    rows: float
+    bound: float = math.inf
+    believed: float = BELIEVED
+
+
+def estimates(relations: Sequence[Known]) -> GraphEstimates:
+    builder = Builder([known.rows for known in relations])
+    for vertex in range(1, len(relations)):
+        builder.equal(0, vertex)
+    known = [RelationStatistics(k.rows, k.rows * 40, "test", False, upper_bound=k.bound) for k in relations]
+    return GraphEstimates(builder.graph(), known)
+
+
+def tables(
+    *relations: Known, adaptive: float = -1, allowance: MemoryAllowance = SLACK, threshold: float = LIMIT
+) -> Callable[[int, float], int]:
+    conf, known = JoinConf(threshold, adaptive_threshold=adaptive), estimates(relations)
+    sides = BuildableSides([each.believed for each in relations], conf, allowance)
+    return lambda relations, bytes: sides(relations, bytes, known)
+
+
+def table(known: Known, adaptive: float = -1, allowance: MemoryAllowance = SLACK, threshold: float = LIMIT) -> int:
+    """What may be built of one relation."""
+    return tables(known, adaptive=adaptive, allowance=allowance, threshold=threshold)(1, known.rows * 40)
+
+
+@pytest.mark.parametrize(
+    ("rows", "bound", "expected"),
+    [
+        (25, 25, BROADCAST_TABLE),  # just fits
+        (25, 200, BROADCAST_TABLE),  # at most eight times the threshold
+        (25, 201, NO_TABLE),
+        (25, math.inf, NO_TABLE),
+        (26, 26, HASH_TABLES),  # does not fit, but is proved to stay below four times
+        (100, 100, HASH_TABLES),
+        (100, 101, NO_TABLE),
+        (101, 101, NO_TABLE),
+        (0, math.inf, NO_TABLE),
+    ],
+)
+def test_what_a_hint_may_build(rows: float, bound: float, expected: int) -> None:
+    assert table(Known(rows, bound)) == expected
+
+
+def test_what_spark_broadcasts_by_itself() -> None:
+    """It goes by what it believes, however large the relation is."""
+    assert table(Known(1e6, math.inf, LIMIT)) == BROADCAST_TABLE
+    assert table(Known(1e6, math.inf, LIMIT + 1)) == NO_TABLE
+    assert table(Known(1e6, math.inf, 0)) == BROADCAST_TABLE
+
+
+def test_of_joins_spark_believes_the_product() -> None:
+    many = Known(1e6, math.inf, 30)
+    judge = tables(many, many, many)
+    assert [judge(relations, 1e9) for relations in (0b001, 0b011, 0b110, 0b111)] == [
+        BROADCAST_TABLE, BROADCAST_TABLE, BROADCAST_TABLE, NO_TABLE,
+    ]  # fmt: skip
+    empty = Known(1e6, math.inf, 0)
+    assert tables(empty, Known(1e6, math.inf, 2000))(0b11, 1e9) == NO_TABLE  # an empty one does not shrink the rest
+
+
+def test_the_adaptive_habit() -> None:
+    """A side that comes out small is hashed once it was shuffled, though nothing is proved of it."""
+    unproved = Known(25)
+    assert table(unproved, adaptive=LIMIT) == HASH_TABLES
+    assert table(unproved, adaptive=LIMIT - 1) == NO_TABLE
+    assert table(unproved, adaptive=-1) == NO_TABLE
+    assert table(Known(50), adaptive=2 * LIMIT) == HASH_TABLES  # a threshold of its own
+    assert table(Known(51), adaptive=2 * LIMIT) == NO_TABLE
+
+
+def test_without_hints_it_is_what_spark_does() -> None:
+    none = MemoryAllowance(0, 0)
+    assert table(Known(25, 25), allowance=none) == NO_TABLE
+    assert table(Known(25, 25), adaptive=LIMIT, allowance=none) == HASH_TABLES
+    assert table(Known(25, 25, LIMIT), allowance=none) == BROADCAST_TABLE
+
+
+def test_with_broadcasting_switched_off_there_is_none() -> None:
+    assert table(Known(1, 1, 1), threshold=-1) == NO_TABLE
+    assert table(Known(1, 1, 1), adaptive=LIMIT, threshold=-1) == HASH_TABLES  # that has its own
+
+
+@pytest.mark.parametrize(
+    ("conf", "expected"),
+    [
+        ({}, HASH_TABLES),  # adaptive execution is on, with the threshold of broadcasts
+        ({"spark.sql.adaptive.enabled": "false"}, NO_TABLE),
+        ({"spark.sql.adaptive.autoBroadcastJoinThreshold": "-1"}, NO_TABLE),
+        ({"spark.sql.autoBroadcastJoinThreshold": "999b"}, NO_TABLE),
+        ({"spark.sql.autoBroadcastJoinThreshold": "999b", "spark.sql.adaptive.autoBroadcastJoinThreshold": "1000b"}, 1),
+    ],
+)
+def test_by_the_settings_of_a_session(conf: dict[str, str], expected: int) -> None:
+    of = BuildableSidesOf({"spark.sql.autoBroadcastJoinThreshold": "1000b", **conf}, lambda _: int(BELIEVED), SLACK)
+    plan = relation("t", [Attribute(0, 0, "a")])
+    assert of.of([plan])(1, 1000.0, estimates([Known(25)])) == expected
