@@ -1,7 +1,7 @@
 """What a join costs: models behind one small protocol, found by name, or a user's own.
 
 A search adds up the costs of joins, so a model has to obey the laws that `CostModel` states; nothing else is required
-of it. Costs are in "row units": 1 is a row handed through one operator.
+of it. Costs are in "row units": 1 is the cost of passing one row through one operator.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXECUTORS, MEMORY = "pyjoinopt.executors", "pyjoinopt.memory"
 
 
 def cost_model(name: str | CostModel, conf: Mapping[str, str] | None = None, constants: str = "") -> CostModel:
-    """The cost model of that name; a model itself is handed back.
+    """The cost model of that name; a model itself is returned.
 
     Args:
         name: one of `MODELS`, or a model.
@@ -34,7 +34,7 @@ def cost_model(name: str | CostModel, conf: Mapping[str, str] | None = None, con
         constants: a file that `benchmarks/calibrate.py` wrote, for the model "spark"; "" for the defaults.
 
     Raises:
-        ValueError: if there is no such model, or the file is none.
+        ValueError: there is no such model, or the file has no constants.
 
     >>> cost_model("c_out").name
     'c_out'

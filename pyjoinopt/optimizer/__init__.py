@@ -1,6 +1,7 @@
 """The way of one plan: rewrite, find groups, choose an order, emit, hint.
 
-* `optimize`: all of it, top to bottom. `reorder`: the groups of a plan. `spark_strategies`: the strategies `heuristic`
-  and `spark`, which order as Catalyst does. `describe_group`: the report of a group. `forecast_operators`:
-  which join operators Spark will choose.
+* `optimize`: all of it, top to bottom. `plan_statistics`: what is read before a plan is estimated.
+* `reorder`: the groups of a plan. `order_group`: one group, from its graph to its best order, without side effects.
+  `spark_strategies`: the strategies `heuristic` and `spark`, which order as Catalyst does.
+* `describe_group`: the report of a group. `forecast_operators`: which join operators Spark will choose.
 """

@@ -69,7 +69,7 @@ def test_what_is_computed_from_padded_columns_goes_with_them(w: Letters) -> None
     padded = Filter(w("b1 is null"), Join(a, b, LEFT, w("a1 = b1")))
     between = w.project("a1 a2", padded, w.alias("n", "b2 + 1"))
     plan = w.project("a2", Join(between, c, INNER, w("a2 = c1")))
-    result = outer_join_as_anti_join(plan)
+    result = outer_join_as_anti_join(plan).plan
     assert types(result) == [ANTI, INNER]
     for node in post_order(result):
         below = sum({child.output_set for child in node.children})
