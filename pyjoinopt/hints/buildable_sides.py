@@ -3,7 +3,7 @@
 The searches use this for every set, so that the plan that they cost is the plan that Spark will run, with the hints
 that it is going to get. Three things decide:
 
-* what Spark does by itself: it broadcasts what it *believes* to be small, going by file sizes and products of joins;
+* what Spark does by itself: it broadcasts what it *estimates* to be small, by file sizes and products of joins;
 * what is *expected*: a broadcast is worth a hint if it fits `spark.sql.autoBroadcastJoinThreshold`;
 * what is *proved*: a hint is a promise that Spark does not check, so it is given only if the rows that there can be at
   most do no harm, either (`allowance`).
@@ -25,7 +25,7 @@ class TablesOf:
 
     Args:
         conf: Spark's settings.
-        sizes: what Spark believes of that plan's parts.
+        sizes: Spark's estimates for that plan's parts.
         allowance: what may be proved of what is hinted; zeros if there will be no hints.
     """
 
@@ -45,7 +45,7 @@ class BuildableSides:
 
     Args:
         estimates: bounds of sets.
-        believed: bytes that Spark believes each vertex to have.
+        believed: Spark's estimate of the bytes of each vertex.
         conf: Spark's settings.
         allowance: what may be proved of what is hinted; zeros if there will be no hints.
     """

@@ -49,7 +49,7 @@ from pyjoinopt.plan.expressions import SUBQUERY, reference, walk
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, SEMI, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import same_plan, transform_down, transform_up
 
-#: Operators whose input needs nothing but what they read, whoever stands above them.
+#: Operators whose input needs nothing but what they read, whatever is above them.
 _CHOOSE = frozenset({"DeserializeToObject", "FlatMapGroupsInPandas", "MergeRows", "Expand"})
 
 #: Operators that a projection cannot look through: every column counts, or the columns are not their child's.

@@ -2,7 +2,7 @@
 
 Opaque operators remember their output; a copy over narrower children must forget the columns that are gone. Expand,
 Generate and Window also hold lists that get shorter: such a copy is marked (`info["narrowed"]`), so that it is sent
-with its lists spelled out.
+with its lists written in full.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def met_domains(members: Sequence[Member]) -> list[float]:
     domains = shared_domains(members)
     referring = [(m, d) for m, d in zip(members, domains) if m.key_values is None]
     chosen = math.inf  # the fewest values that a filter has left of a key
-    met = []
+    matching = []
     for m, domain in zip(members, domains):
         kept = max(1.0, m.kept)
         if m.key_values is not None and kept < domain:
@@ -110,10 +110,10 @@ def met_domains(members: Sequence[Member]) -> list[float]:
             if m.named:
                 domain = _popular(kept, domain, max((_evenness(o, d) for o, d in referring), default=1.0))
                 chosen = min(chosen, kept)
-        met.append(domain if m.key_values is not None else min(domain, kept))
+        matching.append(domain if m.key_values is not None else min(domain, kept))
     popular = (
         d if m.key_values is not None else _popular(chosen, d, _evenness(m, domain))
-        for m, d, domain in zip(members, met, domains)
+        for m, d, domain in zip(members, matching, domains)
     )
     return effective_ndv(popular, [m.heavy if m.key_values is None else () for m in members])
 

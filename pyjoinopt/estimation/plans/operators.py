@@ -1,8 +1,8 @@
 """How many rows every operator of a plan gives.
 
 There is always an answer, however weak; `source` names what it rests on. Joins inside a join group are not estimated
-here but by `joins.cardinality`, which sees the whole group; the joins met here are its walls (outer, semi, hinted ones)
-and what lies below them.
+here but by `joins.cardinality`, which sees the whole group; the joins here are its barriers (outer, semi, hinted ones)
+and those below them.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The optimizer estimates the inputs of every join group, then for both sides of e
 share most of their nodes. A common table expression is defined in one place and read in others, so its definition is
 looked up among all nodes of the plan, not only below the node that is estimated.
 
-Filters over a relation of which there is a sample are counted there, all that stand above each other at once, through
+Filters over a relation of which there is a sample are counted there, all of a chain at once, through
 projections. So are the different values that are left of the columns by which the relation is joined. What else the
 columns hold after the filter stays a matter of arithmetic.
 """

@@ -158,7 +158,7 @@ class ProvedKeys:
 
 
 def proved_keys(files: Files, store: Store | None) -> list[Names]:
-    """The keys of some files that the store knows to be proved."""
+    """The keys of some files that are proved according to the store."""
     return sorted(names for names, unique in _remembered(files, store).items() if unique)
 
 

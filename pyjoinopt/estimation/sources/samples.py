@@ -86,7 +86,7 @@ class Samples:
     # -- questions ---------------------------------------------------------------------------------------------
 
     def learn(self, node: LogicalPlan) -> None:
-        """What the columns of a projection stand for."""
+        """Add the definitions of a projection's columns."""
         self._meanings.learn(node)
 
     def conjuncts(self, condition: Expression) -> tuple[Expression, ...]:
