@@ -120,7 +120,7 @@ def serve(pipe: Pipe) -> None:
     planner, learned, answered = Planner(), PendingFeedback(), 0
     pipe.write({"protocol": PROTOCOL, "version": __version__})
     while (message := pipe.read()) is not None:
-        learned.learn(message.get("heard", ()))
+        learned.add_aliases(message.get("heard", ()))
         if "request" in message:
             number, request = int(message["id"]), message["request"]
             until = perf_counter() + request.get("milliseconds", 0) / 1000
@@ -149,7 +149,7 @@ class PendingFeedback:
         if len(self._expected) > self.MOST:
             del self._expected[next(iter(self._expected))]
 
-    def learn(self, heard: Iterable[dict[str, Any]]) -> None:
+    def add_aliases(self, heard: Iterable[dict[str, Any]]) -> None:
         """Remember the true rows of these queries; groups of one query with columns in common cannot be told apart."""
         for told in heard:
             watches, store = self._expected.get(told["query"], ([], None))

@@ -96,7 +96,7 @@ def test_groups_of_one_query_with_columns_in_common_learn_nothing() -> None:
     first, second, third, store = Watch(1, 2), Watch(2, 3), Watch(4), object()
     learned.expect(7, [first, third], store)  # type: ignore[list-item, arg-type]
     learned.expect(7, [second], store)  # type: ignore[list-item, arg-type]
-    learned.learn([{"query": 8, "operators": []}, {"query": 7, "operators": []}])
+    learned.add_aliases([{"query": 8, "operators": []}, {"query": 7, "operators": []}])
     assert (first.shown, second.shown, third.shown) == ([], [], [{1: 2.0}])
 
 

@@ -28,7 +28,7 @@ def pruned(plan: LogicalPlan, wanted: int) -> LogicalPlan:
     return Project(tuple(reference(a) for a in plan.output if a.mask & wanted), plan)
 
 
-def over(
+def rebuild_over(
     node: LogicalPlan, children: tuple[LogicalPlan, ...], output: tuple[Attribute, ...] | None = None
 ) -> LogicalPlan:
     """A copy of a node over narrower children; its output is what they still have."""

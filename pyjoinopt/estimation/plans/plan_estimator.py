@@ -145,7 +145,7 @@ class PlanEstimates:
             self._filtered[node] = after = _Filtered(before.leaf, conjuncts, share)
             return self._sampled(after, known, samples)
         if node.kind in _SAME_ROWS:
-            samples.learn(node)
+            samples.add_aliases(node)
             self._filtered[node] = before
         return known
 

@@ -88,7 +88,7 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
     rows = relation.rows * selectivity(condition, relation)
     columns = dict(relation.columns)
     intervals: dict[int, tuple[Interval, float]] = {}
-    named = relation.named
+    named = relation.filtered_by_text
     for e in and_operands(condition):
         named = named or names(e)
         for attribute, kind, constant in comparisons(e):
@@ -115,7 +115,7 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
         for bit, known in columns.items() if e.kind != "IsNotNull" else ():
             if known.heavy and e.references >> bit & 1:
                 columns[bit] = replace(known, heavy=())  # as often as before, or not at all
-    return replace(relation.with_rows(rows), columns=columns, unfiltered=relation.base_rows, named=named)
+    return replace(relation.with_rows(rows), columns=columns, unfiltered=relation.base_rows, filtered_by_text=named)
 
 
 # -- predicates --------------------------------------------------------------------------------------------------

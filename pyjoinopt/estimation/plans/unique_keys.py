@@ -82,7 +82,7 @@ def of_join(
         left, right: what is known of its sides.
         bound: what is proved without keys.
     """
-    if not (left.keys or right.keys or left.most or right.most):
+    if not (left.keys or right.keys or left.max_rows_per_value or right.max_rows_per_value):
         return frozenset(), bound
     of_left, of_right = _compared(node)
     left_unique, right_unique = left.is_unique(of_left), right.is_unique(of_right)
@@ -103,11 +103,11 @@ def of_join(
 def most_met(known: RelationStatistics, columns: int) -> float:
     """Rows of a relation that share the values of some columns (as bits), at most; infinite if nothing is proved.
 
-    >>> counted = RelationStatistics(9.0, 72.0, most={0: 3.0, 1: 2.0})
+    >>> counted = RelationStatistics(9.0, 72.0, max_rows_per_value={0: 3.0, 1: 2.0})
     >>> most_met(counted, 0b1), most_met(counted, 0b100)
     (3.0, inf)
     """
-    return min((count for bit, count in known.most.items() if columns >> bit & 1), default=math.inf)
+    return min((count for bit, count in known.max_rows_per_value.items() if columns >> bit & 1), default=math.inf)
 
 
 def times(a: float, b: float) -> float:

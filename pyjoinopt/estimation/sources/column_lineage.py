@@ -29,13 +29,13 @@ NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
 class ColumnLineage:
     """Maps each computed or renamed column to an expression over leaf columns.
 
-    Feed it the nodes of a plan bottom-up with `learn`.
+    Feed it the nodes of a plan bottom-up with `add_aliases`.
     """
 
     def __init__(self) -> None:
         self._meaning: dict[int, Expression] = {}
 
-    def learn(self, node: LogicalPlan) -> None:
+    def add_aliases(self, node: LogicalPlan) -> None:
         """Add the definitions of the columns of a projection, or of a node that renames its child's columns."""
         if isinstance(node, Project):
             for bit, e in node.columns().items():
@@ -70,7 +70,7 @@ class ColumnLineage:
             if not node.children and sampled(node):
                 owner.update((attribute.bit, node) for attribute in node.output)
                 keys_of[number_of(node)] = keys & node.output_set
-            self.learn(node)
+            self.add_aliases(node)
         found: dict[int, tuple[LogicalPlan, list[Expression]]] = {}
         for node in nodes:
             condition = node.condition if isinstance(node, (Filter, Join)) else None

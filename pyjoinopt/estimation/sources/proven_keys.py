@@ -103,7 +103,7 @@ class ProvedKeys:
         for node in nodes:
             if not node.children and (found := self._relation(node)) is not None and found.files is not None:
                 owner.update((attribute.bit, node) for attribute in node.output)
-            self._meanings.learn(node)
+            self._meanings.add_aliases(node)
         compared: dict[tuple[int, int], dict[str, Attribute]] = {}
         leaves: dict[int, LogicalPlan] = {}
         for one, other in self._equalities(nodes):
