@@ -3,7 +3,7 @@ decision.
 
 Without this room a report could not show Spark's own plan, and a hint could not be compared with Spark's estimate.
 
-* `rules/`: one Catalyst rule a file, named as Catalyst names it; `registry` knows them by name, `spark_batches` the
+* `rules/`: one Catalyst rule a file, named as Catalyst names it; `registry` has them by name, `spark_batches` the
   batches that `pyjoinopt.rules.trace` runs. `support/` holds what several rules share.
 * `statistics/`: Spark's cost-based estimator (`spark.sql.cbo.enabled`).
 * `planner/`: JoinSelection, build sides, and the sizes in bytes that Spark plans by.

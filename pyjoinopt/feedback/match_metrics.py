@@ -130,7 +130,7 @@ def located(plan: Sequence[Operator], owners: Mapping[int, int], leaves: Sequenc
             continue  # one branch of several
         if not operator["m"]["numOutputRows"] and not was_read[i]:
             continue
-        if len(inside) < len(leaves) or _joins(operator, plan):  # what stands above the whole group is no part of it
+        if len(inside) < len(leaves) or _joins(operator, plan):  # operators above the whole group are no part of it
             found[reads] = i
     return found
 
@@ -160,8 +160,8 @@ def _joins(operator: Operator, plan: Sequence[Operator]) -> bool:
     """Whether rows of two inputs meet here: in a join, or in the filter over what an existence join has marked."""
     if operator["c"] == "Filter":
         return bool(plan[operator["k"][0]].get("marks"))
-    meets = len(operator["k"]) == 2 and ("Join" in operator["c"] or "Product" in operator["c"])
-    return meets and not operator.get("marks")
+    joins_two = len(operator["k"]) == 2 and ("Join" in operator["c"] or "Product" in operator["c"])
+    return joins_two and not operator.get("marks")
 
 
 def _never_ran(relations: int, rows: Mapping[int, float]) -> bool:

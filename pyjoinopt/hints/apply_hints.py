@@ -1,7 +1,7 @@
 """The last step of the road: hints on the joins of a finished plan.
 
-Spark chooses a join's operator by what it believes of the sizes of its sides, and without a cost-based optimizer a
-filter or an aggregate changes that belief little. Where statistics differ, a hint overrides it; `choose_hint` decides
+Spark chooses a join's operator by its estimates of the sizes of its sides, and without a cost-based optimizer a
+filter or an aggregate changes these little. Where statistics differ, a hint overrides it; `choose_hint` decides
 which and when. None is ever given where you gave one.
 """
 
@@ -32,7 +32,7 @@ class HintGiver:
         estimate: rows, bytes and bound of any sub-plan.
         conf: Spark's settings.
         report: gets one entry a hint.
-        sizes: a whole plan -> what Spark believes of its parts.
+        sizes: a whole plan -> Spark's estimates for its parts.
         allowance: what may be proved of a side that is built.
     """
 
@@ -67,7 +67,7 @@ class HintGiver:
         return done[id(root)]
 
     def _hint(self, node: LogicalPlan) -> Hint:
-        """The hint that a join is worth; none for one that has a hint, or stands on one."""
+        """The hint that a join is worth; none for one that has a hint, or is above one."""
         if self._carries_hint(node):
             self._hinted.add(id(node))
         if not isinstance(node, Join) or node.cached or node.hint != NO_HINT:

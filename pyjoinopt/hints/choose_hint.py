@@ -66,7 +66,7 @@ def join_hint(
     Args:
         join_type: the type of the join.
         left, right: what is known of the two sides.
-        left_spark_bytes, right_spark_bytes: what Spark believes (`spark_sizes.spark_bytes`).
+        left_spark_bytes, right_spark_bytes: Spark's estimates (`catalyst.planner.size_in_bytes`).
         conf: Spark's settings; with a threshold below 0 nothing is ever hinted.
         allowance: what may be proved of a side that is built.
         existing: hints that the query gives; they are never touched.

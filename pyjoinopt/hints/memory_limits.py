@@ -2,7 +2,7 @@
 
 A hint is worth it if what is *expected* fits `spark.sql.autoBroadcastJoinThreshold`. But estimates err, so the most
 that there can be is bounded, too, and that bound is a matter of memory: a broadcast is collected and built in the
-driver, handed on in pieces, and kept by every executor, which together takes several times its bytes. So with "auto" it
+driver, sent in blocks, and kept by every executor, which together takes several times its bytes. So with "auto" it
 may be proved to have a sixteenth of the driver's heap, and an eighth of what an executor has for work and cache, but
 eight times the threshold in any case and a hundred times at most. The table of a partition, which cannot be written to
 disk and shares an executor with other tasks, stays at eight times.

@@ -1,4 +1,4 @@
-"""Common expressions written out.
+"""Common expressions inlined.
 
 `x BETWEEN 1 AND 5` arrives from Spark 4 as `With(ref >= 1 AND ref <= 5, ref := x)`, so that `x` is computed once.
 Rules and estimates read the long form of a predicate; the JVM keeps the short one.
@@ -9,12 +9,12 @@ from __future__ import annotations
 from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import UNEVALUABLE, Expression, rewrite, walk
 
-#: Functions that an analysed plan keeps by name around what they stand for, their only child.
-_STAND_FOR = frozenset({"Between", "NullIf", "IfNull", "Nvl", "Nvl2"})
+#: Functions that an analysed plan keeps by name around their definition, their only child.
+_REPLACED_BY_CHILD = frozenset({"Between", "NullIf", "IfNull", "Nvl", "Nvl2"})
 
 
 def inline_common_expressions(predicate: Expression) -> Expression:
-    """The predicate with BETWEEN and its like replaced by what they stand for, common expressions written out.
+    """The predicate with BETWEEN and its like replaced by their definitions, common expressions inlined.
 
     A reference means the definition with its id in the nearest `With` around it. Where an id is not unique, or the
     result would be very long, the `With` stays as it is.
@@ -23,7 +23,7 @@ def inline_common_expressions(predicate: Expression) -> Expression:
         return predicate
 
     def change(e: Expression) -> Expression:
-        if e.kind in _STAND_FOR and len(e.children) == 1:
+        if e.kind in _REPLACED_BY_CHILD and len(e.children) == 1:
             return e.children[0]
         if e.kind != "With":
             return e

@@ -1,7 +1,7 @@
 """What rules make anew: columns with an identity of their own, constants, counts, and the operators over them.
 
 Most rules only move what is there. Those that rewrite INTERSECT ALL or push a projection through a union need columns
-that nobody has seen. Each gets the next free bit; the JVM learns of it with the alias that defines it (`encode`), so
+that are new. Each gets the next free bit; the JVM learns of it with the alias that defines it (`encode`), so
 the defining alias must be part of the plan that is sent.
 """
 

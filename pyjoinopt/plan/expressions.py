@@ -41,7 +41,7 @@ CORRELATED = 2048
 TRYING = 4096
 CONSTANT = 8192  # evaluated, see `constant_values`
 CURRENT = 16384
-REPLACED = 32768  # a function that stands for its only child
+REPLACED = 32768  # a function that is replaced by its only child
 
 #: Kinds whose meaning this package knows; they compare by structure wherever they came from.
 STRUCTURAL = frozenset(

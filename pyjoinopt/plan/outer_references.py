@@ -15,7 +15,7 @@ from pyjoinopt.plan.traversal import post_order
 
 
 def outer_columns(subquery: Expression) -> tuple[Expression, ...]:
-    """Of the children of a subquery expression those that stand for columns of the enclosing query."""
+    """Of the children of a subquery expression those that are columns of the enclosing query."""
     if subquery.plan is None:
         return subquery.children
     return subquery.children[: len(subquery.info.get("outer", ()))]

@@ -10,7 +10,7 @@ from pyjoinopt.plan.nodes import Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 
 _COPY = re.compile(r"_\d+$")
-#: Operators whose rows are others than those of what they stand on.
+#: Operators whose rows are others than those of their child.
 _OTHER_ROWS = frozenset({"Aggregate", "Window", "Generate", "Expand"})
 
 

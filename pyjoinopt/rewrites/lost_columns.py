@@ -9,7 +9,7 @@ A column that nobody needs may still be computed from, in a projection that an o
 
 from __future__ import annotations
 
-from pyjoinopt.catalyst.support.pruned_operators import narrowed_expand, over
+from pyjoinopt.catalyst.support.pruned_operators import narrowed_expand, rebuild_over
 from pyjoinopt.plan.nodes import LogicalPlan, Project
 
 
@@ -30,12 +30,12 @@ def without_lost_columns(node: LogicalPlan, children: tuple[LogicalPlan, ...]) -
     for old, new in zip(node.children, children, strict=True):
         lost |= old.output_set & ~new.output_set
     if not node.references & lost:
-        return over(node, children)
+        return rebuild_over(node, children)
     if node.kind == "Expand" and "lists" in node.info:
         lists = node.info["lists"]
         columns = zip(node.output, zip(*lists, strict=True), strict=True)
         kept = sum(a.mask for a, listed in columns if not any(e.references & lost for e in listed))
-        return over(narrowed_expand(node, kept), children)
+        return rebuild_over(narrowed_expand(node, kept), children)
     if not isinstance(node, Project):
         raise ValueError(f"{node.kind} reads a column that is gone")
     return Project(tuple(e for e in node.projections if not e.references & lost), children[0])

@@ -17,7 +17,7 @@
 
 Of Catalyst's other rules a filter inferred from an equality changes no estimate (equality classes see the same); which
 columns are read at all is worked out on the side (`plan.required_columns`), without projections between joins that
-would have to be looked through again; limits, grouping keys and projections over unions lie outside any join group.
+would have to be looked through again; limits, grouping keys and projections over unions are outside any join group.
 Spark runs these rules afterwards.
 """
 

@@ -26,7 +26,7 @@ def most(df: DataFrame, store: Path) -> dict[str, float]:
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         (leaf,) = [node for node in gateway.export.nodes if not node.children]
         known = LeafStatistics(gateway.statistics, [leaf], "auto", store=Store(store))(leaf)
-        return {a.name: known.most[a.bit] for a in leaf.output if a.bit in known.most}
+        return {a.name: known.max_rows_per_value[a.bit] for a in leaf.output if a.bit in known.max_rows_per_value}
 
 
 def test_a_table_that_was_counted_as_a_whole(spark: SparkSession, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def broadcast_side(join_type: str, left: float, right: float, conf: JoinConf, hi
 
     Args:
         join_type: the type, as `Join.join_type` has it.
-        left, right: sizes as Spark believes them.
+        left, right: sizes as Spark estimates them.
         conf: the settings.
         hint: strategies of the two sides.
         hinted: look at hints only; otherwise at sizes only, but for sides that must not be broadcast.

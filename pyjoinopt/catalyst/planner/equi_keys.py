@@ -1,6 +1,6 @@
 """The keys by which a join can hash or sort its sides.
 
-A join meets every pair of rows unless its condition holds an equality with one side of the `=` made of the left
+A join compares every pair of rows unless its condition holds an equality with one side of the `=` made of the left
 input's columns and the other of the right's. Such a pair of expressions is a *key*: rows can be brought together by
 its value, and only the rest of the condition is tested pair by pair.
 

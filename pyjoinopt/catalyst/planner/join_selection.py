@@ -9,7 +9,7 @@ Five operators can join. With **keys** (`equi_keys`) rows are brought together b
 Without keys every pair of rows is looked at:
 
 * *broadcast nested loop join*: one side is copied to every executor;
-* *Cartesian product*: every partition meets every other one; inner joins only.
+* *Cartesian product*: every partition is joined with every other one; inner joins only.
 
 Hints decide first, in a fixed order; a hint that the type or the keys forbid is passed over. Then sizes:
 
@@ -20,7 +20,7 @@ Hints decide first, in a fixed order; a hint that the type or the keys forbid is
     no keys     BROADCAST: nested loop  >  SHUFFLE_REPLICATE_NL: Cartesian
                 fits the threshold: nested loop; inner: Cartesian; else nested loop
 
-It works from what Spark *believes* of sizes (`spark_sizes`), which need not be true, and it is what Spark plans
+It works from Spark's *estimates* of sizes (`size_in_bytes`), which need not be true, and it is what Spark plans
 before the query runs; adaptive execution may change its mind when it has seen real sizes.
 """
 
@@ -154,7 +154,7 @@ def select_join(
 
     Args:
         join_type: the type, as `Join.join_type` has it.
-        left_bytes, right_bytes: sizes as Spark believes them.
+        left_bytes, right_bytes: sizes as Spark estimates them.
         conf: the settings.
         equi: True if it has keys.
         hint: strategies of the two sides.

@@ -1,4 +1,4 @@
-"""The size that Spark believes a plan's result to have.
+"""Spark's estimate of the size of a plan's result.
 
 Without its cost-based optimizer Spark knows bytes, not rows (`SizeInBytesOnlyStatsPlanVisitor`). A filter changes
 nothing, a projection scales by the width of the columns that stay, and a join is as large as the *product* of its
@@ -8,9 +8,9 @@ filter or a join look too large to broadcast, and where a hint helps.
 Rows are known in a few places only (a range, a limit, an aggregate without groups) and forgotten by the next
 projection or filter. All numbers are exact integers, as in Spark: what differs by one byte may be planned differently.
 
-Spark estimates after IN and EXISTS have become joins. What stands alone in a filter is a semi or anti join by then, as
-large as its left side. What is one choice of several (`EXISTS (...) OR ...`) is a join that marks rows, and a join as
-any other here: the filter is believed to be as large as its input times all its subqueries.
+Spark estimates after IN and EXISTS have become joins. A conjunct of a filter is a semi or anti join by then, as large
+as its left side. One alternative of several (`EXISTS (...) OR ...`) is an existence join, which is estimated as any
+other join: the filter is as large as its input times all its subqueries.
 
 Spark estimates after unused columns are gone, too. For a plan that is not optimised yet, pass it as `root`: which
 columns are needed is worked out first (`needed_columns`), and widths count those only.
@@ -32,7 +32,7 @@ from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Aggregate
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import post_order
 
-#: What Spark takes for the size of a relation about which it knows nothing (spark.sql.defaultSizeInBytes).
+#: [bytes] A relation of unknown size (spark.sql.defaultSizeInBytes).
 UNKNOWN = (1 << 63) - 1
 #: Products are cut off here; Spark has no limit, but no plan of a size that it can handle comes near.
 _CEILING = 1 << (1 << 17)
@@ -65,7 +65,7 @@ def exported_bytes(leaf: LogicalPlan) -> float | None:
 
 
 class SparkSizes:
-    """Callable: plan -> bytes that Spark believes it to give. Every node is looked at once, over all calls.
+    """Callable: plan -> Spark's estimate of its bytes. Every node is looked at once, over all calls.
 
     Args:
         conf: Spark's configuration, for spark.sql.defaultSizeInBytes.
@@ -176,7 +176,7 @@ class SparkSizes:
         return (left * self._width(node) if left > 0 else 1), left
 
 
-#: Of a whole plan what Spark believes of its parts.
+#: A whole plan -> Spark's estimates for its parts.
 SizesOf = Callable[[LogicalPlan], SparkSizes]
 
 

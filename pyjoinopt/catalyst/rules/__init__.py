@@ -1,1 +1,1 @@
-"""Catalyst's logical rules, one a file, named as Catalyst names them; `registry` knows all of them."""
+"""Catalyst's logical rules, one a file, named as Catalyst names them; `registry` lists all of them."""

@@ -41,15 +41,15 @@ from pyjoinopt.catalyst.support.pruned_operators import (
     narrowed_expand,
     narrowed_generate,
     narrowed_window,
-    over,
     pruned,
+    rebuild_over,
 )
 from pyjoinopt.plan.constructors import aggregate
 from pyjoinopt.plan.expressions import SUBQUERY, reference, walk
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, SEMI, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import same_plan, transform_down, transform_up
 
-#: Operators whose input needs nothing but what they read, whoever stands above them.
+#: Operators whose input needs nothing but what they read, whatever is above them.
 _CHOOSE = frozenset({"DeserializeToObject", "FlatMapGroupsInPandas", "MergeRows", "Expand"})
 
 #: Operators that a projection cannot look through: every column counts, or the columns are not their child's.
@@ -110,9 +110,11 @@ def _under_projection(node: Project, child: LogicalPlan) -> LogicalPlan:
         return node.with_children((narrowed_window(child, wanted),))
     if child.kind == "WithCTE":
         query = child.children[-1]
-        return node.with_children((over(child, (*child.children[:-1], pruned(query, wanted))),)) if unread else node
+        if not unread:
+            return node
+        return node.with_children((rebuild_over(child, (*child.children[:-1], pruned(query, wanted))),))
     required = child.references | wanted
-    return node.with_children((over(child, tuple(pruned(c, required) for c in child.children)),))
+    return node.with_children((rebuild_over(child, tuple(pruned(c, required) for c in child.children)),))
 
 
 def _made_here(node: LogicalPlan) -> int:
@@ -124,7 +126,7 @@ def _narrowed_union(node: LogicalPlan, wanted: int) -> LogicalPlan:
     first = node.children[0]
     kept = [i for i, a in enumerate(first.output) if a.mask & wanted]
     children = tuple(Project(tuple(reference(c.output[i]) for i in kept), c) for c in node.children)
-    return over(node, children, tuple(node.output[i] for i in kept))
+    return rebuild_over(node, children, tuple(node.output[i] for i in kept))
 
 
 def _without_projection_below_filter(node: LogicalPlan) -> LogicalPlan:

@@ -21,7 +21,7 @@ from pyjoinopt.plan.nodes import Filter
 
 
 class Combined:
-    """The conjuncts of a filter on its way down, merged with those of each filter it meets.
+    """The conjuncts of a filter on its way down, merged with those of each filter below it.
 
     The keys of all of them are remembered, so that a tower of filters costs no more than the number of its conjuncts.
     """

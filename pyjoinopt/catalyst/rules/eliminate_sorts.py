@@ -1,4 +1,4 @@
-"""EliminateSorts: nobody sorts what nobody sees sorted.
+"""EliminateSorts: sorts that have no effect on the result are removed.
 
 A sort is not needed below another sort, below a join, or below an aggregate whose functions do not care about order
 (`min`, `count`, a sum of integers; not `first`, not a sum of doubles, whose rounding depends on the order). It is

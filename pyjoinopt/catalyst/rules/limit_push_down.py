@@ -1,4 +1,4 @@
-"""LimitPushDown: whoever wants five rows should not be given five million.
+"""LimitPushDown: as few rows as possible reach a limit.
 
 A limit is two operators: a *local* one takes so many rows of every partition, a *global* one over it so many of all.
 A local limit may be repeated further down wherever so many rows of the input are enough:

@@ -51,7 +51,7 @@ def push_extra_predicate_through_join(plan: LogicalPlan) -> LogicalPlan:
 
 
 def _relations(join: Join, parents: dict[int, list[LogicalPlan]]) -> Iterator[LogicalPlan]:
-    """What stands below an inner join, through the joins, filters and names that a filter could be pushed through.
+    """The relations below an inner join, through the joins, filters and names that a filter could be pushed through.
 
     Nothing that is read elsewhere, too: the other reader must not lose rows.
     """

@@ -11,7 +11,7 @@
 A union matches columns by position and is known by the columns of its first branch, so the first branch gets the
 projection as it is. In the others every column is replaced by the one in the same position, and what has a new name
 gets a new identity: `a + 1 AS x` of one branch and `d + 1 AS x` of another are two columns. With the columns that
-nobody wants gone from the branches, the scans below need not read them.
+not read gone from the branches, the scans below need not read them.
 
 The projection must be deterministic, and since Spark 4.1 it must not list a column twice (a union with such a branch
 is taken for unresolved). One with a correlated subquery stays, too, since the subquery's plan and conditions name

@@ -114,7 +114,7 @@ _ALL = (
         "each branch of a union computes only what is wanted of it",
     ),
     NamedRule("LimitPushDown", lambda plan, c: limit_push_down(plan), "as few rows as possible reach a limit"),
-    NamedRule("ColumnPruning", lambda plan, c: column_pruning(plan), "no operator carries a column that nobody reads"),
+    NamedRule("ColumnPruning", lambda plan, c: column_pruning(plan), "no operator carries a column that is not read"),
     NamedRule(
         "EliminateOuterJoin",
         lambda plan, c: eliminate_outer_join(

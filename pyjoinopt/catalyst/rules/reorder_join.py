@@ -3,14 +3,14 @@
 People list tables in any order and put all conditions into WHERE. Joined as written, `FROM a, b, c WHERE a.x = c.x AND
 b.y = c.y` starts with a cross product of a and b. This rule takes the joins apart and puts them together again: start
 with the first relation, always add the first of the remaining ones that some condition connects, else simply the next.
-It knows no statistics and changes nothing where every join has its condition already.
+It uses no statistics and changes nothing where every join has its condition already.
 
 With `spark.sql.cbo.starSchemaDetection`, and cost-based optimisation off, it does need the row counts of tables. If
 they show a star (`star_schema_detection`), its tables are taken first: the fact, the dimensions from small to large,
 then all others as written. Spark needs `spark.sql.cbo.planStats.enabled` for that, without which tables have no counts.
 
 Only left-deep chains are taken apart: the right side of a join is one relation, whatever it holds. So is a join with a
-hint, and what lies below a projection.
+hint, and what is below a projection.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ rows. "About" is ten percent, twice the error that Spark allows itself when it c
 does not make a star.
 
 Such joins never make more rows: each fact row finds one partner or none. So they can be done first, and the dimension
-that throws most rows away first of all. Without cost-based optimisation nobody knows which that is; the smallest
+that throws most rows away first of all. Without cost-based optimisation it is not known which that is; the smallest
 dimension is the guess, and only if a predicate on some dimension throws rows away at all (IS NOT NULL does not count).
 
 Everything rests on tables that were counted, so each plan has to be a base table: projections and filters over a

@@ -29,7 +29,7 @@ from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 #: Types whose bounds a union keeps.
 _ORDERED = (*_NUMBERS, "date", "timestamp", "interval ")
-#: From this version on a union knows distinct values.
+#: From this version on Spark estimates the distinct values of a union.
 COUNTS_DISTINCT = (4, 3)
 
 

@@ -26,7 +26,7 @@ class SparkColumns:
 
     Args:
         child: what is known of the input.
-        of_leaf: whether the input is a leaf; only there Spark believes counts of NULLs.
+        of_leaf: whether the input is a leaf; only there Spark uses counts of NULLs.
         spark: the version.
     """
 

@@ -1,8 +1,8 @@
 """Projections around join groups, as Spark has them when its cost-based join reordering runs.
 
-By then ColumnPruning has put an attribute-only projection under every join input that gives columns nobody reads, and
-over every group whose parent reads less than all. CostBasedJoinReorder weighs bytes as well as rows, so the twin of
-that rule needs them to come to the same choice. This is the part of ColumnPruning that concerns inner joins.
+By then ColumnPruning has put an attribute-only projection under every join input with unread columns, and over
+every group whose parent reads less than all. CostBasedJoinReorder weighs bytes as well as rows, so its reimplementation
+needs them to come to the same choice. This is the part of ColumnPruning that concerns inner joins.
 """
 
 from __future__ import annotations

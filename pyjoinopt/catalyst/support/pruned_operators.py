@@ -2,7 +2,7 @@
 
 Opaque operators remember their output; a copy over narrower children must forget the columns that are gone. Expand,
 Generate and Window also hold lists that get shorter: such a copy is marked (`info["narrowed"]`), so that it is sent
-with its lists spelled out.
+with its lists written in full.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def pruned(plan: LogicalPlan, wanted: int) -> LogicalPlan:
     return Project(tuple(reference(a) for a in plan.output if a.mask & wanted), plan)
 
 
-def over(
+def rebuild_over(
     node: LogicalPlan, children: tuple[LogicalPlan, ...], output: tuple[Attribute, ...] | None = None
 ) -> LogicalPlan:
     """A copy of a node over narrower children; its output is what they still have."""

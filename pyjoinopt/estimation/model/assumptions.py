@@ -5,8 +5,8 @@ names its unit, where it comes from, and why it should hold for other data.
 
 Sources in short: *System R* is Selinger and others (SIGMOD 1979), section 4, table 1. *PostgreSQL* is
 `src/include/utils/selfuncs.h` and `src/backend/optimizer/path/clausesel.c`. *JOB* means that the value was chosen while
-looking at the Join Order Benchmark (see `benchmarks/README.md`: there is no held-out set). *Ours* means that no source
-and no measurement stands behind it.
+looking at the Join Order Benchmark (see `benchmarks/README.md`: there is no held-out set). *Ours* means that it has no
+source and no measurement.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Assumptions:
     unknown_rows: float = 1e6
     #: [bytes] A row whose columns are not known. Ours: Spark's overhead of 8 bytes and two columns of 8 bytes.
     unknown_row_bytes: float = 24.0
-    #: [factor] Bytes in memory for each byte of a columnar file, for columns whose length nobody recorded. Ours: files
+    #: [factor] Bytes in memory for each byte of a columnar file, for columns of unknown length. Ours: files
     #: are compressed, and twofold to fivefold is usual for Parquet with Snappy. Only widths depend on it.
     inflation: float = 3.0
     #: [bytes] What a column file holds beside the values of a column (its part of the footer). Ours, read off Parquet
@@ -98,8 +98,8 @@ class Assumptions:
     sample_unseen: float = 0.5
     #: [rows] No hit among n rows leaves a share below 3 / n possible: the "rule of three", at 95 % confidence.
     sample_rule_of_three: float = 3.0
-    #: [factor] A sample is believed about distinct values if it comes so near to the known count of the whole column.
-    #: Ours: rows that lie together miss by much more.
+    #: [factor] A sample is used for distinct values if it comes so near to the known count of the whole column.
+    #: Ours: rows that are stored together miss by much more.
     distinct_agreement: float = 2.0
     #: [rows] With fewer hits there is no estimate of distinct values. Ours: the jackknife divides by them.
     distinct_least_hits: int = 8

@@ -25,7 +25,7 @@ def and_operands(e: Expression) -> list[Expression]:
 
 
 def wraps_and(e: Expression) -> bool:
-    """True of a BETWEEN that holds the AND it stands for."""
+    """True of a BETWEEN that holds the AND it is replaced by."""
     return e.kind == "Between" and len(e.children) == 1
 
 

@@ -1,7 +1,7 @@
 """Equi-height histograms: bins that hold equally many rows each, as ANALYZE makes them.
 
-Where values lie close, bins are narrow. Within a bin values are taken to lie evenly. The two questions are which share
-of the rows (NULLs not counted) lies in an interval, and which share has one value.
+Where values are dense, bins are narrow. Within a bin values are assumed to be uniform. They give the share of the rows
+(NULLs not counted) in an interval, and the share with one value.
 
 Whole numbers need care at the ends: `x > 5` and `x >= 6` are the same for them. Each whole number is therefore taken
 for the interval half a step around it, which makes counting numbers the same as measuring lengths.

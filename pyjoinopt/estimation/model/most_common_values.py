@@ -1,7 +1,7 @@
 """Values that many rows share, where two columns that have some in common are compared with `=`.
 
 Distinct counts take all values for equally frequent. Where one of the columns is a key that is near
-enough the truth: every row meets one row. Where neither is, the few values that both have often make nearly all the
+enough the truth: every row matches one row. Where neither is, the few values that both have often make nearly all the
 rows: of two tables with half of their rows under 'unknown', every fourth pair is of these. The chance that two random
 rows have the same value is the sum of the products of the shares of the values that are frequent on both sides; what is
 left over is taken for evenly spread over the other values.

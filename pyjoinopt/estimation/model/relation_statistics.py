@@ -86,9 +86,9 @@ class RelationStatistics:
         columns: attribute number -> what is known of that column.
         upper_bound: rows that are proved not to be exceeded.
         unfiltered: rows before filters; the number of values that a primary key would have.
-        named: True if a filter has picked rows by a text that they hold.
+        filtered_by_text: True if a filter compares a text column with a constant.
         keys: sets of attributes (as bits) of which it is proved that no two rows share all values.
-        most: attribute number -> how many rows share a value of it (not NULL) at most; proved, too.
+        max_rows_per_value: attribute number -> how many rows share a value of it (not NULL) at most; proved, too.
     """
 
     rows: float
@@ -98,9 +98,9 @@ class RelationStatistics:
     columns: Mapping[int, ColumnStatistics] = field(default_factory=dict)
     upper_bound: float = math.inf
     unfiltered: float | None = None
-    named: bool = False
+    filtered_by_text: bool = False
     keys: frozenset[int] = frozenset()
-    most: Mapping[int, float] = field(default_factory=dict)
+    max_rows_per_value: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def base_rows(self) -> float:
@@ -224,7 +224,9 @@ def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ())
         keys = frozenset(1 << bit for bit, c in columns.items() if not c.guessed and c.ndv == rows and not c.nulls)
     counts = {int(bit): _number(c.get("most")) for bit, c in (entry.get("columns") or {}).items() if exact}
     most = {bit: count for bit, count in counts.items() if count is not None}
-    return RelationStatistics(rows, max(1.0, rows) * width, source, exact, columns, bound, rows, keys=keys, most=most)
+    return RelationStatistics(
+        rows, max(1.0, rows) * width, source, exact, columns, bound, rows, keys=keys, max_rows_per_value=most
+    )
 
 
 def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bool) -> ColumnStatistics:

@@ -28,7 +28,7 @@ def member(e: Expression, relation: RelationStatistics) -> Member:
     known = relation.column(attribute.bit) if attribute is not None else ColumnStatistics()
     return Member(
         known.ndv, known.guessed, known.key_values, relation.base_rows, relation.rows, known.min, known.max, known.bins,
-        relation.named, known.heavy,
+        relation.filtered_by_text, known.heavy,
     )  # fmt: skip
 
 

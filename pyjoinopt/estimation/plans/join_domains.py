@@ -41,7 +41,7 @@ class Member:
         rows: of its relation, before filters.
         kept: rows after them.
         min, max, bins, heavy: those of `ColumnStatistics`.
-        named: that of its relation.
+        filtered_by_text: that of its relation.
     """
 
     ndv: float | None
@@ -52,7 +52,7 @@ class Member:
     min: float | None = None
     max: float | None = None
     bins: tuple[Bin, ...] = ()
-    named: bool = False
+    filtered_by_text: bool = False
     heavy: Heavy = ()
 
     @property
@@ -96,24 +96,24 @@ def met_domains(members: Sequence[Member]) -> list[float]:
     >>> met_domains([kinds, replace(things, kept=10.0)])
     [100.0, 10.0]
     >>> skewed = (Bin(1, 1, 1), Bin(1, 1, 1), Bin(2, 50, 49), Bin(51, 100, 50))  # half of all things are of one kind
-    >>> [round(d, 1) for d in met_domains([replace(kinds, named=True), replace(things, bins=skewed)])]
+    >>> [round(d, 1) for d in met_domains([replace(kinds, filtered_by_text=True), replace(things, bins=skewed)])]
     [19.9, 19.9]
     """
     domains = shared_domains(members)
     referring = [(m, d) for m, d in zip(members, domains) if m.key_values is None]
     chosen = math.inf  # the fewest values that a filter has left of a key
-    met = []
+    matching = []
     for m, domain in zip(members, domains):
         kept = max(1.0, m.kept)
         if m.key_values is not None and kept < domain:
             domain = max(kept, _referred_to(m, domain, referring))
-            if m.named:
+            if m.filtered_by_text:
                 domain = _popular(kept, domain, max((_evenness(o, d) for o, d in referring), default=1.0))
                 chosen = min(chosen, kept)
-        met.append(domain if m.key_values is not None else min(domain, kept))
+        matching.append(domain if m.key_values is not None else min(domain, kept))
     popular = (
         d if m.key_values is not None else _popular(chosen, d, _evenness(m, domain))
-        for m, d, domain in zip(members, met, domains)
+        for m, d, domain in zip(members, matching, domains)
     )
     return effective_ndv(popular, [m.heavy if m.key_values is None else () for m in members])
 

@@ -1,8 +1,8 @@
 """How many rows every operator of a plan gives.
 
 There is always an answer, however weak; `source` names what it rests on. Joins inside a join group are not estimated
-here but by `joins.cardinality`, which sees the whole group; the joins met here are its walls (outer, semi, hinted ones)
-and what lies below them.
+here but by `joins.cardinality`, which sees the whole group; the joins here are its barriers (outer, semi, hinted ones)
+and those below them.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _operator(  # noqa: C901  one flat table of operators
         case "Except":
             return replace(first, exact=False, source=weakest(inputs))
     largest = max(inputs, key=lambda s: s.rows)
-    unproved = replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs), keys=frozenset(), most={})
+    unproved = _repeating(replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs)))
     return _sized(unproved, node.output)
 
 
@@ -193,7 +193,7 @@ def _as_key(known: ColumnStatistics | None, groups: float, alone: bool) -> Colum
 
 def _repeating(known: RelationStatistics) -> RelationStatistics:
     """Of an operator that may give a row more than once."""
-    return replace(known, keys=frozenset(), most={})
+    return replace(known, keys=frozenset(), max_rows_per_value={})
 
 
 def _reference(attribute: Attribute, child: RelationStatistics) -> tuple[Expression, ColumnStatistics | None]:
@@ -274,8 +274,8 @@ def renamed(child: RelationStatistics, before: Sequence[Attribute], after: Seque
         return child if len(before) == len(after) else _sized(_repeating(child), after)
     columns = {b.bit: child.columns[a.bit] for a, b in zip(before, after) if a.bit in child.columns}
     keys = renamed_keys(child.keys, {a.mask: b.mask for a, b in zip(before, after)})
-    most = {b.bit: child.most[a.bit] for a, b in zip(before, after) if a.bit in child.most}
-    return replace(child, columns=columns, keys=keys, most=most)
+    most = {b.bit: child.max_rows_per_value[a.bit] for a, b in zip(before, after) if a.bit in child.max_rows_per_value}
+    return replace(child, columns=columns, keys=keys, max_rows_per_value=most)
 
 
 def _sized(known: RelationStatistics, output: Sequence[Attribute]) -> RelationStatistics:

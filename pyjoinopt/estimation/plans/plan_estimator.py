@@ -4,7 +4,7 @@ The optimizer estimates the inputs of every join group, then for both sides of e
 share most of their nodes. A common table expression is defined in one place and read in others, so its definition is
 looked up among all nodes of the plan, not only below the node that is estimated.
 
-Filters over a relation of which there is a sample are counted there, all that stand above each other at once, through
+Filters over a relation of which there is a sample are counted there, all of a chain at once, through
 projections. So are the different values that are left of the columns by which the relation is joined. What else the
 columns hold after the filter stays a matter of arithmetic.
 """
@@ -145,7 +145,7 @@ class PlanEstimates:
             self._filtered[node] = after = _Filtered(before.leaf, conjuncts, share)
             return self._sampled(after, known, samples)
         if node.kind in _SAME_ROWS:
-            samples.learn(node)
+            samples.add_aliases(node)
             self._filtered[node] = before
         return known
 

@@ -5,11 +5,11 @@ Histograms, distinct counts, ranges and NULL counts are used where they are know
 less than a range, a range less than an inequality). Predicates on different columns count as independent; both ends
 of a range on one column do not.
 
-**Popular values.** Of 200 countries one has a third of all companies, and it is this one that queries name. Whoever
-names a value has met it, so it is one of a random row rather than of a random value, and these are frequent: with
-frequencies as they are in texts (Zipf), a value so chosen of n has a share of about 1.6 / ln(n)^2, for n = 200 ten
-times 1/n. About half-way between the two, in logarithms, lies n^-0.75: that is taken for columns of text that have
-fewer values than rows. Numbers are mostly identifiers, and have histograms.
+**Popular values.** Of 200 countries one has a third of all companies, and it is this one that queries name. A value
+that a query names is one of a random row rather than a random value, and these are frequent: with frequencies as they
+are in texts (Zipf), a value so chosen of n has a share of about 1.6 / ln(n)^2, for n = 200 ten times 1/n. About
+half-way between the two, in logarithms, lies n^-0.75: that is assumed for columns of text that have fewer values than
+rows. Numbers are mostly identifiers, and have histograms.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
     rows = relation.rows * selectivity(condition, relation)
     columns = dict(relation.columns)
     intervals: dict[int, tuple[Interval, float]] = {}
-    named = relation.named
+    named = relation.filtered_by_text
     for e in and_operands(condition):
         named = named or names(e)
         for attribute, kind, constant in comparisons(e):
@@ -115,7 +115,7 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
         for bit, known in columns.items() if e.kind != "IsNotNull" else ():
             if known.heavy and e.references >> bit & 1:
                 columns[bit] = replace(known, heavy=())  # as often as before, or not at all
-    return replace(relation.with_rows(rows), columns=columns, unfiltered=relation.base_rows, named=named)
+    return replace(relation.with_rows(rows), columns=columns, unfiltered=relation.base_rows, filtered_by_text=named)
 
 
 # -- predicates --------------------------------------------------------------------------------------------------

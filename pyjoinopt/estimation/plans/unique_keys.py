@@ -3,7 +3,7 @@
 Groups of an aggregate, rows of a DISTINCT, local rows that were counted: what `RelationStatistics.keys` holds. They
 survive whatever only drops rows. A join whose other side is unique on what it is compared by repeats no row, so the
 keys of this side stay, and this side's bound is a bound of the result. Where all rows were counted, it is known how
-many of them share a value at most: a row of the other side meets no more than that.
+many of them share a value at most: a row of the other side has no more matches than that.
 
 Statistics of files suggest a likely key, but prove none; `ColumnStatistics.key_values` is for those.
 """
@@ -18,6 +18,7 @@ from operator import or_
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.plan.equi_keys import hash_keys
 from pyjoinopt.plan.expressions import Attribute, Expression
+from pyjoinopt.plan.facts.distinct_keys import joined_keys
 from pyjoinopt.plan.nodes import INNER, LEFT, RIGHT, Aggregate, Join
 from pyjoinopt.util.bitset import singletons
 
@@ -81,31 +82,32 @@ def of_join(
         left, right: what is known of its sides.
         bound: what is proved without keys.
     """
-    if not (left.keys or right.keys or left.most or right.most):
+    if not (left.keys or right.keys or left.max_rows_per_value or right.max_rows_per_value):
         return frozenset(), bound
     of_left, of_right = _compared(node)
     left_unique, right_unique = left.is_unique(of_left), right.is_unique(of_right)
-    met, meeting = most_met(right, of_right), most_met(left, of_left)
+    of_left_row, of_right_row = most_met(right, of_right), most_met(left, of_left)
     if node.join_type in (INNER, LEFT):
-        bound = min(bound, times(left.upper_bound, met if node.join_type == INNER else max(1.0, met)))
+        matches = of_left_row if node.join_type == INNER else max(1.0, of_left_row)
+        bound = min(bound, times(left.upper_bound, matches))
     if node.join_type in (INNER, RIGHT):
-        bound = min(bound, times(right.upper_bound, meeting if node.join_type == INNER else max(1.0, meeting)))
-    keys: frozenset[int] = frozenset()
+        matches = of_right_row if node.join_type == INNER else max(1.0, of_right_row)
+        bound = min(bound, times(right.upper_bound, matches))
     if right_unique and node.join_type in (INNER, LEFT):
-        keys, bound = keys | left.keys, min(bound, left.upper_bound)
+        bound = min(bound, left.upper_bound)
     if left_unique and node.join_type in (INNER, RIGHT):
-        keys, bound = keys | right.keys, min(bound, right.upper_bound)
-    return keys, bound
+        bound = min(bound, right.upper_bound)
+    return joined_keys(node.join_type, left.keys, right.keys, left_unique, right_unique), bound
 
 
 def most_met(known: RelationStatistics, columns: int) -> float:
     """Rows of a relation that share the values of some columns (as bits), at most; infinite if nothing is proved.
 
-    >>> counted = RelationStatistics(9.0, 72.0, most={0: 3.0, 1: 2.0})
+    >>> counted = RelationStatistics(9.0, 72.0, max_rows_per_value={0: 3.0, 1: 2.0})
     >>> most_met(counted, 0b1), most_met(counted, 0b100)
     (3.0, inf)
     """
-    return min((count for bit, count in known.most.items() if columns >> bit & 1), default=math.inf)
+    return min((count for bit, count in known.max_rows_per_value.items() if columns >> bit & 1), default=math.inf)
 
 
 def times(a: float, b: float) -> float:

@@ -1,4 +1,4 @@
-"""Conjuncts over the columns of leaves, wherever in a plan they stand, and the columns by which leaves are joined."""
+"""Column lineage: conjuncts in terms of the columns of leaves, and the columns by which leaves are joined."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
 
 
 class ColumnLineage:
-    """What columns stand for, in terms of the columns of leaves."""
+    """Maps each computed or renamed column to an expression over leaf columns.
+
+    Feed it the nodes of a plan bottom-up with `add_aliases`.
+    """
 
     def __init__(self) -> None:
         self._meaning: dict[int, Expression] = {}
 
-    def learn(self, node: LogicalPlan) -> None:
-        """What the columns of a projection stand for."""
+    def add_aliases(self, node: LogicalPlan) -> None:
+        """Add the definitions of the columns of a projection, or of a node that renames its child's columns."""
         if isinstance(node, Project):
             for bit, e in node.columns().items():
                 if bit not in self._meaning:
@@ -53,7 +56,7 @@ class ColumnLineage:
     def of_leaves(
         self, plan: LogicalPlan, sampled: Callable[[LogicalPlan], bool]
     ) -> tuple[list[tuple[LogicalPlan, list[Expression]]], dict[int, int]]:
-        """The conjuncts of a plan that read one leaf, wherever they stand; number of a leaf -> its join keys.
+        """The conjuncts of a plan that read one leaf, wherever they are; number of a leaf -> its join keys.
 
         Args:
             plan: plans of subqueries are not entered.
@@ -67,7 +70,7 @@ class ColumnLineage:
             if not node.children and sampled(node):
                 owner.update((attribute.bit, node) for attribute in node.output)
                 keys_of[number_of(node)] = keys & node.output_set
-            self.learn(node)
+            self.add_aliases(node)
         found: dict[int, tuple[LogicalPlan, list[Expression]]] = {}
         for node in nodes:
             condition = node.condition if isinstance(node, (Filter, Join)) else None
@@ -88,7 +91,7 @@ def join_keys(nodes: Iterable[LogicalPlan]) -> int:
 
 
 def is_countable(e: Expression) -> bool:
-    """Whether the JVM may be able to evaluate it; it knows better, and refuses what it must."""
+    """Whether the JVM may be able to evaluate it; the JVM refuses what it cannot."""
     return bool(e.references) and e.deterministic and not e.contains & NEVER
 
 
@@ -97,5 +100,5 @@ def _is_short(e: Expression) -> bool:
 
 
 def number_of(leaf: LogicalPlan) -> int:
-    """By which number the JVM knows a leaf."""
+    """The JVM's number of a leaf; -1 if it has none."""
     return leaf.number if leaf.number is not None else -1

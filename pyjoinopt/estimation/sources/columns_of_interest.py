@@ -1,6 +1,6 @@
 """Which columns a plan computes with: of a wide table only these are worth knowing about.
 
-A column that is only handed upwards decides nothing. What counts is everything below a predicate, a key, an alias or
+A column that is only passed upwards decides nothing. What counts is everything below a predicate, a key, an alias or
 any other expression, and whatever an operator compares as a whole row or passes on under a new identity.
 """
 

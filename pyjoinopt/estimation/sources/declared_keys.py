@@ -1,4 +1,4 @@
-"""Keys that somebody declares, because no count can prove what everybody knows.
+"""Keys that users declare, because no count can prove a key.
 
     pyjoinopt.statistics.declare("orders", key="id")
     pyjoinopt.statistics.declare("lines", foreign_keys={"order_id": "orders.id"})

@@ -1,4 +1,4 @@
-"""Between the shim's JSON, which knows columns by number, and sources and the store, which know them by name."""
+"""Between the shim's JSON, which has columns by number, and sources and the store, which have them by name."""
 
 from __future__ import annotations
 

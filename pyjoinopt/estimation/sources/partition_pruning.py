@@ -1,4 +1,4 @@
-"""Which filters on partition columns stand right above a leaf: the partitions that they leave out are never read.
+"""Filters on partition columns right above a leaf: the partitions that they exclude are never read.
 
 Their rows must not be counted either, and no file of theirs is worth opening. So these filters go along with the
 question about the leaf, what comes back is of the partitions that are left, and the filters then keep every row.
@@ -26,7 +26,7 @@ def partition_columns(leaf: LogicalPlan) -> int:
 def partition_filters(nodes: Iterable[LogicalPlan]) -> dict[int, tuple[Expression, ...]]:
     """Number of a leaf -> the conjuncts over nothing but its partition columns that all its rows have to fulfil.
 
-    A leaf that is met twice is read under both filters, so it has none.
+    A leaf that has several parents is read under both filters, so it has none.
 
     >>> from pyjoinopt.plan.expressions import Attribute, call, literal, reference
     >>> day, n = Attribute(0, 0, "day", "int"), Attribute(1, 1, "n", "int")

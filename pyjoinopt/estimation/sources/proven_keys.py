@@ -103,7 +103,7 @@ class ProvedKeys:
         for node in nodes:
             if not node.children and (found := self._relation(node)) is not None and found.files is not None:
                 owner.update((attribute.bit, node) for attribute in node.output)
-            self._meanings.learn(node)
+            self._meanings.add_aliases(node)
         compared: dict[tuple[int, int], dict[str, Attribute]] = {}
         leaves: dict[int, LogicalPlan] = {}
         for one, other in self._equalities(nodes):
@@ -158,7 +158,7 @@ class ProvedKeys:
 
 
 def proved_keys(files: Files, store: Store | None) -> list[Names]:
-    """The keys of some files that the store knows to be proved."""
+    """The keys of some files that are proved according to the store."""
     return sorted(names for names, unique in _remembered(files, store).items() if unique)
 
 

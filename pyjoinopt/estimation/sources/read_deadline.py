@@ -11,7 +11,7 @@ from time import perf_counter
 SAMPLES = 0.25
 #: Part of the time that may be spent waiting for proofs of keys; they are there for the next query anyway.
 KEYS = 0.05
-#: How many times longer somebody waits who wants samples for certain.
+#: How many times longer a query waits under the option "full", which wants samples for certain.
 THOROUGH = 5
 
 

@@ -102,7 +102,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Known:
-    """What a source knows of a relation.
+    """The statistics that a source has of a relation.
 
     Attributes:
         rows: how many; None if only columns or bytes are known: then another source is queried for the rows.
@@ -130,7 +130,7 @@ class StatisticsSource(Protocol):
     """Something that may know how many rows a relation has.
 
     A source may also have a method `prepare(relations: Sequence[Relation]) -> None`. It is called once a plan, before
-    any `lookup`, with all relations that no better source knows, so that one request can be sent for all of them.
+    any `lookup`, with all relations of which no better source has the rows, so that one request can be sent for all.
     """
 
     name: str

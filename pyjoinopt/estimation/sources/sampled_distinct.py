@@ -1,11 +1,11 @@
 """How many different values a column has among the rows that fulfil a filter, from those of a sample.
 
-Of n rows that were drawn out of N, d have different values and f of these were met once. Values met once stand for
-many that were not met at all: with q = n / N the estimate d / (1 - (1 - q) f / n) is right both for a column in which
+Of n rows that were drawn out of N, there are d distinct values, f of which occur once. Values that occur once represent
+many that were not drawn at all: with q = n / N the estimate d / (1 - (1 - q) f / n) is right both for a column in which
 every value comes often (f = 0: d) and for a key (f = n: N); Haas and Stokes (1998) call it the first-order unsmoothed
 jackknife. Between these it errs where few values are frequent and many are rare.
 
-Rows that lie together may share values that others do not have. So a sample is only used for a column if
+Rows that are stored together may share values that others do not have. So a sample is only used for a column if
 the estimate from all of its rows comes near what is known of the whole column.
 
 A filter that has nothing to do with a column leaves of its values what chance leaves: of n_v sampled rows with a value
@@ -26,7 +26,7 @@ from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 
 
 def codes(text: str) -> list[int]:
-    """What stands for the values of sampled rows, two bytes a row as hexadecimal text; 0 is NULL.
+    """Codes of the values of sampled rows, two bytes a row as hexadecimal text; 0 is NULL.
 
     >>> codes("010002000100")
     [1, 2, 1]

@@ -6,9 +6,9 @@ then half a row of n, or less if the arithmetic estimate is less, and `source` n
 arithmetic is sound (numbers compared within known bounds) no hit only contradicts an estimate above 3/n, and k hits
 weigh k times as much as the arithmetic estimate, in logarithms. If the sample is the whole relation, k is a count.
 
-**Rows that lie together.** Of a large table only some row groups are read, and if it is sorted, the rows that match
-may be in another one. No hit in rows from m places is then as little as no hit in m rows: the estimate is half-way, in
-logarithms. Conditions on partition columns alone are left to arithmetic, which knows all partitions.
+**Rows that are stored together.** Of a large table only some row groups are read, and if it is sorted, the rows that
+match may be in another one. No hit in rows from m places is then as little as no hit in m rows: the estimate is
+half-way, in logarithms. Conditions on partition columns alone are left to arithmetic, which covers all partitions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Share:
 
     @property
     def bound(self) -> float:
-        """A share that is not exceeded, with a chance of 95 %, if rows that lie together are not alike.
+        """A share that is not exceeded, with a chance of 95 %, if rows that are stored together are independent.
 
         >>> Share(0, 3000, False).bound
         0.001

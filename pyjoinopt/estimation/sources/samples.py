@@ -85,9 +85,9 @@ class Samples:
 
     # -- questions ---------------------------------------------------------------------------------------------
 
-    def learn(self, node: LogicalPlan) -> None:
-        """What the columns of a projection stand for."""
-        self._meanings.learn(node)
+    def add_aliases(self, node: LogicalPlan) -> None:
+        """Add the definitions of a projection's columns."""
+        self._meanings.add_aliases(node)
 
     def conjuncts(self, condition: Expression) -> tuple[Expression, ...]:
         """The conjuncts of a condition, over the columns of leaves."""
@@ -190,7 +190,7 @@ class Samples:
                 requested.append((leaf, files, list({e.key: e for e in conjuncts}.values())))
         missing = []
         for (leaf, files, conjuncts), answer in zip(requested, self._answers([self._entry(*one) for one in requested])):
-            if not self._take(leaf, files, conjuncts, answer):
+            if not self._store_answer(leaf, files, conjuncts, answer):
                 entry = self._entry(leaf, files, conjuncts)
                 entry["read"] = self._reads(leaf, conjuncts, known(leaf))
                 # A sample that the JVM has is what the store had, too, unless another process has stored more since:
@@ -202,7 +202,7 @@ class Samples:
                 if entry["read"] or blob is not None:
                     missing.append((leaf, files, conjuncts, entry))
         for (leaf, files, conjuncts, _), answer in zip(missing, self._answers([entry for *_, entry in missing])):
-            self._take(leaf, files, conjuncts, answer)
+            self._store_answer(leaf, files, conjuncts, answer)
 
     def _reads(self, leaf: LogicalPlan, conjuncts: Sequence[Expression], known: RelationStatistics) -> bool:
         """Whether files may be opened to know what these conjuncts keep."""
@@ -221,7 +221,9 @@ class Samples:
             _log.warning("no samples: %s", error)
             return [{} for _ in entries]
 
-    def _take(self, leaf: LogicalPlan, files: Files, conjuncts: list[Expression], answer: dict[str, Any]) -> bool:
+    def _store_answer(
+        self, leaf: LogicalPlan, files: Files, conjuncts: list[Expression], answer: dict[str, Any]
+    ) -> bool:
         number = number_of(leaf)
         if answer.get("note"):
             _log.info("sample of %s: %s", (leaf.info.get("rel") or {}).get("name"), answer["note"])

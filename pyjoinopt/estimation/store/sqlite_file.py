@@ -1,4 +1,4 @@
-"""The store's file: where it lies, who can read it, how it is opened, and what happens to one that is broken.
+"""The store's file: where it is, who can read it, how it is opened, and what happens to one that is broken.
 
 It holds values of the tables' rows, so nobody but its owner may read it: neither the file nor those that SQLite keeps
 beside it, which get the mode of the file when they are made.
@@ -65,7 +65,7 @@ def open_file(path: Path, folder: bool = True) -> tuple[sqlite3.Connection, bool
 
     Raises:
         sqlite3.Error, OSError: the file cannot be opened, or is broken.
-        NotOurs: somebody else's database.
+        NotOurs: another application's database.
     """
     if not folder and not path.parent.is_dir():
         raise OSError(f"there is no folder {path.parent}, and no session may create one; the application may")
@@ -173,7 +173,7 @@ def trim(connection: sqlite3.Connection, most: int) -> None:
 
 
 def is_locked(error: Exception) -> bool:
-    """Somebody else is writing, and takes long."""
+    """Another process is writing, and takes long."""
     return isinstance(error, (sqlite3.OperationalError, TimeoutError)) and (
         "locked" in str(error) or "busy" in str(error) or isinstance(error, TimeoutError)
     )

@@ -60,7 +60,7 @@ class Bounds:
         self._determines: dict[int, list[tuple[int, list[int]]]] = {}
         self._may_be_determined = 0
         compared: list[dict[int, int]] = [{} for _ in relations]
-        counted = sum(1 << vertex for vertex, known in enumerate(relations) if known.keys or known.most)
+        counted = sum(1 << vertex for vertex, known in enumerate(relations) if known.keys or known.max_rows_per_value)
         for edge in edges:
             if edge.join_type == INNER and edge.predicate.kind == "EqualTo" and edge.keys is not None:
                 (one, a), (other, b) = edge.keys
@@ -81,7 +81,7 @@ class Bounds:
         # Vertex -> per counted column what it is compared with, and the most rows that share a value.
         self._most: dict[int, list[tuple[int, float]]] = {}
         for vertex, known in enumerate(relations):
-            counts = ((compared[vertex].get(1 << bit, 0), count) for bit, count in known.most.items())
+            counts = ((compared[vertex].get(1 << bit, 0), count) for bit, count in known.max_rows_per_value.items())
             if found_here := [(partners, count) for partners, count in counts if partners]:
                 self._most[1 << vertex] = found_here
 

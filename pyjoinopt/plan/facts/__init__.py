@@ -6,5 +6,5 @@
 * `distinct_keys`: column sets without two equal rows (`DistinctKeyVisitor`). `never_null`: columns without NULL.
 * `null_rejection`: which predicates are null-rejecting, by the outcomes that a predicate may have over NULLs.
 * `value_numbers`: equal expressions have one number. `constant_values`: expressions that Catalyst has evaluated.
-* `equality_substitution`: where one of two equal columns may stand for the other.
+* `equality_substitution`: where one of two equal columns may replace the other.
 """

@@ -45,7 +45,7 @@ def evaluates(e: Expression, always: bool) -> bool:
 
     Args:
         e: an expression.
-        always: whether it stands where it is evaluated for every row.
+        always: whether it is at a place that is evaluated for every row.
     """
     if e.flags & CONSTANT:
         return always or not e.flags & CURRENT or not e.children

@@ -153,7 +153,7 @@ class PlanFacts:
         return rewrite(predicate, lambda e: name if e.kind == kind and replaceable(e, body) else e)
 
     def _of_union(self, node: LogicalPlan, below: list[ExpressionSet]) -> ExpressionSet:
-        """What each branch knows, in the columns of the first, merged branch by branch."""
+        """The constraints of each branch, in the columns of the first, merged branch by branch."""
         if not below:
             return self._all()
         merged = below[0]

@@ -1,16 +1,18 @@
 """Which columns identify the rows of a plan.
 
 *Distinct keys* are sets of columns that no two output rows share: the grouping columns of an aggregate, all columns
-of a DISTINCT. They survive whatever only drops rows; a join keeps those of one side if it meets at most one row of
+of a DISTINCT. They survive whatever only drops rows; a join keeps those of one side if it matches at most one row of
 the other. They are computed on demand, once per node.
 
-Source: Catalyst's `DistinctKeyVisitor`.
+Source: Catalyst's `DistinctKeyVisitor`, of which this is a part: an aggregate has its grouping columns as a key, but
+not its child's keys, too. Spark's size estimates need all of it (`catalyst.planner.distinct_keys`). Keys that
+statistics prove are propagated along with these (`estimation.plans.unique_keys`), because they come with bounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from pyjoinopt.plan.equi_keys import hash_keys
 from pyjoinopt.plan.expressions import Expression, reference
@@ -26,6 +28,7 @@ _KEEP_KEYS = NAMES | frozenset(
 )
 
 Keys = frozenset[Any]
+_K = TypeVar("_K")
 
 
 class DistinctKeys:
@@ -40,10 +43,10 @@ class DistinctKeys:
 
     def _keys_of(self, node: LogicalPlan) -> frozenset[Keys]:
         if isinstance(node, Aggregate):
-            return _projected(frozenset({frozenset(g.key for g in node.grouping)}), node.aggregates)
+            return projected_keys(frozenset({frozenset(g.key for g in node.grouping)}), node.aggregates)
         below = [self._keys[child] for child in node.children]
         if isinstance(node, Project):
-            return _projected(below[0], node.projections)
+            return projected_keys(below[0], node.projections)
         if isinstance(node, Join):
             return self._keys_of_join(node, below[0], below[1])
         whole = frozenset({frozenset(reference(a).key for a in node.output)}) if node.output else frozenset()
@@ -61,20 +64,39 @@ class DistinctKeys:
             return frozenset()
         left_unique = is_unique(left, [pair[0] for pair in pairs])
         right_unique = is_unique(right, [pair[1] for pair in pairs])
-        if node.join_type == INNER and left_unique and right_unique:
-            return left | right
-        if node.join_type in (INNER, LEFT) and right_unique:
-            return left
-        return right if node.join_type in (INNER, RIGHT) and left_unique else frozenset()
+        return joined_keys(node.join_type, left, right, left_unique, right_unique)
+
+
+def joined_keys(
+    join_type: str, left: frozenset[_K], right: frozenset[_K], left_unique: bool, right_unique: bool
+) -> frozenset[_K]:
+    """The keys of the result of an inner or outer join: a row repeats only if it has several partners.
+
+    Args:
+        join_type: its type; semi and anti joins have the keys of their left side, whatever is unique.
+        left, right: keys of the sides, in any form.
+        left_unique, right_unique: whether the side has at most one row for each value of the join keys.
+
+    >>> sorted(joined_keys("Inner", frozenset("a"), frozenset("b"), True, True))
+    ['a', 'b']
+    >>> joined_keys("LeftOuter", frozenset("a"), frozenset("b"), True, False)
+    frozenset()
+    """
+    kept: frozenset[_K] = frozenset()
+    if right_unique and join_type in (INNER, LEFT):
+        kept |= left
+    if left_unique and join_type in (INNER, RIGHT):
+        kept |= right
+    return kept
 
 
 def is_unique(keys: frozenset[Keys], columns: Iterable[Expression]) -> bool:
-    """True if some distinct key is among the columns."""
+    """True if some distinct key is among the columns, so that no two rows share all their values."""
     have = frozenset(c.key for c in columns)
     return any(key <= have for key in keys)
 
 
-def _projected(keys: frozenset[Keys], listed: tuple[Expression, ...]) -> frozenset[Keys]:
+def projected_keys(keys: frozenset[Keys], listed: tuple[Expression, ...]) -> frozenset[Keys]:
     """The distinct keys that a list of columns and aliases still holds, renamed where it renames."""
     names: dict[Any, Any] = {}
     kept = set()

@@ -113,9 +113,10 @@ def sensitive_columns(nodes: Sequence[LogicalPlan], discerning_only: bool = Fals
 def null_supplied_by_guarded(nodes: Iterable[LogicalPlan], sensitive: int) -> int:
     """Columns of null-supplying sides of outer joins that must stay outer joins.
 
-    An outer join keeps a predicate over its null-supplying side above it, where it meets matched rows only, and tests
-    its own condition pair by pair. Once the join is inner, Spark pushes both down to the relation. A predicate that
-    rejects NULLs in such a column, even IS NOT NULL inferred from an equality, makes Spark turn it into an inner join.
+    An outer join keeps a predicate over its null-supplying side above it, where it is evaluated on matched rows only,
+    and evaluates its own condition pair by pair. Once the join is inner, Spark pushes both down to the relation. A
+    predicate that rejects NULLs in such a column, even IS NOT NULL inferred from an equality, makes Spark turn it into
+    an inner join.
 
     Args:
         nodes: of a plan.

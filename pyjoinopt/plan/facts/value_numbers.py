@@ -47,7 +47,7 @@ class ValueNumbering:
     """
 
     def __init__(self) -> None:
-        #: Results for whoever works with numbered expressions, by the ids of these, which live as long as this does.
+        #: Results of callers that work with numbered expressions, by the ids of these, which live as long as this does.
         self.memo: dict[Any, Any] = {}
         self._numbers: dict[Any, int] = {}
         self._known = NodeMemo[Expression, int]()
@@ -60,7 +60,7 @@ class ValueNumbering:
         return self._known.filled(root, lambda e: e.children, self._number) if known is None else known
 
     def replaceable(self, one: Expression, other: Expression) -> bool:
-        """True if one may certainly stand for the other."""
+        """True if one may replace the other."""
         number = self(one)
         return number == self(other) and (number not in self._uncertain or one.same(other))
 

@@ -23,7 +23,7 @@ from pyjoinopt.plan.expressions import (
     walk,
 )  # fmt: skip
 from pyjoinopt.plan.facts.constant_values import evaluates, is_cast, is_fixed
-from pyjoinopt.plan.fallible.nonzero_divisors import NOTHING, Known, evaluated, not_zero
+from pyjoinopt.plan.fallible.nonzero_divisors import NO_KEYS, NonZeroKeys, not_zero, operands_with_nonzero
 from pyjoinopt.plan.fallible.value_ranges import FLOATING, cannot_overflow, is_of_decimals
 from pyjoinopt.plan.nodes import Aggregate
 from pyjoinopt.plan.operator_kinds import NEVER_MORE_ROWS
@@ -81,7 +81,7 @@ def may_throw(expression: Expression) -> bool:
     What is constant does not count where it is always evaluated: Spark computes it before it reads any row. In a branch
     it may be one that fails, and Spark leaves that for the rows which take the branch; see `evaluates`.
     """
-    stack = [(inline_common_expressions(expression), NOTHING, True)]
+    stack = [(inline_common_expressions(expression), NO_KEYS, True)]
     while stack:
         e, known, always = stack.pop()
         if evaluates(e, always):
@@ -89,7 +89,7 @@ def may_throw(expression: Expression) -> bool:
         if not _total(e, known) or _fails_within(e):
             return True
         always = always and e.kind not in _CONDITIONAL
-        stack += ((child, there, always) for child, there in evaluated(e, known))
+        stack += ((child, there, always) for child, there in operands_with_nonzero(e, known))
     return False
 
 
@@ -101,7 +101,7 @@ def _fails_within(subquery: Expression) -> bool:
     return any(e.contains & (OUTER_REFERENCE | CORRELATED) and may_throw(e) for e in inside)
 
 
-def _total(e: Expression, known: Known) -> bool:
+def _total(e: Expression, known: NonZeroKeys) -> bool:
     """Does this node answer for all that its operands give? `known`: what is not zero where it is evaluated."""
     if e.kind in _PATTERNS:  # a pattern may be malformed; a constant one was checked already
         return is_fixed(e.children[-1])

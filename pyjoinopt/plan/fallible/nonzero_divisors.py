@@ -16,8 +16,8 @@ from pyjoinopt.plan.facts.constant_values import is_fixed
 from pyjoinopt.plan.fallible.value_ranges import FLOATING, STANDS_FOR_CHILD, range_of, scale_of
 
 #: Keys of expressions that are not zero where an expression is evaluated.
-Known = frozenset[object]
-NOTHING: Known = frozenset()
+NonZeroKeys = frozenset[object]
+NO_KEYS: NonZeroKeys = frozenset()
 
 _DENIED = NEGATED | {"EqualTo": "Differs"}
 #: Comparison -> signs of constants for which it implies that what is compared is not zero.
@@ -28,7 +28,7 @@ _APART = {
 _CHOICES = frozenset({"If", "CaseWhen", "NullIfResult"})
 
 
-def not_zero(e: Expression, known: Known, deep: int = limits.OPERAND_DEPTH) -> bool:
+def not_zero(e: Expression, known: NonZeroKeys, deep: int = limits.OPERAND_DEPTH) -> bool:
     """True if the value is certainly not zero, or NULL.
 
     Args:
@@ -54,7 +54,7 @@ def not_zero(e: Expression, known: Known, deep: int = limits.OPERAND_DEPTH) -> b
     return e.kind == "Coalesce" and all(not_zero(c, known, deep - 1) for c in e.children)
 
 
-def evaluated(e: Expression, known: Known) -> Iterator[tuple[Expression, Known]]:
+def operands_with_nonzero(e: Expression, known: NonZeroKeys) -> Iterator[tuple[Expression, NonZeroKeys]]:
     """The operands of an expression, each with what is not zero where it is evaluated.
 
     Args:
@@ -74,13 +74,13 @@ def evaluated(e: Expression, known: Known) -> Iterator[tuple[Expression, Known]]
             known = known.union(_apart_from_zero(conditions[i], False))
 
 
-def _results(e: Expression, known: Known) -> Iterator[tuple[Expression, Known]]:
+def _results(e: Expression, known: NonZeroKeys) -> Iterator[tuple[Expression, NonZeroKeys]]:
     """What an IF, a CASE or a NULLIF may give, each with what is not zero there."""
     if e.kind == "NullIfResult":  # whose value is computed before its condition, and given if that is not true
         condition, value = e.children
         return iter([(value, known.union(_apart_from_zero(condition, False)))])
     values = {id(value) for value in _branches(e)[1]}
-    return ((child, there) for child, there in evaluated(e, known) if id(child) in values)
+    return ((child, there) for child, there in operands_with_nonzero(e, known) if id(child) in values)
 
 
 def _branches(e: Expression) -> tuple[list[Expression], list[Expression]]:

@@ -225,10 +225,10 @@ def test_popular_texts() -> None:
 
 def test_filters_that_name_what_they_want() -> None:
     text, number = reference(Attribute(0, 0, "c", "string")), reference(Attribute(1, 1, "n", "int"))
-    assert s.apply_filter(NOTHING, eq(text, lit("us"))).named
-    assert s.apply_filter(NOTHING, Expression("In", (text, lit("us"), lit("ca")))).named
-    assert not s.apply_filter(NOTHING, eq(number, lit(5))).named
-    assert not s.apply_filter(NOTHING, Expression("Like", (text, lit("%us%")))).named
+    assert s.apply_filter(NOTHING, eq(text, lit("us"))).filtered_by_text
+    assert s.apply_filter(NOTHING, Expression("In", (text, lit("us"), lit("ca")))).filtered_by_text
+    assert not s.apply_filter(NOTHING, eq(number, lit(5))).filtered_by_text
+    assert not s.apply_filter(NOTHING, Expression("Like", (text, lit("%us%")))).filtered_by_text
 
 
 def test_columns_compared_by_their_ranges() -> None:

@@ -163,7 +163,7 @@ def test_filtered_key_keeps_its_share_of_references() -> None:
 
     def rows(named: bool = False, **things: object) -> float:
         known = [
-            replace(keyed(kind, 3.0, 100.0, ndv=100.0, key_values=100.0, min=1.0, max=100.0), named=named),
+            replace(keyed(kind, 3.0, 100.0, ndv=100.0, key_values=100.0, min=1.0, max=100.0), filtered_by_text=named),
             keyed(of_kind, 1e6, 1e6, **{"min": 1.0, "max": 100.0, **things}),
         ]
         return GraphEstimates(builder.graph(), known).rows(0b11)

@@ -156,7 +156,7 @@ def test_no_row_meets_more_rows_than_share_a_value() -> None:
     builder.equal(1, 2, builder.column(1, "city"), builder.column(2, "city"))
     known = [replace(s, upper_bound=s.rows) for s in builder.statistics()]
     assert one.attribute is not None
-    known[0] = replace(known[0], most={one.attribute.bit: 3.0})
+    known[0] = replace(known[0], max_rows_per_value={one.attribute.bit: 3.0})
     estimates = GraphEstimates(builder.graph(), known)
     assert estimates.upper_bound(0b011) == estimates.rows(0b011) == 60, "by the counts of values alone it were 1,000"
     assert estimates.upper_bound(0b111) == 60 * 50
@@ -171,12 +171,12 @@ def test_joins_of_a_plan_count_shared_values_too(kind: str, bound: float) -> Non
 
     def told(plan: LogicalPlan) -> RelationStatistics:
         known = replace(leaf(plan), keys=frozenset(), upper_bound=math.inf)
-        return replace(known, most={column: 2.0}) if plan is orders else replace(known, upper_bound=100.0)
+        return replace(known, max_rows_per_value={column: 2.0}) if plan is orders else replace(known, upper_bound=100.0)
 
     join = Join(customers, orders, kind, eq("c_key", "o_cust"))
     assert estimate_plan(join, told).upper_bound == bound
-    assert not estimate_plan(join, told).most  # a join may repeat rows
-    assert not estimate_plan(node("Generate", orders), told).most
+    assert not estimate_plan(join, told).max_rows_per_value  # a join may repeat rows
+    assert not estimate_plan(node("Generate", orders), told).max_rows_per_value
 
 
 def test_counts_of_shared_values_hold_on_random_rows() -> None:
@@ -196,7 +196,7 @@ def test_counts_of_shared_values_hold_on_random_rows() -> None:
                 if rng.random() < 0.7 and e.attribute is not None:
                     counts = Counter(row[place] for row in tables[v])
                     most[e.attribute.bit] = float(max(counts.values(), default=0))
-            known.append(replace(s, upper_bound=s.rows, most=most))
+            known.append(replace(s, upper_bound=s.rows, max_rows_per_value=most))
         estimates = GraphEstimates(builder.graph(), known)
         rows = list(tables[0])
         for v in range(1, n):
