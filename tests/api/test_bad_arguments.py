@@ -89,7 +89,7 @@ def test_options(
 CALLS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda s: pyjoinopt.configure(s), TypeError, r"expected a SparkSession\.builder, got .*call pyjoinopt\.enable"),
     (lambda s: pyjoinopt.configure(3), TypeError, r"expected a SparkSession\.builder, got int"),  # type: ignore[type-var]
-    (lambda s: pyjoinopt.enable(s, strict=True), ValueError, "'strict' is one of optimize_joins"),
+    (lambda s: pyjoinopt.enable(s, strict=True), ValueError, "'strict' is an option of optimize_joins"),
     (lambda s: s.range(1).explain_joins(mode="txt"), ValueError, "mode is 'txt'.*did you mean 'text'"),
     (lambda s: s.range(1).explain_joins(mode=3), ValueError, "mode is 3, but must be one of 'text'"),
     (lambda s: s.range(1).explain_joins(analyze="both"), ValueError, "analyze is 'both', but must be True"),

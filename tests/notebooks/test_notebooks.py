@@ -41,7 +41,7 @@ EXPECTED = {
         "best          1,274",
         "store_sales ⋈ date_dim",
         "(np.True_, True)",
-        "wrong by",
+        "error factor",
     ),
     "04_the_search_step_by_step.ipynb": (
         "24 of 31 sets hang together",
@@ -52,7 +52,7 @@ EXPECTED = {
     ),
     "05_statistics_and_feedback.ipynb": (
         "footers, sample",
-        "What misled most",
+        "Largest own error",
         "analyze",
         "our catalogue",
     ),

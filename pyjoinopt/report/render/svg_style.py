@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from html import escape
-from xml.etree.ElementTree import fromstring
 
 LINE, STEP, MARGIN, GAP = 24, 18, 16, 32
 #: Width of one character, in a monospaced font of 11 px.
@@ -72,6 +71,8 @@ def as_image(svg: str) -> str:
 
     Viewers that do not trust a notebook remove SVG elements from HTML and keep only their texts, but keep images.
     """
+    from xml.etree.ElementTree import fromstring  # workers import this module, and have no use for XML
+
     root = fromstring(svg)
     words = escape(". ".join(root.findtext(f"{{{_SVG}}}{name}") or "" for name in ("title", "desc")))
     size = f'width="{root.get("width")}" height="{root.get("height")}"'
