@@ -45,7 +45,8 @@ object PyJoinOptBridge {
   }
 
   /** Start to analyse a relation with a Spark job. Returns the number of the analysis. */
-  def startAnalysis(handle: Long, request: String): Long = RunningAnalyses.start(Handles(handle), Support.parse(request))
+  def startAnalysis(handle: Long, request: String): Long =
+    RunningAnalyses.start(Handles(handle), Support.parse(request))
 
   /** The progress of an analysis, and its result once it has ended, as JSON. */
   def analysis(number: Long): String = RunningAnalyses.status(number)

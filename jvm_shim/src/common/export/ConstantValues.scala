@@ -48,7 +48,8 @@ private[pyjoinopt] final class ConstantValues(session: Compat.Session) {
   private def evaluateAll(roots: Seq[Expression], values: IdentityHashMap[Expression, ConstantValue]): Unit = {
     val plain = roots.flatMap(root => Support.attempt(Option.empty[Expression])(replaced(root)).map(root -> _))
     val (current, fixed) = plain.partition { case (_, e) => isCurrent(e) }
-    val now = if (current.isEmpty) Nil else Support.attempt[Seq[Expression]](Nil) {
+    val now = if (current.isEmpty) Nil
+    else Support.attempt[Seq[Expression]](Nil) {
       asOfNow(current.map(_._2), ReplaceCurrentLike(catalogManager)(_))
     }
     val until = System.nanoTime + MaxNanos
@@ -137,7 +138,8 @@ private[pyjoinopt] object ConstantValues {
   }
 
   private def kindIsSafe(e: Expression): Boolean = e match {
-    case call: objects.StaticInvoke => call.staticObject.getName.stripSuffix("$").endsWith(".catalyst.util.DateTimeUtils")
+    case call: objects.StaticInvoke =>
+      call.staticObject.getName.stripSuffix("$").endsWith(".catalyst.util.DateTimeUtils")
     case _: Nondeterministic | _: UserDefinedExpression | _: PlanExpression[_] | _: HigherOrderFunction => false
     case _: ApplyFunctionExpression | _: Generator | _: aggregate.AggregateFunction => false
     case unevaluable: Unevaluable => unevaluable.children.isEmpty && unevaluable.containsPattern(CURRENT_LIKE)

@@ -36,10 +36,11 @@ private[pyjoinopt] final class AttributeTable(types: TypeTable) {
   /** The attribute's number, or -1 if it is unresolved and has no id. */
   def number(attribute: Attribute): Int =
     Support.attempt(Option.empty[ExprId])(Some(attribute.exprId)).fold(-1) { id =>
-      numbers.getOrElseUpdate(id, {
-        items += attribute
-        items.length - 1
-      })
+      numbers.getOrElseUpdate(
+        id, {
+          items += attribute
+          items.length - 1
+        })
     }
 
   def get(id: ExprId): Option[Int] = numbers.get(id)
@@ -73,10 +74,11 @@ private[pyjoinopt] final class TypeTable {
       if (found != null) found
       else {
         val text = Support.attempt(known.getClass.getName)(known.catalogString)
-        val number = byText.getOrElseUpdate(text, {
-          texts += text
-          texts.length - 1
-        })
+        val number = byText.getOrElseUpdate(
+          text, {
+            texts += text
+            texts.length - 1
+          })
         byIdentity.put(known, number)
         number
       }

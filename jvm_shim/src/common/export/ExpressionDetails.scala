@@ -31,10 +31,11 @@ private[pyjoinopt] final class ExpressionDetails(
   def write(expression: Expression, typeNumber: Int): Unit = {
     val found = Option(constants.get(expression))
     val plain = found.map(_.value).filter(isPlain(_, expression.dataType))
-    valueField = () => plain.foreach { value =>
-      out.writeFieldName("v")
-      writeValue(value, expression.dataType)
-    }
+    valueField = () =>
+      plain.foreach { value =>
+        out.writeFieldName("v")
+        writeValue(value, expression.dataType)
+      }
     writeKind(expression, typeNumber, isConstant = plain.isDefined)
   }
 

@@ -126,15 +126,19 @@ private[pyjoinopt] object ExpressionExporter {
       flag(Aggregating, isAggregating(e)) |
       flag(Ansi, failsOnError(e)) |
       flag(Nullable, e.nullable) |
-      flag(Correlated, e match {
-        case subquery: SubqueryExpression => subquery.isCorrelated
-        case _ => false
-      }) |
+      flag(
+        Correlated,
+        e match {
+          case subquery: SubqueryExpression => subquery.isCorrelated
+          case _ => false
+        }) |
       flag(Trying, hasMode(e, EvalMode.TRY)) |
-      flag(Replaced, e match {
-        case named: InheritAnalysisRules with RuntimeReplaceable => named.child eq named.replacement
-        case _ => false
-      })
+      flag(
+        Replaced,
+        e match {
+          case named: InheritAnalysisRules with RuntimeReplaceable => named.child eq named.replacement
+          case _ => false
+        })
 
   /** Whether it was evaluated, and whether its value may differ when the query runs. */
   def constantFlags(found: Option[ConstantValue]): Int =

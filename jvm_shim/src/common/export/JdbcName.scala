@@ -10,9 +10,11 @@ import org.apache.spark.sql.execution.datasources.jdbc.{JDBCOptions, JDBCRelatio
  */
 private[pyjoinopt] object JdbcName {
   private val MaxQueryLength = 200
-  private val PublicParameters = Set("database", "databasename", "dbname", "db", "schema", "currentschema", "warehouse", "catalog",
+  private val PublicParameters = Set("database", "databasename", "dbname", "db", "schema", "currentschema", "warehouse",
+    "catalog",
     "servicename", "service_name", "sid", "host", "port", "instancename")
-  private val Scheme = """(?i)((?:jdbc:)?[a-z0-9+.-]+:(?:(?:thin|oci8?|mysql|postgresql|mem|file|sqlserver|loadbalance|replication):)*)(.*)""".r
+  private val Scheme =
+    """(?i)((?:jdbc:)?[a-z0-9+.-]+:(?:(?:thin|oci8?|mysql|postgresql|mem|file|sqlserver|loadbalance|replication):)*)(.*)""".r
   private val Pair = """([A-Za-z_]+)=([^=(),;?&]*)""".r
 
   def of(relation: JDBCRelation): String = {
@@ -31,7 +33,8 @@ private[pyjoinopt] object JdbcName {
     case Scheme(scheme, rest) =>
       val end = rest.indexWhere(c => c == '?' || c == ';')
       val (head, tail) = if (end < 0) (rest, "") else (rest.take(end), rest.drop(end))
-      val parameters = Pair.findAllMatchIn(tail).filter(pair => PublicParameters(pair.group(1).toLowerCase)).map(_.matched).toList
+      val parameters =
+        Pair.findAllMatchIn(tail).filter(pair => PublicParameters(pair.group(1).toLowerCase)).map(_.matched).toList
       val where = (if (isCut(head, tail)) "" else server(head)).stripPrefix("//").stripSuffix("/")
       (scheme.stripPrefix("jdbc:") + (if (where.isEmpty) "" else s"//$where") +
         (if (parameters.isEmpty) "" else parameters.mkString(";", ";", ""))).stripSuffix(":")
@@ -55,7 +58,8 @@ private[pyjoinopt] object JdbcName {
       if (at < 0) open
       else {
         val start = math.max(open.lastIndexOf('/', at), open.lastIndexOf(',', at)) + 1
-        val kept = Pair.findAllMatchIn(open.drop(start)).filter(pair => PublicParameters(pair.group(1).toLowerCase)).map(_.matched)
+        val kept = Pair.findAllMatchIn(open.drop(start)).filter(pair =>
+          PublicParameters(pair.group(1).toLowerCase)).map(_.matched)
         open.take(start) + kept.mkString(",")
       }
     }

@@ -19,7 +19,9 @@ private[pyjoinopt] object JoinConditions {
     else Support.attempt(plan) {
       plan.transformUpWithPruning(PredicateSubqueries.contains(_)) {
         case join: Join if hasSubquery(join) =>
-          Support.attempt[LogicalPlan](join)(PushPredicateThroughJoin.applyLocally.applyOrElse(join, (j: LogicalPlan) => j))
+          Support.attempt[LogicalPlan](join)(PushPredicateThroughJoin.applyLocally.applyOrElse(
+            join,
+            (j: LogicalPlan) => j))
       }
     }
 

@@ -63,7 +63,12 @@ private[pyjoinopt] final class PlanExporter(
       out.writeFieldName("types")
       types.write(out)
       handle = Handles.register(
-        Handle(session, root, nodes.items.toVector, outputs.toVector, expressions.numbering.items.toVector,
+        Handle(
+          session,
+          root,
+          nodes.items.toVector,
+          outputs.toVector,
+          expressions.numbering.items.toVector,
           attributes.items.toVector))
       out.writeNumberField("handle", handle)
       out.writeEndObject()
@@ -119,7 +124,8 @@ private[pyjoinopt] final class PlanExporter(
   private def hidden(project: Project): Seq[Attribute] =
     if (optimizing) Nil
     else project.getTagValue(Project.hiddenOutputTag).toSeq.flatten.filter { column =>
-      Support.attempt(Option.empty[Int])(attributes.get(column.exprId)).exists(outputs(nodes(project.child)).contains(_))
+      Support.attempt(Option.empty[Int])(attributes.get(column.exprId)).exists(
+        outputs(nodes(project.child)).contains(_))
     }
 
   /**
@@ -154,7 +160,8 @@ private[pyjoinopt] final class PlanExporter(
       case join: Join => join.joinType == LeftOuter || join.joinType == RightOuter || join.joinType == FullOuter
       case _ => false
     }
-    val conditions = if (!hasOuterJoin) Nil else nodes.items.toList.flatMap {
+    val conditions = if (!hasOuterJoin) Nil
+    else nodes.items.toList.flatMap {
       case filter: Filter => Seq(filter.condition)
       case join: Join => join.condition.toList
       case _ => Nil

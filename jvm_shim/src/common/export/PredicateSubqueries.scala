@@ -5,7 +5,13 @@ import org.apache.spark.sql.catalyst.optimizer.{PullupCorrelatedPredicates, Rewr
 import org.apache.spark.sql.catalyst.plans.{Cross, Inner, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.{TreeNodeTag, TreePatternBits}
-import org.apache.spark.sql.catalyst.trees.TreePattern.{EXISTS_SUBQUERY, IN_SUBQUERY, JOIN, OUTER_REFERENCE, PLAN_EXPRESSION}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{
+  EXISTS_SUBQUERY,
+  IN_SUBQUERY,
+  JOIN,
+  OUTER_REFERENCE,
+  PLAN_EXPRESSION
+}
 
 /**
  * Rewrites IN and correlated EXISTS to semi and anti joins, so that they can be ordered and hinted like other joins.
@@ -49,7 +55,10 @@ private[pyjoinopt] object PredicateSubqueries {
   def count(filter: Filter): Int = if (contains(filter)) NullRejection.conjuncts(filter.condition).count(isPlain) else 0
 
   private def joined(
-      session: Compat.Session, plan: LogicalPlan, strategy: Option[String], analysed: Boolean): LogicalPlan =
+      session: Compat.Session,
+      plan: LogicalPlan,
+      strategy: Option[String],
+      analysed: Boolean): LogicalPlan =
     if (sparkStrategies(strategy.getOrElse(session.sessionState.conf.getConfString(Strategy, "").trim))) plan
     else joined(if (analysed) JoinConditions.pushed(plan) else plan, analysed)
 
@@ -73,8 +82,10 @@ private[pyjoinopt] object PredicateSubqueries {
     if (!plan.containsAllPatterns(JOIN, PLAN_EXPRESSION)) plan
     else Support.attempt(plan) {
       plan.transformUpWithPruning(_.containsAllPatterns(JOIN, PLAN_EXPRESSION)) {
-        case join: Join if isInner(join) && join.condition.exists(c => c.deterministic && SubqueryExpression.hasSubquery(c)) =>
-          val (subqueries, plain) = NullRejection.conjuncts(join.condition.get).reverse.partition(SubqueryExpression.hasSubquery)
+        case join: Join
+            if isInner(join) && join.condition.exists(c => c.deterministic && SubqueryExpression.hasSubquery(c)) =>
+          val (subqueries, plain) =
+            NullRejection.conjuncts(join.condition.get).reverse.partition(SubqueryExpression.hasSubquery)
           val joinType = if (plain.isEmpty) Cross else join.joinType
           val below = join.copy(joinType = joinType, condition = plain.reduceLeftOption(And(_, _)))
           below.copyTagsFrom(join)
@@ -99,7 +110,10 @@ private[pyjoinopt] object PredicateSubqueries {
     project.projectList.forall(e => e.deterministic && !SubqueryExpression.hasSubquery(e))
 
   private def joinedOver(
-      child: LogicalPlan, plain: Seq[Expression], rest: Seq[Expression], analysed: Boolean): Option[LogicalPlan] = {
+      child: LogicalPlan,
+      plain: Seq[Expression],
+      rest: Seq[Expression],
+      analysed: Boolean): Option[LogicalPlan] = {
     // Other conjuncts with subqueries are evaluated last.
     val (above, below) = rest.partition(SubqueryExpression.hasSubquery)
     val input = filtered(below, child)
@@ -113,7 +127,8 @@ private[pyjoinopt] object PredicateSubqueries {
     val made = RewritePredicateSubquery(if (analysed) PullupCorrelatedPredicates(filter) else filter)
     if (!isJoins(made, placeholder) || made.outputSet != input.outputSet) None
     else {
-      made.foreach(node => if (node.isInstanceOf[Join] && (node.output == input.output)) node.setTagValue(Early, conjunct))
+      made.foreach(node =>
+        if (node.isInstanceOf[Join] && (node.output == input.output)) node.setTagValue(Early, conjunct))
       Some(made.transformUp { case leaf if leaf eq placeholder => input })
     }
   }
@@ -144,8 +159,9 @@ private[pyjoinopt] object PredicateSubqueries {
     case leaf if leaf eq placeholder => true
     case join: Join =>
       (join.joinType == LeftSemi || join.joinType == LeftAnti) && join.condition.isDefined &&
-        !join.condition.exists(SubqueryExpression.hasSubquery) && isJoins(join.left, placeholder)
-    case project: Project => project.projectList.forall(_.isInstanceOf[Attribute]) && isJoins(project.child, placeholder)
+      !join.condition.exists(SubqueryExpression.hasSubquery) && isJoins(join.left, placeholder)
+    case project: Project =>
+      project.projectList.forall(_.isInstanceOf[Attribute]) && isJoins(project.child, placeholder)
     case _ => false
   }
 }

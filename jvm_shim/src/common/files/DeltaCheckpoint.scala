@@ -52,9 +52,10 @@ private[pyjoinopt] object DeltaCheckpoint {
   /** Whether a column has values: some writers add a column without writing to it. */
   private def isFilled(footer: ParquetMetadata, column: String): Boolean =
     footer.getBlocks.toArray(Array.empty[BlockMetaData]).exists { block =>
-      block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).filter(_.getPath.toDotString == column).exists { chunk =>
-        val statistics: Statistics[_] = chunk.getStatistics
-        statistics == null || !statistics.isNumNullsSet || statistics.getNumNulls < chunk.getValueCount
+      block.getColumns.toArray(Array.empty[ColumnChunkMetaData]).filter(_.getPath.toDotString == column).exists {
+        chunk =>
+          val statistics: Statistics[_] = chunk.getStatistics
+          statistics == null || !statistics.isNumNullsSet || statistics.getNumNulls < chunk.getValueCount
       }
     }
 
@@ -89,7 +90,8 @@ private[pyjoinopt] object DeltaCheckpoint {
   private def list(group: Group): JsonNode = {
     val found = nodes.arrayNode()
     repeated(group).foreach { element =>
-      if (element.getFieldRepetitionCount(0) > 0) value(element, element.getType.getType(0), 0).foreach(found.add(_: JsonNode))
+      if (element.getFieldRepetitionCount(0) > 0)
+        value(element, element.getType.getType(0), 0).foreach(found.add(_: JsonNode))
     }
     found
   }
@@ -111,12 +113,15 @@ private[pyjoinopt] object DeltaCheckpoint {
     (field.asPrimitiveType.getPrimitiveTypeName, field.getLogicalTypeAnnotation) match {
       case (INT32, _: LogicalTypeAnnotation.DateLogicalTypeAnnotation) =>
         Some(nodes.textNode(LocalDate.ofEpochDay(group.getInteger(name, i).toLong).toString))
-      case (INT32, null | _: LogicalTypeAnnotation.IntLogicalTypeAnnotation) => Some(nodes.numberNode(group.getInteger(name, i)))
-      case (INT64, null | _: LogicalTypeAnnotation.IntLogicalTypeAnnotation) => Some(nodes.numberNode(group.getLong(name, i)))
+      case (INT32, null | _: LogicalTypeAnnotation.IntLogicalTypeAnnotation) =>
+        Some(nodes.numberNode(group.getInteger(name, i)))
+      case (INT64, null | _: LogicalTypeAnnotation.IntLogicalTypeAnnotation) =>
+        Some(nodes.numberNode(group.getLong(name, i)))
       case (FLOAT, _) => Some(nodes.numberNode(group.getFloat(name, i)))
       case (DOUBLE, _) => Some(nodes.numberNode(group.getDouble(name, i)))
       case (BOOLEAN, _) => Some(nodes.booleanNode(group.getBoolean(name, i)))
-      case (BINARY, _: LogicalTypeAnnotation.StringLogicalTypeAnnotation) => Some(nodes.textNode(group.getString(name, i)))
+      case (BINARY, _: LogicalTypeAnnotation.StringLogicalTypeAnnotation) =>
+        Some(nodes.textNode(group.getString(name, i)))
       case _ => None
     }
   }

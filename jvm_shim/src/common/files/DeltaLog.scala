@@ -94,7 +94,8 @@ private[pyjoinopt] object DeltaLog {
         case _ => None
       }
     }.filter { case (version, _, _, _, _) => at.forall(version <= _) }
-    val whole = parts.groupBy(p => (p._1, p._2)).values.filter(found => found.map(_._3).toSet == (1 to found.head._4).toSet)
+    val whole =
+      parts.groupBy(p => (p._1, p._2)).values.filter(found => found.map(_._3).toSet == (1 to found.head._4).toSet)
     if (whole.isEmpty) Base(-1, Nil)
     else {
       val newest = whole.maxBy(found => (found.head._1, found.head._2))
@@ -143,13 +144,14 @@ private[pyjoinopt] object DeltaLog {
     }
 
   private def replay(fileSystem: FileSystem, file: FileStatus, conf: Configuration, state: DeltaState): Unit =
-    if (file.getPath.getName.endsWith(".parquet")) DeltaCheckpoint.foreach(file, conf)(state.replay(_, inCheckpoint = true))
+    if (file.getPath.getName.endsWith(".parquet"))
+      DeltaCheckpoint.foreach(file, conf)(state.replay(_, inCheckpoint = true))
     else {
       val commit = Commit.pattern.matcher(file.getPath.getName).matches
       val in = fileSystem.open(file.getPath)
       try Source.fromInputStream(in, UTF_8.name).getLines().filter(_.trim.nonEmpty).foreach { line =>
-        state.replay(Support.mapper.readTree(line), inCheckpoint = !commit)
-      }
+          state.replay(Support.mapper.readTree(line), inCheckpoint = !commit)
+        }
       finally in.close()
     }
 }

@@ -43,7 +43,8 @@ private[pyjoinopt] final class DeltaState {
   }
 
   private def add(value: JsonNode): Unit = {
-    names(value).filterNot(FieldsOfAdd).foreach(field => doubt(s"files of its log have a field $field, which is not known"))
+    names(value).filterNot(FieldsOfAdd).foreach(field =>
+      doubt(s"files of its log have a field $field, which is not known"))
     files.put(key(value), DeltaState.file(value))
   }
 
@@ -92,6 +93,7 @@ private[pyjoinopt] final class DeltaState {
 }
 
 private[pyjoinopt] object DeltaState {
+
   /** Reader features without effect on which rows there are, except for effects that are handled here. */
   private val ReaderFeatures = Set(
     "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "typeWidening",

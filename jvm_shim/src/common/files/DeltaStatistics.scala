@@ -21,7 +21,8 @@ private[pyjoinopt] object DeltaStatistics {
   /** The table's folder, the version if the query fixes one, and the newest version that Delta has read. */
   private final case class Source(table: Path, at: Option[Long], least: Long)
 
-  def applies(files: HadoopFsRelation): Boolean = files.location.getClass.getName == WholeTable && source(files).isDefined
+  def applies(files: HadoopFsRelation): Boolean =
+    files.location.getClass.getName == WholeTable && source(files).isDefined
 
   /** The bytes of the table, if a checksum file has them: Delta would start a job to compute them. */
   def size(files: HadoopFsRelation): Option[Double] = Support.attempt(Option.empty[Double]) {
@@ -29,7 +30,8 @@ private[pyjoinopt] object DeltaStatistics {
       val snapshot =
         if (from.at.isDefined) call(files.location, "snapshotAtAnalysis")
         else call(call(files.location, "deltaLog"), "unsafeVolatileSnapshot")
-      call(snapshot, "checksumOpt").asInstanceOf[Option[AnyRef]].map(call(_, "tableSizeBytes").asInstanceOf[Long].toDouble)
+      call(snapshot, "checksumOpt").asInstanceOf[Option[AnyRef]].map(
+        call(_, "tableSizeBytes").asInstanceOf[Long].toDouble)
     }
   }
 
@@ -44,7 +46,9 @@ private[pyjoinopt] object DeltaStatistics {
   def identify(session: Compat.Session, relation: LogicalRelation, files: HadoopFsRelation): Option[FileIdentity] =
     found(session, relation).map { case (_, source, log) => identity(relation, files, source, log) }
 
-  private def found(session: Compat.Session, relation: LogicalRelation): Option[(HadoopFsRelation, Source, DeltaSnapshot)] =
+  private def found(
+      session: Compat.Session,
+      relation: LogicalRelation): Option[(HadoopFsRelation, Source, DeltaSnapshot)] =
     relation.relation match {
       case files: HadoopFsRelation if files.location.getClass.getName == WholeTable =>
         for (from <- source(files); log <- DeltaLog.read(from.table, from.at, from.least, conf(session, files)))
@@ -96,7 +100,7 @@ private[pyjoinopt] object DeltaStatistics {
         log.physical.flatMap(_.get(attribute.name)).map { name =>
           attribute ->
             (if (partitioned(attribute.name)) partition(attribute, name, log.files)
-            else column(attribute, name, counted, scale))
+             else column(attribute, name, counted, scale))
         }
       }
       val rows = counted.flatMap(_.rows).sum * scale

@@ -48,6 +48,7 @@ private[pyjoinopt] final case class DistinctCount(
 }
 
 private[pyjoinopt] object DistinctCount {
+
   /** No part. */
   val nothing: DistinctCount = DistinctCount(0, 0, 0, 0, known = true)
   val unknown: DistinctCount = nothing.copy(known = false)

@@ -38,6 +38,7 @@ private[pyjoinopt] final case class FileIdentity(
 }
 
 private[pyjoinopt] object FileIdentity {
+
   /** The time at which a table was last altered, in seconds. ANALYZE alters a table. */
   private val LastAltered = "transient_lastDdlTime"
 
@@ -52,7 +53,11 @@ private[pyjoinopt] object FileIdentity {
       count += 1
     }
     FileIdentity(
-      hex(first) + hex(second), schema(files), count, bytes, newest,
+      hex(first) + hex(second),
+      schema(files),
+      count,
+      bytes,
+      newest,
       relation.catalogTable.flatMap(outdated(_, bytes, newest)))
   }
 
@@ -65,7 +70,11 @@ private[pyjoinopt] object FileIdentity {
       bytes: Long,
       newest: Long): FileIdentity =
     FileIdentity(
-      hex(hash(name, 42)) + hex(hash(name, 4711)), schema(files), count, bytes, newest,
+      hex(hash(name, 42)) + hex(hash(name, 4711)),
+      schema(files),
+      count,
+      bytes,
+      newest,
       relation.catalogTable.flatMap(outdated(_, bytes, newest)))
 
   private def schema(files: HadoopFsRelation): String = {
@@ -75,7 +84,8 @@ private[pyjoinopt] object FileIdentity {
 
   /** Why the catalog's statistics are not those of these files: their times or sizes contradict each other. */
   private def outdated(table: CatalogTable, bytes: Long, newest: Long): Option[String] =
-    for (counted <- table.stats if counted.rowCount.isDefined; reason <- {
+    for (counted <- table.stats if counted.rowCount.isDefined;
+      reason <- {
         val altered = table.properties.get(LastAltered).map(text => Support.attempt(Long.MaxValue / 2000)(text.toLong))
         if (altered.exists(seconds => seconds * 1000 + 999 < newest)) Some("older than the files")
         else if (counted.sizeInBytes != BigInt(bytes)) Some("older than the files: their size is another one")

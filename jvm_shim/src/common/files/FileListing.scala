@@ -20,7 +20,8 @@ private[pyjoinopt] object FileListing {
     s"${spark}datasources.PrunedInMemoryFileIndex",
     s"${spark}datasources.CatalogFileIndex",
     s"${spark}streaming.MetadataLogFileIndex",
-    s"${spark}streaming.runtime.MetadataLogFileIndex")
+    s"${spark}streaming.runtime.MetadataLogFileIndex"
+  )
 
   /** The reason why a relation's files cannot be listed while a query is planned; None if they can. */
   def refusal(files: HadoopFsRelation): Option[String] =
@@ -52,10 +53,11 @@ private[pyjoinopt] object FileListing {
             if (partitions.nonEmpty) catalog.listPartitionsByFilter(id, partitions) else catalog.listPartitions(id)
           Some(found.flatMap(_.storage.locationUri).map(new Path(_)))
         }
-      folders.exists(paths => paths.length <= most && {
-        val conf = session.sessionState.newHadoopConf()
-        paths.forall(isShallow(_, conf, most))
-      })
+      folders.exists(paths =>
+        paths.length <= most && {
+          val conf = session.sessionState.newHadoopConf()
+          paths.forall(isShallow(_, conf, most))
+        })
     }
 
   /** Whether no folder has more than `most` subfolders. */

@@ -13,13 +13,24 @@ import org.apache.spark.sql.types.StructType
  */
 private[pyjoinopt] final class FileRows(session: Compat.Session, files: HadoopFsRelation, columns: StructType) {
   private val open = files.fileFormat.buildReaderWithPartitionValues(
-    session, files.dataSchema, files.partitionSchema, columns, Nil,
+    session,
+    files.dataSchema,
+    files.partitionSchema,
+    columns,
+    Nil,
     files.options + (FileFormat.OPTION_RETURNING_BATCH -> "false"),
-    session.sessionState.newHadoopConfWithOptions(files.options))
+    session.sessionState.newHadoopConfWithOptions(files.options)
+  )
 
   /** The rows of a range of bytes of a file; `partition` has the values of the partition columns. */
   def apply(file: FileStatus, partition: InternalRow, start: Long, length: Long): Iterator[InternalRow] =
     open(PartitionedFile(
-      partition, SparkPath.fromFileStatus(file), start, length, Array.empty[String], file.getModificationTime,
-      file.getLen, Map.empty))
+      partition,
+      SparkPath.fromFileStatus(file),
+      start,
+      length,
+      Array.empty[String],
+      file.getModificationTime,
+      file.getLen,
+      Map.empty))
 }

@@ -28,6 +28,7 @@ import org.apache.spark.util.ThreadUtils
  * cached for the next query; a footer that cannot be read is reported and does not count.
  */
 private[pyjoinopt] object FileStatistics {
+
   /** `maxBytes`: once so many bytes have been read, no other file is opened. `until`: a value of `System.nanoTime`. */
   final case class Limits(maxFiles: Int, maxBytes: Long, until: Long)
 
@@ -61,11 +62,12 @@ private[pyjoinopt] object FileStatistics {
     relation.relation match {
       case files: HadoopFsRelation if DeltaStatistics.applies(files) && wanted.sources("footers") =>
         val known = pool.submit(() => DeltaStatistics.read(session, relation, wanted.columns))
-        Some(() => await(known, limits.until, giveUp = false) match {
-          case Right(Some(facts)) => facts
-          case Right(None) => NodeFacts(None, None, "size", note = Some("its log cannot be understood"))
-          case Left(error) => NodeFacts(None, None, "size", note = Some(s"its log cannot be read: ${message(error)}"))
-        })
+        Some(() =>
+          await(known, limits.until, giveUp = false) match {
+            case Right(Some(facts)) => facts
+            case Right(None) => NodeFacts(None, None, "size", note = Some("its log cannot be understood"))
+            case Left(error) => NodeFacts(None, None, "size", note = Some(s"its log cannot be read: ${message(error)}"))
+          })
       case files: HadoopFsRelation =>
         val footer = reader(files.fileFormat).filter(_ => wanted.sources("footers"))
         val text = footer.isEmpty && wanted.sources("text") && TextRows.applies(files)
@@ -76,7 +78,8 @@ private[pyjoinopt] object FileStatistics {
           val sensitive = session.sessionState.conf.caseSensitiveAnalysis
           val named = isNamed(session, files, conf)
           def identified(known: NodeFacts) = known.copy(
-            files = Some(FileIdentity.of(relation, files, all)), pruned = wanted.partitions.nonEmpty)
+            files = Some(FileIdentity.of(relation, files, all)),
+            pruned = wanted.partitions.nonEmpty)
           footer match {
             case Some(read) =>
               val names = if (named) relation.output.filter(wanted.distinct).map(_.name) else Nil
@@ -167,9 +170,11 @@ private[pyjoinopt] object FileStatistics {
       case _ if FileListing.isRefused(files) => None
       case listed: PartitioningAwareFileIndex => Some(listed.listFiles(partitions, Nil).toList)
       case catalog: CatalogFileIndex =>
-        await(pool.submit(() =>
-          if (FileListing.needsNoJob(session, catalog, partitions)) Some(catalog.listFiles(partitions, Nil).toList)
-          else None), until).toOption.flatten
+        await(
+          pool.submit(() =>
+            if (FileListing.needsNoJob(session, catalog, partitions)) Some(catalog.listFiles(partitions, Nil).toList)
+            else None),
+          until).toOption.flatten
       case _ => None
     }
 
@@ -200,7 +205,8 @@ private[pyjoinopt] object FileStatistics {
       done.count(_._2.left.exists(isLate)),
       problems.headOption.map { case (file, error) =>
         s"${problems.length} of ${done.length} footers cannot be read: ${file.getPath.getName}: ${message(error)}"
-      })
+      }
+    )
   }
 
   /**
@@ -288,11 +294,13 @@ private[pyjoinopt] object FileStatistics {
     val found = footers.filter(_.rows > 0).map(_.column(attribute.name, caseSensitive))
     if (found.isEmpty || found.exists(_.isEmpty)) None
     else Some(found.flatten.reduce(FileFooter.merge)).map { merged =>
-      val (min, max) = (merged.min.flatMap(fit(attribute, merged.unit, _)), merged.max.flatMap(fit(attribute, merged.unit, _)))
+      val (min, max) =
+        (merged.min.flatMap(fit(attribute, merged.unit, _)), merged.max.flatMap(fit(attribute, merged.unit, _)))
       val rows = footers.map(_.rows.toDouble).sum
       val filled = rows - merged.nulls.getOrElse(0.0)
       // At least Spark's default size: a file may store repeated values only once.
-      val length = merged.text.map(bytes => math.max(attribute.dataType.defaultSize.toLong, math.ceil(bytes / rows).toLong))
+      val length =
+        merged.text.map(bytes => math.max(attribute.dataType.defaultSize.toLong, math.ceil(bytes / rows).toLong))
       ColumnFacts(merged.distinct.estimate(filled * scale), min, max, merged.nulls.map(_ * scale), length)
     }
   }

@@ -76,10 +76,15 @@ private[pyjoinopt] object IcebergStatistics {
     }
   }
 
-  private def facts(relation: DataSourceV2Relation, table: AnyRef, snapshot: AnyRef, wanted: Attribute => Boolean): NodeFacts = {
+  private def facts(
+      relation: DataSourceV2Relation,
+      table: AnyRef,
+      snapshot: AnyRef,
+      wanted: Attribute => Boolean): NodeFacts = {
     val summary = call(snapshot, "summary").asInstanceOf[java.util.Map[String, String]]
     def total(name: String): Option[Double] =
-      Option(summary).flatMap(s => Option(s.get(s"total-$name"))).flatMap(n => Support.attempt(Option.empty[Double])(Some(n.toDouble)))
+      Option(summary).flatMap(s => Option(s.get(s"total-$name"))).flatMap(n =>
+        Support.attempt(Option.empty[Double])(Some(n.toDouble)))
     val (rows, doubts) = counted(table, snapshot, total)
     rows match {
       case None => unknown("its snapshot does not tell how many rows it has").copy(bytes = total("files-size"))
@@ -93,7 +98,10 @@ private[pyjoinopt] object IcebergStatistics {
   }
 
   /** The number of rows, and the reasons why it may be wrong. */
-  private def counted(table: AnyRef, snapshot: AnyRef, total: String => Option[Double]): (Option[Double], Seq[String]) = {
+  private def counted(
+      table: AnyRef,
+      snapshot: AnyRef,
+      total: String => Option[Double]): (Option[Double], Seq[String]) = {
     val summed = total("records")
     val listed = Support.attempt(Option.empty[(Double, Int)])(Some(manifests(table, snapshot)))
     val format = Support.attempt(Int.MaxValue) {
@@ -105,9 +113,12 @@ private[pyjoinopt] object IcebergStatistics {
       (format > NewestFormat) -> s"its format has version $format, which is not known",
       listed.isEmpty -> "its list of manifests cannot be read",
       (listed.isDefined && !listed.map(_._1).exists(summed.contains)) -> "its summary and its manifests do not agree",
-      (!empty && (deleted > 0 || listed.exists(_._2 > 0))) -> "rows are deleted in files beside the data")
+      (!empty && (deleted > 0 || listed.exists(_._2 > 0))) -> "rows are deleted in files beside the data"
+    )
     val all = listed.map(_._1).orElse(summed)
-    (all.map(n => math.max(0.0, n - total("position-deletes").getOrElse(0.0))), doubts.collect { case (true, why) => why })
+    (
+      all.map(n => math.max(0.0, n - total("position-deletes").getOrElse(0.0))),
+      doubts.collect { case (true, why) => why })
   }
 
   /** The rows of the data files by the manifest list, and the number of manifests of delete files. */
@@ -125,24 +136,26 @@ private[pyjoinopt] object IcebergStatistics {
   /**
    * Distinct counts by column, from the statistics of this snapshot, or else of its nearest ancestor with statistics.
    */
-  private def distinct(table: AnyRef, snapshot: AnyRef, pinned: Boolean): Map[String, Double] = Support.attempt(Map.empty[String, Double]) {
-    val files = elements(call(table, "statisticsFiles")).map(file => call(file, "snapshotId") -> file).toMap
-    val line = new mutable.ListBuffer[AnyRef]
-    var at = snapshot
-    while (at != null && line.length < MaxAncestors) {
-      line += call(at, "snapshotId")
-      val parent = call(at, "parentId")
-      at = if (parent == null) null else call(table, "snapshot", classOf[Long] -> parent)
+  private def distinct(table: AnyRef, snapshot: AnyRef, pinned: Boolean): Map[String, Double] =
+    Support.attempt(Map.empty[String, Double]) {
+      val files = elements(call(table, "statisticsFiles")).map(file => call(file, "snapshotId") -> file).toMap
+      val line = new mutable.ListBuffer[AnyRef]
+      var at = snapshot
+      while (at != null && line.length < MaxAncestors) {
+        line += call(at, "snapshotId")
+        val parent = call(at, "parentId")
+        at = if (parent == null) null else call(table, "snapshot", classOf[Long] -> parent)
+      }
+      val schema = if (pinned) schemaOf(table, snapshot) else call(table, "schema")
+      line.flatMap(files.get(_).toList).headOption.toList.flatMap(file =>
+        elements(call(file, "blobMetadata"))).flatMap { blob =>
+        val fields = elements(call(blob, "fields"))
+        val counted = Option(call(blob, "properties").asInstanceOf[java.util.Map[String, String]].get("ndv"))
+        if (call(blob, "type") != Sketch || fields.length != 1) None
+        else for (n <- counted; name <- Option(call(schema, "findColumnName", classOf[Int] -> fields.head)))
+          yield name.toString -> n.toDouble
+      }.toMap
     }
-    val schema = if (pinned) schemaOf(table, snapshot) else call(table, "schema")
-    line.flatMap(files.get(_).toList).headOption.toList.flatMap(file => elements(call(file, "blobMetadata"))).flatMap { blob =>
-      val fields = elements(call(blob, "fields"))
-      val counted = Option(call(blob, "properties").asInstanceOf[java.util.Map[String, String]].get("ndv"))
-      if (call(blob, "type") != Sketch || fields.length != 1) None
-      else for (n <- counted; name <- Option(call(schema, "findColumnName", classOf[Int] -> fields.head)))
-        yield name.toString -> n.toDouble
-    }.toMap
-  }
 
   private val MaxAncestors = 100
 

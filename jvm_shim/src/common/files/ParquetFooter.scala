@@ -41,7 +41,8 @@ private[pyjoinopt] object ParquetFooter {
     FileFooter(
       blocks.map(_.getRowCount).sum,
       columns.groupBy(_._1).map { case (name, chunks) => name -> chunks.map(_._2).reduce(FileFooter.merge) },
-      blocks.map(block => FilePart(block.getStartingPos, block.getCompressedSize, block.getRowCount)))
+      blocks.map(block => FilePart(block.getStartingPos, block.getCompressedSize, block.getRowCount))
+    )
   }
 
   private def column(chunk: ColumnChunkMetaData): FooterColumn = {
@@ -60,7 +61,8 @@ private[pyjoinopt] object ParquetFooter {
           case _: DateLogicalTypeAnnotation => FooterColumn.days
           case _: TimestampLogicalTypeAnnotation => FooterColumn.micros
           case _ => ""
-        })
+        }
+      )
     }
   }
 

@@ -70,7 +70,9 @@ private[pyjoinopt] final class PlanChecks(handle: Handle, outputs: RebuiltOutput
 
   /** Inside Spark's optimizer, the declared nullability of a column may be stricter than that of its input. */
   def afterOptimizing(rebuilt: LogicalPlan): Unit = {
-    val stricter = handle.root.output.zip(rebuilt.output).exists { case (before, now) => now.nullable && !before.nullable }
+    val stricter = handle.root.output.zip(rebuilt.output).exists { case (before, now) =>
+      now.nullable && !before.nullable
+    }
     after(rebuilt, mayWiden = false, if (stricter) UpdateAttributeNullability(handle.root) else handle.root)
   }
 

@@ -128,7 +128,8 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
             another
           case other => Support.fail(s"${other.nodeName} cannot be read again")
         }
-      case "Columns" => narrowed(node(1), ExpressionBuilder.elements(entry.get(2)).map(n => handle.attribute(n.asInt(-1))))
+      case "Columns" =>
+        narrowed(node(1), ExpressionBuilder.elements(entry.get(2)).map(n => handle.attribute(n.asInt(-1))))
       case "Window" =>
         node(2) match {
           case window: Window =>

@@ -39,8 +39,10 @@ private[pyjoinopt] object TrialPlanning {
     trials += 1
     try planned
     catch {
-      case NonFatal(error) => throw new PyJoinOptShimException(s"Spark cannot plan the new query: ${error.getMessage}", error)
-      case error: StackOverflowError => throw new PyJoinOptShimException("The new query is too deep to be planned.", error)
+      case NonFatal(error) =>
+        throw new PyJoinOptShimException(s"Spark cannot plan the new query: ${error.getMessage}", error)
+      case error: StackOverflowError =>
+        throw new PyJoinOptShimException("The new query is too deep to be planned.", error)
     }
   }
 }

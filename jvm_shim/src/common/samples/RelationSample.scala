@@ -34,10 +34,13 @@ private[pyjoinopt] final class RelationSample(
    * A column as codes: equal codes for equal values, two bytes a row, in hexadecimal; None if values are not
    * comparable.
    */
-  def codes(column: Int): Option[String] = coded.computeIfAbsent(column, _ =>
-    new SampledColumn(rows, column, columns(column).dataType).codes.map { codes =>
-      SampleAnswers.hex(codes.flatMap(code => Seq(code.toByte, (code >> 8).toByte)))
-    })
+  def codes(column: Int): Option[String] = coded.computeIfAbsent(
+    column,
+    _ =>
+      new SampledColumn(rows, column, columns(column).dataType).codes.map { codes =>
+        SampleAnswers.hex(codes.flatMap(code => Seq(code.toByte, (code >> 8).toByte)))
+      }
+  )
 
   private val coded = new ConcurrentHashMap[Int, Option[String]]
 

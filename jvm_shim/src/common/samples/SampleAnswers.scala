@@ -110,7 +110,10 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         }
       case None =>
         out.writeBooleanField("missing", true)
-        Samples.get(question.key).foreach(writeColumns(out, _)) // Python need not send a stored sample of these columns again
+        Samples.get(question.key).foreach(writeColumns(
+          out,
+          _
+        )) // Python need not send a stored sample of these columns again
     }
     read.foreach {
       case Right(Some(drawn)) =>
@@ -146,13 +149,15 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     request.path("pieces").asInt(16),
     request.path("maxBytes").asLong(16L << 20),
     request.path("maxValues").asLong(500000),
-    until = System.nanoTime + nanos("readMs", 10000))
+    until = System.nanoTime + nanos("readMs", 10000)
+  )
 
   private def nanos(field: String, default: Long): Long =
     TimeUnit.MILLISECONDS.toNanos(request.path(field).asLong(default))
 }
 
 private[pyjoinopt] object SampleAnswers {
+
   /** A sample gets the columns that queries filter by, up to this number. */
   private val MaxColumns = 64
 

@@ -92,7 +92,8 @@ private[pyjoinopt] object SampleReader {
     val whole = all && chosen.length == pieces.length && problem.isEmpty && read.forall(_.ended)
     val complete = whole && rows.length == seen
     val places = if (whole) 0 else read.length
-    val sample = if (rows.isEmpty && !complete) None else Some(new RelationSample(columns, rows, seen, complete, places))
+    val sample =
+      if (rows.isEmpty && !complete) None else Some(new RelationSample(columns, rows, seen, complete, places))
     val note = problem.map(error => s"part of the sample cannot be read: ${FileStatistics.message(error)}")
     if (note.isDefined) sample.foreach(_.stored = true) // incomplete, so it must not be stored
     Drawn(identity, sample, read.map(_.bytes).sum, note)

@@ -41,7 +41,8 @@ private[pyjoinopt] final class SampledColumn(rows: Array[UnsafeRow], ordinal: In
 
   /** The rows of the most frequent value; None if values that Spark takes as equal may differ here. */
   def most: Option[Double] =
-    if (SampledColumn.hasPlainEquality(dataType)) Some(if (counts.isEmpty) 0.0 else counts.values.max.toDouble) else None
+    if (SampledColumn.hasPlainEquality(dataType)) Some(if (counts.isEmpty) 0.0 else counts.values.max.toDouble)
+    else None
 
   /** Whether there are enough values to decide, all different. */
   def unique: Boolean = simple && counts.size >= SampledColumn.MinDistinct && counts.values.forall(_ == 1)
@@ -73,14 +74,17 @@ private[pyjoinopt] final class SampledColumn(rows: Array[UnsafeRow], ordinal: In
       }
       val (single, wide) = bins.partition(b => b._1 == b._2)
       val scale = math.max(1.0, (ndv - single.map(_._1).distinct.length) / math.max(1, wide.map(_._3).sum))
-      Some(Histogram(sorted.length.toDouble / count, bins.map { case (low, high, n) =>
-        HistogramBin(low, high, if (low == high) 1L else math.max(1L, (n * scale).round))
-      }.toArray))
+      Some(Histogram(
+        sorted.length.toDouble / count,
+        bins.map { case (low, high, n) =>
+          HistogramBin(low, high, if (low == high) 1L else math.max(1L, (n * scale).round))
+        }.toArray))
     }
   }
 }
 
 private[pyjoinopt] object SampledColumn {
+
   /**
    * Whether Spark and the JVM agree on equality: not for fractions (NaN equals itself) and for text with a collation.
    */

@@ -16,6 +16,7 @@ import org.apache.spark.util.ThreadUtils
  * Law: memory is bounded; the least recently used samples are dropped. Concurrent requests for one sample read it once.
  */
 private[pyjoinopt] object Samples {
+
   /** Hash over the files, hash over the schema. */
   type Key = (String, String)
 

@@ -48,7 +48,8 @@ private[pyjoinopt] object ApplicationSettings {
 
   private def settingsOfDriver(session: Compat.Session): Map[String, String] = ofDriver.synchronized {
     val own = Option(ofDriver.get(session))
-    val found = if (own.isDefined) own else ofSession(session, Number).flatMap { number =>
+    val found = if (own.isDefined) own
+    else ofSession(session, Number).flatMap { number =>
       val all = ofDriver.values.iterator
       var one = Option.empty[Given]
       while (one.isEmpty && all.hasNext) one = Some(all.next()).filter(_.number == number)
@@ -73,7 +74,8 @@ private[pyjoinopt] object ApplicationSettings {
   /** The settings of a session without effect in it. Calls of the driver's own Python use their values. */
   def overruled(session: Compat.Session): Map[String, String] = Bound.flatMap { key =>
     ofSession(session, key)
-      .filter(value => value.trim != effectiveValue(session, key).getOrElse("") && (value.trim.nonEmpty || key == Without))
+      .filter(value =>
+        value.trim != effectiveValue(session, key).getOrElse("") && (value.trim.nonEmpty || key == Without))
       .map(key -> _)
   }.toMap
 

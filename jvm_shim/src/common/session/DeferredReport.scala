@@ -38,6 +38,7 @@ private[pyjoinopt] final class DeferredReport(worker: Worker, val id: Long) {
 }
 
 private[pyjoinopt] object DeferredReport {
+
   /** How long a caller waits for a report (milliseconds). */
   private val MaxWait = 1000L
 }

@@ -29,7 +29,8 @@ private[pyjoinopt] object InputSize {
   private val MaxSeconds = 60L
 
   /** Two seconds plus one for every GiB, at most a minute. Whole seconds, because messages contain the time. */
-  def milliseconds(bytes: Double): Long = 1000 * math.min(MaxSeconds.toDouble, MinSeconds + math.floor(bytes / GiB)).toLong
+  def milliseconds(bytes: Double): Long =
+    1000 * math.min(MaxSeconds.toDouble, MinSeconds + math.floor(bytes / GiB)).toLong
 
   /** The size of all leaves, including those in subqueries. */
   def of(plan: LogicalPlan): Double = {
@@ -65,7 +66,8 @@ private[pyjoinopt] object InputSize {
       }
       listed.orElse(relation.catalogTable.flatMap(_.stats).flatMap(s => known(s.sizeInBytes))).getOrElse(Unknown)
     case hive: HiveTableRelation =>
-      hive.tableMeta.stats.map(_.sizeInBytes).orElse(hive.tableStats.map(_.sizeInBytes)).flatMap(known).getOrElse(Unknown)
+      hive.tableMeta.stats.map(_.sizeInBytes).orElse(hive.tableStats.map(_.sizeInBytes)).flatMap(known).getOrElse(
+        Unknown)
     case scan: DataSourceV2ScanRelation =>
       scan.scan match {
         case files: FileScan => ofFiles(files.fileIndex).getOrElse(Unknown)

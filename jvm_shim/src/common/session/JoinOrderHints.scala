@@ -116,8 +116,11 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
     val (marks, words) = hint.parameters.map(word).toList.partition(_.startsWith(Mark))
     val known = words.map(_.toLowerCase(Locale.ROOT)).filter(strategies.contains)
     if (known.length != words.length || known.length > 1) {
-      warn(hint, s"takes one of ${strategies.mkString(", ")}, not (${words.mkString(", ")}); " +
-        known.headOption.fold("it counts without a strategy")(s => s"$s is used"))
+      warn(
+        hint,
+        s"takes one of ${strategies.mkString(", ")}, not (${words.mkString(", ")}); " +
+          known.headOption.fold("it counts without a strategy")(s => s"$s is used")
+      )
     }
     Optimize(known.headOption, marks.headOption.map(_.substring(Mark.length)))
   }

@@ -48,9 +48,9 @@ private[pyjoinopt] object PlanningTimeBudget {
    */
   def ofThisQuery(): PlanningTimeBudget = QueryPlanningTracker.get match {
     case Some(query) => synchronized {
-      if (!known.containsKey(query)) known.put(query, new PlanningTimeBudget)
-      known.get(query)
-    }
+        if (!known.containsKey(query)) known.put(query, new PlanningTimeBudget)
+        known.get(query)
+      }
     case None => new PlanningTimeBudget
   }
 }

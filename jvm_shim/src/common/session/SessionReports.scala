@@ -64,7 +64,8 @@ private[pyjoinopt] object SessionReports {
       Option(sessions.get(session)).foreach(_.kept.forEach(plan => if (plan.number > after) found += plan))
       found.toList
     }
-    for (Planned(number, at, deferred, marks) <- planned; report <- deferred.get) yield Report(number, at, report, marks)
+    for (Planned(number, at, deferred, marks) <- planned; report <- deferred.get)
+      yield Report(number, at, report, marks)
   }
 
   private val columns = Seq(
@@ -79,7 +80,8 @@ private[pyjoinopt] object SessionReports {
     "strategy" -> StringType,
     "seconds" -> DoubleType,
     "notes" -> StringType,
-    "report" -> StringType)
+    "report" -> StringType
+  )
 
   /** One row for each join group of the last plans; one row for a plan without a group. */
   private def rows(reports: Seq[Report]): Seq[Row] = reports.flatMap { case Report(number, at, report, _) =>
@@ -87,21 +89,43 @@ private[pyjoinopt] object SessionReports {
       if (one.isTextual) one.asText else parts.map(one.path(_).asText).mkString(": ")
     }
     val notes = texts("eliminated_outer_joins") ++ texts("hints", "strategy", "reason") ++
-      texts("refusals", "where", "reason") ++ texts("notes") ++ Option(report.get("error")).filterNot(_.isNull).map(_.asText)
+      texts("refusals", "where", "reason") ++ texts("notes") ++ Option(report.get("error")).filterNot(_.isNull).map(
+        _.asText)
     val (when, note) = (new java.sql.Timestamp(at), notes.mkString("; "))
     val (text, changed) = (report.toString, report.path("changed").asBoolean)
     val seconds = report.path("seconds").asDouble
     def row(group: JsonNode): Row = Row(
-      number, when, changed && group.path("changed").asBoolean, group.path("relations").size,
-      group.path("order_before").asText, group.path("order_after").asText, group.path("cost_before").asDouble,
-      group.path("cost_after").asDouble, group.path("strategy").asText, seconds, note, text)
+      number,
+      when,
+      changed && group.path("changed").asBoolean,
+      group.path("relations").size,
+      group.path("order_before").asText,
+      group.path("order_after").asText,
+      group.path("cost_before").asDouble,
+      group.path("cost_after").asDouble,
+      group.path("strategy").asText,
+      seconds,
+      note,
+      text
+    )
     val groups = ExpressionBuilder.elements(report.get("groups"))
     if (groups.nonEmpty) groups.map(row)
     else Seq(Row(number, when, changed, 0, null, null, null, null, null, seconds, note, text))
   }
 
   private def info(name: String, usage: String): ExpressionInfo =
-    new ExpressionInfo(classOf[PyJoinOptExtensions].getName, null, name, s"_FUNC_() - $usage", "", "", "", "", "", "", "")
+    new ExpressionInfo(
+      classOf[PyJoinOptExtensions].getName,
+      null,
+      name,
+      s"_FUNC_() - $usage",
+      "",
+      "",
+      "",
+      "",
+      "",
+      "",
+      "")
 
   /**
    * `joinopt_report()`: the reports of this session's last queries. `joinopt_report('x')`: those of the queries with

@@ -98,7 +98,9 @@ private[pyjoinopt] object KeyProofs {
       val listed = for (directory <- directories; file <- directory.files if file.fileStatus.getLen > 0)
         yield (file.fileStatus, directory.values)
       val footers = FileStatistics.footers(
-        files, listed.map(_._1), FileStatistics.Limits(listed.length, Long.MaxValue, until),
+        files,
+        listed.map(_._1),
+        FileStatistics.Limits(listed.length, Long.MaxValue, until),
         session.sessionState.newHadoopConfWithOptions(files.options)).map(_._2)
       val same = FileIdentity.of(relation, files, listed.map(_._1))
       val values = new Values(all, read)
@@ -127,15 +129,17 @@ private[pyjoinopt] object KeyProofs {
     val memory = Runtime.getRuntime.maxMemory / 8
     val merged =
       if (whole && columns.length == 1) footers.filter(_.rows > 0).map(_.column(columns.head.name, sensitive)) else Nil
-    val bounds = if (merged.isEmpty || merged.exists(_.isEmpty)) None else {
+    val bounds = if (merged.isEmpty || merged.exists(_.isEmpty)) None
+    else {
       val column = merged.flatten.reduce(FileFooter.merge)
       for (min <- column.min.collect { case n: Long => n }; max <- column.max.collect { case n: Long => n })
         yield (min, max)
     }
     if (rows > limits.rows || bytes > limits.bytes || footers.map(_.parts.length).sum > limits.parts) None
     else bounds match {
-      case Some((min, max)) if max - min >= 0 && max - min < math.min(memory * 8, rows * 64 + 64) &&
-          max - min < Int.MaxValue => Some(new SeenBits(min, (max - min).toInt + 1))
+      case Some((min, max))
+          if max - min >= 0 && max - min < math.min(memory * 8, rows * 64 + 64) &&
+            max - min < Int.MaxValue => Some(new SeenBits(min, (max - min).toInt + 1))
       case _ if rows * 24 <= memory => Some(new SeenHashes)
       case _ => None
     }
@@ -151,9 +155,9 @@ private[pyjoinopt] object KeyProofs {
       }
       every
     } finally rows match {
-      case closeable: AutoCloseable => closeable.close()
-      case _ =>
-    }
+        case closeable: AutoCloseable => closeable.close()
+        case _ =>
+      }
 
   /** Whether equal values have equal hashes: for text only if equality is that of bytes. */
   private def isExact(of: DataType): Boolean = of match {

@@ -37,8 +37,14 @@ private[pyjoinopt] object LocalStatistics {
     }
     val bounds = counts.keys.toList.map(NodeFacts.bound)
     def extreme(upper: Boolean) = if (bounds.isEmpty) None else bounds.reduce(NodeFacts.extreme(_, _, upper))
-    val most = if (SampledColumn.hasPlainEquality(attribute.dataType)) Some(counts.values.foldLeft(0)(math.max(_, _)).toDouble) else None
+    val most = if (SampledColumn.hasPlainEquality(attribute.dataType))
+      Some(counts.values.foldLeft(0)(math.max(_, _)).toDouble)
+    else None
     ColumnFacts(
-      Some(counts.size.toDouble), extreme(upper = false), extreme(upper = true), Some(nulls.toDouble), most = most)
+      Some(counts.size.toDouble),
+      extreme(upper = false),
+      extreme(upper = true),
+      Some(nulls.toDouble),
+      most = most)
   }
 }

@@ -91,7 +91,8 @@ private[pyjoinopt] object NodeFacts {
       Some(statistics.sizeInBytes.toDouble),
       source,
       exact,
-      statistics.attributeStats.toList.map { case (attribute, stat) => attribute -> column(stat) })
+      statistics.attributeStats.toList.map { case (attribute, stat) => attribute -> column(stat) }
+    )
 
   private def column(stat: ColumnStat): ColumnFacts =
     ColumnFacts(
@@ -101,7 +102,8 @@ private[pyjoinopt] object NodeFacts {
       stat.nullCount.map(_.toDouble),
       stat.avgLen,
       stat.maxLen,
-      stat.histogram)
+      stat.histogram
+    )
 
   /** The bound of a value in Catalyst's internal form. */
   def bound(value: Any): Option[Any] = value match {

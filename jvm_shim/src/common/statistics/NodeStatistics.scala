@@ -94,7 +94,10 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     case hive: HiveTableRelation if isCounted(Some(hive.tableMeta)) => now(catalog(hive, Some(hive.tableMeta)))
     case relation: LogicalRelation if wants("footers") || wants("text") =>
       val wanted = FileStatistics.Wanted(
-        columnsOf("columns", number), columnsOf("distinct", number), wants, partitions)
+        columnsOf("columns", number),
+        columnsOf("distinct", number),
+        wants,
+        partitions)
       FileStatistics.begin(handle.session, relation, limits, wanted).getOrElse(now(size(relation)))
     case local: LocalRelation => now(LocalStatistics.of(local))
     case _: OneRowRelation => now(NodeFacts(Some(1), Some(1), "local", exact = true))
@@ -124,9 +127,10 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
       if (known.source == "catalog") identify(Nil).fold(known)(f => known.copy(files = Some(f), note = f.note))
       else if (partitions.isEmpty) {
         val files = identify(Nil)
-        known.copy(files = files, note = if (files.isEmpty && inCatalog(relation)) Some(NodeStatistics.NotListed) else known.note)
-      }
-      else {
+        known.copy(
+          files = files,
+          note = if (files.isEmpty && inCatalog(relation)) Some(NodeStatistics.NotListed) else known.note)
+      } else {
         val whole = if (inCatalog(relation)) None else identify(Nil)
         identify(partitions) match {
           case None => known.copy(files = whole)
@@ -154,7 +158,8 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
     FileStatistics.Limits(
       request.path("maxFiles").asInt(64),
       request.path("maxBytes").asLong(64L << 20),
-      until = math.min(System.nanoTime + nanos("deadlineMs", 2000), started + nanos("totalMs", 10000)))
+      until = math.min(System.nanoTime + nanos("deadlineMs", 2000), started + nanos("totalMs", 10000))
+    )
   }
 
   private def isCounted(table: Option[CatalogTable]): Boolean =
@@ -175,7 +180,8 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   private def size(node: LogicalPlan): NodeFacts = node match {
     case relation: LogicalRelation => refused(relation).orElse(delta(relation)).getOrElse(
         NodeFacts.of(relation.computeStats(), "size"))
-    case v2: DataSourceV2Relation if IcebergStatistics.applies(v2) => IcebergStatistics.read(handle.session, v2, _ => true)
+    case v2: DataSourceV2Relation if IcebergStatistics.applies(v2) =>
+      IcebergStatistics.read(handle.session, v2, _ => true)
     case v2: DataSourceV2Relation => counted(v2).copy(keys = DeclaredKeys.of(v2.table))
     case leaf: LeafNode => counted(leaf)
     case other => catalyst(other)

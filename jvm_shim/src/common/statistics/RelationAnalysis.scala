@@ -36,12 +36,16 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
   }
   private val expected = math.max(1.0, request.path("expected").asDouble(1.0))
   private val files = FileStatistics.identify(
-    handle.session, relation, FileStatistics.Limits(0, 0, System.nanoTime + 60L * 1000 * 1000 * 1000))
+    handle.session,
+    relation,
+    FileStatistics.Limits(0, 0, System.nanoTime + 60L * 1000 * 1000 * 1000))
 
   /** The size of the sample (rows), limited by its memory: files decompress to a few times their size. */
   private val rows = {
     val width = files.fold(0.0)(_.bytes * 4 / expected)
-    math.max(1, math.min(request.path("rows").asInt(10000), math.max(100, (MaxSampleBytes / math.max(1.0, width)).toInt)))
+    math.max(
+      1,
+      math.min(request.path("rows").asInt(10000), math.max(100, (MaxSampleBytes / math.max(1.0, width)).toInt)))
   }
 
   def run(): String = {
@@ -49,7 +53,12 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
     val count = row.getLong(0)
     val (sample, facts) = found(row, count)
     val known = NodeFacts(
-      Some(count.toDouble), files.map(_.bytes.toDouble), "analyze", exact = true, columns.zip(facts), files)
+      Some(count.toDouble),
+      files.map(_.bytes.toDouble),
+      "analyze",
+      exact = true,
+      columns.zip(facts),
+      files)
     Support.json { out =>
       out.writeStartObject()
       out.writeFieldName("known")
@@ -82,7 +91,8 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
         if (sketched(attribute.dataType)) f.approx_count_distinct(c, sketchError) else no,
         if (bounded(attribute.dataType)) f.min(c) else no,
         if (bounded(attribute.dataType)) f.max(c) else no,
-        if (measured(attribute.dataType)) f.avg(f.octet_length(c)) else no)
+        if (measured(attribute.dataType)) f.avg(f.octet_length(c)) else no
+      )
     }
     val query = Compat.ofRows(handle.session, plain).select((drawn :: named): _*)
       .agg(f.count(f.lit(1)), (aggregates :+ f.collect_list(f.col("drawn"))): _*)
@@ -132,11 +142,15 @@ private[pyjoinopt] final class RelationAnalysis(handle: Handle, request: JsonNod
       def bound(j: Int) =
         if (bounded(attribute.dataType)) read(j, attribute.dataType).flatMap(NodeFacts.bound) else None
       ColumnFacts(
-        ndv, bound(2), bound(3), Some((count - filled).toDouble),
+        ndv,
+        bound(2),
+        bound(3),
+        Some((count - filled).toDouble),
         if (measured(attribute.dataType)) read(4, DoubleType).map(_.asInstanceOf[Double].round) else None,
         histogram = if (bounded(attribute.dataType)) values.histogram(ndv.getOrElse(1.0)) else None,
         mostCommon = values.mostCommon,
-        most = if (sample.complete) values.most else None)
+        most = if (sample.complete) values.most else None
+      )
     }
     (sample, facts)
   }

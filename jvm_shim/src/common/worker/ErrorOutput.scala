@@ -43,6 +43,7 @@ private[pyjoinopt] final class ErrorOutput(stream: InputStream) {
 }
 
 private[pyjoinopt] object ErrorOutput {
+
   /** Longer lines are cut (characters). */
   private val MaxLine = 500
 }

@@ -95,7 +95,8 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
         var content: Option[JsonNode] = None
         try {
           val frame = guarded(deadline, "did not send its report in time")(read())
-          if (frame.path("id").asLong(-1) != report.id || !frame.path("report").isObject) throw unclear("it sent no report")
+          if (frame.path("id").asLong(-1) != report.id || !frame.path("report").isObject)
+            throw unclear("it sent no report")
           content = Some(frame.get("report"))
         } finally {
           report.set(content)
@@ -166,8 +167,9 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
 
   private def advice: String =
     if (state.get.hasGreeted) "Another one is started when a query needs it"
-    else s"Has it got pyjoinopt (${command.python} -m pip install pyjoinopt)? If not, set spark.pyjoinopt.python to a " +
-      "Python 3.10 or later that has"
+    else
+      s"Has it got pyjoinopt (${command.python} -m pip install pyjoinopt)? If not, set spark.pyjoinopt.python to a " +
+        "Python 3.10 or later that has"
 
   /** Read or write. At the deadline, or if the caller is interrupted, the process is killed. */
   private def guarded[T](deadline: Deadline, whatIfLate: String)(body: => T): T = {
@@ -175,7 +177,8 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
       val keys = if (state.get.hasGreeted) "raise spark.pyjoinopt.timeout or lower spark.pyjoinopt.pairBudget"
       else "raise spark.pyjoinopt.startTimeout or name another spark.pyjoinopt.python"
       new WorkerFailure(
-        s"the worker of ${command.python} $whatIfLate and was ended${errors.lastLine}. If that comes again, $keys", cause)
+        s"the worker of ${command.python} $whatIfLate and was ended${errors.lastLine}. If that comes again, $keys",
+        cause)
     }
     if (deadline.isOver) { // others used up the time, but no query will read what the worker writes now
       kill(late = true)
@@ -191,7 +194,11 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
             cancelled = true
             kill()
           }
-      }, math.min(deadline.milliseconds + 1, Worker.CheckEvery), Worker.CheckEvery, TimeUnit.MILLISECONDS)
+      },
+      math.min(deadline.milliseconds + 1, Worker.CheckEvery),
+      Worker.CheckEvery,
+      TimeUnit.MILLISECONDS
+    )
     try body
     catch {
       case error: IOException if wasLate => throw tooLate(error)
@@ -213,19 +220,23 @@ private[pyjoinopt] object Worker {
   def after(milliseconds: Long)(body: => Unit): Unit = watchdog.schedule(
     new Runnable {
       override def run(): Unit = Support.attempt(())(body)
-    }, milliseconds, TimeUnit.MILLISECONDS)
+    },
+    milliseconds,
+    TimeUnit.MILLISECONDS)
 
   /** How often the watchdog checks the deadline and the caller (milliseconds). */
   private val CheckEvery = 50L
 
   private lazy val watchdog = {
-    val executor = new ScheduledThreadPoolExecutor(1, new ThreadFactory {
-      override def newThread(body: Runnable): Thread = {
-        val thread = new Thread(body, "pyjoinopt-watchdog")
-        thread.setDaemon(true)
-        thread
-      }
-    })
+    val executor = new ScheduledThreadPoolExecutor(
+      1,
+      new ThreadFactory {
+        override def newThread(body: Runnable): Thread = {
+          val thread = new Thread(body, "pyjoinopt-watchdog")
+          thread.setDaemon(true)
+          thread
+        }
+      })
     executor.setRemoveOnCancelPolicy(true)
     executor.setKeepAliveTime(30, TimeUnit.SECONDS)
     executor.allowCoreThreadTimeOut(true)

@@ -151,6 +151,7 @@ private[pyjoinopt] final class WorkerPool {
 }
 
 private[pyjoinopt] object WorkerPool {
+
   /** How long a query waits for a busy worker before it starts another; then, how often it checks (milliseconds). */
   private val Patience = 50L
 

@@ -20,8 +20,10 @@ private[pyjoinopt] object WorkerProcess {
     try builder.start()
     catch {
       case error: IOException =>
-        throw new WorkerFailure(s"${command.python} cannot be started (${error.getMessage}). Set " +
-          "spark.pyjoinopt.python to a Python 3.10 or later that has pyjoinopt", error)
+        throw new WorkerFailure(
+          s"${command.python} cannot be started (${error.getMessage}). Set " +
+            "spark.pyjoinopt.python to a Python 3.10 or later that has pyjoinopt",
+          error)
     }
   }
 

@@ -51,18 +51,22 @@ private[pyjoinopt] object WorkerSettings {
       key =>
         if (ApplicationSettings.Static.contains(key)) ApplicationSettings.text(session, key)
         else Option(session.sessionState.conf.getConfString(key, null)),
-      bytes)
+      bytes
+    )
 
   /** The settings before there is a session. */
   def ofApplication(conf: SparkConf): WorkerSettings = read(conf, conf.getOption, 0)
 
   private def read(
-      application: SparkConf, setting: String => Option[String], bytes: => Double): WorkerSettings = {
+      application: SparkConf,
+      setting: String => Option[String],
+      bytes: => Double): WorkerSettings = {
     def text(key: String): Option[String] = setting(key).map(_.trim).filter(_.nonEmpty)
     def milliseconds(key: String, default: Long): Long =
       text(Ours + key).fold(default) { value =>
         val read = Support.attempt(-1L)(JavaUtils.timeStringAs(value, TimeUnit.MILLISECONDS))
-        if (read > 0) read else Support.fail(
+        if (read > 0) read
+        else Support.fail(
           s"$Ours$key is $value, but must be ${words.get(key).fold("")(word => s"$word or ")}a time such as 2s or 500ms.")
       }
     val environment = System.getenv()
@@ -72,7 +76,8 @@ private[pyjoinopt] object WorkerSettings {
       application.getOption("spark.pyspark.driver.python").filter(isPython),
       Option(environment.get("PYSPARK_DRIVER_PYTHON")).filter(isPython),
       application.getOption("spark.pyspark.python"),
-      Option(environment.get("PYSPARK_PYTHON"))).flatten.headOption.getOrElse("python3")
+      Option(environment.get("PYSPARK_PYTHON"))
+    ).flatten.headOption.getOrElse("python3")
     val workers = text(Ours + "workers").fold(2) { value =>
       val read = Support.attempt(0)(value.toInt)
       if (read > 0) read else Support.fail(s"${Ours}workers is $value, but must be a number of processes, 1 or more.")
@@ -83,7 +88,8 @@ private[pyjoinopt] object WorkerSettings {
       else milliseconds("timeout", 0),
       milliseconds("startTimeout", 60000),
       workers,
-      if (text(Ours + "prestart").exists(_.equalsIgnoreCase("off"))) None else Some(milliseconds("prestart", 600000)))
+      if (text(Ours + "prestart").exists(_.equalsIgnoreCase("off"))) None else Some(milliseconds("prestart", 600000))
+    )
   }
 
   /** The driver's Python may be jupyter or ipython, which cannot run a module. */

@@ -2,6 +2,7 @@ package org.apache.spark.sql.pyjoinopt
 
 /** What a worker is doing. Which event leads from which state to which is decided by `WorkerState.after` alone. */
 private[pyjoinopt] sealed trait WorkerState {
+
   /** How many requests it has had; the number of the last one is its id. */
   def requests: Long
   def takesRequests: Boolean = false

@@ -33,9 +33,10 @@ private[pyjoinopt] object Workers {
     if (Thread.currentThread.isInterrupted) None
     else
       try enter(session, settings).flatMap { pool =>
-        try using(pool, settings, time)(body)
-        finally leave(pool)
-      } catch {
+          try using(pool, settings, time)(body)
+          finally leave(pool)
+        }
+      catch {
         case _: InterruptedException =>
           Thread.currentThread.interrupt()
           None
