@@ -29,8 +29,8 @@ define install
 	@touch $(1)/.ready
 endef
 
-.PHONY: help demo docs notebooks test test-unit test-slow lint check fuzz bench test-versions test-formats test-comet dist shim \
-  scalafmt scalafmt-write clean setup
+.PHONY: help demo docs notebooks test test-ci test-unit test-slow lint check fuzz bench test-versions test-formats test-comet \
+  dist shim scalafmt scalafmt-write clean setup
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,11 +42,17 @@ demo: shim  ## TPC-H in bad join orders, before and after (SF=1 for more data)
 test: check  ## ruff, mypy and the default tests
 	@$(call with_spark,$(VENV)) $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=25
 
-test-unit: check  ## ruff, mypy and the tests that need no JVM
-	@$(call with_spark,$(VENV)) $(PY) -m pytest -n 2 --dist loadfile -m "not slow and not formats and not jvm"
+test-ci: shim  ## the tests that CI runs beside those of `make test`: more of the same, and JVMs of their own
+	@$(call with_spark,$(VENV)) $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=25 -m "ci and not slow"
+
+# The folders whose tests need a JVM are not even collected; one that starts a JVM all the same fails (tests/support/no_jvm.py).
+test-unit: lint  ## ruff, mypy and the tests that need no JVM
+	@$(PY) -m mypy
+	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15 -m "not slow and not ci and not formats and not jvm" \
+	  tests/unit tests/oracles/joins tests/oracles/catalyst/suites tests/docs tests/benchmarks pyjoinopt demo
 
 test-slow: shim  ## the tests that `make test` leaves out for their time
-	@$(call with_spark,$(VENV)) $(PY) -m pytest -m slow
+	@$(call with_spark,$(VENV)) $(PY) -m pytest -m "slow or ci"
 
 lint: $(READY)  ## ruff
 	@$(PY) -m ruff check .
@@ -56,7 +62,7 @@ check: lint shim  ## ruff, mypy and scalac -Xlint
 	@$(PY) -m mypy
 
 fuzz: shim  ## N random queries against plain Spark and DuckDB; FROM=5000 goes on where a run ended
-	@$(call with_spark,$(VENV)) $(PY) -m pytest tests/guarantee/fuzz --fuzz-n $(N) --fuzz-from $(FROM) --timeout=0
+	@$(call with_spark,$(VENV)) $(PY) -m pytest tests/guarantee/fuzz -m "not slow" --fuzz-n $(N) --fuzz-from $(FROM) --timeout=0
 
 bench: shim  ## every benchmark in benchmarks/ but job.py, which needs data of its own
 	@$(call with_spark,$(VENV)) for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e job.py -e keep.py); do echo "== $$file"; \

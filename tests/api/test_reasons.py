@@ -58,10 +58,14 @@ def test_a_plan_that_stays_has_a_reason(spark: SparkSession, text: str, strategy
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("name", ["tpch", "tpcds"])
-@pytest.mark.parametrize("strategy", ["auto", "spark", "heuristic"])
-def test_benchmarks_and_each_of_their_subqueries(request: pytest.FixtureRequest, name: str, strategy: str) -> None:
+@pytest.mark.parametrize(
+    ("strategy", "step"),
+    [("auto", 5), *(pytest.param(*one, marks=pytest.mark.ci) for one in (("auto", 1), ("spark", 5), ("heuristic", 5)))],
+)
+def test_benchmarks_and_each_of_their_subqueries(
+    request: pytest.FixtureRequest, name: str, strategy: str, step: int
+) -> None:
     session: SparkSession = request.getfixturevalue(name)
-    step = 1 if strategy == "auto" else 5
     silent = []
     for number, text in list(tpc.spark_queries(name).items())[::step]:
         report = session.sql(text).optimize_joins(strategy=strategy, statistics="none").join_report()

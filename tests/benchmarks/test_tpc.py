@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.ci
 def test_generated_code_is_compiled_anew_once_it_is_forgotten(spark: SparkSession) -> None:
     tpc.register(spark, "tpch")
     code, text = GeneratedCode(spark), tpc.spark_queries("tpch")[5]

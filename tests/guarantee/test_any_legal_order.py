@@ -77,7 +77,10 @@ def test_they_all_give_the_same_rows(session: SparkSession, monkeypatch: pytest.
     assert moved > forced // 4
 
 
-@pytest.mark.parametrize("chunk", [0, *(pytest.param(c, marks=pytest.mark.slow) for c in (1, 2, 3, 4))])
+@pytest.mark.parametrize(
+    "chunk",
+    [pytest.param(0, marks=pytest.mark.ci), *(pytest.param(c, marks=pytest.mark.slow) for c in (1, 2, 3, 4))],
+)
 def test_those_that_random_costs_prefer_give_the_same_rows(session: SparkSession, chunk: int) -> None:
     several = 0
     for seed in range(100 + chunk * 6, 106 + chunk * 6):

@@ -71,7 +71,8 @@ DISCERNING = {
     "float beside double": "p.e IN (SELECT f FROM n WHERE string(f) = '-0.0')",
     "outside": "p.e IN (SELECT d FROM n WHERE id = 0) AND string(p.e) = '-0.0'",
 }
-#: Here another order need not pay, or is not legal.
+#: Of others only these get another order; elsewhere it does not pay, or is not legal.
+REORDERED = {"not exists", "inner join", "in over a left join that may fail", "copied through the left join"}
 OTHERS = {
     "array": "array(p.e) IN (SELECT array(d) FROM n WHERE string(d) = '-0.0')",
     "struct": "EXISTS (SELECT 1 FROM n WHERE struct(n.d) = struct(p.e) AND string(n.d) = '-0.0')",
@@ -108,9 +109,10 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spa
 PREDICATES = {**FALLIBLE, **FROM_OUTSIDE, **DISCERNING}
 
 
-@pytest.mark.parametrize("predicate", OTHERS.values(), ids=OTHERS)
-def test_other_predicates(tables: SparkSession, predicate: str) -> None:
-    unharmed(tables.sql(f"SELECT count(*), sum(p.id) {FROM} WHERE {predicate}"))
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_predicates(tables: SparkSession, name: str) -> None:
+    text = f"SELECT count(*), sum(p.id) {FROM} WHERE {OTHERS[name]}"
+    unharmed(tables.sql(text), reordered=name in REORDERED)
 
 
 @pytest.mark.parametrize("predicate", PREDICATES.values(), ids=PREDICATES)
@@ -118,9 +120,9 @@ def test_in_and_exists(tables: SparkSession, predicate: str) -> None:
     unharmed(tables.sql(f"SELECT count(*), sum(p.id) {FROM} WHERE {predicate}"), reordered=True)
 
 
-@pytest.mark.parametrize("text", ABOVE_OUTER.values(), ids=ABOVE_OUTER)
-def test_outer_joins(tables: SparkSession, text: str) -> None:
-    unharmed(tables.sql(text))
+@pytest.mark.parametrize("name", ABOVE_OUTER)
+def test_outer_joins(tables: SparkSession, name: str) -> None:
+    unharmed(tables.sql(ABOVE_OUTER[name]), reordered=name in REORDERED)
 
 
 #: The IN keeps p.k = 0 from a predicate that is tested above it: Spark tests the IN on p, wherever it was written.
@@ -136,7 +138,7 @@ KEPT_FROM = {
 
 @pytest.mark.parametrize("text", KEPT_FROM.values(), ids=KEPT_FROM)
 def test_what_an_in_keeps_away(tables: SparkSession, text: str) -> None:
-    unharmed(tables.sql(text))
+    unharmed(tables.sql(text), reordered=True)
 
 
 def test_the_minus_of_zero_counts(tables: SparkSession) -> None:
@@ -161,7 +163,8 @@ BOTH_SIDES = "SELECT count(*) FROM r0 JOIN v ON r0.i IN (SELECT id FROM n WHERE 
 @pytest.mark.parametrize("more", ["", "JOIN n ON n.id = v.g"])
 def test_a_subquery_over_both_sides_of_a_join(tables: SparkSession, more: str, hints: bool) -> None:
     text = BOTH_SIDES.format(more=more)
-    unharmed(tables.sql(text), hints=hints, cost="spark")
+    # Three relations and the subquery: the order as written is the best that is legal.
+    unharmed(tables.sql(text), hints=hints, cost="spark", reordered=bool(more))
 
 
 def test_a_query_of_aggregates_with_a_subquery_over_both_sides(tpch: SparkSession) -> None:
@@ -170,7 +173,7 @@ def test_a_query_of_aggregates_with_a_subquery_over_both_sides(tpch: SparkSessio
         bc AS (SELECT c_custkey, sum(o_totalprice) t FROM customer JOIN orders ON c_custkey = o_custkey GROUP BY 1)
         SELECT * FROM os JOIN bc ON os.o_orderkey IN (SELECT o_orderkey FROM orders WHERE o_custkey = bc.c_custkey)
         JOIN region ON r_regionkey > 3"""
-    unharmed(tpch.sql(text), cost="spark")
+    unharmed(tpch.sql(text), cost="spark", reordered=False)  # the order as written is the best
 
 
 def test_what_spark_cannot_plan_is_given_back(tables: SparkSession) -> None:

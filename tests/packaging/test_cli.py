@@ -54,6 +54,7 @@ def test_java_prints_a_home(capsys: pytest.CaptureFixture[str]) -> None:
     assert (Path(capsys.readouterr().out.strip()) / "bin" / "java").is_file()
 
 
+@pytest.mark.ci
 @pytest.mark.jvm
 def test_doctor_finds_this_installation_well() -> None:
     code, out, err = checkouts.run(["-m", "pyjoinopt", "doctor"], checkouts.ROOT, SPARK_HOME=None)

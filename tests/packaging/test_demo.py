@@ -61,6 +61,7 @@ def test_rows_are_compared_as_multisets(
     assert equal_rows(left, right) is equal
 
 
+@pytest.mark.ci
 @pytest.mark.jvm
 def test_the_demo_runs_to_its_table_with_equal_rows() -> None:
     arguments = ["-m", "demo.run", "--scale", "0.01", "--rounds", "1", "--only", "outer"]

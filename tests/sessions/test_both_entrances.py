@@ -58,8 +58,8 @@ def _tpc() -> list[object]:
     cases: list[object] = []
     for benchmark in ("tpch", "tpcds"):
         for number in sorted(tpc.spark_queries(benchmark)):
-            slow = benchmark == "tpcds" and number % 4
-            marks = (pytest.mark.slow,) if slow else ()
+            one_in = 8 if number % 8 == 0 or benchmark == "tpch" else 4 if number % 4 == 0 else 1
+            marks = {8: (), 4: (pytest.mark.ci,), 1: (pytest.mark.slow,)}[one_in]
             cases.append(pytest.param(benchmark, number, marks=marks, id=f"{benchmark}-{number}"))
     return cases
 

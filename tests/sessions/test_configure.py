@@ -163,6 +163,7 @@ for number, spark in enumerate((
     assert len(answer["0"]) == len(answer["1"]) == 2
 
 
+@pytest.mark.ci
 @pytest.mark.jvm
 def test_the_bare_configuration_is_enough(tmp_path: Path) -> None:
     """No pyjoinopt call before the session: the jar knows its package, the worker takes PySpark's Python."""

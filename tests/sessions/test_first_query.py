@@ -123,8 +123,10 @@ def test_a_query_need_not_wait_for_one_at_low_priority(
 
 @pytest.mark.parametrize(
     ("program", "said"),
-    [("import time; time.sleep(60)", "a plan within 2000 ms"), ("raise SystemExit(3)", "ended with code 3")],
-    ids=["never greets", "dies at once"],
+    [
+        pytest.param("import time; time.sleep(60)", "a plan within 2000 ms", marks=pytest.mark.ci, id="never greets"),
+        pytest.param("raise SystemExit(3)", "ended with code 3", id="dies at once"),
+    ],
 )
 @pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_one_that_never_comes_up_costs_one_query_its_bound_and_one_warning(
@@ -183,6 +185,7 @@ def test_it_loads_at_low_priority_and_serves_at_the_normal_one(session: SparkSes
     assert gone("OF-THE-TEST")
 
 
+@pytest.mark.ci
 @pytest.mark.jvm
 def test_the_extension_is_applied_where_there_is_no_context() -> None:
     """Nothing is started and nothing raised, and the session that comes later is a session like any other."""

@@ -28,14 +28,20 @@ def compared(session: SparkSession, draw: Callable[[Random], str], seed: int, co
     return changed
 
 
+#: By default half as many as in CI.
+HALF = pytest.mark.parametrize("share", [2, pytest.param(1, marks=pytest.mark.ci)])
+
+
+@HALF
 @pytest.mark.parametrize("repeat", [False, True], ids=["filters said once", "filters said twice"])
-def test_products(tiny: SparkSession, pytestconfig: pytest.Config, repeat: bool) -> None:
+def test_products(tiny: SparkSession, pytestconfig: pytest.Config, repeat: bool, share: int) -> None:
     seed = pytestconfig.getoption("--fuzz-seed")
-    count = 30 if not repeat else 20
+    count = (20 if repeat else 30) // share
     changed = compared(tiny, lambda draw: draws.product(draw, repeat), seed, count)
     assert changed > count // 4
 
 
-def test_self_joins(tiny: SparkSession, pytestconfig: pytest.Config) -> None:
-    changed = compared(tiny, draws.self_join, pytestconfig.getoption("--fuzz-seed"), 40)
-    assert changed > 10
+@HALF
+def test_self_joins(tiny: SparkSession, pytestconfig: pytest.Config, share: int) -> None:
+    changed = compared(tiny, draws.self_join, pytestconfig.getoption("--fuzz-seed"), 40 // share)
+    assert changed > 10 // share

@@ -42,6 +42,7 @@ def tally(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory:
     return hazards.run(spark, tmp_path_factory.mktemp("hazards") / "tables", seed, numbers, log=log)
 
 
+@pytest.mark.ci
 @pytest.mark.timeout(0)
 def test_both_entrances_agree_with_plain_spark(tally: HazardTally, pytestconfig: pytest.Config) -> None:
     print(dict(tally.counts))
@@ -50,6 +51,7 @@ def test_both_entrances_agree_with_plain_spark(tally: HazardTally, pytestconfig:
         pytest.fail("\n" + "\n".join(failure.text(seed) for failure in tally.failures), pytrace=False)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("what", "least", "most"),
     [("with_rows", 0.4, 1.0), ("changed", 0.2, 1.0), ("extension_changed", 0.15, 1.0), ("not_runnable", 0.0, 0.35),

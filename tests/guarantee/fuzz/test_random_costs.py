@@ -23,6 +23,7 @@ pytestmark = pytest.mark.fuzz
 SHARE, MODELS = 6, 3
 
 
+@pytest.mark.ci
 @pytest.mark.timeout(0)
 def test_any_order_that_a_random_cost_prefers(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 import pyjoinopt
 from tests.oracles.catalyst import generated
 from tests.support.compare import assert_same_rows
 from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
 
 #: Of `--fuzz-n` queries one in so many; each is run once for every rule that changes it.
 SHARE = 30
 
 
+@pytest.mark.ci
 def test_each_rule_alone_keeps_the_rows(request: pytest.FixtureRequest, spark: SparkSession) -> None:
     count = max(1, request.config.getoption("--fuzz-n") // SHARE)
     session = session_for_tiny_tables(spark)

@@ -61,7 +61,10 @@ def _made(group: GroupReport) -> Made:
 
 
 @pytest.mark.parametrize("benchmark, number, ways", _ways())
-@pytest.mark.parametrize(("cost", "ansi"), [("spark", False), ("c_out", False), ("spark", True)])
+@pytest.mark.parametrize(
+    ("cost", "ansi"),
+    [("spark", False), *(pytest.param(*one, marks=pytest.mark.ci) for one in (("c_out", False), ("spark", True)))],
+)
 def test_one_plan(
     sessions: dict[str, SparkSession], benchmark: str, number: int, ways: list[str], cost: str, ansi: bool
 ) -> None:

@@ -160,6 +160,7 @@ def test_an_empty_relation_does_not_make_all_orders_equal(w, abcd, budget):
     assert graph.names[3] == "d" and first.relations == 0b1100
 
 
+@pytest.mark.ci
 def test_the_order_of_hash_tables_does_not_show() -> None:
     """The same query in processes whose hash tables run in different orders."""
     program = (

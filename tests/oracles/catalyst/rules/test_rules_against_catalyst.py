@@ -25,7 +25,7 @@ SAMPLE = 2
 #: Of the generated queries, so many go through all of Spark's optimizer.
 PASSED = 10
 BENCHMARKS = [
-    ("tpch", 1), ("tpcds", 4), pytest.param("tpcds", 1, marks=pytest.mark.slow),
+    ("tpch", 1), pytest.param("tpcds", 4, marks=pytest.mark.ci), pytest.param("tpcds", 1, marks=pytest.mark.slow),
 ]  # fmt: skip
 
 
