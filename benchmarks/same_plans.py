@@ -8,6 +8,9 @@ and, with `--job`, those of the Join Order Benchmark over empty tables with publ
 Each is planned by `optimize_joins` and in an enabled session. Statistics are those of file footers or of the catalog,
 so the result does not depend on samples or their timing.
 
+With `--ignore-wording` sentences for people are left out: reasons and advice, and of the joins that were avoided only
+their number is compared.
+
 A refactoring must not change plans, so the exit code is 1 if anything differs, and the first differences are printed.
 """
 
@@ -38,6 +41,9 @@ SETTINGS = {
     "spark.pyjoinopt.timeout": "60s",
     "spark.pyjoinopt.searchSeconds": "60",
 }
+#: Entries of a report that are sentences, and those that are lists of sentences.
+_WORDING = frozenset({"reason", "advice", "hint"})
+_SENTENCES = frozenset({"eliminated_outer_joins", "spared_joins", "notes"})
 #: Differences that are printed.
 _SHOWN = 5
 #: Of so many plannings the fastest counts.
@@ -49,6 +55,7 @@ def main() -> int:
     parser.add_argument("old", type=Path, help="a checkout")
     parser.add_argument("new", type=Path, help="another one")
     parser.add_argument("--job", type=Path, help="the folder that benchmarks/job.py describes")
+    parser.add_argument("--ignore-wording", action="store_true", help="do not compare sentences for people")
     parser.add_argument("--generated", type=int, default=200, help="how many random queries of each kind (200)")
     parser.add_argument("--collect", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -60,7 +67,20 @@ def main() -> int:
             _of_checkout(path, Path(folder) / f"{number}.jsonl", options)
             for number, path in enumerate((options.old, options.new))
         ]
+    if options.ignore_wording:
+        found = [{name: _without_wording(row) for name, row in rows.items()} for rows in found]
     return _compare(*found)
+
+
+def _without_wording(value: Any) -> Any:
+    """A result without the sentences for people; of a list of sentences only the number is left."""
+    if isinstance(value, dict):
+        return {
+            key: len(part) if key in _SENTENCES else _without_wording(part)
+            for key, part in value.items()
+            if key not in _WORDING
+        }
+    return [_without_wording(part) for part in value] if isinstance(value, list) else value
 
 
 def _of_checkout(checkout: Path, out: Path, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
