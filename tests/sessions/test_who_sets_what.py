@@ -228,7 +228,7 @@ for options in ({'python': '/x'}, {'store': '/x/y.sqlite'}, {'cost_constants': '
     try:
         pyjoinopt.enable(spark, **options)
     except ValueError as error:
-        print('refused', 'whoever starts the server' in str(error), *options)
+        print('refused', 'where the server is started' in str(error), *options)
 pyjoinopt.enable(spark, store='off')
 print(spark.conf.get('spark.pyjoinopt.store'))
 """,
