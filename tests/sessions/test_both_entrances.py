@@ -58,8 +58,10 @@ def _tpc() -> list[object]:
     cases: list[object] = []
     for benchmark in ("tpch", "tpcds"):
         for number in sorted(tpc.spark_queries(benchmark)):
-            one_in = 8 if number % 8 == 0 or benchmark == "tpch" else 4 if number % 4 == 0 else 1
-            marks = {8: (), 4: (pytest.mark.ci,), 1: (pytest.mark.slow,)}[one_in]
+            if benchmark == "tpch":
+                marks = () if number % 2 == 0 else (pytest.mark.ci,)
+            else:
+                marks = () if number % 8 == 0 else (pytest.mark.ci,) if number % 4 == 0 else (pytest.mark.slow,)
             cases.append(pytest.param(benchmark, number, marks=marks, id=f"{benchmark}-{number}"))
     return cases
 
@@ -118,7 +120,7 @@ FORMS = ("{} JOIN {} USING (k) JOIN {} USING (k)", "{} NATURAL JOIN {} NATURAL J
 OUTER = ("{} NATURAL LEFT JOIN {} NATURAL LEFT JOIN {}", "{} LEFT JOIN {} USING (k) LEFT JOIN {} USING (k)")
 
 
-@pytest.mark.parametrize("kind", ["", "_sum", "_rank", "_top"])
+@pytest.mark.parametrize("kind", ["", "_rank", *(pytest.param(k, marks=pytest.mark.ci) for k in ("_sum", "_top"))])
 @pytest.mark.parametrize("form", [*FORMS, *OUTER])
 def test_using_and_natural_joins(files: SparkSession, form: str, kind: str) -> None:
     query = "SELECT * FROM " + form.format(f"a{kind}", f"b{kind}", f"c{kind}")

@@ -66,6 +66,7 @@ def test_a_query_pays_for_one_start(
     assert rows(session.sql(FOUR)) == expected
 
 
+@pytest.mark.ci
 def test_a_python_that_hangs_at_its_start_holds_up_one_query(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:

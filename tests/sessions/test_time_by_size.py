@@ -100,7 +100,9 @@ def test_a_wrong_timeout_says_that_auto_is_allowed(session: SparkSession, warnin
 
 
 @pytest.mark.parametrize(
-    "small_subquery", [pytest.param(False, marks=pytest.mark.slow), True], ids=["one plan", "a small subquery first"]
+    "small_subquery",
+    [pytest.param(False, marks=pytest.mark.slow), pytest.param(True, marks=pytest.mark.ci)],
+    ids=["one plan", "a small subquery first"],
 )
 def test_a_large_query_waits_where_a_small_one_does_not(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, small_subquery: bool

@@ -87,7 +87,7 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield Server(folder, thrift, connect)
 
 
-@pytest.fixture(params=["thrift", pytest.param("connect", marks=pytest.mark.slow)])
+@pytest.fixture(params=[pytest.param("thrift", marks=pytest.mark.ci), pytest.param("connect", marks=pytest.mark.slow)])
 def client(
     request: pytest.FixtureRequest, spark: SparkSession, server: Server, tmp_path: Path
 ) -> Callable[..., list[list[Any]]]:

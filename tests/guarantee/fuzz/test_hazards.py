@@ -70,6 +70,7 @@ def generator() -> HazardGenerator:
     return HazardGenerator(1, row_counter(duckdb_hazards(hazard_tables(1))))
 
 
+@pytest.mark.ci
 def test_the_generator_draws_what_it_is_about(generator: HazardGenerator) -> None:
     drawn: Counter[str] = Counter()
     for number in range(150):
