@@ -14,7 +14,15 @@ from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 #: Leaf -> a name of what it reads that holds for all sessions; None if there is none.
 Identity = Callable[[LogicalPlan], str | None]
 
-_TOLD = ("limit", "fraction", "all", "byName", "withReplacement", "seed")
+#: Parameters of operators that the export has beside their expressions.
+_PARAMETERS = ("limit", "fraction", "all", "byName", "allowMissing")
+#: Operators that their children, expressions and these parameters describe completely. Of others the export lacks
+#: something that decides about their rows: the seed of a sample, the keys of a deduplication, the lists of an Expand.
+_COMPLETE = frozenset(
+    "Filter Join Project Aggregate SubqueryAlias View Sort GlobalLimit LocalLimit Limit Union Distinct Intersect Except "
+    "Window ResolvedHint UnresolvedHint HintScope WithCTE CTERelationDef WithWindowDefinition Repartition "
+    "RepartitionByExpression RebalancePartitions".split()
+)
 
 
 class Unrecognisable(Exception):
@@ -70,8 +78,10 @@ class Names:
             if read is None:
                 raise Unrecognisable
             return digest(node.kind, read)
+        if self._definitions is not None and node.kind not in _COMPLETE:
+            raise Unrecognisable
         parts = [node.kind, *(self._done[id(child)] for child in node.children)]
-        parts += [f"{key}={node.info[key]}" for key in _TOLD if key in node.info]
+        parts += [f"{key}={node.info[key]}" for key in _PARAMETERS if key in node.info]
         if isinstance(node, Join):
             parts.append(node.join_type)
         if isinstance(node, (Filter, Join)):

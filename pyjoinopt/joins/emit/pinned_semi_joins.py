@@ -25,7 +25,7 @@ from collections.abc import Container
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import JoinGraph, OperatorEdge
 from pyjoinopt.joins.join_tree import JoinTree
-from pyjoinopt.plan.expressions import conjuncts
+from pyjoinopt.plan.equi_keys import equalities
 from pyjoinopt.plan.nodes import ANTI, INNER, LEFT, SEMI
 
 #: A join is pinned if it is probed with at most this part of the rows that it would be probed with where Spark moves
@@ -54,7 +54,7 @@ def should_pin(
 def _has_key(edge: OperatorEdge) -> bool:
     """True if some equality connects its sides; an anti join of a NOT IN has none but an own operator."""
     left = edge.ses & ~edge.semi_right
-    return bool(left) and any(p.kind in ("EqualTo", "EqualNullSafe") for p in conjuncts(edge.predicate))
+    return bool(left) and any(True for _ in equalities(edge.predicate))
 
 
 def _pushed_to(graph: JoinGraph, edge: OperatorEdge, tree: JoinTree, pinned: Container[int]) -> JoinTree:

@@ -38,6 +38,7 @@ from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, Keys, OperatorEdge
 from pyjoinopt.joins.graph.transitive_equalities import with_implied
 from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup, JoinInput, Written
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
+from pyjoinopt.plan.equi_keys import equality
 from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, reference
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import FULL, LEFT, Filter, LogicalPlan, Project
@@ -183,13 +184,13 @@ def _operator_edge(conjunct: Conjunct, operator: NonInnerJoin, sets: Eligibility
 
 
 def _keys(predicate: Expression, vertices: _Vertices) -> Keys | None:
-    if predicate.kind not in ("EqualTo", "EqualNullSafe") or predicate.contains & SUBQUERY:
+    found = None if predicate.contains & SUBQUERY else equality(predicate)
+    if found is None:
         return None
-    left, right = predicate.children
-    sides = vertices.read_by(left), vertices.read_by(right)
+    sides = vertices.read_by(found.left), vertices.read_by(found.right)
     if not sides[0] or not sides[1] or sides[0] & sides[1]:
         return None
-    return (sides[0], left), (sides[1], right)
+    return (sides[0], found.left), (sides[1], found.right)
 
 
 def _products(edges: list[Edge]) -> list[Edge]:

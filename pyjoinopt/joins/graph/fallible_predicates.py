@@ -21,7 +21,8 @@ from pyjoinopt.joins.graph.hypergraph import Keys
 from pyjoinopt.joins.groups.join_group import Conjunct
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan import limits
-from pyjoinopt.plan.expressions import Expression, conjuncts
+from pyjoinopt.plan.equi_keys import equalities
+from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.util.bitset import members
 from pyjoinopt.util.disjoint_sets import DisjointSets
@@ -33,9 +34,9 @@ _MOST = limits.SUBSTITUTION_SETS
 def equated_vertices(written: Iterable[Conjunct], owner: Mapping[int, int]) -> dict[int, int]:
     """Column -> the vertices of all columns that are set equal to it, its own among them, directly or by others."""
     equal = DisjointSets[int]()
-    for e in (e for conjunct in written for e in conjuncts(conjunct.predicate)):
-        if e.kind in ("EqualTo", "EqualNullSafe") and all(child.kind == "AttributeReference" for child in e.children):
-            equal.union(*map(_bit, e.children))
+    for left, right, _ in (found for conjunct in written for found in equalities(conjunct.predicate)):
+        if left.kind == right.kind == "AttributeReference":
+            equal.union(_bit(left), _bit(right))
     found: dict[int, int] = {}
     for columns in equal.groups():
         found |= dict.fromkeys(columns, reduce(or_, (owner.get(column, 0) for column in columns)))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup, Written
+from pyjoinopt.plan.equi_keys import equalities
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys, is_unique
 from pyjoinopt.plan.fallible import fallibility
@@ -158,9 +159,9 @@ def semi_to_inner_joins(group: JoinGroup, keys: DistinctKeys, sensitive: int = 0
 def _equated(condition: Expression, right: int) -> list[Expression]:
     """What a condition sets equal to something of the other side, of the columns in `right`."""
     found = []
-    for predicate in conjuncts(condition):
-        if predicate.kind == "EqualTo" and predicate.deterministic:
-            for one, other in (predicate.children, predicate.children[::-1]):
+    for left_operand, right_operand, null_safe in equalities(condition):
+        if not null_safe and left_operand.deterministic and right_operand.deterministic:
+            for one, other in ((left_operand, right_operand), (right_operand, left_operand)):
                 if one.references and not one.references & ~right and not other.references & right:
                     found.append(one)
     return found

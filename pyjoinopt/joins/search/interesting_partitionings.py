@@ -32,7 +32,8 @@ from pyjoinopt.cost.size import BROADCAST_TABLE
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import JoinGraph, OperatorEdge
 from pyjoinopt.joins.join_tree import JoinTree, build_tree
-from pyjoinopt.plan.expressions import EQUALITIES, Expression, conjuncts
+from pyjoinopt.plan.equi_keys import equalities
+from pyjoinopt.plan.expressions import EQUALITIES, Expression
 from pyjoinopt.plan.nodes import FULL, INNER, Aggregate, Filter, LogicalPlan, Project
 from pyjoinopt.plan.operator_kinds import KEEPS_PARTITIONING
 from pyjoinopt.util.bitset import members
@@ -236,12 +237,10 @@ def _touched(plan: LogicalPlan, class_of: dict[int, int]) -> int:
 def _equated(predicate: Expression) -> list[tuple[int, int]]:
     """The pairs of columns that a condition equates; none if it equates anything else, which is part of the key."""
     found = []
-    for e in conjuncts(predicate):
-        if e.kind in EQUALITIES:
-            one, other = (child.attribute for child in e.children)
-            if e.kind != "EqualTo" or one is None or other is None:
-                return []
-            found.append((one.bit, other.bit))
+    for left, right, null_safe in equalities(predicate):
+        if null_safe or left.attribute is None or right.attribute is None:
+            return []
+        found.append((left.attribute.bit, right.attribute.bit))
     return found
 
 

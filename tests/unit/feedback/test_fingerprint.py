@@ -52,6 +52,14 @@ def test_what_cannot_be_recognised_has_none() -> None:
     assert joined(*tables(), identity=lambda _: None) is None
 
 
+@pytest.mark.parametrize("kind", ["Sample", "Deduplicate", "Generate", "Expand", "AnOperatorOfANewerSpark"])
+def test_an_operator_that_the_export_describes_in_part_has_none(kind: str) -> None:
+    """Two samples of one fraction differ by their seeds, which the mirror does not have."""
+    t, u, v = tables()
+    assert joined(LogicalPlan(kind, (t,), t.output, info={"fraction": 0.5}), u, v) is None
+    assert joined(LogicalPlan("Distinct", (t,), t.output), u, v) is not None
+
+
 def operator(kind: str, children: tuple[int, ...] = (), rows: int | None = None, **more: object) -> dict[str, object]:
     metrics = {} if rows is None else {"numOutputRows": rows}
     return {"c": kind, "k": list(children), "m": metrics, **more}
