@@ -19,8 +19,8 @@ _PARAMETERS = ("limit", "fraction", "all", "byName", "allowMissing")
 #: Operators that their children, expressions and these parameters describe completely. Of others the export lacks
 #: something that decides about their rows: the seed of a sample, the keys of a deduplication, the lists of an Expand.
 _COMPLETE = frozenset(
-    "Filter Join Project Aggregate SubqueryAlias View Sort GlobalLimit LocalLimit Limit Union Distinct Intersect Except "
-    "Window ResolvedHint UnresolvedHint HintScope WithCTE CTERelationDef WithWindowDefinition Repartition "
+    "Filter Join Project Aggregate SubqueryAlias View Sort GlobalLimit LocalLimit Limit Union Distinct Intersect "
+    "Except Window ResolvedHint UnresolvedHint HintScope WithCTE CTERelationDef WithWindowDefinition Repartition "
     "RepartitionByExpression RebalancePartitions".split()
 )
 
