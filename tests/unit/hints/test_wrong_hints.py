@@ -28,7 +28,7 @@ def sides(draw: st.DrawFn) -> RelationStatistics:
     return RelationStatistics(rows, max(1.0, rows) * width, "test", draw(st.booleans()), upper_bound=bound)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=1000, deadline=None)
 @given(
     join_type=st.sampled_from(TYPES), left=sides(), right=sides(), believed=st.tuples(bounds, bounds),
     times=st.sampled_from([1.0, 2.0, 8.0, 100.0]), keyed=st.booleans(),
@@ -52,6 +52,7 @@ def test_what_is_built_is_proved_to_stay_below_the_limit(
             assert strategy in (None, MERGE)
 
 
+@settings(deadline=None)
 @given(sides(), sides(), st.tuples(bounds, bounds), st.sampled_from([BROADCAST, HASH, MERGE]), st.booleans())
 def test_what_the_query_says_is_left_alone(
     left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float], hint: str, on_left: bool
@@ -60,6 +61,7 @@ def test_what_the_query_says_is_left_alone(
     assert join_hint("Inner", left, right, *believed, JoinConf(), existing=existing)[:2] == NO_HINT
 
 
+@settings(deadline=None)
 @given(sides(), sides(), st.tuples(bounds, bounds))
 def test_who_switches_broadcasts_off_gets_no_hint(
     left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float]
@@ -67,6 +69,7 @@ def test_who_switches_broadcasts_off_gets_no_hint(
     assert join_hint("Inner", left, right, *believed, JoinConf(-1))[:2] == NO_HINT
 
 
+@settings(deadline=None)
 @given(
     driver=st.none() | st.integers(64 * MB, 256 * GB), memory=st.none() | st.integers(64 * MB, 4096 * GB),
     executors=st.integers(1, 1000), threshold=st.integers(1, GB),
