@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,24 +45,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    with _without_jvm(item):
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Keeps a test without the marker `jvm` from starting one; its teardown, too, which may restore the environment."""
+    if item.get_closest_marker("jvm"):
+        return (yield)
+    if NO_JVM not in item.config.stash:
+        item.config.stash[NO_JVM] = NoJvm(Path(tempfile.mkdtemp(prefix="no-jvm-")))
+    with item.config.stash[NO_JVM].kept():
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    yield
+    _check(item)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    with _without_jvm(item):
-        return (yield)
+    yield
+    _check(item)
 
 
-def _without_jvm(item: pytest.Item) -> AbstractContextManager[None]:
-    """Keeps a test without the marker `jvm` from starting one."""
-    if item.get_closest_marker("jvm"):
-        return nullcontext()
-    if NO_JVM not in item.config.stash:
-        item.config.stash[NO_JVM] = NoJvm(Path(tempfile.mkdtemp(prefix="no-jvm-")))
-    return item.config.stash[NO_JVM].kept()
+def _check(item: pytest.Item) -> None:
+    if NO_JVM in item.config.stash:
+        item.config.stash[NO_JVM].check()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -31,20 +31,20 @@ class NoJvm:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """No JVM starts inside.
-
-        Raises:
-            pytest.fail.Exception: One would have started.
-        """
+        """No JVM starts inside."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("JAVA_HOME", str(self._home))
             patch.setenv("PATH", str(self._home / "bin"), prepend=os.pathsep)
-            try:
-                yield
-            finally:
-                started = self._note.exists()
-                self._note.unlink(missing_ok=True)
-        if started:
+            yield
+
+    def check(self) -> None:
+        """Look whether one would have started.
+
+        Raises:
+            pytest.fail.Exception: One would have.
+        """
+        if self._note.exists():
+            self._note.unlink()
             pytest.fail(MESSAGE, pytrace=False)
 
     def remove(self) -> None:

@@ -66,7 +66,7 @@ def session(spark: SparkSession) -> SparkSession:
 def test_beside_catalyst(session: SparkSession, oracle: Oracle) -> None:
     tally = Tally("ColumnPruning on edge cases")
     for text in QUERIES:
-        states = [state for state in oracle.passages(session.sql(text)) if finished(state)]
+        states = [state for state in oracle.intermediate_plans(session.sql(text)) if finished(state)]
         compare(oracle, text, states, {"ColumnPruning": RULES["ColumnPruning"]}, {"ColumnPruning": tally})
         oracle.release()
     print("", HEADER, tally.row(), sep="\n")

@@ -67,7 +67,7 @@ def test_beside_catalyst(session: SparkSession, oracle: Oracle) -> None:
     name = "InferFiltersFromConstraints"
     tally = Tally(f"{name} on edge cases")
     for text in QUERIES:
-        states = [state for state in oracle.passages(session.sql(text)) if finished(state)]
+        states = [state for state in oracle.intermediate_plans(session.sql(text)) if finished(state)]
         compare(oracle, text, states, {name: RULES[name]}, {name: tally})
         oracle.release()
     print("", HEADER, tally.row(), sep="\n")
