@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.catalyst.rules.finish_analysis import finish_analysis
 from pyjoinopt.catalyst.rules.registry import RULES, NamedRule
-from pyjoinopt.catalyst.rules.rule_context import RuleContext
+from pyjoinopt.catalyst.rules.rule_context import CatalystRule, RuleContext
 from pyjoinopt.catalyst.rules.spark_batches import SPARK_BATCHES, Batch
 from pyjoinopt.catalyst.statistics.plan_stats_visitor import SparkStatistics, reported_by_spark
 from pyjoinopt.catalyst.support.pushdown_policy import PARTS
@@ -27,8 +26,6 @@ from pyjoinopt.report.rule_trace import RuleStep, RuleTrace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-Run = Callable[[LogicalPlan, RuleContext], LogicalPlan]
 
 
 def names() -> tuple[str, ...]:
@@ -55,7 +52,7 @@ def apply(df: DataFrame, name: str) -> DataFrame:
 
 
 def trace(df: DataFrame, *rules: str) -> RuleTrace:
-    """Run the rules in Spark's batches, and keep the plan before and after each rule that changed it.
+    """CatalystRule the rules in Spark's batches, and keep the plan before and after each rule that changed it.
 
     With names, only these rules run. Subqueries are not changed. The query is not executed, and `df` is not changed.
 
@@ -101,7 +98,7 @@ def finished(root: LogicalPlan) -> LogicalPlan:
 
 
 def traced(root: LogicalPlan, context: RuleContext, chosen: frozenset[str] = frozenset()) -> RuleTrace:
-    """Run Spark's batches over a plan; if rules are chosen, only these, after FinishAnalysis."""
+    """CatalystRule Spark's batches over a plan; if rules are chosen, only these, after FinishAnalysis."""
     if chosen:
         root = finish_analysis(root)
     plan, steps, runs = root, [], 0
@@ -120,9 +117,9 @@ def traced(root: LogicalPlan, context: RuleContext, chosen: frozenset[str] = fro
     return RuleTrace(root, tuple(steps), runs)
 
 
-def _chosen(batch: Batch, chosen: frozenset[str]) -> list[tuple[str, Run]]:
+def _chosen(batch: Batch, chosen: frozenset[str]) -> list[tuple[str, CatalystRule]]:
     """The rules of a batch to run; chosen parts of PushDownPredicates, which runs three rules, take its place."""
-    rules: list[tuple[str, Run]] = []
+    rules: list[tuple[str, CatalystRule]] = []
     for name, run in batch.rules:
         if not chosen or name in chosen:
             rules.append((name, run))

@@ -7,13 +7,13 @@ which and when. None is ever given where you gave one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.catalyst.planner.equi_keys import extract_equi_keys
-from pyjoinopt.catalyst.planner.size_in_bytes import SizesOf
-from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, row_width
+from pyjoinopt.catalyst.planner.size_in_bytes import SizesOf, SparkSizes
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, StatisticsOf, row_width
 from pyjoinopt.hints.choose_hint import join_hint
 from pyjoinopt.hints.memory_limits import UNKNOWN, MemoryAllowance
 from pyjoinopt.plan.expressions import SUBQUERY, describe
@@ -38,7 +38,7 @@ class HintGiver:
 
     def __init__(
         self,
-        estimate: Callable[[LogicalPlan], RelationStatistics],
+        estimate: StatisticsOf,
         conf: Mapping[str, str],
         report: JoinReport,
         sizes: SizesOf,
@@ -46,7 +46,7 @@ class HintGiver:
     ) -> None:
         self._estimate = estimate
         self._sizes_of = sizes
-        self._sizes: Callable[[LogicalPlan], int] = lambda _: 0
+        self._sizes = SparkSizes(conf)
         self._needed: Mapping[int, int] = {}
         self._join_conf = JoinConf.of(conf)
         self._allowance = allowance

@@ -35,6 +35,7 @@ from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.spark_defaults import MAX_ITERATIONS
+from pyjoinopt.plan.traversal import Change
 from pyjoinopt.rewrites.existence_to_semi_joins import existence_as_semi
 from pyjoinopt.rewrites.extract_common_factors import extract_common_factors
 from pyjoinopt.rewrites.fuse_aggregates import fuse_aggregates
@@ -126,7 +127,7 @@ REWRITES: tuple[Rewrite, ...] = (
 )
 
 
-def without_notes(rule: Callable[[LogicalPlan], LogicalPlan]) -> Rule:
+def without_notes(rule: Change) -> Rule:
     """A rule that makes no notes, for `run_batch`."""
     return lambda plan: Rewritten(rule(plan))
 

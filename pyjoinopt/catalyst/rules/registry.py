@@ -5,7 +5,6 @@ Each entry runs one pass of a rule over a plan whose names (aliases, views) are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyjoinopt.catalyst.rules.column_pruning import column_pruning
@@ -24,7 +23,7 @@ from pyjoinopt.catalyst.rules.replace_except_with_filter import replace_except_w
 from pyjoinopt.catalyst.rules.replace_intersect_with_semi_join import replace_intersect_with_semi_join
 from pyjoinopt.catalyst.rules.rewrite_except_all import rewrite_except_all
 from pyjoinopt.catalyst.rules.rewrite_intersect_all import rewrite_intersect_all
-from pyjoinopt.catalyst.rules.rule_context import RuleContext
+from pyjoinopt.catalyst.rules.rule_context import CatalystRule, RuleContext
 from pyjoinopt.catalyst.support.pushdown_policy import COMBINE, JOIN, NON_JOIN, PARTS
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.spark_defaults import MAX_ITERATIONS
@@ -43,7 +42,7 @@ class NamedRule:
     """
 
     name: str
-    run: Callable[[LogicalPlan, RuleContext], LogicalPlan]
+    run: CatalystRule
     about: str
     once: bool = False
 
@@ -57,7 +56,7 @@ class NamedRule:
         return 1 if self.once else MAX_ITERATIONS
 
 
-def _push_down(parts: frozenset[str]) -> Callable[[LogicalPlan, RuleContext], LogicalPlan]:
+def _push_down(parts: frozenset[str]) -> CatalystRule:
     """PushDownPredicates, or some of the three rules that it runs."""
 
     def run(plan: LogicalPlan, c: RuleContext) -> LogicalPlan:

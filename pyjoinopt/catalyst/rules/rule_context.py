@@ -11,6 +11,8 @@ from pyjoinopt.plan.nodes import LogicalPlan
 
 #: Catalyst's statistics of a sub-plan; None if its row count is unknown.
 Statistics = Callable[[LogicalPlan], "CatalystStatistics | None"]
+#: A rule: the plan after it, the very same object if nothing changed.
+CatalystRule = Callable[[LogicalPlan, "RuleContext"], LogicalPlan]
 
 
 def _unknown(plan: LogicalPlan) -> CatalystStatistics | None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyjoinopt.catalyst.rules.finish_analysis import finish_analysis
 from pyjoinopt.catalyst.rules.registry import RULES
-from pyjoinopt.catalyst.rules.rule_context import RuleContext
-from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.catalyst.rules.rule_context import CatalystRule
 from pyjoinopt.plan.spark_defaults import MAX_ITERATIONS
 
 
@@ -23,7 +21,7 @@ class Batch:
     """
 
     name: str
-    rules: tuple[tuple[str, Callable[[LogicalPlan, RuleContext], LogicalPlan]], ...]
+    rules: tuple[tuple[str, CatalystRule], ...]
     rounds: int = MAX_ITERATIONS
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from pyjoinopt.catalyst.statistics.column_stat import HUGE, CatalystStatistics, PlanSize
 from pyjoinopt.catalyst.statistics.filter_estimation import filter_statistics
 from pyjoinopt.catalyst.statistics.join_estimation import join_statistics
 from pyjoinopt.catalyst.statistics.operator_estimation import in_proportion, operator_size, product
 from pyjoinopt.catalyst.statistics.predicate_estimation import CAREFUL
+from pyjoinopt.estimation.sources.jvm_questions import RequestStatistics
 from pyjoinopt.plan.equi_keys import hash_keys
 from pyjoinopt.plan.facts.constraints import PlanFacts, is_unique
 from pyjoinopt.plan.nodes import ANTI, INNER, INNER_LIKE, OUTER, SEMI, Filter, Join, LogicalPlan
@@ -94,7 +94,7 @@ class SparkStatistics:
         return any(is_unique(self.facts.distinct_keys(side), keys) for side, keys in sides)
 
 
-def reported_by_spark(request: Callable[..., dict[int, dict[str, Any]]], nodes: Iterable[LogicalPlan]) -> Given:
+def reported_by_spark(request: RequestStatistics, nodes: Iterable[LogicalPlan]) -> Given:
     """Spark's statistics of the relations of a plan: one request for all of them, sent when the first is needed.
 
     Args:

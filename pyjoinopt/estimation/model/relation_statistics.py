@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -20,6 +20,7 @@ from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.histogram import Bin
 from pyjoinopt.estimation.model.most_common_values import Heavy, read
 from pyjoinopt.plan.expressions import Attribute
+from pyjoinopt.plan.nodes import LogicalPlan
 
 #: The source of rows that were counted when the query ran before.
 FEEDBACK = "feedback"
@@ -281,3 +282,7 @@ def _number(value: Any) -> float | None:
         return None
     number = float(value)
     return number if math.isfinite(number) else None
+
+
+#: A plan, or a leaf -> its statistics.
+StatisticsOf = Callable[[LogicalPlan], RelationStatistics]

@@ -8,7 +8,7 @@ and those below them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
@@ -16,6 +16,7 @@ from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import (
     ColumnStatistics,
     RelationStatistics,
+    StatisticsOf,
     from_json,
     row_width,
     unknown,
@@ -27,8 +28,6 @@ from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, SUBQUERY, Attribute,
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.operator_kinds import ROWS_ONE_TO_ONE
 from pyjoinopt.plan.traversal import post_order
-
-Leaf = Callable[[LogicalPlan], RelationStatistics]
 
 _CONSTANT = ColumnStatistics(ndv=1.0, ndv_bound=1.0)
 #: Operators with the estimate of their child. (TAIL and OFFSET drop rows, but how many is not known here.)
@@ -46,7 +45,7 @@ def weakest(inputs: Iterable[RelationStatistics]) -> str:
     return max((s.source for s in inputs), key=lambda s: rank.get(s.split(",")[0], len(_SOURCES)), default="default")
 
 
-def estimate_plan(plan: LogicalPlan, leaf: Leaf) -> RelationStatistics:
+def estimate_plan(plan: LogicalPlan, leaf: StatisticsOf) -> RelationStatistics:
     """Statistics of what one plan gives; `pyjoinopt.estimation.plans.plan_estimator.PlanEstimates` is for many.
 
     Args:
@@ -59,12 +58,12 @@ def estimate_plan(plan: LogicalPlan, leaf: Leaf) -> RelationStatistics:
     return done[id(plan)]
 
 
-def estimate_operator(node: LogicalPlan, inputs: list[RelationStatistics], leaf: Leaf) -> RelationStatistics:
+def estimate_operator(node: LogicalPlan, inputs: list[RelationStatistics], leaf: StatisticsOf) -> RelationStatistics:
     """Statistics of what one operator gives, from those of its children; a cached one is estimated like a leaf."""
     return _operator(node, inputs) if inputs else _leaf(node, leaf)
 
 
-def _leaf(node: LogicalPlan, leaf: Leaf) -> RelationStatistics:
+def _leaf(node: LogicalPlan, leaf: StatisticsOf) -> RelationStatistics:
     known = leaf(node)
     if known.source == "size":
         width = row_width(node.output, known.columns)

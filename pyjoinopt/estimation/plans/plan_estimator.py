@@ -11,11 +11,11 @@ columns hold after the filter stays a matter of arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from pyjoinopt.estimation.model.comparisons import and_operands
-from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics, StatisticsOf
 from pyjoinopt.estimation.plans.operators import estimate_operator, renamed
 from pyjoinopt.estimation.plans.selectivity import apply_filter, selectivity
 from pyjoinopt.estimation.sources.sampled_selectivity import is_weak
@@ -51,7 +51,7 @@ class PlanEstimates:
 
     def __init__(
         self,
-        leaf: Callable[[LogicalPlan], RelationStatistics],
+        leaf: StatisticsOf,
         nodes: Iterable[LogicalPlan] = (),
         samples: Samples | None = None,
         applied: Collection[object] = (),

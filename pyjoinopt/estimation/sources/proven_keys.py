@@ -21,11 +21,11 @@ from typing import Any
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.literals import column_of
-from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, StatisticsOf
 from pyjoinopt.estimation.sources.column_lineage import ColumnLineage, number_of
 from pyjoinopt.estimation.sources.declared_keys import with_keys
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
-from pyjoinopt.estimation.sources.registry import Files, Relation
+from pyjoinopt.estimation.sources.registry import Files, Relation, RelationOf
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.equi_keys import equalities
 from pyjoinopt.plan.expressions import Attribute, Expression
@@ -54,8 +54,8 @@ class ProvedKeys:
 
     def __init__(
         self,
-        leaf: Callable[[LogicalPlan], RelationStatistics],
-        relation: Callable[[LogicalPlan], Relation | None],
+        leaf: StatisticsOf,
+        relation: RelationOf,
         request: RequestKeys,
         store: Store | None = None,
         deadline: ReadDeadline | None = None,

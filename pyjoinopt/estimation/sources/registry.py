@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol, runtime_checkable
@@ -98,6 +98,10 @@ class Relation:
     leaf: LogicalPlan | None = field(default=None, repr=False, compare=False)
     partitions: tuple[Expression, ...] = field(default=(), repr=False, compare=False)
     counted: frozenset[str] = frozenset()
+
+
+#: A leaf -> how it is described to sources, with its files; None if there are none.
+RelationOf = Callable[[LogicalPlan], "Relation | None"]
 
 
 @dataclass(frozen=True)

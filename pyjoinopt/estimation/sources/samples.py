@@ -20,11 +20,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics, StatisticsOf
 from pyjoinopt.estimation.sources.column_lineage import ColumnLineage, is_countable, number_of
 from pyjoinopt.estimation.sources.partition_pruning import partition_columns
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
-from pyjoinopt.estimation.sources.registry import Files, Relation
+from pyjoinopt.estimation.sources.registry import Files, RelationOf
 from pyjoinopt.estimation.sources.sampled_distinct import codes, left_after
 from pyjoinopt.estimation.sources.sampled_selectivity import Share, is_weak
 from pyjoinopt.estimation.store.store import Store
@@ -67,7 +67,7 @@ class Samples:
     def __init__(
         self,
         request: RequestSamples,
-        relation: Callable[[LogicalPlan], Relation | None],
+        relation: RelationOf,
         store: Store | None = None,
         thorough: bool = False,
         deadline: ReadDeadline | None = None,
@@ -93,7 +93,7 @@ class Samples:
         """The conjuncts of a condition, over the columns of leaves."""
         return self._meanings.conjuncts(condition)
 
-    def prefetch(self, plan: LogicalPlan, known: Callable[[LogicalPlan], RelationStatistics]) -> None:
+    def prefetch(self, plan: LogicalPlan, known: StatisticsOf) -> None:
         """Send one request for all conjuncts of a plan that read one leaf, wherever they are.
 
         Args:
@@ -178,7 +178,7 @@ class Samples:
     def _question(
         self,
         wanted: Sequence[tuple[LogicalPlan, list[Expression]]],
-        known: Callable[[LogicalPlan], RelationStatistics],
+        known: StatisticsOf,
     ) -> None:
         """Request first what the JVM has, then send what the store has; open files where that is worth it."""
         requested = []
