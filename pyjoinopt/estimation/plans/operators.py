@@ -8,7 +8,7 @@ and those below them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
@@ -71,9 +71,7 @@ def _leaf(node: LogicalPlan, leaf: StatisticsOf) -> RelationStatistics:
     return _sized(known, node.output) if node.output else known
 
 
-def _operator(  # noqa: C901  one flat table of operators
-    node: LogicalPlan, inputs: list[RelationStatistics]
-) -> RelationStatistics:
+def _operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
     first = inputs[0]
     if isinstance(node, Filter):
         return apply_filter(first, node.condition)
@@ -87,36 +85,7 @@ def _operator(  # noqa: C901  one flat table of operators
         return _grouped(node, first)
     if node.kind in _THROUGH:
         return renamed(first, node.children[0].output, node.output)
-    match node.kind:
-        case "WithCTE":
-            return inputs[-1]
-        case "Distinct":
-            return _distinct_rows(node, first)
-        case "Deduplicate":
-            wanted = set(node.info.get("keys") or ())
-            keys = [a for a in node.output if a.bit in wanted] or node.output
-            return _distinct([_reference(a, first) for a in keys], first)
-        case "Union":
-            return _union(node, inputs)
-        case "GlobalLimit" | "LocalLimit" | "Limit":
-            return _limited(node, first)
-        case "Sample":
-            fraction = float(node.info.get("fraction") or 1.0)
-            return _repeating(first.with_rows(first.rows * fraction, math.inf))
-        case "Generate":
-            return _repeating(_sized(first.with_rows(first.rows * ASSUMPTIONS.generated_rows, math.inf), node.output))
-        case "Expand":
-            lists = max(1, len(node.expressions) // max(1, len(node.output)) - 1)
-            return _repeating(_sized(first.with_rows(first.rows * lists, first.upper_bound * lists), node.output))
-        case "Intersect":
-            fewest = min(inputs, key=lambda s: s.rows)
-            bound = min(s.upper_bound for s in inputs)
-            return replace(first.with_rows(fewest.rows, bound), source=weakest(inputs))
-        case "Except":
-            return replace(first, exact=False, source=weakest(inputs))
-    largest = max(inputs, key=lambda s: s.rows)
-    unproved = _repeating(replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs)))
-    return _sized(unproved, node.output)
+    return _BY_KIND.get(node.kind, _unknown_operator)(node, inputs)
 
 
 # -- single operators --------------------------------------------------------------------------------------------
@@ -292,3 +261,54 @@ def default_leaf(node: LogicalPlan) -> RelationStatistics:
         return unknown(node.output, relation.get("bytes"))
     source = "memory" if relation.get("kind") == "memory" else "local"
     return from_json({"rows": rows, "source": source, "exact": True}, node.output)
+
+
+def _deduplicated(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+    wanted = set(node.info.get("keys") or ())
+    keys = [a for a in node.output if a.bit in wanted] or node.output
+    return _distinct([_reference(a, inputs[0]) for a in keys], inputs[0])
+
+
+def _sampled(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+    fraction = float(node.info.get("fraction") or 1.0)
+    return _repeating(inputs[0].with_rows(inputs[0].rows * fraction, math.inf))
+
+
+def _generated(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+    rows = inputs[0].rows * ASSUMPTIONS.generated_rows
+    return _repeating(_sized(inputs[0].with_rows(rows, math.inf), node.output))
+
+
+def _expanded(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+    (child,) = inputs
+    lists = max(1, len(node.expressions) // max(1, len(node.output)) - 1)
+    return _repeating(_sized(child.with_rows(child.rows * lists, child.upper_bound * lists), node.output))
+
+
+def _intersected(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+    fewest = min(inputs, key=lambda s: s.rows)
+    bound = min(s.upper_bound for s in inputs)
+    return replace(inputs[0].with_rows(fewest.rows, bound), source=weakest(inputs))
+
+
+def _unknown_operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+    largest = max(inputs, key=lambda s: s.rows)
+    unproved = _repeating(replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs)))
+    return _sized(unproved, node.output)
+
+
+#: Kind of an operator -> its estimate from those of its inputs.
+_BY_KIND: dict[str, Callable[[LogicalPlan, list[RelationStatistics]], RelationStatistics]] = {
+    "WithCTE": lambda node, inputs: inputs[-1],
+    "Distinct": lambda node, inputs: _distinct_rows(node, inputs[0]),
+    "Deduplicate": _deduplicated,
+    "Union": lambda node, inputs: _union(node, inputs),
+    "GlobalLimit": lambda node, inputs: _limited(node, inputs[0]),
+    "LocalLimit": lambda node, inputs: _limited(node, inputs[0]),
+    "Limit": lambda node, inputs: _limited(node, inputs[0]),
+    "Sample": _sampled,
+    "Generate": _generated,
+    "Expand": _expanded,
+    "Intersect": _intersected,
+    "Except": lambda node, inputs: replace(inputs[0], exact=False, source=weakest(inputs)),
+}

@@ -13,6 +13,8 @@ so an error can only be on the side of "not null-rejecting".
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import NULL_INTOLERANT, REPLACED, UNEVALUABLE, Expression, walk
 from pyjoinopt.plan.facts.constant_values import is_fixed
@@ -52,41 +54,17 @@ def rejects_nulls(predicate: Expression, columns: int) -> bool:
     return not outcomes(predicate, columns) & (TRUE | VALUE)
 
 
-def _outcome(e: Expression, args: list[int], null_columns: int) -> int:  # noqa: C901  one flat table of kinds
+def _outcome(e: Expression, args: list[int], null_columns: int) -> int:
     if is_fixed(e):
         return _of_value(e.value)
     if e.kind == "Alias" or (e.flags & REPLACED and len(args) == 1):
         return args[0]
-    match e.kind:
-        case "AttributeReference":
-            return NULL if e.references & null_columns else ANYTHING
-        case "Not":
-            swapped = (TRUE if args[0] & FALSE else 0) | (FALSE if args[0] & TRUE else 0)
-            return swapped | (args[0] & NULL) | (ANYTHING if args[0] & VALUE else 0)
-        case "And":
-            return _logical(args[0], args[1], dominant=FALSE, neutral=TRUE)
-        case "Or":
-            return _logical(args[0], args[1], dominant=TRUE, neutral=FALSE)
-        case "IsNull":
-            return (TRUE if args[0] & NULL else 0) | (FALSE if args[0] & ~NULL else 0)
-        case "IsNotNull":
-            return (FALSE if args[0] & NULL else 0) | (TRUE if args[0] & ~NULL else 0)
-        case "EqualNullSafe":
-            if args[0] == NULL and args[1] == NULL:
-                return TRUE
-            both = args[0] & args[1] & NULL
-            return FALSE | (TRUE if both or (args[0] & ~NULL and args[1] & ~NULL) else 0)
-        case "Coalesce":
-            possible = 0
-            for arg in args:
-                possible |= arg & ~NULL
-                if not arg & NULL:
-                    return possible
-            return possible | NULL
-        case "If" if len(args) == 3:
-            return (args[1] if args[0] & (TRUE | VALUE) else 0) | (args[2] if args[0] & ~TRUE else 0)
-        case "In" if args and args[0] == NULL:
-            return NULL if len(args) > 1 else NULL | FALSE  # in an empty list there is nothing to compare with
+    if e.kind == "AttributeReference":
+        return NULL if e.references & null_columns else ANYTHING
+    known = _OUTCOMES.get(e.kind)
+    found = None if known is None else known(args)
+    if found is not None:
+        return found
     if e.flags & NULL_INTOLERANT and not e.flags & UNEVALUABLE and NULL in args:
         return NULL
     return ANYTHING
@@ -96,6 +74,48 @@ def _of_value(value: object) -> int:
     if isinstance(value, bool):
         return TRUE if value else FALSE
     return NULL if value is None else VALUE
+
+
+def _not(args: list[int]) -> int:
+    (arg,) = args
+    swapped = (TRUE if arg & FALSE else 0) | (FALSE if arg & TRUE else 0)
+    return swapped | (arg & NULL) | (ANYTHING if arg & VALUE else 0)
+
+
+def _is_null(args: list[int]) -> int:
+    return (TRUE if args[0] & NULL else 0) | (FALSE if args[0] & ~NULL else 0)
+
+
+def _is_not_null(args: list[int]) -> int:
+    return (FALSE if args[0] & NULL else 0) | (TRUE if args[0] & ~NULL else 0)
+
+
+def _equal_null_safe(args: list[int]) -> int:
+    if args[0] == NULL and args[1] == NULL:
+        return TRUE
+    both = args[0] & args[1] & NULL
+    return FALSE | (TRUE if both or (args[0] & ~NULL and args[1] & ~NULL) else 0)
+
+
+def _coalesce(args: list[int]) -> int:
+    possible = 0
+    for arg in args:
+        possible |= arg & ~NULL
+        if not arg & NULL:
+            return possible
+    return possible | NULL
+
+
+def _if(args: list[int]) -> int | None:
+    if len(args) != 3:
+        return None
+    return (args[1] if args[0] & (TRUE | VALUE) else 0) | (args[2] if args[0] & ~TRUE else 0)
+
+
+def _in(args: list[int]) -> int | None:
+    if not args or args[0] != NULL:
+        return None
+    return NULL if len(args) > 1 else NULL | FALSE  # an empty list has nothing to compare with
 
 
 def _logical(a: int, b: int, dominant: int, neutral: int) -> int:
@@ -108,3 +128,17 @@ def _logical(a: int, b: int, dominant: int, neutral: int) -> int:
     if (a & NULL and b & (NULL | neutral)) or (b & NULL and a & (NULL | neutral)):
         possible |= NULL
     return possible
+
+
+#: Kind of an expression -> its possible outcomes, by those of its arguments; None for what the kind alone decides.
+_OUTCOMES: dict[str, Callable[[list[int]], int | None]] = {
+    "Not": _not,
+    "And": lambda args: _logical(args[0], args[1], dominant=FALSE, neutral=TRUE),
+    "Or": lambda args: _logical(args[0], args[1], dominant=TRUE, neutral=FALSE),
+    "IsNull": _is_null,
+    "IsNotNull": _is_not_null,
+    "EqualNullSafe": _equal_null_safe,
+    "Coalesce": _coalesce,
+    "If": _if,
+    "In": _in,
+}
