@@ -58,7 +58,7 @@ from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
-from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.find_groups import find_groups
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.joins.search.join_costs import JoinCosts
@@ -129,7 +129,7 @@ def planned(asked: Query, export: Export, leaf: Any) -> Planned:
     """The join group of an export; `leaf` returns the statistics of its tables."""
     estimates = PlanEstimates(leaf, export.nodes)
     root: LogicalPlan = normalise(export.root, RewriteContext(export.filters_null)).plan
-    (region,) = [r for r in GroupFinder().find(root).values() if len(r.items) == len(asked.aliases)]
+    (region,) = [r for r in find_groups(root).groups.values() if len(r.items) == len(asked.aliases)]
     graph, _ = build_graph(region, {})
     # Rows are known of the sets that written predicates tie, not of those that only implied ones do.
     graph = replace(graph, edges=tuple(edge for edge in graph.edges if not edge.implied))

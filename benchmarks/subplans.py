@@ -14,7 +14,7 @@ from pyjoinopt.bridge.decode import Export
 from pyjoinopt.joins.emit.emit_plan import inner_join, join_predicates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
-from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.find_groups import find_groups
 from pyjoinopt.plan.expressions import OUTER_REFERENCE, describe
 from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import Join, LogicalPlan, Project
@@ -55,7 +55,7 @@ def groups_of(export: Export, plans: Iterable[LogicalPlan], most: int) -> Iterat
     """The join groups of the plans of an export, with their connected sets, up to a limit."""
     found: list[JoinGraph] = []
     for plan in plans:
-        regions = GroupFinder().find(plan).values()
+        regions = find_groups(plan).groups.values()
         found.extend(build_graph(region, {})[0] for region in regions if len(region.items) > 1)
     for graph in found:
         key = name_of(graph)

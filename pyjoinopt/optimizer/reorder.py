@@ -13,7 +13,7 @@ from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.emit.emit_plan import emit
 from pyjoinopt.joins.emit.original_joins import original_joins
 from pyjoinopt.joins.groups.eliminate_joins import drop_unused_left_joins, semi_to_inner_joins
-from pyjoinopt.joins.groups.find_groups import GroupFinder, Refusal
+from pyjoinopt.joins.groups.find_groups import Refusal, find_groups
 from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.groups.rank_predicates import with_ranks
 from pyjoinopt.joins.join_tree import JoinTree
@@ -87,9 +87,9 @@ class _Run:
 
     def __init__(self, root: LogicalPlan, context: OrderingContext) -> None:
         self._context = context
-        finder = GroupFinder()
-        self._groups = finder.find(root)
-        self._result = Reordered(root, refusals=list(finder.refusals))
+        found = find_groups(root)
+        self._groups = found.groups
+        self._result = Reordered(root, refusals=list(found.refusals))
         self._nodes = nodes = list(post_order(root))
         self._positional = _read_by_position(nodes, root)
         self._needed, self._never_null = needed_columns(root), never_null_above(root)

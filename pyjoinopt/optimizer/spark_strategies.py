@@ -17,7 +17,7 @@ from pyjoinopt.catalyst.support.prune_join_inputs import prune_join_inputs
 from pyjoinopt.catalyst.support.reordered_join import ReorderedGroup
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph, written_positions
-from pyjoinopt.joins.groups.find_groups import GroupFinder, Refusal
+from pyjoinopt.joins.groups.find_groups import Refusal, find_groups
 from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.join_costs import JoinCosts
@@ -74,8 +74,8 @@ def may_be_used(before: LogicalPlan, after: LogicalPlan) -> bool:
 
     Spark's own rule does not check that. This package's search need not: it never builds such an order.
     """
-    ordered = {_items(region): region for region in GroupFinder().find(after).values()}
-    for region in GroupFinder().find(before).values():
+    ordered = {_items(region): region for region in find_groups(after).groups.values()}
+    for region in find_groups(before).groups.values():
         new = ordered.get(_items(region))
         if len(region.items) < 3 or not any(fallibility.may_throw(c.predicate) for c in region.conjuncts):
             continue
@@ -94,11 +94,10 @@ def _compared(
     pairs: Mapping[int, int],
 ) -> Reordered:
     """The groups of `before`, with the order that each has in `after`; `before` itself if none has another one."""
-    finder = GroupFinder()
-    groups = finder.find(before)
-    result = Reordered(after, refusals=list(finder.refusals))
-    ordered = {_items(group): group for group in GroupFinder().find(after).values()}
-    for group in groups.values():
+    written_groups = find_groups(before)
+    result = Reordered(after, refusals=list(written_groups.refusals))
+    ordered = {_items(group): group for group in find_groups(after).groups.values()}
+    for group in written_groups.groups.values():
         if len(group.items) < 3:
             continue
         graph, written = build_graph(group, {})

@@ -6,7 +6,7 @@ from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, Rel
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
-from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.find_groups import find_groups
 from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan.expressions import conjuncts, describe
@@ -16,12 +16,12 @@ from pyjoinopt.plan.traversal import post_order
 
 def region_of(plan: LogicalPlan) -> JoinGroup:
     """The group that the plan is the top of."""
-    return next(region for region in GroupFinder().find(plan).values() if region.top is plan)
+    return next(region for region in find_groups(plan).groups.values() if region.top is plan)
 
 
 def only_region(plan: LogicalPlan) -> JoinGroup:
     """The group of a plan that has no other, wherever its top is."""
-    (region,) = GroupFinder().find(plan).values()
+    (region,) = find_groups(plan).groups.values()
     return region
 
 

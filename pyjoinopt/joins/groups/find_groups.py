@@ -86,12 +86,27 @@ class Refusal:
     reason: str
 
 
-class GroupFinder:
-    """Finds the join groups of one plan.
+@dataclass(frozen=True)
+class FoundGroups:
+    """The join groups of a plan.
 
-    After `find`, `groups` maps the id of each group's top node to its JoinGroup, and `refusals` lists what ended a
-    group although it is a join or is between joins.
+    Attributes:
+        groups: the id of each group's top node -> the group.
+        refusals: what ended a group although it is a join or is between joins.
     """
+
+    groups: dict[int, JoinGroup]
+    refusals: tuple[Refusal, ...]
+
+
+def find_groups(root: LogicalPlan) -> FoundGroups:
+    """The join groups of a plan; plans of subqueries are not entered."""
+    finder = _GroupFinder()
+    return FoundGroups(finder.find(root), tuple(finder.refusals))
+
+
+class _GroupFinder:
+    """One bottom-up walk; the groups of nodes whose parents are still to come are open."""
 
     def __init__(self) -> None:
         self.groups: dict[int, JoinGroup] = {}

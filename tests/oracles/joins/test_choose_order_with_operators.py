@@ -14,7 +14,7 @@ from pyjoinopt.joins.emit.emit_plan import emit
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.canonical_order import canonical_order
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
-from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.find_groups import find_groups
 from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.choose_order import connected_components, search, with_sides_in_place
@@ -40,7 +40,7 @@ def drawn(seed: int, most: int) -> tuple[JoinGraph, JoinTree, GraphEstimates]:
     """A random query with every join type: its graph, the written order, and sizes."""
     rng = random.Random(seed)
     draw = Draw(seed, rng.randint(2, most), wide=0.2)
-    region = next(r for r in GroupFinder().find(draw.plan).values() if r.top is draw.plan)
+    region = next(r for r in find_groups(draw.plan).groups.values() if r.top is draw.plan)
     graph, written = build_graph(region, {})
     known = []
     for plan in graph.relations:

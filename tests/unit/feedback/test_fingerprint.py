@@ -7,7 +7,7 @@ import pytest
 from pyjoinopt.feedback.fingerprint import Fingerprint, fingerprint
 from pyjoinopt.feedback.match_metrics import Observation, column_owners, observed_rows
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
-from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.find_groups import find_groups
 from pyjoinopt.plan.digest import Identity
 from pyjoinopt.plan.expressions import Attribute, call, literal, reference
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, relation
@@ -27,7 +27,7 @@ def joined(*relations: LogicalPlan, identity: Identity = files) -> Fingerprint |
     """The fingerprint of a = b and b = c over three relations, in this order."""
     condition = call("And", call("EqualTo", reference(A), reference(B)), call("EqualTo", reference(B), reference(C)))
     one, two, three = relations
-    (region,) = GroupFinder().find(Filter(condition, Join(Join(one, two), three))).values()
+    (region,) = find_groups(Filter(condition, Join(Join(one, two), three))).groups.values()
     return fingerprint(build_graph(region, {})[0], identity)
 
 

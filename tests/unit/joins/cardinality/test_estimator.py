@@ -17,7 +17,7 @@ from pyjoinopt.estimation.plans.selectivity import apply_filter
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
-from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.find_groups import find_groups
 from pyjoinopt.plan.expressions import Expression, call, conjunction, literal
 from pyjoinopt.plan.facts.or_extraction import extract_predicate_within
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
@@ -29,7 +29,7 @@ from tests.support.graphs import Builder, random_builder
 def group_of(
     plan: LogicalPlan, true_rows: dict[int, float] | None = None
 ) -> tuple[JoinGraph, GraphEstimates]:
-    (region,) = GroupFinder().find(plan).values()
+    (region,) = find_groups(plan).groups.values()
     graph, _ = build_graph(region, {})
     return graph, GraphEstimates(graph, [estimate_plan(p, leaf) for p in graph.relations], true_rows=true_rows)
 
@@ -291,7 +291,7 @@ def test_a_thousand_relations_do_not_overflow() -> None:
 
 def test_widths_count_needed_columns() -> None:
     plan = Join(TABLES["lines"], TABLES["orders"], "Inner", eq("l_order", "o_key"))
-    (region,) = GroupFinder().find(plan).values()
+    (region,) = find_groups(plan).groups.values()
     graph, _ = build_graph(region, {})
     known = [KNOWN["lines"], KNOWN["orders"]]
     assert GraphEstimates(graph, known, needed=0).width(0b11) == 8 + 8 + 8  # the keys alone

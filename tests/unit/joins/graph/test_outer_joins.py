@@ -7,7 +7,7 @@ import pytest
 from pyjoinopt.cost import COut
 from pyjoinopt.joins.emit.emit_plan import emit
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
-from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.find_groups import find_groups
 from pyjoinopt.joins.join_tree import join, leaf
 from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.plan.expressions import describe
@@ -96,9 +96,9 @@ def test_a_column_computed_from_what_is_padded_is_computed_on_top(w, abcd):
     assert describe(waiting.predicate) == "(coalesce(b2, 0) = c1)" and letters(graph, waiting.tes) == "abc"
     # Where it would be padded itself, the group ends.
     outer = Join(d, Join(below, c, INNER, w("x = c1")), LEFT, w("d1 = a1"))
-    finder = GroupFinder()
-    assert sorted(len(region.items) for region in finder.find(outer).values()) == [2, 3]
-    assert [refusal.reason.partition(" that")[0] for refusal in finder.refusals] == ["a column"]
+    found = find_groups(outer)
+    assert sorted(len(group.items) for group in found.groups.values()) == [2, 3]
+    assert [refusal.reason.partition(" that")[0] for refusal in found.refusals] == ["a column"]
 
 
 def test_a_constant_beside_what_is_padded_is_not_padded(w, abcd):

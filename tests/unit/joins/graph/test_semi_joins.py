@@ -7,7 +7,7 @@ import pytest
 from pyjoinopt.cost import COut
 from pyjoinopt.joins.emit.emit_plan import emit
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
-from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.find_groups import find_groups
 from pyjoinopt.joins.join_tree import join, leaf
 from pyjoinopt.joins.search.choose_order import search
 from pyjoinopt.plan.expressions import describe
@@ -39,7 +39,7 @@ def test_what_it_looks_into_may_be_a_group_of_its_own(w, abcs):
     a, b, c, s = abcs
     inner = Join(s, c, INNER, w("s2 = c1"))
     plan = Join(Join(a, b, INNER, w("a1 = b1")), inner, SEMI, w("a2 = s1"))
-    assert sorted(len(region.items) for region in GroupFinder().find(plan).values()) == [2, 3]
+    assert sorted(len(region.items) for region in find_groups(plan).groups.values()) == [2, 3]
 
 
 @pytest.mark.parametrize("where", ["item", "looked into twice"])
@@ -51,7 +51,7 @@ def test_columns_that_are_also_looked_into_keep_it_out(w, abcs, where):
     else:
         twice = Project((w("a1"), w("a2")), Join(Join(a, s, SEMI, w("a2 = s1")), b, INNER, w("a1 = b1")))
         plan = Join(Join(twice, s, INNER, w("a1 = s1")), c, INNER, w("s2 = c1"))
-    for region in GroupFinder().find(plan).values():
+    for region in find_groups(plan).groups.values():
         columns = [item.plan.output_set for item in region.items.values()]
         assert sum(columns) == sum(1 << bit for bit in range(64) if any(m >> bit & 1 for m in columns)), show(plan)
 

@@ -9,7 +9,7 @@ import pytest
 from pyjoinopt.joins.emit.emit_plan import emit
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.groups.barriers import reorder_barriers
-from pyjoinopt.joins.groups.find_groups import GroupFinder
+from pyjoinopt.joins.groups.find_groups import find_groups
 from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import join as joined
 from pyjoinopt.joins.join_tree import leaf
@@ -32,7 +32,7 @@ from tests.support.regions import graph_of, only_region, predicates_of
 
 
 def regions(plan: LogicalPlan) -> list[JoinGroup]:
-    return list(GroupFinder().find(plan).values())
+    return list(find_groups(plan).groups.values())
 
 
 class TestWalls:
@@ -119,18 +119,18 @@ class TestExtraction:
         a, b, c = abc
         udf = Expression("PythonUDF", (w("a2"),), "int", 1 | PYTHON_UDF)
         below = w.project("a1", Join(a, b, INNER, w("a1 = b1")), w.alias("x", udf))
-        finder = GroupFinder()
-        groups = finder.find(Join(below, c, INNER, w("a1 = c1")))
+        found = find_groups(Join(below, c, INNER, w("a1 = c1")))
+        groups = found.groups
         assert sorted(len(r.items) for r in groups.values()) == [2, 2]
-        assert [r.reason.partition(",")[0] for r in finder.refusals] == ["it calls a Python UDF"]
+        assert [r.reason.partition(",")[0] for r in found.refusals] == ["it calls a Python UDF"]
 
     def test_a_hinted_join_keeps_its_place(self, w, abc):
         a, b, c = abc
         hinted = LogicalPlan("ResolvedHint", (b,), b.output, info={"hint": "BROADCAST"})
-        finder = GroupFinder()
-        groups = finder.find(Join(Join(a, hinted, INNER, w("a1 = b1")), c, INNER, w("a1 = c1")))
+        found = find_groups(Join(Join(a, hinted, INNER, w("a1 = b1")), c, INNER, w("a1 = c1")))
+        groups = found.groups
         assert [len(r.items) for r in groups.values()] == [2]
-        assert "hint" in finder.refusals[0].reason
+        assert "hint" in found.refusals[0].reason
 
     def test_a_cached_join_is_an_item(self, w, abc):
         a, b, c = abc
@@ -148,10 +148,9 @@ class TestExtraction:
     def test_a_self_join_behind_a_projection_is_not_looked_into(self, w, abc):
         a, b, _ = abc
         below = w.project("b1", Join(a, b, INNER, w("a1 = b1")), w.alias("x", "a2"))
-        finder = GroupFinder()
-        found = finder.find(Join(below, a, INNER, w("x = a1")))  # attribute ids of `a` on both sides
-        assert sorted(len(r.items) for r in found.values()) == [2, 2]
-        assert [r.reason for r in finder.refusals] == [
+        found = find_groups(Join(below, a, INNER, w("x = a1")))  # attribute ids of `a` on both sides
+        assert sorted(len(r.items) for r in found.groups.values()) == [2, 2]
+        assert [r.reason for r in found.refusals] == [
             "both sides of it have the same columns, which a projection hides"
         ]
 
@@ -275,5 +274,5 @@ def test_a_costly_column_that_may_fail_is_not_written_out(
         plan: LogicalPlan = Join(Filter(w("m = a1"), computed), c, INNER, w("b1 = c1"))
     else:
         plan = Join(computed, c, INNER, w("m = a1 and b1 = c1"))
-    largest = max(len(region.items) for region in GroupFinder().find(plan).values())
+    largest = max(len(region.items) for region in find_groups(plan).groups.values())
     assert largest == (3 if looks_through else 2)
