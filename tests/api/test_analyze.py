@@ -31,7 +31,7 @@ def found(run: RunReport) -> dict[frozenset[str], float]:
     return {frozenset(o.relations): o.rows for o in run.operators if o.relations and o.rows is not None}
 
 
-@pytest.mark.parametrize("number", [5, pytest.param(21, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [pytest.param(5, marks=pytest.mark.ci), pytest.param(21, marks=pytest.mark.slow)])
 def test_both_orders_and_both_ways_to_run_agree(tpch: SparkSession, number: int) -> None:
     """Sets of relations that two plans both make have the same rows in both: with and without adaptive execution."""
     text = tpc.spark_queries("tpch")[number]

@@ -61,7 +61,11 @@ def numbered(spark: SparkSession) -> Iterator[SparkSession]:
     yield session
 
 
-@pytest.mark.parametrize("name", QUERIES)
+#: By default every third query.
+_FEWER = [pytest.param(name, marks=[pytest.mark.ci] if i % 3 else []) for i, name in enumerate(QUERIES)]
+
+
+@pytest.mark.parametrize("name", _FEWER)
 def test_rows_are_those_as_written(numbered: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     plain = numbered.sql(QUERIES[name])
     assert plain.collect(), "plain Spark answers"

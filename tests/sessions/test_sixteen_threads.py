@@ -6,6 +6,8 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import pytest
+
 import pyjoinopt
 from tests.sessions.conftest import rows
 from tests.sessions.fakes import workers
@@ -38,6 +40,7 @@ def told(session: SparkSession, number: int) -> list[object]:
     return [([(g.order_before, g.order_after) for g in r.groups], r.cost_after, r.error) for r in reports]
 
 
+@pytest.mark.ci
 def test_they_do_not_mix(session: SparkSession) -> None:
     session.conf.set("spark.pyjoinopt.timeout", "60s")
     numbers = range(16)
