@@ -29,7 +29,8 @@ _WIDE, _NARROW = (1280, 760), (620, 1100)
 
 def record(name: str) -> JoinReport:
     """A report that the tests keep."""
-    return JoinReport.from_dict(json.loads((ROOT / "tests" / "report" / "records" / f"{name}.json").read_text()))
+    path = ROOT / "tests" / "unit" / "report" / "records" / f"{name}.json"
+    return JoinReport.from_dict(json.loads(path.read_text()))
 
 
 def page_of(svg: str) -> str:

@@ -75,7 +75,7 @@ def join_hint(
     >>> small = RelationStatistics(500.0, 20000.0, "footers", False, upper_bound=1000.0)
     >>> large = RelationStatistics(1e9, 1e11, "footers", True, upper_bound=1e9)
     >>> join_hint("Inner", large, small, 1e11, 1e9, JoinConf())
-    HintChoice(left=None, right='BROADCAST', reason='at most 1,000 rows (40.0 kB), Spark believes 1.0 GB')
+    HintChoice(left=None, right='BROADCAST', reason='at most 1,000 rows (40.0 kB), Spark estimates 1.0 GB')
     """
     if existing != NO_HINT:
         return HintChoice(None, None, "the join has a hint already")
@@ -93,7 +93,7 @@ def join_hint(
             return HintChoice(None, None, "Spark broadcasts it by itself")
     if small:
         side = min(small, key=_smaller)
-        return _chosen(side, BROADCAST, f"{_expected(side, conf)}, Spark believes {_bytes(side.believed)}")
+        return _chosen(side, BROADCAST, f"{_expected(side, conf)}, Spark estimates {_bytes(side.believed)}")
     if not keyed:
         return HintChoice(None, None, "no side is proved to fit")
     other = {"left": right, "right": left}
@@ -125,7 +125,7 @@ def _harmful(side: _Side, conf: JoinConf) -> HintChoice | None:
     if not known.exact or known.bytes <= conf.threshold * HARMFUL_BROADCAST:
         return None
     counted = f"{known.rows:,.0f} rows were counted ({_bytes(known.bytes)}), too many to broadcast"
-    return _chosen(side, MERGE, f"{counted}; Spark believes {_bytes(side.believed)}")
+    return _chosen(side, MERGE, f"{counted}; Spark estimates {_bytes(side.believed)}")
 
 
 def _chosen(side: _Side, strategy: str, reason: str) -> HintChoice:

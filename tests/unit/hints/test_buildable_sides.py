@@ -24,7 +24,7 @@ BELIEVED = 1e12
 
 
 class Known(NamedTuple):
-    """A relation with rows of forty bytes: what is expected and what is proved of it, and what Spark believes."""
+    """A relation with rows of forty bytes: what is expected and what is proved of it, and what Spark estimates."""
 
     rows: float
     bound: float = math.inf

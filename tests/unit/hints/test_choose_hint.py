@@ -128,7 +128,7 @@ def test_expected_to_fit_and_proved_to_do_no_harm() -> None:
     assert hint("Inner", LARGE, filtered, allowance=8) == (None, "BROADCAST")
     assert hint("Inner", LARGE, filtered, allowance=1) == (None, None)
     reason = join_hint("Inner", LARGE, filtered, 1e11, 1e9, JoinConf(), MemoryAllowance()).reason
-    assert reason == "about 100,000 rows (2.0 MB), at most 2,000,000 rows (40.0 MB), Spark believes 1.0 GB"
+    assert reason == "about 100,000 rows (2.0 MB), at most 2,000,000 rows (40.0 MB), Spark estimates 1.0 GB"
 
 
 def test_hash_tables_of_partitions() -> None:

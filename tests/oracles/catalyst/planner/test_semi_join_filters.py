@@ -1,4 +1,4 @@
-"""What Spark believes of filters that ask IN and EXISTS, which it makes joins of later, beside Spark itself."""
+"""What Spark estimates of filters that ask IN and EXISTS, which it makes joins of later, beside Spark itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark believes of sizes, without its cost-based optimizer."""
+"""What Spark estimates of sizes, without its cost-based optimizer."""
 
 from __future__ import annotations
 
