@@ -57,7 +57,7 @@ test-slow: shim  ## the tests that `make test` leaves out for their time
 lint: $(READY)  ## ruff
 	@$(PY) -m ruff check .
 
-check: LINT := --lint
+check: SCALA_LINT := --lint
 check: lint shim  ## ruff, mypy and scalac -Xlint
 	@$(PY) -m mypy
 
@@ -84,7 +84,7 @@ setup: shim  ## only the set-up: the virtual environment and the jar
 
 # A warning of scalac is an error in `make check` only: a Spark that deprecates something stops nobody's demo.
 shim: $(READY)
-	@$(PY) jvm_shim/build.py --if-stale $(LINT)
+	@$(PY) jvm_shim/build.py --if-stale $(SCALA_LINT)
 
 $(READY): $(METADATA)
 	$(call install,$(VENV),spark$(comma)demo$(comma)dev,'pyspark==$(SPARK).*')
