@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.support import checkouts
+from tests.packaging import checkouts
 
 
 def commands(target: str) -> str:
