@@ -97,6 +97,7 @@ class HazardConditions(Conditions):
         values: dict[Type, tuple[object, ...]] = {
             "big": (1, 3, 5), "dec": ("1.0", "2.5"), "amt": ("1.00", "2.50"), "chr": ("a", "ab"), "chw": ("a", "ab"),
             "lcs": ("a", "AB"), "ts": ("2020-01-02 00:00:00",), "arr": ((1,),), "adbl": ((-0.0,),), "rec": ((-0.0,),),
+            "flt": (0.0, -0.0, 1.0),
         }  # fmt: skip
         return Constant(rng.choice(values[kind]), kind)
 
