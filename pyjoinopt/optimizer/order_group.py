@@ -25,6 +25,7 @@ from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
 _ILLEGAL = "it cannot be proved that another order of it gives the same rows"
+_COPIED = "its order decides to which relations Spark copies a filter on a join key that may fail"
 _TOO_LATE = "the search for its order ran out of time before it found a better one"
 
 
@@ -157,7 +158,9 @@ def order_group(
     before = search.costs.order(written)
     found = choose_order(search, context.budget, written)
     why_not = ""
-    if not graph.allows_order(written) or not graph.allows_order(found.tree):
+    if graph.only_as_written:
+        why_not = _COPIED
+    elif not graph.allows_order(written) or not graph.allows_order(found.tree):
         why_not = _ILLEGAL
     elif search.deadline.passed and found.cost > before:  # only a search that was stopped looks at the written order
         why_not = _TOO_LATE

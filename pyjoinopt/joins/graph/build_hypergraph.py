@@ -30,6 +30,7 @@ from pyjoinopt.joins.graph.eligibility import (
 )
 from pyjoinopt.joins.graph.fallible_predicates import (
     co_required_by_keys,
+    copies_depend_on_order,
     equated_vertices,
     is_equi_key,
     substitution_sets,
@@ -40,6 +41,7 @@ from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup, JoinInput, Wr
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.plan.equi_keys import equality
 from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, reference
+from pyjoinopt.plan.facts.or_extraction import top_filters
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import FULL, LEFT, Filter, LogicalPlan, Project
 from pyjoinopt.plan.outer_references import row_references
@@ -125,6 +127,10 @@ def build_graph(
         names=unique_names([relation_name(item.plan) for item in inputs]),
         edges=tuple(edges),
         filters=tuple(map(tuple, filters)),
+        only_as_written=any(
+            copies_depend_on_order([*own, *top_filters(item.plan)], vertices.equals)
+            for own, item in zip(filters, inputs, strict=True)
+        ),
         co_required=tuple((present, needed) for present, needed in co_required if needed & ~present),
     )
     return graph, vertices.tree

@@ -43,6 +43,26 @@ def equated_vertices(written: Iterable[Conjunct], owner: Mapping[int, int]) -> d
     return found
 
 
+def copies_depend_on_order(filters: Iterable[Expression], equals: Mapping[int, int]) -> bool:
+    """Whether the join order decides to which relations Spark copies some filter of a relation that may throw.
+
+        r JOIN (s JOIN t ON s.k = t.k) ON r.k = s.k WHERE r.k * 100000000 > 5
+
+    Spark infers the filter for `s` at the upper join, and not for `t`, whose column a projection may hide from that
+    join. In another order it infers it for `t`, too. Between two relations there is only one join that can do so.
+
+    Args:
+        filters: of one relation.
+        equals: see `equated_vertices`.
+    """
+    return any(
+        equals.get(bit, 0).bit_count() > 2
+        for e in filters
+        if fallibility.may_throw(e) and not fallibility.is_meant_to_throw(e)
+        for bit in members(e.references)
+    )
+
+
 def substitution_sets(predicate: Expression, equals: Mapping[int, int], owner: Mapping[int, int]) -> list[int]:
     """The sets of vertices at which Spark may evaluate a predicate that is no equi-key: some copy of each column.
 

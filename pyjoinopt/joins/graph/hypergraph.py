@@ -104,6 +104,7 @@ class JoinGraph:
         edges: all join predicates, implied ones last.
         filters: per vertex the conjuncts that its plan applies on top of its source (already inside `relations`).
         co_required: pairs (S, N): a join result that contains all of S must contain all of N.
+        only_as_written: True if the order decides to which relations Spark copies a filter that may throw.
     """
 
     relations: tuple[LogicalPlan, ...]
@@ -111,6 +112,7 @@ class JoinGraph:
     edges: tuple[Edge, ...]
     filters: tuple[tuple[Expression, ...], ...]
     co_required: tuple[tuple[int, int], ...] = ()
+    only_as_written: bool = False
 
     def __len__(self) -> int:
         return len(self.relations)
