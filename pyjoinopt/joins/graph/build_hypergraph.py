@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+from pyjoinopt.joins.graph.copied_filters import order_decides_copies
 from pyjoinopt.joins.graph.eligibility import (
     Eligibility,
     InnerConjunct,
@@ -30,7 +31,6 @@ from pyjoinopt.joins.graph.eligibility import (
 )
 from pyjoinopt.joins.graph.fallible_predicates import (
     co_required_by_keys,
-    copies_depend_on_order,
     equated_vertices,
     is_equi_key,
     substitution_sets,
@@ -41,7 +41,6 @@ from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup, JoinInput, Wr
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.plan.equi_keys import equality
 from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, reference
-from pyjoinopt.plan.facts.or_extraction import top_filters
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import FULL, LEFT, Filter, LogicalPlan, Project
 from pyjoinopt.plan.outer_references import row_references
@@ -71,6 +70,7 @@ class _Vertices:
         owner: attribute bit -> the vertex that it is a column of, as a set.
         tree: the order as written.
         spans: vertices of intervals of leaf positions.
+        padded: vertices that an outer join fills up with NULLs.
         at_risk: vertices with sensitive columns (`plan.facts.equality_substitution.sensitive_columns`).
         equals: column -> the vertices of all columns that are set equal to it.
     """
@@ -79,6 +79,7 @@ class _Vertices:
     owner: Mapping[int, int]
     tree: JoinTree
     spans: _Spans
+    padded: int
     at_risk: int
     equals: dict[int, int]
 
@@ -91,9 +92,7 @@ class _Vertices:
         return _lowest(self.tree, relations)
 
 
-def build_graph(
-    group: JoinGroup, plans: Mapping[int, LogicalPlan], sensitive: int = 0
-) -> tuple[JoinGraph, JoinTree]:
+def build_graph(group: JoinGroup, plans: Mapping[int, LogicalPlan], sensitive: int = 0) -> tuple[JoinGraph, JoinTree]:
     """The graph of a join group, and the order in which it was written.
 
     Args:
@@ -127,9 +126,8 @@ def build_graph(
         names=unique_names([relation_name(item.plan) for item in inputs]),
         edges=tuple(edges),
         filters=tuple(map(tuple, filters)),
-        only_as_written=any(
-            copies_depend_on_order([*own, *top_filters(item.plan)], vertices.equals)
-            for own, item in zip(filters, inputs, strict=True)
+        only_as_written=order_decides_copies(
+            inputs, filters, vertices.padded, group.conjuncts, vertices.tree, _with_hidden(group, vertices)
         ),
         co_required=tuple((present, needed) for present, needed in co_required if needed & ~present),
     )
@@ -142,7 +140,8 @@ def _vertices(group: JoinGroup, sensitive: int) -> _Vertices:
     owner = {bit: 1 << vertex_of[position] for bit, position in group.owners.items()}
     at_risk = reduce(or_, (owner.get(bit, 0) for bit in members(sensitive)), 0)
     tree, equals = _written_tree(group.written, vertex_of), equated_vertices(group.conjuncts, owner)
-    return _Vertices(order, owner, tree, _Spans(order), at_risk, equals)
+    padded = reduce(or_, (1 << vertex_of[position] for position in group.padded), 0)
+    return _Vertices(order, owner, tree, _Spans(order), padded, at_risk, equals)
 
 
 # -- classify ------------------------------------------------------------------------------------------------------
@@ -155,6 +154,16 @@ def _classified(conjunct: Conjunct, group: JoinGroup, vertices: _Vertices) -> In
     reads, below = vertices.read_by(predicate), vertices.spans(conjunct.start, conjunct.end)
     whole = not reads or (reads.bit_count() == 1 and fallibility.is_meant_to_throw(predicate))
     return InnerConjunct(reads, below, below if whole else reads, not reads or fallibility.may_throw(predicate))
+
+
+def _with_hidden(group: JoinGroup, vertices: _Vertices) -> dict[int, int]:
+    """Column -> its vertices; those of the right side of a semi or anti join may have ids that others have, too."""
+    columns = dict(vertices.owner)
+    for vertex, position in enumerate(vertices.order):
+        item = group.items[position]
+        for a in (*item.plan.output, *(e.attribute for e in item.columns if e.attribute is not None)):
+            columns[a.bit] = columns.get(a.bit, 0) | 1 << vertex
+    return columns
 
 
 def _non_inner_join(
@@ -220,9 +229,7 @@ def _products(edges: list[Edge]) -> list[Edge]:
 # -- co-requirements -----------------------------------------------------------------------------------------------
 
 
-def _co_required_by_operator(
-    conjunct: Conjunct, operator: NonInnerJoin, vertices: _Vertices
-) -> list[tuple[int, int]]:
+def _co_required_by_operator(conjunct: Conjunct, operator: NonInnerJoin, vertices: _Vertices) -> list[tuple[int, int]]:
     """A semi or anti join whose condition may throw: Spark moves it down to where it finds what it reads."""
     left = operator.ses & ~operator.written[1]
     if conjunct.right is None or not operator.fallible or not left:

@@ -31,36 +31,30 @@ from pyjoinopt.util.disjoint_sets import DisjointSets
 _MOST = limits.SUBSTITUTION_SETS
 
 
-def equated_vertices(written: Iterable[Conjunct], owner: Mapping[int, int]) -> dict[int, int]:
-    """Column -> the vertices of all columns that are set equal to it, its own among them, directly or by others."""
+def equated_vertices(
+    written: Iterable[Conjunct], owner: Mapping[int, int], computed: Iterable[Expression] = ()
+) -> dict[int, int]:
+    """Column -> the vertices of all columns that are set equal to it, its own among them, directly or by others.
+
+    A cast of a column counts as the column: from `CAST(a.x AS BIGINT) = b.y` Spark infers a test of `b.y` for the cast.
+
+    Args:
+        written: the predicates of the group.
+        owner: column -> its vertices.
+        computed: named expressions, each to count as equal to what it reads.
+    """
     equal = DisjointSets[int]()
+    for e in computed:
+        for bit in members(e.references):
+            equal.union(_bit(e), bit)
     for left, right, _ in (found for conjunct in written for found in equalities(conjunct.predicate)):
-        if left.kind == right.kind == "AttributeReference":
-            equal.union(_bit(left), _bit(right))
+        operands = tuple(e.children[0] if e.kind == "Cast" else e for e in (left, right))
+        if all(e.kind == "AttributeReference" for e in operands):
+            equal.union(*map(_bit, operands))
     found: dict[int, int] = {}
     for columns in equal.groups():
         found |= dict.fromkeys(columns, reduce(or_, (owner.get(column, 0) for column in columns)))
     return found
-
-
-def copies_depend_on_order(filters: Iterable[Expression], equals: Mapping[int, int]) -> bool:
-    """Whether the join order decides to which relations Spark copies some filter of a relation that may throw.
-
-        r JOIN (s JOIN t ON s.k = t.k) ON r.k = s.k WHERE r.k * 100000000 > 5
-
-    Spark infers the filter for `s` at the upper join, and not for `t`, whose column a projection may hide from that
-    join. In another order it infers it for `t`, too. Between two relations there is only one join that can do so.
-
-    Args:
-        filters: of one relation.
-        equals: see `equated_vertices`.
-    """
-    return any(
-        equals.get(bit, 0).bit_count() > 2
-        for e in filters
-        if fallibility.may_throw(e) and not fallibility.is_meant_to_throw(e)
-        for bit in members(e.references)
-    )
 
 
 def substitution_sets(predicate: Expression, equals: Mapping[int, int], owner: Mapping[int, int]) -> list[int]:
