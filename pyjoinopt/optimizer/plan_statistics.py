@@ -1,8 +1,7 @@
 """The statistics of one query: where they come from, and what has to be read before a plan is estimated.
 
 Constructing `PlanStatistics` reads nothing. `prepare` does for one plan, in the right order, all that the sources need
-to
-know of it: which filters prune partitions, which keys to prove, which filters to evaluate on samples.
+to know of it: which filters prune partitions, which keys to prove, which filters to evaluate on samples.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
 from pyjoinopt.estimation.sources.proven_keys import ProvedKeys
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
-from pyjoinopt.estimation.sources.samples import Samples
+from pyjoinopt.estimation.sources.samples import Samples, SamplesOfPlan
 from pyjoinopt.estimation.store.store import open_store
 from pyjoinopt.feedback.learned_rows import LEARNED, LearnedRows
 from pyjoinopt.plan.nodes import Join, LogicalPlan
@@ -62,11 +61,10 @@ class PlanStatistics:
         """
         nodes = list(post_order(plan))
         self._estimates.add_ctes(nodes)
-        self.leaves.use_partition_filters(nodes)
         several = sum(isinstance(node, Join) for node in nodes) > 1  # one join has no other order
+        self.leaves.expect(nodes, SamplesOfPlan(self._samples, plan) if self._samples is not None else None)
         if self._samples is not None:
-            samples, self.leaves.on_first_file_read = self._samples, lambda: samples.begin(plan)
-            samples.drawing = several
+            self._samples.drawing = several
         if self._keys is not None and several:
             self._keys.prove(nodes)
         self._estimates.prefetch_samples(plan)

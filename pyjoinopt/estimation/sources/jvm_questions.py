@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from pyjoinopt.estimation.sources.json import files_of, known_from, relation_of
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Files, Known, Relation
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
+
+
+class FirstDraw(Protocol):
+    """Samples that are needed whatever the files hold."""
+
+    def begin(self) -> None:
+        """Let the JVM draw them, and wait for nothing."""
+
 
 RequestStatistics = Callable[..., dict[int, dict[str, Any]]]
 
@@ -37,7 +45,7 @@ class LeafFacts:
         option: `statistics`.
         needed, counted: sets of attributes, see `needed`.
         filters: number of a leaf -> filters on its partition columns.
-        reading: called before the first file is opened.
+        first_draw: begun before the first file is opened.
         deadline: how long files may be read; None for as long as the JVM likes.
         without: sources that are not requested.
     """
@@ -50,7 +58,7 @@ class LeafFacts:
         needed: int,
         counted: int = -1,
         filters: Mapping[int, tuple[Expression, ...]] | None = None,
-        reading: Callable[[], object] = lambda: None,
+        first_draw: FirstDraw | None = None,
         deadline: ReadDeadline | None = None,
         without: Collection[str] = (),
     ) -> None:
@@ -59,7 +67,7 @@ class LeafFacts:
         self._needed = needed
         self._counted = counted
         self._filters = dict(filters or {})
-        self._reading = reading
+        self._first_draw = first_draw
         self._deadline = deadline
         self._without = without
         self._leaves = {leaf.number: leaf for leaf in leaves if leaf.number is not None}
@@ -97,7 +105,8 @@ class LeafFacts:
     def read(self, relations: Sequence[Relation], what: str) -> dict[int, tuple[Known, Files | None]]:
         """Send the second request, which may open files."""
         leaves = [relation.leaf for relation in relations if relation.leaf is not None]
-        self._reading()
+        if self._first_draw is not None:
+            self._first_draw.begin()
         limits = dict.fromkeys(("deadlineMs", "totalMs"), self._deadline.left()) if self._deadline is not None else {}
         distinct = {
             str(relation.leaf.number): [a.bit for a in relation.leaf.output if a.name in relation.counted]

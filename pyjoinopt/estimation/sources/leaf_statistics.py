@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, from_json, unknown
@@ -12,7 +12,7 @@ from pyjoinopt.estimation.sources.builtin_sources import ladder
 from pyjoinopt.estimation.sources.columns_of_interest import counted_columns, needed_columns
 from pyjoinopt.estimation.sources.declared_keys import declared_keys, with_keys, without_effect
 from pyjoinopt.estimation.sources.json import entry_of
-from pyjoinopt.estimation.sources.jvm_questions import LeafFacts, RequestStatistics
+from pyjoinopt.estimation.sources.jvm_questions import FirstDraw, LeafFacts, RequestStatistics
 from pyjoinopt.estimation.sources.partition_pruning import partition_columns, partition_filters
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Known, Relation, answer, prepare, registered
@@ -42,7 +42,6 @@ class LeafStatistics:
 
     Attributes:
         applied: keys of filters on partition columns that the statistics take into account: they keep every row.
-        on_first_file_read: called before the first file is opened.
     """
 
     def __init__(
@@ -65,18 +64,23 @@ class LeafStatistics:
         self._statistics: dict[int, RelationStatistics] = {}
         self._relations: dict[int, Relation] = {}
         self._filters: dict[int, tuple[Expression, ...]] = {}
-        self._announced: set[int] = set()
+        self._expected: set[int] = set()
         self.applied: set[object] = set()
-        self.on_first_file_read: Callable[[], object] = lambda: None
+        self._first_draw: FirstDraw | None = None
 
-    def use_partition_filters(self, nodes: Iterable[LogicalPlan]) -> None:
+    def expect(self, nodes: Iterable[LogicalPlan], first_draw: FirstDraw | None = None) -> None:
         """Take the partitions that these nodes leave of their leaves, instead of all, before the first request.
 
-        Leaves that were not announced are requested later: their own plan may leave out partitions too.
+        Leaves that were not expected are requested later: their own plan may leave out partitions too.
+
+        Args:
+            nodes: of one plan.
+            first_draw: samples that the JVM may begin to draw while footers are read.
         """
+        self._first_draw = first_draw
         listed = list(nodes)
         if any(partition_columns(leaf) for leaf in self._leaves):
-            self._announced.update(n.number for n in listed if n.number is not None)
+            self._expected.update(n.number for n in listed if n.number is not None)
             for number, filters in partition_filters(listed).items():
                 if number not in self._relations:
                     self._filters[number] = filters
@@ -87,8 +91,8 @@ class LeafStatistics:
             return unknown(leaf.output)
         if number not in self._statistics:
             rest = [one for one in self._leaves if one.number not in self._statistics]
-            if number in self._announced:
-                rest = [one for one in rest if one.number in self._announced]
+            if number in self._expected:
+                rest = [one for one in rest if one.number in self._expected]
             self._learn(rest)
         if number not in self._statistics:
             self._statistics[number] = unknown(leaf.output, (leaf.info.get("rel") or {}).get("bytes"))
@@ -160,8 +164,8 @@ class LeafStatistics:
         needed = needed_columns(self._nodes) if self._nodes else -1
         counted = counted_columns(self._nodes) if self._nodes else -1
         leaves = LeafFacts(
-            self._request, some, self._source, needed, counted, self._filters, lambda: self.on_first_file_read(),
-            self._deadline, self._without,
+            self._request, some, self._source, needed, counted, self._filters, self._first_draw, self._deadline,
+            self._without,
         )  # fmt: skip
         analysed = self._source in _ANALYSED and "analyze" not in self._without
         leaves.request_known(lambda files: analysed and recall(files, self._store) is not None)

@@ -103,7 +103,7 @@ class Samples:
         self._question(self._of_leaves(plan), known)
 
     def begin(self, plan: LogicalPlan) -> None:
-        """Let the JVM begin to draw what a plan will want whatever its columns hold, and wait for nothing."""
+        """Let the JVM begin to draw what a plan needs whatever its columns hold, and wait for nothing."""
         entries = []
         for leaf, conjuncts in self._of_leaves(plan):
             files = self._files(leaf)
@@ -263,6 +263,18 @@ class Samples:
         sample, keys = self._samples.get(number_of(leaf)), self._keys.get(number_of(leaf), 0)
         known = sample.keys if sample is not None else {}
         return [a.bit for a in leaf.output if keys >> a.bit & 1 and a.bit not in known]
+
+
+@dataclass(frozen=True)
+class SamplesOfPlan:
+    """The samples of one plan; see `jvm_questions.FirstDraw`."""
+
+    samples: Samples
+    plan: LogicalPlan
+
+    def begin(self) -> None:
+        """Let the JVM draw those that are needed whatever the files hold, and wait for nothing."""
+        self.samples.begin(self.plan)
 
 
 def _clear(leaf: LogicalPlan) -> RelationStatistics:

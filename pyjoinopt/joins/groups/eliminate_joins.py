@@ -86,7 +86,7 @@ def _without(group: JoinGroup, conjunct: Conjunct, position: int) -> JoinGroup:
         group,
         items={p: item for p, item in group.items.items() if p != position},
         written=_pruned(group.written, position),
-        conjuncts=[c for c in group.conjuncts if c is not conjunct and not _is_within(c, start, end)],
+        conjuncts=tuple(c for c in group.conjuncts if c is not conjunct and not _is_within(c, start, end)),
         owners={bit: owner for bit, owner in group.owners.items() if bit not in gone},
         attributes=group.attributes & ~mask,
         padded=group.padded - {position},
@@ -152,7 +152,7 @@ def semi_to_inner_joins(group: JoinGroup, keys: DistinctKeys, sensitive: int = 0
     for position in freed:
         owners |= {attribute.bit: position for attribute in group.items[position].plan.output}
     return replace(
-        group, conjuncts=kept, owners=owners, attributes=attributes, semi_right=group.semi_right & ~attributes
+        group, conjuncts=tuple(kept), owners=owners, attributes=attributes, semi_right=group.semi_right & ~attributes
     )
 
 

@@ -47,6 +47,7 @@ from pyjoinopt.joins.groups.merge_groups import (
     tests_costly,
     with_conjuncts,
 )  # fmt: skip
+from pyjoinopt.joins.groups.open_group import OpenGroup
 from pyjoinopt.plan.expressions import CORRELATED, Expression, conjuncts, describe, walk
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import (
@@ -113,7 +114,7 @@ class _GroupFinder:
         self.refusals: list[Refusal] = []
         self._positions = 0
         self._hinted: dict[int, bool] = {}
-        self._open_groups: dict[int, JoinGroup | None] = {}
+        self._open_groups: dict[int, OpenGroup | None] = {}
         self._shared: set[int] = set()
 
     def find(self, root: LogicalPlan) -> dict[int, JoinGroup]:
@@ -142,7 +143,7 @@ class _GroupFinder:
 
     # -- one node ----------------------------------------------------------------------------------------------
 
-    def _group_at(self, node: LogicalPlan) -> JoinGroup | None:
+    def _group_at(self, node: LogicalPlan) -> OpenGroup | None:
         if isinstance(node, Join):
             return self._join(node)
         if len(node.children) != 1:
@@ -157,11 +158,11 @@ class _GroupFinder:
             return below
         return None
 
-    def _below(self, child: LogicalPlan) -> JoinGroup | None:
+    def _below(self, child: LogicalPlan) -> OpenGroup | None:
         group = self._open_groups[id(child)]
         return group.copy() if group is not None and id(child) in self._shared else group
 
-    def _join(self, node: Join) -> JoinGroup | None:
+    def _join(self, node: Join) -> OpenGroup | None:
         is_semi_or_anti = node.join_type in (SEMI, ANTI)
         if node.join_type not in INNER_LIKE | OUTER and not (is_semi_or_anti and node.condition is not None):
             return None
@@ -191,7 +192,7 @@ class _GroupFinder:
             return outer_joined(node, *opened)
         return with_conjuncts(merged(node, *opened), node.condition)
 
-    def _sides(self, node: Join, is_semi_or_anti: bool) -> tuple[JoinGroup | None, JoinGroup | None]:
+    def _sides(self, node: Join, is_semi_or_anti: bool) -> tuple[OpenGroup | None, OpenGroup | None]:
         """The groups of a join's sides; None for a side at which the group of the join ends."""
         left = self._below(node.left)
         right = None if is_semi_or_anti else self._below(node.right)
@@ -213,7 +214,7 @@ class _GroupFinder:
             left = None  # the predicate reads its columns by their ids
         return left, right
 
-    def _filter(self, node: Filter, below: JoinGroup) -> JoinGroup | None:
+    def _filter(self, node: Filter, below: OpenGroup) -> OpenGroup | None:
         for predicate in conjuncts(node.condition):
             if not fallibility.is_movable(predicate) and not _may_move_into_inputs(predicate, below):
                 if not below.pending:
@@ -232,15 +233,15 @@ class _GroupFinder:
         below.top = node
         return with_conjuncts(below, node.condition)
 
-    def _open(self, child: LogicalPlan, group: JoinGroup | None) -> JoinGroup:
+    def _open(self, child: LogicalPlan, group: OpenGroup | None) -> OpenGroup:
         """The child's group without its projections, or else the child as an input."""
         if group is not None and self._absorb(group):
             return group
         self._close(child)
         position, self._positions = self._positions, self._positions + 1
         owners = {attribute.bit: position for attribute in child.output}
-        return JoinGroup(child, {position: JoinInput(child)}, position, position, position + 1, child.output_set,
-        owners)
+        items = {position: JoinInput(child)}
+        return OpenGroup(child, items, position, position, position + 1, child.output_set, owners)
 
     def _guard(self, child: LogicalPlan, condition: Expression | None) -> None:
         """Record in the group below a condition what Spark will move into it."""
@@ -252,11 +253,11 @@ class _GroupFinder:
         """The group that ends at `node`, if any, is complete."""
         group = self._open_groups.get(id(node))
         if group is not None and len(group.items) > 1:
-            self.groups[id(group.top)] = group
+            self.groups[id(group.top)] = group.closed()
 
     # -- projections in between --------------------------------------------------------------------------------
 
-    def _absorb(self, group: JoinGroup) -> bool:
+    def _absorb(self, group: OpenGroup) -> bool:
         """Absorb the pending projections; False, and nothing done, if one of them must stay."""
         computed = 0
         for node in group.pending:
@@ -288,7 +289,7 @@ class _GroupFinder:
         return False
 
 
-def _may_move_into_inputs(predicate: Expression, below: JoinGroup) -> bool:
+def _may_move_into_inputs(predicate: Expression, below: OpenGroup) -> bool:
     """True if a predicate with subqueries could be evaluated by a filter on some inputs of the group.
 
     The outer references of a correlated subquery cannot be rewritten in terms of other columns, and no two columns may
@@ -301,7 +302,7 @@ def _may_move_into_inputs(predicate: Expression, below: JoinGroup) -> bool:
     return not any(e.plan is not None and e.plan.output_set & below.visible for e in walk(predicate))
 
 
-def _reads_computed(group: JoinGroup, predicate: Expression | None) -> bool:
+def _reads_computed(group: OpenGroup, predicate: Expression | None) -> bool:
     """True if a predicate reads a column that is, or has to be, deferred."""
     computed = sum(1 << bit for bit in group.deferred)
     for node in group.pending:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Union
 
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import INNER, LogicalPlan
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class JoinInput:
     """A sub-plan that the group joins as a whole, and the columns to compute on top of it, innermost first."""
 
     plan: LogicalPlan
-    columns: list[Expression] = field(default_factory=list)
+    columns: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,14 +44,15 @@ class Conjunct:
 Written = Union[int, tuple["Written", "Written"]]  # noqa: UP007
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class JoinGroup:
-    """A join group in the making; `top` is its highest join or filter.
+    """A join group; `top` is its highest join or filter.
 
     Attributes:
+        top: see above.
         items: leaf position -> input; `written` is the tree of positions as the query has it.
+        written: see `items`.
         conjuncts: all predicates.
-        start, end: interval of leaf positions that it covers.
         attributes: every attribute visible inside it, hidden and computed ones too.
         semi_right: attributes of the right sides of its semi and anti joins, which nothing above can see.
         padded: positions of the inputs whose columns an outer join of the group fills up with NULLs.
@@ -58,40 +60,18 @@ class JoinGroup:
         deferred: attribute bit -> alias computed on top of the group, in an order in which each can be computed.
         hidden: bits of columns that a USING join hid from `*`, still reachable by name.
         crossed: whether the query has an explicit CROSS JOIN.
-        inlined_size: expression nodes made so far by inlining deferred columns into predicates.
-        pending: projections and names above `top` that a join further up may absorb.
         guards: sets of attributes that are read by predicates above the group which may throw.
     """
 
     top: LogicalPlan
-    items: dict[int, JoinInput]
+    items: Mapping[int, JoinInput]
     written: Written
-    start: int
-    end: int
+    conjuncts: tuple[Conjunct, ...]
     attributes: int
-    owners: dict[int, int]
-    conjuncts: list[Conjunct] = field(default_factory=list)
-    deferred: dict[int, Expression] = field(default_factory=dict)
-    hidden: list[int] = field(default_factory=list)
-    semi_right: int = 0
-    padded: set[int] = field(default_factory=set)
-    crossed: bool = False
-    pending: list[LogicalPlan] = field(default_factory=list)
-    inlined_size: int = 0
-    guards: list[int] = field(default_factory=list)
-
-    def copy(self) -> JoinGroup:
-        """An independent copy, for a sub-plan with two parents."""
-        items = {position: JoinInput(item.plan, list(item.columns)) for position, item in self.items.items()}
-        return replace(
-            self, items=items, owners=dict(self.owners), conjuncts=list(self.conjuncts), deferred=dict(self.deferred),
-            pending=list(self.pending), hidden=list(self.hidden), padded=set(self.padded), guards=list(self.guards),
-        )  # fmt: skip
-
-    @property
-    def visible(self) -> int:
-        """All attributes, including those of pending projections and of the right sides of semi joins."""
-        mask = self.attributes | self.semi_right
-        for node in self.pending:
-            mask |= node.output_set
-        return mask
+    semi_right: int
+    padded: frozenset[int]
+    owners: Mapping[int, int]
+    deferred: Mapping[int, Expression]
+    hidden: tuple[int, ...]
+    crossed: bool
+    guards: tuple[int, ...]

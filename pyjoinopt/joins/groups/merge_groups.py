@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pyjoinopt.joins.groups.join_group import Conjunct, JoinGroup
+from pyjoinopt.joins.groups.join_group import Conjunct
+from pyjoinopt.joins.groups.open_group import OpenGroup
 from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import TRUE, Expression, conjuncts, substitute, walk
 from pyjoinopt.plan.fallible import fallibility
@@ -19,7 +20,7 @@ _LONGEST = limits.DEFERRED_COLUMN
 _LONGEST_TOGETHER = limits.DEFERRED_COLUMNS
 
 
-def merged(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
+def merged(node: Join, left: OpenGroup, right: OpenGroup) -> OpenGroup:
     """One group out of two; the larger one's collections are extended."""
     big, small = (left, right) if len(left.items) >= len(right.items) else (right, left)
     big.items.update(small.items)
@@ -37,7 +38,7 @@ def merged(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
     )  # fmt: skip
 
 
-def semi_right(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
+def semi_right(node: Join, left: OpenGroup, right: OpenGroup) -> OpenGroup:
     """The left side's group under a semi or anti join with one item on its right."""
     ((position, item),) = right.items.items()
     assert node.condition is not None
@@ -52,7 +53,7 @@ def semi_right(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
     )  # fmt: skip
 
 
-def outer_joined(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
+def outer_joined(node: Join, left: OpenGroup, right: OpenGroup) -> OpenGroup:
     """One group out of the two sides of an outer join; a right join is a left one the other way round."""
     if node.join_type == RIGHT:
         left, right = right, left
@@ -68,13 +69,13 @@ def outer_joined(node: Join, left: JoinGroup, right: JoinGroup) -> JoinGroup:
     return group
 
 
-def with_conjuncts(group: JoinGroup, condition: Expression | None) -> JoinGroup:
+def with_conjuncts(group: OpenGroup, condition: Expression | None) -> OpenGroup:
     for predicate in conjuncts(condition):
         group.conjuncts.append(Conjunct(_in_terms_of_items(group, predicate), group.start, group.end))
     return group
 
 
-def _in_terms_of_items(group: JoinGroup, predicate: Expression) -> Expression:
+def _in_terms_of_items(group: OpenGroup, predicate: Expression) -> Expression:
     """The predicate with deferred columns inlined."""
     deferred = {bit: alias.children[0] for bit, alias in group.deferred.items()}
     computed = sum(1 << bit for bit in deferred)
@@ -85,7 +86,7 @@ def _in_terms_of_items(group: JoinGroup, predicate: Expression) -> Expression:
     return predicate
 
 
-def place_column(group: JoinGroup, alias: Expression) -> None:
+def place_column(group: OpenGroup, alias: Expression) -> None:
     """Compute a column on the one input that it reads, or defer it to the top of the group."""
     assert alias.attribute is not None
     group.attributes |= alias.attribute.mask
@@ -93,11 +94,12 @@ def place_column(group: JoinGroup, alias: Expression) -> None:
     if position is None:
         group.deferred[alias.attribute.bit] = alias
     else:
-        group.items[position].columns.append(alias)
+        item = group.items[position]
+        group.items[position] = replace(item, columns=(*item.columns, alias))
         group.owners[alias.attribute.bit] = position
 
 
-def _home(group: JoinGroup, alias: Expression) -> int | None:
+def _home(group: OpenGroup, alias: Expression) -> int | None:
     """The input on which a column of a projection above the group may be computed, if there is one.
 
     What is computed below an outer join from its padded side is NULL in a padded row; above, it may be something else.
@@ -113,7 +115,7 @@ def _home(group: JoinGroup, alias: Expression) -> int | None:
     return position if renames or position not in group.padded else None
 
 
-def computes_deferred(group: JoinGroup) -> bool:
+def computes_deferred(group: OpenGroup) -> bool:
     """True if some column of the group, or of a pending projection above it, has to be deferred.
 
     On top of a group that is padded by an outer join, it would not be padded with the rest of that side.
@@ -122,7 +124,7 @@ def computes_deferred(group: JoinGroup) -> bool:
     return bool(group.deferred) or any(e.kind == "Alias" and _home(group, e) is None for e in pending)
 
 
-def tests_costly(group: JoinGroup | None, condition: Expression | None) -> bool:
+def tests_costly(group: OpenGroup | None, condition: Expression | None) -> bool:
     """True if the condition reads a column of the group that is costly to compute and may throw (`s RLIKE p AS m`).
 
     Spark leaves such a condition above the projection, where it is evaluated on joined rows only. Inlined it would be
@@ -143,7 +145,7 @@ def tests_costly(group: JoinGroup | None, condition: Expression | None) -> bool:
     return False
 
 
-def guard(group: JoinGroup, predicates: Iterable[Expression]) -> None:
+def guard(group: OpenGroup, predicates: Iterable[Expression]) -> None:
     """Record what predicates above the group read that may throw.
 
     They stay above the group, but Spark moves them down to the lowest join that has all they read, in any order.

@@ -25,7 +25,7 @@ def with_ranks(group: JoinGroup, ranks: int) -> JoinGroup:
         group: a join group; it is left as it is.
         ranks: attributes that are never below `LEAST`, nor is any column that Spark may substitute for them.
     """
-    conjuncts = [_with_ranks(conjunct, ranks) for conjunct in group.conjuncts]
+    conjuncts = tuple(_with_ranks(conjunct, ranks) for conjunct in group.conjuncts)
     return group if all(a is b for a, b in zip(conjuncts, group.conjuncts)) else replace(group, conjuncts=conjuncts)
 
 

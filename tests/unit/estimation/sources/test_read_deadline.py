@@ -11,7 +11,7 @@ import pytest
 from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Files, Relation
-from pyjoinopt.estimation.sources.samples import BLOB, Samples
+from pyjoinopt.estimation.sources.samples import BLOB, Samples, SamplesOfPlan
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Attribute, Expression, call, literal, reference
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan
@@ -58,7 +58,7 @@ def asked(plan: LogicalPlan, store: Store | None = None, drawing: bool = True) -
     known = LeafStatistics(shim.statistics, [T], "auto", nodes, store, ReadDeadline(1000))
     samples = Samples(shim.samples, known.relation, store, deadline=ReadDeadline(1000))
     samples.drawing = drawing
-    known.on_first_file_read = lambda: samples.begin(plan)
+    known.expect(nodes, SamplesOfPlan(samples, plan))
     samples.prefetch(plan, known)
     return shim.asked
 
@@ -124,6 +124,11 @@ def test_a_relation_that_is_described_before_it_is_known() -> None:
     shim = Shim()
     known = LeafStatistics(shim.statistics, [T], "auto", [T])
     seen: list[Relation | None] = []
-    known.on_first_file_read = lambda: seen.append(known.relation(T))
+
+    class Sees:
+        def begin(self) -> None:
+            seen.append(known.relation(T))
+
+    known.expect([T], Sees())
     assert known(T).rows == 10
     assert seen[0] is not None and seen[0].files == Files("i", "s", 1, 3600, 5.0)
