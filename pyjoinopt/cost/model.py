@@ -16,7 +16,7 @@ class CostModel(Protocol):
 
     * `join` depends on the three sizes and the type alone: on the *sets* that are joined, not on the plans that made
       them;
-    * for inner joins it is symmetric: `join(a, b, o) == join(b, a, o)`. The model decides which side is the build side;
+    * for inner joins it is symmetric: `join(a, b, o) == join(b, a, o)`. The model decides which side is built;
     * it is never negative, and never smaller when there are more rows or bytes (monotone);
     * it takes the same time whatever the sizes: it is called for every pair that is considered.
 
@@ -49,7 +49,7 @@ class Side(NamedTuple):
         probe: if the other side is broadcast, and this one is read in place.
         build: if this side is broadcast, on top of nothing else; infinite if it may not be.
         shuffle: if both sides are shuffled, for a shuffled hash join.
-        hash: if it is the build side of that join, on top of `shuffle`; infinite if it may not be.
+        hash: if it is built by that join, on top of `shuffle`; infinite if it may not be.
         sort: if both sides are shuffled and sorted, for a sort-merge join.
     """
 
@@ -89,7 +89,7 @@ class Parts(NamedTuple):
     """A join's cost in parts.
 
     Attributes:
-        streamed: the probe side of a broadcast join, 0 the left and 1 the right one; None if neither is broadcast.
+        streamed: the streamed side of a broadcast join, 0 the left and 1 the right one; None if neither is broadcast.
         work: what the join itself costs.
         left, right: what it costs to shuffle (and sort) each side; saved for one that is partitioned by the key.
     """

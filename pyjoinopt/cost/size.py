@@ -1,4 +1,4 @@
-"""What a cost model sees of an input: how large it is, and which build sides a join may make of it."""
+"""What a cost model sees of an input: how large it is, and for which joins it may be built."""
 
 from __future__ import annotations
 

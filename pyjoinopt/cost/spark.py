@@ -3,8 +3,8 @@
 Whatever the operator, each row of both inputs is read once and each result row is made once. The rest depends on the
 operator:
 
-* **broadcast**, if a side may be the build side of a broadcast join (`Size.table`): its rows are collected and built
-  into a hash table, and its bytes travel to every executor. The other side, the probe side, is read in place;
+* **broadcast**, if a side may be built by a broadcast join (`Size.table`): its rows are collected and built
+  into a hash table, and its bytes travel to every executor. The other side is streamed: read in place;
 * **shuffle** otherwise: the rows of both sides are written, sent and read. Then one side is built into hash tables, if
   it may be, or both are sorted and merged. What does not fit into memory for the sort is spilled and read once more.
 
@@ -13,7 +13,7 @@ A side that is partitioned by the join's key already, because the join below was
 prefers orders with consecutive joins on one key.
 
 Spark does not compare costs when it chooses an operator: what can be broadcast is broadcast. So does this model. For
-which join types which side may be the build side is Spark's `JoinSelection` (`catalyst.planner.build_side`).
+which join types which side may be built is Spark's `JoinSelection` (`catalyst.planner.build_side`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which side of a join may be a build side: broadcast as a whole, built into hash tables after a shuffle, or neither.
+"""Which side of a join may be built: broadcast as a whole, built into hash tables after a shuffle, or neither.
 
 The searches need this of every set of relations, so that the plan whose cost they compute is the plan that Spark will
 run, with the hints that it will get. Three things decide:
@@ -22,7 +22,7 @@ from pyjoinopt.plan.nodes import LogicalPlan
 
 
 class BuildableSidesOf:
-    """The build sides of each join graph of one plan.
+    """The sides that may be built, for each join graph of one plan.
 
     Args:
         conf: Spark's settings.

@@ -1,6 +1,6 @@
 """Which hint a join is worth giving, and is safe with.
 
-A hint is a promise that Spark does not check: the hinted side becomes the build side, whatever its size. So two things
+A hint is a promise that Spark does not check: the hinted side is built, whatever its size. So two things
 must hold of it. Its *expected* size must be small enough for the hint to pay. And its *proven bound* (exact counts,
 catalog counts, a limit, groups of which there cannot be more, joins on keys) must do no harm to the memory of driver
 and executors (`allowance`). A hint is given only where Spark would choose otherwise by itself: it goes by sizes of

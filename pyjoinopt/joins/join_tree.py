@@ -1,7 +1,7 @@
 """A join order: a binary tree over the vertices of a join graph.
 
 Vertex *i* of the graph is bit *i* of an int; every tree knows the set it covers. The left side is the one that is
-streamed or comes first in text, the right one the build side where an operator makes the difference.
+streamed or comes first in text, the right one is built where an operator makes the difference.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def build_tree(
     Args:
         whole: where to begin.
         halves: the vertex that a part is, or the two parts that it is made of.
-        bytes_of: the size of a set; the smaller half becomes the right one, the build side.
+        bytes_of: the size of a set; the smaller half becomes the right one, which is built.
 
     >>> build_tree((0, 2), lambda at: at[0] if at[0] == at[1] else ((at[0], at[1] - 1), (at[1], at[1])), float)
     (2 ⋈ (1 ⋈ 0))

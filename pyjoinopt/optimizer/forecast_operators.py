@@ -1,4 +1,4 @@
-"""A forecast of how Spark will run each join: with which operator, with which build side, and with which hint.
+"""A forecast of how Spark will run each join: with which operator, which side built, and which hint.
 
 A join of a group is found in the finished plan by the leaves below it: only one join is right above these. What Spark
 will choose follows from its own estimates of sizes (`catalyst.planner.size_in_bytes`) and from its own rule
@@ -52,7 +52,7 @@ class Forecast:
     def of(
         self, groups: Sequence[GroupReport], relations: Sequence[Sequence[LogicalPlan]]
     ) -> list[GroupReport]:
-        """Groups whose joins have their operators, build sides and hints.
+        """Groups whose joins have their operators, built sides and hints.
 
         Args:
             groups: join groups of the plan.

@@ -5,7 +5,7 @@
     find        joins.groups         which joins may be ordered together
     choose      joins.search         the cheapest legal order of each group
     emit        joins.emit           the plan in that order
-    hint        hints.apply_hints    build sides that Spark would not choose by itself
+    hint        hints.apply_hints    strategies that Spark would not choose by itself
 
 and `bridge.encode` makes the edits of which Spark's plan is rebuilt (done by the caller, too). Finding, choosing and
 emitting go together in `reorder`, group by group, because a group is ordered over what its inputs have become.

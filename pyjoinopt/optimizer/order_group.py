@@ -39,7 +39,7 @@ class OrderingContext:
         budget: pairs that the exact search may compare in a group.
         memory: row counts of groups that ran before.
         seconds: how long the search for one group's order may take.
-        buildable: which sides of joins may be build sides; None to decide by expected sizes alone.
+        buildable: which sides of joins may be built; None to decide by expected sizes alone.
         watch_pairs: whether groups of two relations, in which there is nothing to order, are estimated and remembered.
         pin: whether Spark will still move semi and anti joins, so that some have to be pinned; never where a native
             engine runs the query, which may have no existence joins.

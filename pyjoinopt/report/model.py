@@ -44,7 +44,7 @@ class JoinEstimate:
         sign: the join type: ⋈ inner, ⟕ left, ⟗ full, ⋉ semi, ▷ anti.
         left, right: its sides, as numbers: relations first, then joins in this order.
         operator: forecast of Spark's physical operator; adaptive execution may choose another.
-        build: the build side: "left", "right", or "" if there is none.
+        build: the side that is built: "left", "right", or "" if there is none.
         hint: the hint that pyjoinopt gave it, with the reason; "" if there is none.
     """
 
@@ -63,7 +63,7 @@ class JoinEstimate:
     hint: str = ""
 
     def built(self, joins: int, relations: Sequence[RelationReport]) -> str:
-        """The name of the build side: a relation's, or `#3` for the third join; "" if there is none.
+        """The name of the side that is built: a relation's, or `#3` for the third join; "" if there is none.
 
         Args:
             joins: number of the first join, which is the number of relations.

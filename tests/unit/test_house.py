@@ -71,3 +71,25 @@ def test_the_package_imports_without_pyspark_and_py4j() -> None:
     root = str(PACKAGE.parent)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=root)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("term", "files"),
+    [
+        ("dphyp", ["joins/search/dphyp.py", "joins/search/dphyp_enumerator.py"]),
+        ("ikkbz", ["joins/search/ikkbz.py"]),
+        ("linearized", ["joins/search/linearized_dp.py"]),
+        ("total eligibility", ["joins/graph/eligibility.py"]),
+        ("null-reject", ["plan/facts/null_rejection.py"]),
+        ("probe side", ["catalyst/planner/build_side.py"]),
+        ("build side", ["catalyst/planner/build_side.py"]),
+    ],
+)
+def test_a_decision_is_found_by_its_name(term: str, files: list[str]) -> None:
+    """The modules whose first paragraph names the term."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        essay = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        if path.name != "__init__.py" and term in essay.split("\n\n")[0].lower():
+            found.append(path.relative_to(PACKAGE).as_posix())
+    assert found == files

@@ -1,4 +1,4 @@
-"""Which side of a join is built into a hash table or broadcast: by type, by hint, by size.
+"""The build side of a join, which is hashed or broadcast, and with it the probe side: by type, by hint, by size.
 
                       may be built left            may be built right
     broadcast hash    inner, right outer           inner, left outer, left single, semi, anti, existence

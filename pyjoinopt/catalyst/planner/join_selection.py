@@ -80,7 +80,7 @@ def predict_joins(
     sizes: LeafBytes = exported_bytes,
     spark: Version = (4, 3),
 ) -> list[tuple[Join, JoinOperator]]:
-    """The operator and build side that Spark will choose for every join of a plan.
+    """The operator that Spark will choose for every join of a plan, and the side that it builds.
 
     Args:
         root: an optimised plan: what Spark's planner is given.

@@ -1,4 +1,4 @@
-"""What must be joined before an outer, semi or anti join, and what must not: legality as sets of relations.
+"""Total eligibility sets: what must be joined before an outer, semi or anti join, and what must not.
 
 An order is a tree of binary joins. Inner joins are cross products with filters on top, conjunct by conjunct. So a group
 consists of relations, inner *conjuncts* and *operators* (each outer, semi or anti join, its condition whole). A node of

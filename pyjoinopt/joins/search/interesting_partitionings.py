@@ -9,7 +9,7 @@ shuffle that side again:
 So the cheapest plan of a set may not be part of the cheapest plan of a larger set. As with the *interesting orders* of
 System R (Selinger et al. 1979, section 5), the best plan of a set is kept once for each key by which it may be
 partitioned and which another join can use; a plan that costs more and is partitioned no better is dropped. A broadcast
-join keeps the partitioning of its probe side. Relations may be partitioned from the start: groups of an aggregate,
+join keeps the partitioning of its streamed side. Relations may be partitioned from the start: groups of an aggregate,
 bucketed tables.
 
 Keys are sets of equality classes, bit *c* for class *c*. Spark requires exactly the join's keys, no fewer and no more

@@ -122,7 +122,7 @@ def described(edge: EdgeReport) -> str:
 
 
 def operator_of(join: JoinEstimate, group: GroupReport) -> str:
-    """The forecast of the operator that Spark will run a join with, and its build side; empty if there is none."""
+    """The forecast of the operator that Spark will run a join with, and of the side that it builds; may be empty."""
     built = join.built(len(group.relations), group.relations)
     return f"{join.operator}, builds {built}" if built else join.operator
 
