@@ -51,7 +51,7 @@ from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.cost import CostModel, COut, SparkCost
-from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
+from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, Size
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
@@ -154,7 +154,7 @@ class _Given:
 
 
 def _built(relations: int, bytes: float, estimates: object = None) -> int:
-    return BROADCAST_TABLE if bytes <= THRESHOLD else NO_TABLE
+    return BROADCAST_HASH if bytes <= THRESHOLD else NO_BUILD
 
 
 def grade(found: Planned, statistics: Sequence[RelationStatistics]) -> float:

@@ -134,5 +134,5 @@ def _leaves(gateway: Py4jGateway, keywords: dict[str, Any]) -> tuple[LeafStatist
     leaves = [node for node in nodes if not node.children or node.cached]
     store = open_store(options.store, options.store_folder)
     known = LeafStatistics(gateway.statistics, leaves, options.statistics, nodes, store, without=options.without)
-    known.expect(nodes)
+    known.use_partition_filters(nodes)
     return known, options

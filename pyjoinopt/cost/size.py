@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-#: What an input may be built into: nothing (it is merged), hash tables of its partitions, one that is broadcast.
-NO_TABLE, HASH_TABLES, BROADCAST_TABLE = 0, 1, 2
+#: For which joins an input may be built: none (it is merged), shuffled hash joins, broadcast hash joins, too.
+NO_BUILD, SHUFFLE_HASH, BROADCAST_HASH = 0, 1, 2
 
 
 class Size(NamedTuple):
@@ -14,9 +14,14 @@ class Size(NamedTuple):
     Attributes:
         rows: expected rows.
         bytes: expected bytes.
-        table: the most that a join may build of it (`NO_TABLE`, `HASH_TABLES`, `BROADCAST_TABLE`).
+        build: for which joins it may be built (`NO_BUILD`, `SHUFFLE_HASH`, `BROADCAST_HASH`).
     """
 
     rows: float
     bytes: float
-    table: int = BROADCAST_TABLE
+    build: int = BROADCAST_HASH
+
+    @property
+    def table(self) -> int:
+        """The name of `build` in version 0.1."""
+        return self.build

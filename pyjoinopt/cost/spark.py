@@ -3,7 +3,7 @@
 Whatever the operator, each row of both inputs is read once and each result row is made once. The rest depends on the
 operator:
 
-* **broadcast**, if a side may be built by a broadcast join (`Size.table`): its rows are collected and built
+* **broadcast**, if a side may be built by a broadcast join (`Size.build`): its rows are collected and built
   into a hash table, and its bytes travel to every executor. The other side is streamed: read in place;
 * **shuffle** otherwise: the rows of both sides are written, sent and read. Then one side is built into hash tables, if
   it may be, or both are sorted and merged. What does not fit into memory for the sort is spilled and read once more.
@@ -20,16 +20,16 @@ from __future__ import annotations
 
 from pyjoinopt.cost.constants import DEFAULT, Constants
 from pyjoinopt.cost.model import Parts, Side, join_cost_of_sides
-from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
+from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, Size
 
 _INNER = "Inner"
 _NEVER = float("inf")
 #: The most that may be built of the left and of the right side, by type.
 _BUILDABLE = {
-    "LeftOuter": (NO_TABLE, BROADCAST_TABLE),
-    "FullOuter": (NO_TABLE, NO_TABLE),
-    "LeftSemi": (NO_TABLE, BROADCAST_TABLE),
-    "LeftAnti": (NO_TABLE, BROADCAST_TABLE),
+    "LeftOuter": (NO_BUILD, BROADCAST_HASH),
+    "FullOuter": (NO_BUILD, NO_BUILD),
+    "LeftSemi": (NO_BUILD, BROADCAST_HASH),
+    "LeftAnti": (NO_BUILD, BROADCAST_HASH),
 }
 
 
@@ -58,42 +58,42 @@ class SparkCost:
         """Cost of one join.
 
         >>> big, small = Size(1e6, 1e8), Size(10, 1000)
-        >>> SparkCost().join(big, small, big) < SparkCost().join(big, small._replace(table=NO_TABLE), big)
+        >>> SparkCost().join(big, small, big) < SparkCost().join(big, small._replace(build=NO_BUILD), big)
         True
         """
         if join_type != _INNER:
-            most = _BUILDABLE.get(join_type, (BROADCAST_TABLE, BROADCAST_TABLE))
-            left = Size(left.rows, left.bytes, min(left.table, most[0]))
-            right = Size(right.rows, right.bytes, min(right.table, most[1]))
+            most = _BUILDABLE.get(join_type, (BROADCAST_HASH, BROADCAST_HASH))
+            left = Size(left.rows, left.bytes, min(left.build, most[0]))
+            right = Size(right.rows, right.bytes, min(right.build, most[1]))
         return join_cost_of_sides(self.side(left), self.side(right)) + output.rows
 
     def side(self, size: Size) -> Side:
         """What a set costs as a side of a join."""
-        rows, bytes, table = size
+        rows, bytes, build = size
         moved = self._shuffle + rows * (1.0 + self._shuffled_row) + bytes * self._shuffled_byte
         return Side(
             probe=rows,
             build=self._broadcast + rows * self._broadcast_row + bytes * self._broadcast_byte
-            if table == BROADCAST_TABLE else _NEVER,
+            if build == BROADCAST_HASH else _NEVER,
             shuffle=moved,
-            hash=rows * self._hashed_row if table else _NEVER,
+            hash=rows * self._hashed_row if build else _NEVER,
             sort=moved + rows * self._sorted_row + self._spilt(bytes),
         )  # fmt: skip
 
     def parts(self, left: Size, right: Size, output: Size, join_type: str = _INNER) -> Parts:
         """The parts of a join's cost."""
-        most = _BUILDABLE.get(join_type, (BROADCAST_TABLE, BROADCAST_TABLE))
-        l_table, r_table = min(left.table, most[0]), min(right.table, most[1])
-        if BROADCAST_TABLE in (l_table, r_table):
+        most = _BUILDABLE.get(join_type, (BROADCAST_HASH, BROADCAST_HASH))
+        l_build, r_build = min(left.build, most[0]), min(right.build, most[1])
+        if BROADCAST_HASH in (l_build, r_build):
             row, byte = self._broadcast_row, self._broadcast_byte
-            of_left = left.rows * row + left.bytes * byte if l_table == BROADCAST_TABLE else _NEVER
-            of_right = right.rows * row + right.bytes * byte if r_table == BROADCAST_TABLE else _NEVER
+            of_left = left.rows * row + left.bytes * byte if l_build == BROADCAST_HASH else _NEVER
+            of_right = right.rows * row + right.bytes * byte if r_build == BROADCAST_HASH else _NEVER
             return Parts(0 if of_right <= of_left else 1, self.join(left, right, output, join_type))
         c = self.constants
         moves = [c.shuffle + side.rows * c.shuffled_row + side.bytes * c.shuffled_byte for side in (left, right)]
         work = left.rows + right.rows + output.rows
-        if l_table or r_table:
-            rows = min(left.rows if l_table else _NEVER, right.rows if r_table else _NEVER)
+        if l_build or r_build:
+            rows = min(left.rows if l_build else _NEVER, right.rows if r_build else _NEVER)
             return Parts(None, work + rows * c.hashed_row, *moves)
         for i, side in enumerate((left, right)):  # what comes out of a merge join is sorted, too
             moves[i] += side.rows * c.sorted_row + self._spilt(side.bytes)

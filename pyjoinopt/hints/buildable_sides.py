@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
-from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
+from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, SHUFFLE_HASH
 from pyjoinopt.hints.memory_limits import MemoryAllowance
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.plan.nodes import LogicalPlan
@@ -41,7 +41,7 @@ class BuildableSidesOf:
 
 
 class BuildableSides:
-    """Callable: set of vertices, its expected bytes, its estimates -> the most that may be built of it (`Size.table`).
+    """Callable: set of vertices, its expected bytes, its estimates -> the most that may be built of it (`Size.build`).
 
     Args:
         believed: Spark's own estimate of each vertex, in bytes.
@@ -59,11 +59,11 @@ class BuildableSides:
         fits = bytes <= self._threshold
         limit = self._threshold * (self._allowance.broadcast if fits else self._allowance.hashed)
         if bytes <= limit and estimates.upper_bound(relations) * estimates.width(relations) <= limit:
-            return BROADCAST_TABLE if fits else HASH_TABLES
+            return BROADCAST_HASH if fits else SHUFFLE_HASH
         if self._broadcast_by_spark(relations):
-            return BROADCAST_TABLE
+            return BROADCAST_HASH
         # Adaptive execution knows the size once a side was shuffled, and then builds a hash table instead of sorting.
-        return HASH_TABLES if bytes <= self._adaptive else NO_TABLE
+        return SHUFFLE_HASH if bytes <= self._adaptive else NO_BUILD
 
     def _broadcast_by_spark(self, relations: int) -> bool:
         product = 1.0

@@ -62,9 +62,10 @@ class PlanStatistics:
         nodes = list(post_order(plan))
         self._estimates.add_ctes(nodes)
         several = sum(isinstance(node, Join) for node in nodes) > 1  # one join has no other order
-        self.leaves.expect(nodes, SamplesOfPlan(self._samples, plan) if self._samples is not None else None)
+        first_draw = None
         if self._samples is not None:
-            self._samples.drawing = several
+            self._samples.drawing, first_draw = several, SamplesOfPlan(self._samples, plan)
+        self.leaves.use_partition_filters(nodes, first_draw)
         if self._keys is not None and several:
             self._keys.prove(nodes)
         self._estimates.prefetch_samples(plan)

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import grading, injection, job
 from pyjoinopt.cost import SparkCost
-from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
+from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, Size
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
@@ -83,7 +83,7 @@ def test_orders_are_graded_by_the_default_model_too(planned: job.Planned) -> Non
 
     def size(tables: int) -> Size:
         bytes = rows[tables] * width(tables)
-        return Size(rows[tables], bytes, BROADCAST_TABLE if bytes <= job.THRESHOLD else NO_TABLE)
+        return Size(rows[tables], bytes, BROADCAST_HASH if bytes <= job.THRESHOLD else NO_BUILD)
 
     def cost(first: int, then: int) -> float:
         left, right = (part for part in (BIG, SOME, FEW) if part & first)

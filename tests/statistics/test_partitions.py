@@ -58,7 +58,7 @@ def estimate(df: DataFrame, store: Store | None = None, source: str = "auto") ->
         leaves = [n for n in nodes if not n.children]
         patient = ReadDeadline(60_000, thorough=True)
         known = LeafStatistics(gateway.statistics, leaves, source, nodes, store, patient)
-        known.expect(post_order(plan))
+        known.use_partition_filters(post_order(plan))
         samples = Samples(gateway.samples, known.relation, store, deadline=patient)
         estimates = PlanEstimates(known, nodes, samples, known.applied)
         estimates.prefetch_samples(plan)

@@ -64,7 +64,7 @@ def keys_of(df: DataFrame, store: Store | None = None, **limits: int) -> tuple[s
         nodes = list(post_order(normalise(gateway.export.root).plan))
         leaves = [node for node in nodes if not node.children]
         known = LeafStatistics(gateway.statistics, leaves, "auto", nodes, store)
-        known.expect(nodes)
+        known.use_partition_filters(nodes)
         spy = Spy(gateway, **limits)
         proved = ProvedKeys(known, known.relation, spy, store)
         proved.prove(nodes)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from pyjoinopt.cost import CostModel
-from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
+from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, SHUFFLE_HASH
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
@@ -136,7 +136,7 @@ def with_hash_tables(estimates: GraphEstimates) -> GraphEstimates:
     """
 
     def by_size(relations: int, bytes: float, _: GraphEstimates) -> int:
-        return BROADCAST_TABLE if bytes <= 1e3 else HASH_TABLES if bytes <= 1e5 else NO_TABLE
+        return BROADCAST_HASH if bytes <= 1e3 else SHUFFLE_HASH if bytes <= 1e5 else NO_BUILD
 
     return estimates.with_buildable(by_size)
 

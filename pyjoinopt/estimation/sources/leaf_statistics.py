@@ -68,7 +68,7 @@ class LeafStatistics:
         self.applied: set[object] = set()
         self._first_draw: FirstDraw | None = None
 
-    def expect(self, nodes: Iterable[LogicalPlan], first_draw: FirstDraw | None = None) -> None:
+    def use_partition_filters(self, nodes: Iterable[LogicalPlan], first_draw: FirstDraw | None = None) -> None:
         """Take the partitions that these nodes leave of their leaves, instead of all, before the first request.
 
         Leaves that were not expected are requested later: their own plan may leave out partitions too.

@@ -31,7 +31,7 @@ from functools import reduce
 from operator import or_
 from typing import Protocol
 
-from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE, Size
+from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, Size
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.joins.cardinality.graph_model import collect
@@ -50,7 +50,7 @@ _DIGITS = ASSUMPTIONS.digits
 
 
 class BuildableSides(Protocol):
-    """The most that a join may build of a set of vertices (`Size.table`)."""
+    """For which joins a set of vertices may be built (`Size.build`)."""
 
     def __call__(self, relations: int, bytes: float, estimates: GraphEstimates) -> int:
         """For a set with these expected bytes; `estimates` has its upper bound."""
@@ -153,10 +153,10 @@ class GraphEstimates:
                 rows = math.exp(round(max(-_HIGHEST, min(_HIGHEST, log_rows)), _DIGITS))
                 bytes = rows * round(width, _DIGITS)
             if self._buildable is not None:
-                table = self._buildable(relations, bytes, self)
+                build = self._buildable(relations, bytes, self)
             else:
-                table = BROADCAST_TABLE if bytes <= BROADCAST_THRESHOLD else NO_TABLE
-            size = self._sizes[relations] = Size(rows, bytes, table)
+                build = BROADCAST_HASH if bytes <= BROADCAST_THRESHOLD else NO_BUILD
+            size = self._sizes[relations] = Size(rows, bytes, build)
         return size
 
     def upper_bound(self, relations: int) -> float:

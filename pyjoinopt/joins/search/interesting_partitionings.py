@@ -28,7 +28,7 @@ from itertools import chain, combinations
 from typing import cast
 
 from pyjoinopt.cost.model import CostModel, PartitionedModel, optional_method
-from pyjoinopt.cost.size import BROADCAST_TABLE
+from pyjoinopt.cost.size import BROADCAST_HASH
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import JoinGraph, OperatorEdge
 from pyjoinopt.joins.join_tree import JoinTree, build_tree
@@ -168,7 +168,7 @@ class Partitionings:
         """Keys that two joins of large relations may share, and those by which relations come partitioned."""
         # A broadcast side needs no partitioning and keeps that of the other side; but it may bring the column of a key.
         everyone = range(len(self._graph))
-        large = [v for v in everyone if self._estimates.size(1 << v).table != BROADCAST_TABLE]
+        large = [v for v in everyone if self._estimates.size(1 << v).build != BROADCAST_HASH]
         given = (self._given[v] for v in large)
         others = [key for key in (*chain.from_iterable(self._keys_of.values()), *given) if key]
         movers = Counter(c for key in (*(self._classes[v] for v in large), *others) for c in members(key))

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from pyjoinopt.cost import CostModel, COut, SparkCost, Weighted
-from pyjoinopt.cost.size import HASH_TABLES
+from pyjoinopt.cost.size import SHUFFLE_HASH
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.canonical_order import canonical_order
@@ -60,7 +60,7 @@ def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
             if seed % 3 == 0:
                 estimates = with_hash_tables(estimates)
             best = best_costs(g, estimates, model)
-            hashed += any(estimates.size(s).table == HASH_TABLES for s in best)
+            hashed += any(estimates.size(s).build == SHUFFLE_HASH for s in best)
             whole = connected_components(g, canonical_order(g, estimates))
             assert sum(whole) == g.everything, seed
             largest = [s for s in best if not any(s != t and not s & ~t for t in best)]

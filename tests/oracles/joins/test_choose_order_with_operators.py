@@ -7,7 +7,7 @@ import random
 import pytest
 
 from pyjoinopt.cost import CostModel, COut, SparkCost
-from pyjoinopt.cost.size import HASH_TABLES
+from pyjoinopt.cost.size import SHUFFLE_HASH
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.emit.emit_plan import emit
@@ -82,7 +82,7 @@ def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
         types |= {edge.join_type for edge in graph.edges}
         wide += bool(graph.wide_edges)
         loose += len(whole) > 1
-        hashed += not shared and any(estimates.size(s).table == HASH_TABLES for s in best)
+        hashed += not shared and any(estimates.size(s).build == SHUFFLE_HASH for s in best)
     assert types == {INNER, LEFT, FULL, SEMI, ANTI} and wide > 40 and loose >= 1 and hashed >= 20
 
 

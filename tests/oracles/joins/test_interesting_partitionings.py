@@ -10,7 +10,7 @@ import pytest
 
 from pyjoinopt.cost import CostModel, SparkCost
 from pyjoinopt.cost.model import PartitionedModel
-from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
+from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, SHUFFLE_HASH
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
@@ -61,7 +61,7 @@ def drawn(seed: int) -> tuple[JoinGraph, GraphEstimates]:
     relations = tuple(relation(f"t{v}", own) for v, own in enumerate(columns))
     graph = JoinGraph(relations, tuple(f"t{v}" for v in range(n)), tuple(edges), tuple(() for _ in range(n)))
     estimates = GraphEstimates(graph, known)
-    tables = [rng.choice((NO_TABLE, NO_TABLE, HASH_TABLES, BROADCAST_TABLE)) for _ in range(n)]
+    tables = [rng.choice((NO_BUILD, NO_BUILD, SHUFFLE_HASH, BROADCAST_HASH)) for _ in range(n)]
     estimates = estimates.with_buildable(
         lambda relations, *_: min(table for v, table in enumerate(tables) if relations >> v & 1)
     )
@@ -96,8 +96,8 @@ def drawn_with_operators(seed: int) -> tuple[JoinGraph, GraphEstimates]:
         r = 10.0 ** rng.randint(2, 7)
         distinct = {a.bit: ColumnStatistics(ndv=r / rng.choice((1, 3, 10))) for a in source.output}
         known.append(RelationStatistics(r, r * 40, "test", True, distinct))
-        tables.append(rng.choice((NO_TABLE, NO_TABLE, HASH_TABLES, BROADCAST_TABLE)))
-        if source.info and tables[-1] != BROADCAST_TABLE and rng.random() < 0.2:
+        tables.append(rng.choice((NO_BUILD, NO_BUILD, SHUFFLE_HASH, BROADCAST_HASH)))
+        if source.info and tables[-1] != BROADCAST_HASH and rng.random() < 0.2:
             source.info["rel"]["buckets"] = [source.output[c].bit for c in some()]
     estimates = GraphEstimates(graph, known)
     estimates = estimates.with_buildable(

@@ -12,7 +12,7 @@ from pyjoinopt.catalyst.rules.join_reorder_dp import better_than
 from pyjoinopt.cost import MODELS, CostModel, COut, PartitionedModel, SidedModel, SparkCost, cost_model
 from pyjoinopt.cost.constants import DEFAULT, read_constants
 from pyjoinopt.cost.model import join_cost_of_sides
-from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE, Size
+from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, SHUFFLE_HASH, Size
 from pyjoinopt.cost.weighted import CARD_WEIGHT
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.search.choose_order import search
@@ -22,7 +22,7 @@ SIZES = [
     Size(rows, rows * width, table)
     for rows in (1.0, 100.0, 1e5, 1e7)
     for width in (8.0, 105.0, 2000.0)
-    for table in (NO_TABLE, HASH_TABLES, BROADCAST_TABLE)
+    for table in (NO_BUILD, SHUFFLE_HASH, BROADCAST_HASH)
 ]
 ALL: list[CostModel] = [*map(cost_model, MODELS), SparkCost(executors=50, memory=1e6)]
 
@@ -76,25 +76,25 @@ def test_a_join_of_ones_own_is_what_counts() -> None:
 
 
 def test_what_may_be_built_decides() -> None:
-    model, big, out = SparkCost(), Size(1e7, 1e9, NO_TABLE), Size(1e7, 1e9)
+    model, big, out = SparkCost(), Size(1e7, 1e9, NO_BUILD), Size(1e7, 1e9)
     merged, hashed, broadcast = (model.join(big, Size(1e5, 1e7, table), out) for table in range(3))
     assert broadcast < hashed < merged
-    assert model.parts(big, Size(1e5, 1e7, BROADCAST_TABLE), out).streamed == 0
-    assert model.parts(big, Size(1e5, 1e7, HASH_TABLES), out).streamed is None
+    assert model.parts(big, Size(1e5, 1e7, BROADCAST_HASH), out).streamed == 0
+    assert model.parts(big, Size(1e5, 1e7, SHUFFLE_HASH), out).streamed is None
 
 
 def test_outer_joins_build_one_side_only() -> None:
-    model, big, small, out = SparkCost(), Size(1e7, 1e9, NO_TABLE), Size(1e3, 1e5), Size(1e7, 1e9)
+    model, big, small, out = SparkCost(), Size(1e7, 1e9, NO_BUILD), Size(1e3, 1e5), Size(1e7, 1e9)
     for kind in ("LeftOuter", "LeftSemi", "LeftAnti"):
         assert model.join(big, small, out, kind) == model.join(big, small, out)
         assert model.join(small, big, out, kind) > 3 * model.join(small, big, out)
-    assert model.join(big, small, out, "FullOuter") == model.join(big, small._replace(table=NO_TABLE), out)
+    assert model.join(big, small, out, "FullOuter") == model.join(big, small._replace(build=NO_BUILD), out)
 
 
 def test_executors_and_memory() -> None:
-    big, small, out = Size(1e7, 1e9, NO_TABLE), Size(1e5, 1e7), Size(1e7, 1e9)
+    big, small, out = Size(1e7, 1e9, NO_BUILD), Size(1e5, 1e7), Size(1e7, 1e9)
     assert SparkCost(executors=50).join(big, small, out) > SparkCost().join(big, small, out)
-    large = small._replace(table=NO_TABLE)
+    large = small._replace(build=NO_BUILD)
     spilling = SparkCost(memory=1e8).join(big, large, out) - SparkCost().join(big, large, out)
     assert spilling == pytest.approx(9e8 * DEFAULT.shuffled_byte)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
-from pyjoinopt.cost.size import BROADCAST_TABLE, HASH_TABLES, NO_TABLE
+from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, SHUFFLE_HASH
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.hints.buildable_sides import BuildableSides, BuildableSidesOf
 from pyjoinopt.hints.memory_limits import MemoryAllowance
@@ -55,15 +55,15 @@ def table(known: Known, adaptive: float = -1, allowance: MemoryAllowance = SLACK
 @pytest.mark.parametrize(
     ("rows", "bound", "expected"),
     [
-        (25, 25, BROADCAST_TABLE),  # just fits
-        (25, 200, BROADCAST_TABLE),  # at most eight times the threshold
-        (25, 201, NO_TABLE),
-        (25, math.inf, NO_TABLE),
-        (26, 26, HASH_TABLES),  # does not fit, but is proved to stay below four times
-        (100, 100, HASH_TABLES),
-        (100, 101, NO_TABLE),
-        (101, 101, NO_TABLE),
-        (0, math.inf, NO_TABLE),
+        (25, 25, BROADCAST_HASH),  # just fits
+        (25, 200, BROADCAST_HASH),  # at most eight times the threshold
+        (25, 201, NO_BUILD),
+        (25, math.inf, NO_BUILD),
+        (26, 26, SHUFFLE_HASH),  # does not fit, but is proved to stay below four times
+        (100, 100, SHUFFLE_HASH),
+        (100, 101, NO_BUILD),
+        (101, 101, NO_BUILD),
+        (0, math.inf, NO_BUILD),
     ],
 )
 def test_what_a_hint_may_build(rows: float, bound: float, expected: int) -> None:
@@ -72,50 +72,50 @@ def test_what_a_hint_may_build(rows: float, bound: float, expected: int) -> None
 
 def test_what_spark_broadcasts_by_itself() -> None:
     """It goes by what it believes, however large the relation is."""
-    assert table(Known(1e6, math.inf, LIMIT)) == BROADCAST_TABLE
-    assert table(Known(1e6, math.inf, LIMIT + 1)) == NO_TABLE
-    assert table(Known(1e6, math.inf, 0)) == BROADCAST_TABLE
+    assert table(Known(1e6, math.inf, LIMIT)) == BROADCAST_HASH
+    assert table(Known(1e6, math.inf, LIMIT + 1)) == NO_BUILD
+    assert table(Known(1e6, math.inf, 0)) == BROADCAST_HASH
 
 
 def test_of_joins_spark_believes_the_product() -> None:
     many = Known(1e6, math.inf, 30)
     judge = tables(many, many, many)
     assert [judge(relations, 1e9) for relations in (0b001, 0b011, 0b110, 0b111)] == [
-        BROADCAST_TABLE, BROADCAST_TABLE, BROADCAST_TABLE, NO_TABLE,
+        BROADCAST_HASH, BROADCAST_HASH, BROADCAST_HASH, NO_BUILD,
     ]  # fmt: skip
     empty = Known(1e6, math.inf, 0)
-    assert tables(empty, Known(1e6, math.inf, 2000))(0b11, 1e9) == NO_TABLE  # an empty one does not shrink the rest
+    assert tables(empty, Known(1e6, math.inf, 2000))(0b11, 1e9) == NO_BUILD  # an empty one does not shrink the rest
 
 
 def test_the_adaptive_habit() -> None:
     """A side that comes out small is hashed once it was shuffled, though nothing is proved of it."""
     unproved = Known(25)
-    assert table(unproved, adaptive=LIMIT) == HASH_TABLES
-    assert table(unproved, adaptive=LIMIT - 1) == NO_TABLE
-    assert table(unproved, adaptive=-1) == NO_TABLE
-    assert table(Known(50), adaptive=2 * LIMIT) == HASH_TABLES  # a threshold of its own
-    assert table(Known(51), adaptive=2 * LIMIT) == NO_TABLE
+    assert table(unproved, adaptive=LIMIT) == SHUFFLE_HASH
+    assert table(unproved, adaptive=LIMIT - 1) == NO_BUILD
+    assert table(unproved, adaptive=-1) == NO_BUILD
+    assert table(Known(50), adaptive=2 * LIMIT) == SHUFFLE_HASH  # a threshold of its own
+    assert table(Known(51), adaptive=2 * LIMIT) == NO_BUILD
 
 
 def test_without_hints_it_is_what_spark_does() -> None:
     none = MemoryAllowance(0, 0)
-    assert table(Known(25, 25), allowance=none) == NO_TABLE
-    assert table(Known(25, 25), adaptive=LIMIT, allowance=none) == HASH_TABLES
-    assert table(Known(25, 25, LIMIT), allowance=none) == BROADCAST_TABLE
+    assert table(Known(25, 25), allowance=none) == NO_BUILD
+    assert table(Known(25, 25), adaptive=LIMIT, allowance=none) == SHUFFLE_HASH
+    assert table(Known(25, 25, LIMIT), allowance=none) == BROADCAST_HASH
 
 
 def test_with_broadcasting_switched_off_there_is_none() -> None:
-    assert table(Known(1, 1, 1), threshold=-1) == NO_TABLE
-    assert table(Known(1, 1, 1), adaptive=LIMIT, threshold=-1) == HASH_TABLES  # that has its own
+    assert table(Known(1, 1, 1), threshold=-1) == NO_BUILD
+    assert table(Known(1, 1, 1), adaptive=LIMIT, threshold=-1) == SHUFFLE_HASH  # that has its own
 
 
 @pytest.mark.parametrize(
     ("conf", "expected"),
     [
-        ({}, HASH_TABLES),  # adaptive execution is on, with the threshold of broadcasts
-        ({"spark.sql.adaptive.enabled": "false"}, NO_TABLE),
-        ({"spark.sql.adaptive.autoBroadcastJoinThreshold": "-1"}, NO_TABLE),
-        ({"spark.sql.autoBroadcastJoinThreshold": "999b"}, NO_TABLE),
+        ({}, SHUFFLE_HASH),  # adaptive execution is on, with the threshold of broadcasts
+        ({"spark.sql.adaptive.enabled": "false"}, NO_BUILD),
+        ({"spark.sql.adaptive.autoBroadcastJoinThreshold": "-1"}, NO_BUILD),
+        ({"spark.sql.autoBroadcastJoinThreshold": "999b"}, NO_BUILD),
         ({"spark.sql.autoBroadcastJoinThreshold": "999b", "spark.sql.adaptive.autoBroadcastJoinThreshold": "1000b"}, 1),
     ],
 )

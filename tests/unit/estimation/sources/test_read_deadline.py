@@ -58,7 +58,7 @@ def asked(plan: LogicalPlan, store: Store | None = None, drawing: bool = True) -
     known = LeafStatistics(shim.statistics, [T], "auto", nodes, store, ReadDeadline(1000))
     samples = Samples(shim.samples, known.relation, store, deadline=ReadDeadline(1000))
     samples.drawing = drawing
-    known.expect(nodes, SamplesOfPlan(samples, plan))
+    known.use_partition_filters(nodes, SamplesOfPlan(samples, plan))
     samples.prefetch(plan, known)
     return shim.asked
 
@@ -129,6 +129,6 @@ def test_a_relation_that_is_described_before_it_is_known() -> None:
         def begin(self) -> None:
             seen.append(known.relation(T))
 
-    known.expect([T], Sees())
+    known.use_partition_filters([T], Sees())
     assert known(T).rows == 10
     assert seen[0] is not None and seen[0].files == Files("i", "s", 1, 3600, 5.0)

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from pyjoinopt.cost import COut, SparkCost
-from pyjoinopt.cost.size import BROADCAST_TABLE, NO_TABLE
+from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
@@ -42,7 +42,7 @@ def three_on_one_key(tables: int) -> tuple[JoinGraph, GraphEstimates]:
 
 
 def test_joins_on_one_key_come_in_a_row() -> None:
-    graph, estimates = three_on_one_key(NO_TABLE)
+    graph, estimates = three_on_one_key(NO_BUILD)
     partitionings = Partitionings(graph, estimates, SparkCost())
     assert partitionings.any_shared_key
     tree = search(graph, estimates, SparkCost()).tree
@@ -53,7 +53,7 @@ def test_joins_on_one_key_come_in_a_row() -> None:
 
 
 def test_nothing_to_gain() -> None:
-    for tables, model in ((BROADCAST_TABLE, SparkCost()), (NO_TABLE, COut())):
+    for tables, model in ((BROADCAST_HASH, SparkCost()), (NO_BUILD, COut())):
         graph, estimates = three_on_one_key(tables)
         assert not Partitionings(graph, estimates, model).any_shared_key
 
@@ -65,7 +65,7 @@ def test_what_lies_by_the_key_of_an_outer_join(w: Letters, lower: str) -> None:
     plan = Join(Join(Join(a, b, INNER, w("a = b")), c, lower, w("a = c")), d, LEFT, w("a = d"))
     graph, written = build_graph(region_of(plan), {})
     estimates = GraphEstimates(graph, [RelationStatistics(1e6, 4e7, "test", True, {}) for _ in graph.relations])
-    estimates = estimates.with_buildable(lambda relations, bytes, _: NO_TABLE)
+    estimates = estimates.with_buildable(lambda relations, bytes, _: NO_BUILD)
     assert written.left is not None and written.right is not None
     size, model = estimates.size, SparkCost()
     parts = model.parts(size(written.left.relations), size(written.right.relations), size(written.relations), LEFT)
@@ -99,7 +99,7 @@ def test_left_joins_on_one_key_move_the_left_side_once(w: Letters) -> None:
         for plan in graph.relations
     ]
     estimates = GraphEstimates(graph, known)
-    estimates = estimates.with_buildable(lambda relations, bytes, _: NO_TABLE)
+    estimates = estimates.with_buildable(lambda relations, bytes, _: NO_BUILD)
     priced = Partitionings(graph, estimates, SparkCost())
     assert priced.any_shared_key
     prices = {last: priced.price(join(join(join(leaf(0), leaf(one)), leaf(two)), leaf(last)))
@@ -115,7 +115,7 @@ def test_an_equality_that_no_class_has_is_part_of_the_key(w: Letters, more: str)
     last = w("ak = ck" + (f" and {more}" if more else ""))
     graph, written = build_graph(region_of(Join(Join(a, b, INNER, w("ak = bk")), c, INNER, last)), {})
     estimates = GraphEstimates(graph, [RelationStatistics(1e6, 4e7, "test", True, {}) for _ in graph.relations])
-    estimates = estimates.with_buildable(lambda relations, bytes, _: NO_TABLE)
+    estimates = estimates.with_buildable(lambda relations, bytes, _: NO_BUILD)
     assert written.left is not None and written.right is not None
     size, model = estimates.size, SparkCost()
     parts = model.parts(size(written.left.relations), size(written.right.relations), size(written.relations))
