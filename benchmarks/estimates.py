@@ -262,8 +262,8 @@ def report(benchmark: str, plans: Sequence[SubPlan], skipped: Tally[str], worst:
         listed = sorted(plans, key=lambda plan: -(plan.error(who) or 0.0))[:worst]
         print(f"\nworst of {LABELS[who]}:")
         for plan in listed:
-            told = f"{plan.estimates[who]:>14,.0f} for {plan.truth:>14,.0f}"
-            print(f"  {plan.error(who):>12,.1f}  {plan.query:<9} {told}  {' '.join(plan.names)}")
+            reported = f"{plan.estimates[who]:>14,.0f} for {plan.truth:>14,.0f}"
+            print(f"  {plan.error(who):>12,.1f}  {plan.query:<9} {reported}  {' '.join(plan.names)}")
 
 
 def main() -> None:

@@ -117,25 +117,25 @@ def query(entry: dict[str, Any]) -> Query:
     return Query(entry["name"], entry["sql"], aliases, numbered(entry["cards"]), numbered(entry.get("pg_est", {})))
 
 
-def plan(spark: Any, asked: Query) -> Planned:
+def plan(spark: Any, requested: Query) -> Planned:
     """Let Spark resolve a query, and return its join group with the statistics of the catalog."""
-    df = spark.sql(asked.sql)
+    df = spark.sql(requested.sql)
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         leaves = [node for node in gateway.export.nodes if not node.children]
-        return planned(asked, gateway.export, LeafStatistics(gateway.statistics, leaves, "catalog"))
+        return planned(requested, gateway.export, LeafStatistics(gateway.statistics, leaves, "catalog"))
 
 
-def planned(asked: Query, export: Export, leaf: Any) -> Planned:
+def planned(requested: Query, export: Export, leaf: Any) -> Planned:
     """The join group of an export; `leaf` returns the statistics of its tables."""
     estimates = PlanEstimates(leaf, export.nodes)
     root: LogicalPlan = normalise(export.root, RewriteContext(export.filters_null)).plan
-    (region,) = [r for r in find_groups(root).groups.values() if len(r.items) == len(asked.aliases)]
+    (region,) = [r for r in find_groups(root).groups.values() if len(r.items) == len(requested.aliases)]
     graph, _ = build_graph(region, {})
     # Rows are known of the sets that written predicates tie, not of those that only implied ones do.
     graph = replace(graph, edges=tuple(edge for edge in graph.edges if not edge.implied))
     # Without proved bounds no cross product of tiny tables is tried; the orders compared have none either.
     statistics = [replace(estimates(relation), upper_bound=math.inf) for relation in graph.relations]
-    return Planned(asked, graph, statistics)
+    return Planned(requested, graph, statistics)
 
 
 class _Given:
@@ -227,7 +227,7 @@ def main() -> None:
     for name, known in tables.items():
         create_table(spark, name, known, histograms=not options.no_histograms)
     started = time.perf_counter()
-    found = [plan(spark, asked) for asked in queries]
+    found = [plan(spark, requested) for requested in queries]
     print(f"{len(found)} queries; {machine()}; resolved and exported in {time.perf_counter() - started:.1f} s\n")
     report(found, options.worst)
     spark.stop()

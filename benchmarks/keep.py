@@ -28,8 +28,8 @@ RESULTS = HERE / "results"
 def keep(benchmark: str, arguments: list[str], name: str) -> int:
     """Run the benchmark and store its output; returns its exit code."""
     command = [sys.executable, "-m", f"benchmarks.{benchmark}", *arguments]
-    told = shlex.join(argument for argument in command[2:] if not argument.startswith("--out="))
-    lines = [f"$ python -m {told}    # {date.today().isoformat()}\n\n"]
+    as_typed = shlex.join(argument for argument in command[2:] if not argument.startswith("--out="))
+    lines = [f"$ python -m {as_typed}    # {date.today().isoformat()}\n\n"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent, env=environment) as running:
         for line in running.stdout or ():

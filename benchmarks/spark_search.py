@@ -73,7 +73,7 @@ class SparkSearch:
         self._process = None
 
 
-def _serve(asked: Connection) -> None:
+def _serve(requests: Connection) -> None:
     os.setsid()  # so that the JVM ends with it
     spark = session(**CONF)
     rule = getattr(spark._jvm, "org.apache.spark.sql.catalyst.optimizer.CostBasedJoinReorder$").__getattr__("MODULE$")
@@ -82,11 +82,11 @@ def _serve(asked: Connection) -> None:
         for _ in range(20):
             _run(spark, rule, plan)
     while True:
-        shape, n = asked.recv()
+        shape, n = requests.recv()
         plan = _plan(spark, shape, n)
-        asked.send("ready")
-        while asked.recv() == "again":
-            asked.send(_run(spark, rule, plan))
+        requests.send("ready")
+        while requests.recv() == "again":
+            requests.send(_run(spark, rule, plan))
 
 
 def _plan(spark: Any, shape: str, n: int) -> Any:

@@ -83,8 +83,8 @@ def runners_for(
         runners[CBO] = _runner(cbo, lambda df: df)
     if truths:
         counts = Path(user_cache_dir("pyjoinopt")) / "truths" / f"{benchmark}-sf{scale:g}-spark{spark.version}.json"
-        told = TrueRows(spark, tpc.parquet_folder(benchmark, scale), counts)
-        runners[TRUE] = over_files(told.optimized, learn=True)
+        reported = TrueRows(spark, tpc.parquet_folder(benchmark, scale), counts)
+        runners[TRUE] = over_files(reported.optimized, learn=True)
     return runners
 
 

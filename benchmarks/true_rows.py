@@ -63,12 +63,12 @@ class TrueRows:
         """Like `optimize_joins(df)`, with true counts; unknown counts are computed now, which takes long."""
         optimize = dataframe.optimize
 
-        def told(export: Export, *arguments: Any, **options: Any) -> Any:
+        def reported(export: Export, *arguments: Any, **options: Any) -> Any:
             self._export = export
             return optimize(export, *arguments, **options)
 
         true_rows = partial(_WithTrueRows, self)
-        with patch.object(plan_statistics, "LearnedRows", true_rows), patch.object(dataframe, "optimize", told):
+        with patch.object(plan_statistics, "LearnedRows", true_rows), patch.object(dataframe, "optimize", reported):
             return optimize_joins(df, strict=True)
 
     def of(self, graph: JoinGraph) -> dict[int, float]:

@@ -3,7 +3,7 @@
 Spark prefers the order for which (rows ÷ other rows)^w · (bytes ÷ other bytes)^(1 - w) is below 1, of the sums over all
 results of both orders (`JoinReorderDP.betterThan`). That compares two orders and gives none a cost of its own, so a
 search that adds up can only follow it result by result: each costs rows^w · bytes^(1 - w). Of two orders that differ in
-one result, both prefer the same. The formula to the letter is in the twin, `strategy="spark"`.
+one result, both prefer the same. The exact formula is in the reimplementation, `strategy="spark"`.
 """
 
 from __future__ import annotations

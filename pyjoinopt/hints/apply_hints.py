@@ -1,4 +1,4 @@
-"""The last step of the road: hints on the joins of a finished plan.
+"""The last step of the optimisation: hints on the joins of a finished plan.
 
 Spark chooses a join's operator by its estimates of the sizes of its sides, and without a cost-based optimizer a
 filter or an aggregate changes these little. Where statistics differ, a hint overrides it; `choose_hint` decides

@@ -44,13 +44,13 @@ class BuildableSides:
     """Callable: set of vertices, its expected bytes, its estimates -> the most that may be built of it (`Size.build`).
 
     Args:
-        believed: Spark's own estimate of each vertex, in bytes.
+        spark_bytes: Spark's own estimate of each vertex, in bytes.
         conf: Spark's settings.
         allowance: how large the upper bound of a hinted side may be; zeros if there will be no hints.
     """
 
-    def __init__(self, believed: Sequence[float], conf: JoinConf, allowance: MemoryAllowance) -> None:
-        self._believed = believed
+    def __init__(self, spark_bytes: Sequence[float], conf: JoinConf, allowance: MemoryAllowance) -> None:
+        self._spark_bytes = spark_bytes
         self._threshold = conf.threshold
         self._adaptive = conf.adaptive_threshold
         self._allowance = allowance
@@ -70,5 +70,5 @@ class BuildableSides:
         while relations and product <= self._threshold:
             low = relations & -relations
             relations ^= low
-            product *= max(1.0, self._believed[low.bit_length() - 1])
+            product *= max(1.0, self._spark_bytes[low.bit_length() - 1])
         return product <= self._threshold

@@ -47,7 +47,7 @@ class HintChoice(NamedTuple):
 class _Side:
     name: str
     known: RelationStatistics
-    believed: float
+    spark_bytes: float
 
 
 def join_hint(
@@ -93,7 +93,7 @@ def join_hint(
             return HintChoice(None, None, "Spark broadcasts it by itself")
     if small:
         side = min(small, key=_smaller)
-        return _chosen(side, BROADCAST, f"{_expected(side, conf)}, Spark estimates {_bytes(side.believed)}")
+        return _chosen(side, BROADCAST, f"{_expected(side, conf)}, Spark estimates {_bytes(side.spark_bytes)}")
     if not keyed:
         return HintChoice(None, None, "no side is proved to fit")
     other = {"left": right, "right": left}
@@ -125,7 +125,7 @@ def _harmful(side: _Side, conf: JoinConf) -> HintChoice | None:
     if not known.exact or known.bytes <= conf.threshold * HARMFUL_BROADCAST:
         return None
     counted = f"{known.rows:,.0f} rows were counted ({_bytes(known.bytes)}), too many to broadcast"
-    return _chosen(side, MERGE, f"{counted}; Spark estimates {_bytes(side.believed)}")
+    return _chosen(side, MERGE, f"{counted}; Spark estimates {_bytes(side.spark_bytes)}")
 
 
 def _chosen(side: _Side, strategy: str, reason: str) -> HintChoice:

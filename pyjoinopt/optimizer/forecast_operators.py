@@ -121,7 +121,7 @@ def _version(spark: str) -> Version:
 
 
 def _joins(
-    root: LogicalPlan, settings: JoinConf, believed: SparkSizes, spark: Version, number: dict[int, int]
+    root: LogicalPlan, settings: JoinConf, spark_sizes: SparkSizes, spark: Version, number: dict[int, int]
 ) -> _Foreseen:
     below: dict[int, int] = {}
     found: _Foreseen = {}
@@ -134,6 +134,6 @@ def _joins(
             leaves |= below[id(child)]
         below[id(node)] = leaves
         if isinstance(node, Join):
-            operator = select(node, believed(node.left), believed(node.right), settings, spark)
+            operator = select(node, spark_sizes(node.left), spark_sizes(node.right), settings, spark)
             found[leaves] = node, operator, below[id(node.left)]
     return found

@@ -127,7 +127,7 @@ def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory) -> Rewritten:
             parts = [pivoted if part is group[0].part else part for part in parts if id(part) not in gone]
             predicates = [p for p in predicates if not _is_implied(p, group, by)]
             read_as = ", ".join(_name(r.part) for r in group)
-            notes.append(f"{read_as}: rows of one table, told apart by constants, are found in one pass over it")
+            notes.append(f"{read_as}: rows of one table, distinguished by constants, are found in one pass over it")
         if len(parts) == before:
             return node
         joined = filtered(predicates, reduce(Join, parts))

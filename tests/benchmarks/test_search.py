@@ -57,11 +57,11 @@ def test_no_quicker_search_is_better_than_the_exact_one(shape: str) -> None:
 
 @pytest.mark.slow
 def test_sparks_rule_in_its_own_process_and_its_end() -> None:
-    asked = SparkSearch(20)
+    requested = SparkSearch(20)
     try:
-        small, large = asked.seconds("star", 5, 2), asked.seconds("star", 9, 2)
+        small, large = requested.seconds("star", 5, 2), requested.seconds("star", 9, 2)
         assert small is not None and large is not None and 0 < small < large
-        asked._limit = 0.05
-        assert asked.seconds("clique", 10, 1) is None and asked._process is None
+        requested._limit = 0.05
+        assert requested.seconds("clique", 10, 1) is None and requested._process is None
     finally:
-        asked.close()
+        requested.close()

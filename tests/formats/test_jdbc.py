@@ -50,10 +50,10 @@ class Counts:
     rows = {"orders": 10000.0, "customers": 100.0, "public.groups": 3.0}
 
     def __init__(self) -> None:
-        self.asked: set[str] = set()
+        self.requested: set[str] = set()
 
     def lookup(self, relation: Relation) -> Known | None:
-        self.asked.add(relation.name)
+        self.requested.add(relation.name)
         rows = self.rows.get(relation.name.partition(" at ")[0])
         return None if rows is None else Known(rows=rows)
 
@@ -75,7 +75,7 @@ def joined(read: Any) -> DataFrame:
 def test_a_source_tells_tables_apart(read: Any, db: Postgres, counts: Counts, same: Any) -> None:
     report = same(joined(read))
     where = db.url.removeprefix("jdbc:")
-    assert counts.asked == {f"{table} at {where}" for table in counts.rows}
+    assert counts.requested == {f"{table} at {where}" for table in counts.rows}
     assert {r.name: r.rows for r in report.groups[0].relations} == {
         f"{table} at {where}": rows for table, rows in counts.rows.items()
     }

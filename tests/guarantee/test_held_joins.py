@@ -160,7 +160,7 @@ def test_within_subqueries(db: SparkSession, monkeypatch: pytest.MonkeyPatch, te
     """Spark takes correlated predicates out of these when it optimises, from around the join that is held."""
     decided = []
     should_pin = pinned_semi_joins.should_pin
-    monkeypatch.setattr(emit_plan, "should_pin", lambda *asked: decided.append(should_pin(*asked)) or decided[-1])
+    monkeypatch.setattr(emit_plan, "should_pin", lambda *facts: decided.append(should_pin(*facts)) or decided[-1])
     for kind in ("SEMI", "ANTI"):
         joined = f"{MANY} LEFT {kind} JOIN lines ON l_order = o_id AND l_region <> o_region WHERE o_id > 3"
         in_drawn_orders(db.sql(text.format(joined=joined)), monkeypatch, text + kind, 3)

@@ -103,9 +103,9 @@ def test_off_writes_nothing(tables: DataFrame, tmp_path: Path) -> None:
 
 def test_a_broken_store_does_not_stop_a_query(tables: DataFrame, tmp_path: Path) -> None:
     (tmp_path / "store.sqlite").write_bytes(b"nonsense" * 1000)
-    with pytest.warns(RuntimeWarning, match="broken") as told:
+    with pytest.warns(RuntimeWarning, match="broken") as reported:
         fast = tables.optimize_joins(strict=True)
-    assert len(told) == 1
+    assert len(reported) == 1
     assert_same_rows(tables, fast)
 
 
@@ -139,12 +139,12 @@ def test_a_failing_source_does_not_stop_a_query(tables: DataFrame) -> None:
 
     register(Away())
     try:
-        with pytest.warns(RuntimeWarning, match="no route to host") as told:
+        with pytest.warns(RuntimeWarning, match="no route to host") as reported:
             fast = tables.optimize_joins(strict=True)
             shown(tables)
     finally:
         unregister("a catalogue that is away")
-    assert len(told) == 1
+    assert len(reported) == 1
     assert_same_rows(tables, fast)
 
 

@@ -172,7 +172,7 @@ def test_error_in_the_jvm_gives_the_plain_frame(db: SparkSession, monkeypatch: p
     from pyjoinopt.bridge.encode import Edits
 
     for nonsense in ({}, {"exprs": [], "edits": [["Join", 0, 1, "Sideways", None, []]], "root": 1_000_000}):
-        monkeypatch.setattr(Edits, "message", lambda *_, told=nonsense, **__: told)
+        monkeypatch.setattr(Edits, "message", lambda *_, reported=nonsense, **__: reported)
         df = slow(db).select("o_id", "l_qty")
         fast = df.optimize_joins()
         assert analysed(fast) == analysed(df)

@@ -51,8 +51,8 @@ def test_a_query_planned_inside_planning(live: SparkSession) -> None:
     finally:
         live.conf.unset("beside.query")
     assert found == expected
-    told = orders(reports)
-    assert BETTER in told and any("note" in order for order in told)
+    reported = orders(reports)
+    assert BETTER in reported and any("note" in order for order in reported)
     assert bridge_of(live).openHandles() <= handles
 
 

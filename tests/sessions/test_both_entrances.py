@@ -86,13 +86,13 @@ def test_tpc(benchmarks: dict[str, SparkSession], benchmark: str, number: int) -
 
 def test_the_page_lists_the_differences() -> None:
     rows = [line.split("|") for line in PAGE.read_text().splitlines() if "| TPC-" in line]
-    told = {row[1].strip(): row[2].strip() for row in rows}
+    reported = {row[1].strip(): row[2].strip() for row in rows}
     names = {"tpch": "TPC-H", "tpcds": "TPC-DS"}
     expected = {
         why: "; ".join(f"{names[b]} {', '.join(map(str, sorted(n)))}" for b, n in queries.items())
         for why, queries in DIFFERENT.items()
     }
-    assert told == expected
+    assert reported == expected
 
 
 @pytest.fixture(scope="module")

@@ -104,9 +104,9 @@ def test_a_running_query_that_is_cancelled_leaves_planning_alone(session: SparkS
 def test_where_all_workers_stay_busy_it_is_said_once(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    asked, answer = tmp_path / "asked", tmp_path / "answer"
+    requested, answer = tmp_path / "asked", tmp_path / "answer"
     slow = (
-        f"{GREETS}\nimport os\nopen({str(asked)!r}, 'w').close()\n"
+        f"{GREETS}\nimport os\nopen({str(requested)!r}, 'w').close()\n"
         f"while not os.path.exists({str(answer)!r}): time.sleep(0.01)\n"
         "write({'id': request['id'], 'answer': {'edits': None, 'report': {}}})\nread()"
     )
@@ -119,7 +119,7 @@ def test_where_all_workers_stay_busy_it_is_said_once(
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(optimizer.execute, plans[0])
         until = time.monotonic() + 30
-        while not asked.exists() and time.monotonic() < until:
+        while not requested.exists() and time.monotonic() < until:
             time.sleep(0.02)
         session.conf.set("spark.pyjoinopt.timeout", "200ms")
         list(pool.map(optimizer.execute, plans[1:]))

@@ -67,9 +67,9 @@ def run(tmp_path: Path, script: str, **environment: str) -> tuple[dict[str, Any]
         **os.environ, "PYTHONPATH": str(ROOT), "PYJOINOPT_TEST": mark, "PYSPARK_PYTHON": sys.executable, **environment
     }  # fmt: skip
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=variables, timeout=300)
-    told = [line for line in done.stdout.splitlines() if line.startswith("ANSWER")]
-    assert done.returncode == 0 and told, done.stdout + done.stderr
-    return json.loads(told[0].removeprefix("ANSWER")), done.stderr
+    reported = [line for line in done.stdout.splitlines() if line.startswith("ANSWER")]
+    assert done.returncode == 0 and reported, done.stdout + done.stderr
+    return json.loads(reported[0].removeprefix("ANSWER")), done.stderr
 
 
 @pytest.mark.jvm
@@ -222,14 +222,14 @@ def test_what_the_jvm_was_told_stays(spark: SparkSession) -> None:
     system.setProperty("spark.jars", "file:///fetched.jar,file:///ours.jar,file:///own.jar")
     system.setProperty("spark.sql.extensions", "org.one.E")
     try:
-        told = inherited_lists(spark._jvm)
+        reported = inherited_lists(spark._jvm)
     finally:
         system.clearProperty("spark.jars")
         system.clearProperty("spark.sql.extensions")
     plain, own = Settings(), Settings(spark_jars="/own.jar,/more.jar", spark_sql_extensions="org.two.E")
     for builder in (plain, own):
         append(builder, OURS)
-        append(builder, OURS, told)
+        append(builder, OURS, reported)
     assert plain._options["spark.jars"] == "file:///fetched.jar,file:///own.jar,/ours.jar"
     assert plain._options["spark.sql.extensions"] == f"org.one.E,{EXTENSION}"
     assert own._options["spark.jars"] == "file:///fetched.jar,file:///own.jar,/more.jar,/ours.jar"

@@ -139,12 +139,12 @@ def test_explain_shows_the_new_order(session: SparkSession) -> None:
 
 def test_the_reports_in_sql(session: SparkSession) -> None:
     session.sql(SQL).collect()
-    told = session.sql("SELECT * FROM joinopt_report()").collect()
-    assert [(r.changed, r.relations, r.order_before, r.order_after, r.strategy) for r in told] == [
+    reported = session.sql("SELECT * FROM joinopt_report()").collect()
+    assert [(r.changed, r.relations, r.order_before, r.order_after, r.strategy) for r in reported] == [
         (True, 3, "((fact ⋈ mid) ⋈ dim)", BETTER, "exact")
     ]
-    assert json.loads(told[0].report)["groups"][0]["order_after"] == BETTER and told[0].number > 0
-    assert told[0].cost_after < told[0].cost_before and 0 < told[0].seconds < 60
+    assert json.loads(reported[0].report)["groups"][0]["order_after"] == BETTER and reported[0].number > 0
+    assert reported[0].cost_after < reported[0].cost_before and 0 < reported[0].seconds < 60
     (version,) = session.sql("SELECT joinopt_version()").first()
     assert '"protocol"' in version
 

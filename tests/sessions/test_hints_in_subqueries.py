@@ -53,8 +53,8 @@ def test_a_hint_that_cannot_sink_is_ignored_with_a_warning(
     expected = rows(session.sql(text.format("")))
     warnings()
     assert rows(session.sql(text.format("/*+ KEEP_JOIN_ORDER */"))) == expected
-    told = [line for line in warnings() if line.startswith("WARN")]
-    assert told == ["WARN The hint KEEP_JOIN_ORDER is ignored where joins refer to the query further out."]
+    reported = [line for line in warnings() if line.startswith("WARN")]
+    assert reported == ["WARN The hint KEEP_JOIN_ORDER is ignored where joins refer to the query further out."]
 
 
 def test_a_hint_on_a_dataframe_with_an_outer_reference(session: SparkSession) -> None:

@@ -27,8 +27,8 @@ def test_spark_sql(tmp_path: Path) -> None:
         "SELECT changed, strategy FROM joinopt_report();\n"
     )
     said = doors.run(["spark-sql", *doors.extended(), "-f", "report.sql"], tmp_path)
-    told = [line for line in said.splitlines() if not line.startswith("spark.")]
-    assert told == ["1000", "true\texact", "1000", "1000", "true\texact", "false\theuristic"]
+    reported = [line for line in said.splitlines() if not line.startswith("spark.")]
+    assert reported == ["1000", "true\texact", "1000", "1000", "true\texact", "false\theuristic"]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def bare_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 @pytest.mark.slow
 @needs_connect
 def test_a_connect_client(server: int, tmp_path: Path) -> None:
-    told = doors.client(
+    reported = doors.client(
         server,
         f"SQL = {SQL!r}"
         """
@@ -82,15 +82,15 @@ except ValueError as error:
 """,
         tmp_path,
     )
-    assert "Joins: 1 group of 3 relations reordered" in told
-    assert "a call takes only the option strategy" in told
+    assert "Joins: 1 group of 3 relations reordered" in reported
+    assert "a call takes only the option strategy" in reported
 
 
 @pytest.mark.jvm
 @pytest.mark.slow
 @needs_connect
 def test_a_client_hears_what_applies_to_it(server: int, tmp_path: Path) -> None:
-    told = doors.client(
+    reported = doors.client(
         server,
         f"SQL = {SQL!r}"
         """
@@ -120,10 +120,10 @@ print('doctor', examine(out), out.getvalue())
 """.replace("@URL@", repr(f"sc://127.0.0.1:{server}")),
         tmp_path,
     )
-    assert "UnsupportedDataFrameError there is no 'changed' of this call: on Spark Connect" in told
-    assert "NotRunError" in told and "is not available on Spark Connect" in told
-    assert "configured 7 True" in told and "late []" in told
-    assert "doctor 0" in told and "its joins" in told and "rows are the same" in told
+    assert "UnsupportedDataFrameError there is no 'changed' of this call: on Spark Connect" in reported
+    assert "NotRunError" in reported and "is not available on Spark Connect" in reported
+    assert "configured 7 True" in reported and "late []" in reported
+    assert "doctor 0" in reported and "its joins" in reported and "rows are the same" in reported
 
 
 @pytest.mark.jvm
@@ -131,7 +131,7 @@ print('doctor', examine(out), out.getvalue())
 @needs_connect
 def test_a_report_is_of_this_query_while_others_are_planned(server: int, tmp_path: Path) -> None:
     """Eight threads of one session ask for reports, and others run queries: each gets the report of its own."""
-    told = doors.client(
+    reported = doors.client(
         server,
         """
 import itertools, threading
@@ -170,7 +170,7 @@ with ThreadPoolExecutor(8) as pool:
 """,
         tmp_path,
     )
-    assert int(told.rpartition("disturbed")[2]) > 3
+    assert int(reported.rpartition("disturbed")[2]) > 3
 
 
 @pytest.mark.jvm
@@ -178,19 +178,19 @@ with ThreadPoolExecutor(8) as pool:
 @needs_connect
 def test_a_client_interrupts_a_query_that_is_being_planned(tmp_path: Path) -> None:
     """The first worker sleeps for a minute; the client does not."""
-    asked = tmp_path / "asked"
+    requested = tmp_path / "asked"
     works = "from pyjoinopt.worker.serve import main\n    raise SystemExit(main())"
-    sleeps = f"{GREETS}\nopen({str(asked)!r}, 'w').close()\ntime.sleep(60)"
-    python = fake(tmp_path, f"import os\nif os.path.exists({str(asked)!r}):\n    {works}\n{sleeps}")
+    sleeps = f"{GREETS}\nopen({str(requested)!r}, 'w').close()\ntime.sleep(60)"
+    python = fake(tmp_path, f"import os\nif os.path.exists({str(requested)!r}):\n    {works}\n{sleeps}")
     with doors.connect_server(tmp_path, [*doors.extended()[:-1], f"spark.pyjoinopt.python={python}"]) as port:
-        _interrupted(port, asked, tmp_path)
+        _interrupted(port, requested, tmp_path)
     assert gone(str(tmp_path / "worker.py"))
 
 
-def _interrupted(port: int, asked: Path, folder: Path) -> None:
-    told = doors.client(
+def _interrupted(port: int, requested: Path, folder: Path) -> None:
+    reported = doors.client(
         port,
-        f"SQL, ASKED = {SQL!r}, {str(asked)!r}"
+        f"SQL, ASKED = {SQL!r}, {str(requested)!r}"
         """
 import os, time
 from concurrent.futures import ThreadPoolExecutor
@@ -217,14 +217,14 @@ print(spark.sql(SQL).collect()[0][0], pyjoinopt.last_reports(spark)[-1].changed)
 """,
         folder,
     )
-    assert told.splitlines() == ["True", "1000 True"]
+    assert reported.splitlines() == ["True", "1000 True"]
 
 
 @pytest.mark.jvm
 @pytest.mark.slow
 @needs_connect
 def test_a_server_without_the_extension(bare_server: int, tmp_path: Path) -> None:
-    told = doors.client(
+    reported = doors.client(
         bare_server,
         f"SQL = {SQL!r}"
         """
@@ -244,7 +244,7 @@ for call in (df.optimize_joins, lambda: pyjoinopt.is_enabled(spark)):
 """,
         tmp_path,
     )
-    lines = told.splitlines()
+    lines = reported.splitlines()
     assert lines[0] == "1 False"
     assert all(f"--conf spark.sql.extensions={EXTENSION}" in line for line in lines[1:4])
     assert lines[4:] == ["lost False", "lost False"]
@@ -263,7 +263,7 @@ def test_every_key_of_sessions_is_read_by_the_jvm_and_documented() -> None:
     assert 'text(Ours + "timeout").forall(_.equalsIgnoreCase("auto"))' in read
     assert coded.pop("timeout") == "0"  # no default: without the key it is auto
     coded["workers"] = re.findall(r'text\(Ours \+ "workers"\)\.fold\((\d+)\)', read)[0]
-    told = {key.removeprefix("spark.pyjoinopt."): default for key, default, _ in SESSION_KEYS}
-    told["prestart"] = told["prestart"].replace("10min", "600s")
-    assert coded == {name: told[name].replace("s", "000") for name in ("prestart", "startTimeout", "workers")}
-    assert told["timeout"] == "auto"
+    reported = {key.removeprefix("spark.pyjoinopt."): default for key, default, _ in SESSION_KEYS}
+    reported["prestart"] = reported["prestart"].replace("10min", "600s")
+    assert coded == {name: reported[name].replace("s", "000") for name in ("prestart", "startTimeout", "workers")}
+    assert reported["timeout"] == "auto"

@@ -140,11 +140,11 @@ def test_hints(session: SparkSession) -> None:
         table, column = name.split()
         session.range(rows).toDF(column).createOrReplaceTempView(table)
     (text,) = code("hints", "sql")
-    told = []
+    reported = []
     for statement in text.strip().split(";\n"):
         _, reports = planned(session, lambda statement=statement: session.sql(statement.rstrip(";")).collect())
-        told.append([(report.strategy, report.changed, report.error) for report in reports])
-    assert told == [[("auto", True, None)], [("heuristic", False, None)], []]
+        reported.append([(report.strategy, report.changed, report.error) for report in reports])
+    assert reported == [[("auto", True, None)], [("heuristic", False, None)], []]
     query = session.sql("SELECT count(*) FROM fact, mid, dim WHERE f = m AND m = d")
     for line, strategies in zip(code("hints", "python")[0].splitlines(), (["heuristic"], [])):
         _, reports = planned(session, lambda line=line: eval(line, {"query": query}).collect())

@@ -30,13 +30,13 @@ class OverPy4j:
     def __init__(self, df: DataFrame) -> None:
         self._shim = bridge_for(df)
         self.export = json.loads(self._shim.export(df._jdf, "{}"))
-        self.asked = 0
+        self.requested = 0
 
     def __call__(self, question: dict[str, Any]) -> dict[str, Any]:
-        self.asked += 1
+        self.requested += 1
         ask = self._shim.samples if "relations" in question else self._shim.keys if "proofs" in question else None
-        told = (ask or self._shim.statistics)(self.export["handle"], json.dumps(question))
-        return dict(json.loads(told))
+        reported = (ask or self._shim.statistics)(self.export["handle"], json.dumps(question))
+        return dict(json.loads(reported))
 
     def close(self) -> None:
         self._shim.release(self.export["handle"])
@@ -48,15 +48,15 @@ class Planning:
     def __init__(self, store: Path) -> None:
         self._planner, self._learned = serve.Planner(), serve.PendingFeedback()
         self._store = store
-        self.planned = self.asked = 0
+        self.planned = self.requested = 0
 
     def __call__(self, df: DataFrame, **options: Any) -> dict[str, Any]:
         ask = OverPy4j(df)
-        told = {"store": str(self._store), "statistics_ms": 60_000, **options}
-        request = {"milliseconds": 60_000, "options": told, "export": ask.export}
+        reported = {"store": str(self._store), "statistics_ms": 60_000, **options}
+        request = {"milliseconds": 60_000, "options": reported, "export": ask.export}
         answer, report = self._planner.answer(ask, request, self._learned)
         ask.close()
-        self.asked = ask.asked
+        self.requested = ask.requested
         assert answer["answer"]["problem"] is None
         return json.loads(json.dumps({**answer["answer"], **report}))
 
@@ -138,13 +138,13 @@ def test_files_that_changed(plan: Planning, query: Callable[..., DataFrame], tmp
 def test_what_another_process_wrote_to_the_store(plan: Planning, query: Callable[..., DataFrame]) -> None:
     """It may be anything, such as the true rows of this very join."""
     plan.settled(query)
-    count, asked = plan.planned, plan.asked
+    count, requested = plan.planned, plan.requested
     for i in (1, 2, 3):
         Store(plan._store).put_blob(Files("i", "s", 1, i, 0.0), "kind", b"")
         plan(query())
         assert plan.planned == count + i
     plan.settled(query)
-    assert plan.asked == asked, "what was asked in vain is not asked again"
+    assert plan.requested == requested, "what was asked in vain is not asked again"
 
 
 def test_a_query_whose_rows_are_watched_is_planned_each_time(

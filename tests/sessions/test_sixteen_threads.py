@@ -33,7 +33,7 @@ def query(number: int) -> str:
     )
 
 
-def told(session: SparkSession, number: int) -> list[object]:
+def reported(session: SparkSession, number: int) -> list[object]:
     """What the reports under a mark say: the orders, the cost and the problem of each."""
     found = session.sql(f"SELECT DISTINCT number, report FROM joinopt_report('m{number}') ORDER BY number").collect()
     reports = [pyjoinopt.JoinReport.from_dict(json.loads(row.report)) for row in found]
@@ -46,10 +46,10 @@ def test_they_do_not_mix(session: SparkSession) -> None:
     numbers = range(16)
     texts = [query(number) for number in numbers]
     expected = [rows(session.sql(text)) for text in texts]
-    one_by_one = [told(session, number) for number in numbers]
+    one_by_one = [reported(session, number) for number in numbers]
     assert len({str(orders) for ((orders, _, _),) in one_by_one}) >= 6
     assert all(error is None for ((_, _, error),) in one_by_one)
     with ThreadPoolExecutor(max_workers=16) as pool:
         assert list(pool.map(lambda text: rows(session.sql(text)), texts)) == expected
-    assert [told(session, number) for number in numbers] == [2 * reports for reports in one_by_one]
+    assert [reported(session, number) for number in numbers] == [2 * reports for reports in one_by_one]
     assert len(workers()) <= 2

@@ -121,9 +121,9 @@ def test_a_large_query_waits_where_a_small_one_does_not(
             swollen(session, tmp_path, 40 * GIB)
         warnings()
         _, reports = planned(session, session.sql(text)._jdf.queryExecution().optimizedPlan)
-        told = [line for line in warnings() if line.startswith("WARN")]
-        assert len(told) == (name == "small" or small_subquery)
-        assert all("within 2000 ms" in line for line in told)
+        reported = [line for line in warnings() if line.startswith("WARN")]
+        assert len(reported) == (name == "small" or small_subquery)
+        assert all("within 2000 ms" in line for line in reported)
         assert orders(reports) == ([BETTER] if name == "large" else [])
     assert len(expected) > 10
 

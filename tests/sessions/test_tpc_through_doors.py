@@ -60,9 +60,9 @@ def through_spark_sql(folder: Path, benchmark: str) -> None:
     reordered, before = 0, 0
     for number in map(str, tpc.spark_queries(benchmark)):
         assert_same_rows(found[number, "false"], found[number, "true"], label=("off", f"on, query {number}"))
-        told = {int(str(report)): changed for report, changed in found[number, "told"]}
-        reordered += any(changed == "true" and report > before for report, changed in told.items())
-        before = max([before, *told])
+        reported = {int(str(report)): changed for report, changed in found[number, "told"]}
+        reordered += any(changed == "true" and report > before for report, changed in reported.items())
+        before = max([before, *reported])
     assert reordered >= REORDERED[benchmark]
 
 
@@ -100,8 +100,8 @@ def through_connect(folder: Path, benchmark: str) -> None:
     parts = (tpc.spark_queries(benchmark), views(benchmark), SETTINGS)
     (folder / "queries.json").write_text("".join(json.dumps(part) + "\n" for part in parts))
     with doors.connect_server(folder, doors.extended()) as port:
-        told = json.loads(doors.client(port, CLIENT, folder, seconds=3000).splitlines()[-1])
-    assert told["queries"] == len(tpc.spark_queries(benchmark)) and told["reordered"] >= REORDERED[benchmark]
+        reported = json.loads(doors.client(port, CLIENT, folder, seconds=3000).splitlines()[-1])
+    assert reported["queries"] == len(tpc.spark_queries(benchmark)) and reported["reordered"] >= REORDERED[benchmark]
 
 
 @pytest.mark.skipif(not doors.has_jar("spark-connect_*.jar"), reason="this Spark comes without Connect")

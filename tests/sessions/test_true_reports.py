@@ -21,9 +21,8 @@ def test_edits_that_cannot_be_made_change_nothing(
     edits = "{'exprs': [], 'nodes': [['Copy', 10 ** 6, []]], 'root': -1}"
     answer = f"{{'edits': {edits}, 'summary': 'all is well', 'problem': None}}"
     report = "{'changed': True, 'error': None, 'groups': [], 'seconds': 0.0}"
-    program = GREETS + "".join(
-        f"write({{'id': request['id'], '{name}': {told}}})\n" for name, told in (("answer", answer), ("report", report))
-    )
+    parts = {"answer": answer, "report": report}
+    program = GREETS + "".join(f"write({{'id': request['id'], '{name}': {part}}})\n" for name, part in parts.items())
     expected = rows(session.sql(SQL))
     give(session, python=fake(tmp_path, program + "time.sleep(60)"))
     warnings()

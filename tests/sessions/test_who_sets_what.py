@@ -261,8 +261,8 @@ def test_what_a_session_sets_is_not_used(
     for _ in range(2):
         found, reports = planned(session, lambda: rows(session.sql(SQL)))
         assert found == expected and orders(reports) == [BETTER]
-    told = [line for line in warnings() if line.startswith("WARN")]
-    assert len(told) == 3 and all("ignored" in line and "pyjoinopt.enable" in line for line in told)
+    reported = [line for line in warnings() if line.startswith("WARN")]
+    assert len(reported) == 3 and all("ignored" in line and "pyjoinopt.enable" in line for line in reported)
     assert not (tmp_path / "a").exists()
     refused = {refusal.where for refusal in reports[0].refusals if "belongs to the application" in refusal.reason}
     assert refused == {"spark.pyjoinopt.python", "spark.pyjoinopt.workers", "spark.pyjoinopt.store"}
@@ -300,8 +300,8 @@ def test_it_is_used_for_cached_data_too(
     df = session.sql(SQL).cache()
     try:
         df.count()
-        told = warnings()
-        assert any(BETTER in line for line in told) and not [line for line in told if line.startswith("WARN")]
+        reported = warnings()
+        assert any(BETTER in line for line in reported) and not [line for line in reported if line.startswith("WARN")]
         assert store.exists()
     finally:
         df.unpersist()
@@ -348,12 +348,12 @@ def test_no_message_has_anything_of_a_file(session: SparkSession, tmp_path: Path
     file.write_bytes(content.encode("latin1"))
     with pytest.raises(ValueError, match="is not a file with the constants") as raised:
         session.sql(SQL).optimize_joins(cost_constants=str(file))
-    told, waiting = set(), [raised.value]
+    reported, waiting = set(), [raised.value]
     while waiting:
         error = waiting.pop()
         assert "5ecret" not in f"{error!r}"
-        told.add(error)
-        waiting += [e for e in (error.__cause__, error.__context__) if isinstance(e, ValueError) and e not in told]
+        reported.add(error)
+        waiting += [e for e in (error.__cause__, error.__context__) if isinstance(e, ValueError) and e not in reported]
 
 
 def test_a_static_method_that_sql_can_call_gives_nothing_away(session: SparkSession) -> None:

@@ -78,20 +78,20 @@ def test_it_greets_and_answers_one_after_the_other_until_its_input_ends(talk: Ta
         answer = talk.read()
         assert answer["id"] == number
         assert answer["answer"] == {"edits": None, "summary": "", "problem": None}
-        told = talk.read()
-        assert told["id"] == number and told["report"]["changed"] is False
+        reported = talk.read()
+        assert reported["id"] == number and reported["report"]["changed"] is False
     assert talk.end() == (0, "")
 
 
 def test_what_goes_wrong_is_an_answer(talk: Talk) -> None:
     talk.read()
     unreadable = {"id": 3, "request": {}}
-    for said, asked in (
+    for said, requested in (
         ("must be one of 'auto'", request(1, export(), strategy="clever")),
         ("protocol 99", request(2, export(protocol=99))),
         ("KeyError", unreadable),
     ):
-        talk.write(asked)
+        talk.write(requested)
         problem = talk.read()["answer"]["problem"]
         assert said in problem and talk.read()["report"]["error"] == problem
     talk.write(request(4, export()))

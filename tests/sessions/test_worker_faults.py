@@ -111,13 +111,13 @@ def test_a_worker_that_dies_before_it_tells_costs_its_report_only(
     assert gone(str(tmp_path))
 
 
-@pytest.mark.parametrize("told", ["write({'id': request['id'], 'answer': {}})", "time.sleep(60)"])
+@pytest.mark.parametrize("reported", ["write({'id': request['id'], 'answer': {}})", "time.sleep(60)"])
 def test_a_worker_that_tells_nothing_clear_is_ended(
-    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, told: str
+    session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, reported: str
 ) -> None:
     """Whoever comes next notices: a reader of reports in silence, a query with one warning."""
     expected = rows(session.sql(SQL))
-    give(session, python=fake(tmp_path, ANSWERS + told + "\ntime.sleep(60)"))
+    give(session, python=fake(tmp_path, ANSWERS + reported + "\ntime.sleep(60)"))
     session.conf.set("spark.pyjoinopt.timeout", "1500ms")
     warnings()
     assert planned(session, lambda: rows(session.sql(SQL))) == (expected, [])
@@ -201,8 +201,8 @@ def test_killed_in_the_middle_of_a_request(
                 os.kill(worker, signal.SIGKILL)
                 killed.add(worker)
         assert all(result.result() == expected for result in results)
-    told = [line for line in warnings() if line.startswith("WARN")]
-    assert 1 <= len(told) <= len(killed) and all("ended with code 137" in line for line in told)
+    reported = [line for line in warnings() if line.startswith("WARN")]
+    assert 1 <= len(reported) <= len(killed) and all("ended with code 137" in line for line in reported)
     assert gone(str(tmp_path)) and bridge_of(session).openHandles() <= handles
     reports: list[pyjoinopt.JoinReport] = []
     until = time.monotonic() + 60

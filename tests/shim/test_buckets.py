@@ -58,7 +58,7 @@ def setting(db: SparkSession, key: str, value: str) -> Iterator[None]:
 # -- what is told of a leaf ----------------------------------------------------------------------------------------
 
 
-def told(db: SparkSession, shim: Shim, table: str) -> list[str] | None:
+def reported(db: SparkSession, shim: Shim, table: str) -> list[str] | None:
     """The names of the columns that a table is said to be bucketed by."""
     export = shim.export(db.table(table))
     relation = export["nodes"][leaf(export)]["rel"]
@@ -67,22 +67,22 @@ def told(db: SparkSession, shim: Shim, table: str) -> list[str] | None:
 
 
 def test_columns_of_buckets(db: SparkSession, shim: Shim) -> None:
-    assert told(db, shim, "f_four") == told(db, shim, "f_eight") == ["k"]
-    assert told(db, shim, "f_both") == ["v", "k"]
-    assert told(db, shim, "f_plain") is None
+    assert reported(db, shim, "f_four") == reported(db, shim, "f_eight") == ["k"]
+    assert reported(db, shim, "f_both") == ["v", "k"]
+    assert reported(db, shim, "f_plain") is None
 
 
 def test_fewer_buckets_than_a_shuffle_has_partitions(db: SparkSession, shim: Shim) -> None:
-    assert told(db, shim, "f_three") is None
+    assert reported(db, shim, "f_three") is None
     with setting(db, "spark.sql.shuffle.partitions", "3"):
-        assert told(db, shim, "f_three") == ["k"]
+        assert reported(db, shim, "f_three") == ["k"]
     with setting(db, INITIAL, "8"):
-        assert (told(db, shim, "f_four"), told(db, shim, "f_eight")) == (None, ["k"])
+        assert (reported(db, shim, "f_four"), reported(db, shim, "f_eight")) == (None, ["k"])
 
 
 def test_bucketing_switched_off(db: SparkSession, shim: Shim) -> None:
     with setting(db, BUCKETING, "false"):
-        assert told(db, shim, "f_four") is None
+        assert reported(db, shim, "f_four") is None
 
 
 def test_the_executors_of_a_session(db: SparkSession, shim: Shim) -> None:

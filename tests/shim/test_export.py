@@ -173,8 +173,8 @@ def test_filters_that_reject_nulls(spark: SparkSession, shim: Shim) -> None:
         "and r.id > (select 1) and nvl(r.id, 0) = 1 and r.id in (select 3L)"
     )
     export = shim.export(df)
-    told = {_text(export, number) for number in export["filtersNull"]}
-    assert told == {
+    reported = {_text(export, number) for number in export["filtersNull"]}
+    assert reported == {
         "EqualTo(id,id)",
         "GreaterThan(id,Cast(1))",
         "EqualNullSafe(id,Cast(1))",
@@ -218,10 +218,11 @@ def test_files(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     spark.range(10).selectExpr("id", "id % 2 as part").write.partitionBy("part").parquet(str(tmp_path / "items"))
     export = shim.export(spark.read.parquet(str(tmp_path / "items")))
     node = export["nodes"][leaf(export)]
-    told = node["rel"]
-    assert (told["kind"], told["format"], told["name"], told["catalog"]) == ("file", "parquet", "items", False)
-    assert told["bytes"] > 0
-    assert [export["attributes"][bit][2] for bit in told["partitionCols"]] == ["part"]
+    reported = node["rel"]
+    described = [reported[key] for key in ("kind", "format", "name", "catalog")]
+    assert described == ["file", "parquet", "items", False]
+    assert reported["bytes"] > 0
+    assert [export["attributes"][bit][2] for bit in reported["partitionCols"]] == ["part"]
 
 
 def test_settings_are_told_as_spark_reads_them(spark: SparkSession, shim: Shim) -> None:
@@ -261,5 +262,5 @@ def test_every_type_has_a_name(spark: SparkSession, shim: Shim, name: str) -> No
     df = spark.sql(f"select cast(null as {name}) as x from range(2)")
     export = shim.export(df)
     output = export["nodes"][export["root"]]["o"]
-    told = export["types"][export["attributes"][output[0]][3]]
-    assert told == df.schema[0].dataType.simpleString()
+    reported = export["types"][export["attributes"][output[0]][3]]
+    assert reported == df.schema[0].dataType.simpleString()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark")
 
 
-def told(shim: Shim, df: DataFrame, *sources: str, **request: Any) -> dict[str, Any]:
+def reported(shim: Shim, df: DataFrame, *sources: str, **request: Any) -> dict[str, Any]:
     """What is told of the only leaf; columns by name."""
     export = shim.export(df)
     number = leaf(export)
@@ -29,7 +29,7 @@ def told(shim: Shim, df: DataFrame, *sources: str, **request: Any) -> dict[str, 
 
 
 def identity(shim: Shim, df: DataFrame) -> tuple[str, str]:
-    files = told(shim, df)["files"]
+    files = reported(shim, df)["files"]
     return files["id"], files["schema"]
 
 
@@ -43,7 +43,7 @@ def parts(path: Path, format: str = "parquet") -> list[Path]:
 def test_files_keep_their_identity_until_one_changes(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     path = tmp_path / "t"
     spark.range(100).repartition(3).write.parquet(str(path))
-    first = told(shim, spark.read.parquet(str(path)))["files"]
+    first = reported(shim, spark.read.parquet(str(path)))["files"]
     assert first["count"] == 3
     assert first["bytes"] == sum(f.stat().st_size for f in parts(path))
     assert first["newest"] == max(f.stat().st_mtime_ns // 1_000_000 for f in parts(path))
@@ -72,7 +72,7 @@ def test_how_long_text_is(spark: SparkSession, shim: Shim, tmp_path: Path, forma
     """Of long text the file tells; repeated text is in a dictionary, where no more is known than Spark assumes."""
     columns = ["repeat(sha2(string(id), 256), 2) as long", "if(id % 2 = 0, 'even', 'odd') as short", "id"]
     spark.range(2000).selectExpr(*columns).coalesce(1).write.format(format).save(str(tmp_path / "t"))
-    columns = told(shim, spark.read.format(format).load(str(tmp_path / "t")), "footers")["columns"]
+    columns = reported(shim, spark.read.format(format).load(str(tmp_path / "t")), "footers")["columns"]
     assert columns["long"]["avgLen"] == pytest.approx(128, rel=0.05)
     assert columns["short"]["avgLen"] == 20
     assert "avgLen" not in columns["id"]
@@ -82,7 +82,7 @@ def test_no_identity_unless_it_is_asked_for(spark: SparkSession, shim: Shim, tmp
     spark.range(10).write.parquet(str(tmp_path / "t"))
     export = shim.export(spark.read.parquet(str(tmp_path / "t")))
     assert "files" not in shim.statistics(export, nodes=[leaf(export)], sources=[])["nodes"][str(leaf(export))]
-    assert "files" not in told(shim, spark.range(3))
+    assert "files" not in reported(shim, spark.range(3))
 
 
 @pytest.fixture
@@ -95,12 +95,12 @@ def analyzed(spark: SparkSession) -> Iterator[str]:
 
 
 def test_catalog_counts_that_are_not_of_these_files(spark: SparkSession, shim: Shim, analyzed: str) -> None:
-    fresh = told(shim, spark.table(analyzed), "catalog")
+    fresh = reported(shim, spark.table(analyzed), "catalog")
     assert (fresh["source"], fresh["rows"], fresh.get("note")) == ("catalog", 1000, None)
     folder = Path(spark.table(analyzed).inputFiles()[0].removeprefix("file:")).parent
     spark.range(5).coalesce(1).write.mode("append").parquet(str(folder))
     spark.catalog.refreshTable(analyzed)
-    assert told(shim, spark.table(analyzed), "catalog")["note"].startswith("older than the files")
+    assert reported(shim, spark.table(analyzed), "catalog")["note"].startswith("older than the files")
 
 
 # -- text --------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_rows_of_text_files(spark: SparkSession, shim: Shim, tmp_path: Path, for
     path = str(tmp_path / "t")
     rows = spark.range(20_000).selectExpr("concat('row ', id, repeat('x', cast(id % 7 as int))) as value")
     rows.repartition(2).write.format(format).option("compression", compression).save(path)
-    facts = told(shim, spark.read.schema("value string").format(format).load(path), "text")
+    facts = reported(shim, spark.read.schema("value string").format(format).load(path), "text")
     assert facts["source"] == "size / row width" and not facts["exact"]
     assert facts["rows"] == pytest.approx(20_000, rel=0.25)
 
@@ -123,19 +123,19 @@ def test_an_empty_file_says_nothing_of_the_others(spark: SparkSession, shim: Shi
     (tmp_path / "t" / "part-0.csv").write_text("a,b\n")
     (tmp_path / "t" / "part-1.csv").write_text("a,b\n" + "1,22222\n" * 500)
     (tmp_path / "t" / "part-2.csv").write_text("")
-    facts = told(shim, spark.read.schema("a int, b int").csv(str(tmp_path / "t"), header=True), "text")
+    facts = reported(shim, spark.read.schema("a int, b int").csv(str(tmp_path / "t"), header=True), "text")
     assert facts["rows"] == pytest.approx(500, rel=0.01)
 
 
 def test_a_header_is_no_row(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a long name,b\n1,2\n3,4")
-    facts = told(shim, spark.read.schema("a int, b int").csv(str(tmp_path / "t.csv"), header=True), "text")
+    facts = reported(shim, spark.read.schema("a int, b int").csv(str(tmp_path / "t.csv"), header=True), "text")
     assert facts["rows"] == 2
 
 
 def test_only_some_kilobytes_are_read(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("1,22222,333333333\n" * 200_000)
-    facts = told(shim, spark.read.schema("a int, b int, c int").csv(str(tmp_path / "t.csv")), "text")
+    facts = reported(shim, spark.read.schema("a int, b int, c int").csv(str(tmp_path / "t.csv")), "text")
     assert facts["read"] <= 64 * 1024
     assert facts["rows"] == pytest.approx(200_000, rel=0.01)
 
@@ -144,13 +144,13 @@ def test_only_some_kilobytes_are_read(spark: SparkSession, shim: Shim, tmp_path:
 def test_where_a_line_is_no_row(spark: SparkSession, shim: Shim, tmp_path: Path, option: str) -> None:
     (tmp_path / "t.json").write_text("[\n" + ",\n".join(['{\n"a":\n1\n}'] * 50) + "]")
     reader = spark.read.schema("a int").option(option, "true" if option == "multiLine" else ",")
-    facts = told(shim, reader.json(str(tmp_path / "t.json")), "text")
+    facts = reported(shim, reader.json(str(tmp_path / "t.json")), "text")
     assert (facts["rows"], facts["source"]) == (None, "size")
 
 
 def test_one_endless_line(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("x" * 1_000_000)
-    facts = told(shim, spark.read.text(str(tmp_path / "t.txt")), "text")
+    facts = reported(shim, spark.read.text(str(tmp_path / "t.txt")), "text")
     assert (facts["rows"], facts["source"], facts["bytes"]) == (None, "size", 1_000_000)
 
 
@@ -176,7 +176,7 @@ def test_one_broken_footer_of_three(
         victim.write_bytes(b"x" * len(whole))
     else:
         victim.write_bytes(whole[:-8] + (0x7FFFFFF0).to_bytes(4, "little") + whole[-4:])
-    facts = told(shim, df, "footers")
+    facts = reported(shim, df, "footers")
     assert facts["source"] == "footers" and not facts["exact"]
     assert facts["rows"] == pytest.approx(3000, rel=0.2)
     assert facts["note"].startswith("1 of 3 footers cannot be read") and victim.name in facts["note"]
@@ -191,20 +191,20 @@ def test_a_file_that_may_not_be_read(spark: SparkSession, shim: Shim, tmp_path: 
     victim = parts(path)[0]
     victim.unlink()
     victim.symlink_to(victim)
-    facts = told(shim, df, "footers")
+    facts = reported(shim, df, "footers")
     assert facts["rows"] == pytest.approx(2000, rel=0.2) and "1 of 2 footers" in facts["note"]
 
 
 def test_an_all_null_column(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     spark.range(50).selectExpr("id", "cast(null as int) as n").write.parquet(str(tmp_path / "t"))
-    facts = told(shim, spark.read.parquet(str(tmp_path / "t")), "footers")
+    facts = reported(shim, spark.read.parquet(str(tmp_path / "t")), "footers")
     assert facts["columns"]["n"] == {"nulls": 50} and facts["rows"] == 50
 
 
 def test_no_files_at_all(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     for format, source in (("parquet", "footers"), ("csv", "text")):
         (tmp_path / format).mkdir()
-        facts = told(shim, spark.read.schema("a int").format(format).load(str(tmp_path / format)), source)
+        facts = reported(shim, spark.read.schema("a int").format(format).load(str(tmp_path / format)), source)
         assert (facts["rows"], facts["exact"], facts["files"]["count"]) == (0, True, 0)
 
 
@@ -212,7 +212,7 @@ def test_partition_columns_are_in_the_paths(spark: SparkSession, shim: Shim, tmp
     path = str(tmp_path / "t")
     rows = spark.range(100).selectExpr("id", "id % 4 as p", "if(id % 3 = 0, null, concat('v', id % 3)) as s")
     rows.write.partitionBy("p", "s").parquet(path)
-    columns = told(shim, spark.read.parquet(path), "footers")["columns"]
+    columns = reported(shim, spark.read.parquet(path), "footers")["columns"]
     assert columns["p"] == {"ndv": 4, "min": 0, "max": 3, "nulls": 0}
     assert columns["s"] == {"ndv": 2}
 
@@ -226,7 +226,7 @@ def test_a_wide_table(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     names = [row[2] for row in export["attributes"]]
     wanted = [names.index("id"), names.index("c1998")]
     started = time.monotonic()
-    facts = told(shim, df, "footers", columns={str(number): wanted})
+    facts = reported(shim, df, "footers", columns={str(number): wanted})
     assert {name: column["max"] for name, column in facts["columns"].items()} == {"id": 9, "c1998": 2007}
     assert time.monotonic() - started < 5
 
@@ -240,7 +240,7 @@ def test_a_table_of_many_files(spark: SparkSession, shim: Shim, tmp_path: Path) 
     df = spark.read.parquet(str(path))
     df.schema  # noqa: B018
     started = time.monotonic()
-    facts = told(shim, df, "footers")
+    facts = reported(shim, df, "footers")
     assert time.monotonic() - started < 4
     assert facts["files"]["count"] == 3001 and not facts["exact"]
     assert facts["rows"] == pytest.approx(3_001_000, rel=0.01)
@@ -250,11 +250,11 @@ def test_a_table_of_many_files(spark: SparkSession, shim: Shim, tmp_path: Path) 
 def test_bounds_on_bytes_and_time(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     spark.range(1000).repartition(32).write.parquet(path)
-    facts = told(shim, spark.read.parquet(path), "footers", maxBytes=2000)
+    facts = reported(shim, spark.read.parquet(path), "footers", maxBytes=2000)
     assert facts["source"] == "footers" and "came too late" in facts["note"]
     assert facts["rows"] == pytest.approx(1000, rel=0.3)
     for request in ({"deadlineMs": 0}, {"totalMs": 0}):
         path = str(tmp_path / next(iter(request)))
         spark.range(1000).repartition(2).write.parquet(path)
-        facts = told(shim, spark.read.parquet(path), "footers", **request)
+        facts = reported(shim, spark.read.parquet(path), "footers", **request)
         assert (facts["rows"], facts["source"]) == (None, "size") and facts["bytes"] > 0

@@ -67,8 +67,8 @@ def test_sources_of_the_second_kind(spark: SparkSession, shim: Shim, tmp_path: P
         df = spark.read.parquet(str(tmp_path / "t")).where("id > 3")
         export = shim.export(df)
         assert export["nodes"][leaf(export)]["rel"]["kind"] == "v2"
-        told = shim.statistics(export, nodes=[leaf(export)])["nodes"][str(leaf(export))]
-        assert told["source"] == "size" and told["bytes"] > 0
+        reported = shim.statistics(export, nodes=[leaf(export)])["nodes"][str(leaf(export))]
+        assert reported["source"] == "size" and reported["bytes"] > 0
         assert_same_rows(df, shim.rebuild(export, copy_all(export)))
     finally:
         spark.conf.set("spark.sql.sources.useV1SourceList", before)
@@ -83,8 +83,8 @@ def test_leaves_that_are_no_files(spark: SparkSession, shim: Shim) -> None:
     assert shim.statistics(local, nodes=[leaf(local)])["nodes"][str(leaf(local))]["rows"] == 3
     one = shim.export(spark.sql("select 1"))
     assert one["nodes"][leaf(one)]["c"] == "OneRowRelation"
-    told = shim.statistics(one, nodes=[leaf(one)])["nodes"][str(leaf(one))]
-    assert (told["rows"], told["exact"]) == (1, True)
+    reported = shim.statistics(one, nodes=[leaf(one)])["nodes"][str(leaf(one))]
+    assert (reported["rows"], reported["exact"]) == (1, True)
 
 
 def test_commands(spark: SparkSession, shim: Shim) -> None:
@@ -108,8 +108,8 @@ def test_cached_data_in_an_optimised_plan(spark: SparkSession, shim: Shim) -> No
     try:
         df.count()
         export = shim.export(df.where("id < 100"), "optimized")
-        told = export["nodes"][find(export, "InMemoryRelation")]["rel"]
-        assert (told["kind"], told["rows"]) == ("memory", 5)
+        reported = export["nodes"][find(export, "InMemoryRelation")]["rel"]
+        assert (reported["kind"], reported["rows"]) == ("memory", 5)
     finally:
         df.unpersist()
 
@@ -119,8 +119,8 @@ def test_a_table_of_the_catalog_has_its_name(spark: SparkSession, shim: Shim) ->
     spark.range(3).write.format("parquet").saveAsTable("shim_named")
     try:
         export = shim.export(spark.table("shim_named"))
-        told = export["nodes"][leaf(export)]["rel"]
-        assert told["name"].endswith("shim_named") and not told["catalog"]
+        reported = export["nodes"][leaf(export)]["rel"]
+        assert reported["name"].endswith("shim_named") and not reported["catalog"]
         spark.sql("analyze table shim_named compute statistics")
         export = shim.export(spark.table("shim_named"))
         assert export["nodes"][leaf(export)]["rel"]["catalog"]

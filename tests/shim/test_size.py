@@ -52,10 +52,10 @@ def test_a_deep_plan(spark: SparkSession, shim: Shim) -> None:
     [condition] = export["nodes"][export["root"]]["x"]
     nodes = [["Filter", export["root"], condition]] + [["Filter", -1 - i, condition] for i in range(1999)]
     deep = shim.rebuild(export, {"nodes": nodes, "root": -2000})
-    told = shim.export(deep)
-    assert len(told["nodes"]) == 2002
-    assert len(told["expressions"]) == len(export["expressions"])
-    again = shim.rebuild(told, copy_all(told))
+    reported = shim.export(deep)
+    assert len(reported["nodes"]) == 2002
+    assert len(reported["expressions"]) == len(export["expressions"])
+    again = shim.rebuild(reported, copy_all(reported))
     assert len(shim.export(again)["nodes"]) == 2003
 
 

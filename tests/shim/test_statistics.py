@@ -43,9 +43,9 @@ def _leaf_facts(shim: Shim, df: DataFrame, **request: Any) -> tuple[dict[str, An
     """What is told of the only leaf, and its columns by name."""
     export = shim.export(df)
     number = leaf(export)
-    told = shim.statistics(export, nodes=[number], **request)["nodes"][str(number)]
+    reported = shim.statistics(export, nodes=[number], **request)["nodes"][str(number)]
     names = {str(bit): row[2] for bit, row in enumerate(export["attributes"])}
-    return told, {names[bit]: facts for bit, facts in told.get("columns", {}).items()}
+    return reported, {names[bit]: facts for bit, facts in reported.get("columns", {}).items()}
 
 
 def _truth(df: DataFrame, column: str) -> tuple[Any, Any, int]:
@@ -74,9 +74,9 @@ def test_footers_agree_with_the_data(spark: SparkSession, shim: Shim, tmp_path: 
     finally:
         spark.conf.unset("spark.sql.parquet.outputTimestampType")
     df = spark.read.format(format).load(path)
-    told, columns = _leaf_facts(shim, df)
-    assert (told["source"], told["rows"], told["exact"]) == ("footers", ROWS, True)
-    assert told["bytes"] == sum(f.stat().st_size for f in Path(path).glob(f"*.{format}"))
+    reported, columns = _leaf_facts(shim, df)
+    assert (reported["source"], reported["rows"], reported["exact"]) == ("footers", ROWS, True)
+    assert reported["bytes"] == sum(f.stat().st_size for f in Path(path).glob(f"*.{format}"))
     bounded = {"tiny", "i", "l", "f", "d", "small", "middle", "large", "day", "flag"}
     bounded |= {"at", "local"} if format == "parquet" else set()
     for name in bounded:
@@ -91,32 +91,32 @@ def test_footers_agree_with_the_data(spark: SparkSession, shim: Shim, tmp_path: 
 def test_some_footers_stand_for_all(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     _table(spark, 2000).repartition(8).write.parquet(path)
-    told, columns = _leaf_facts(shim, spark.read.parquet(path), maxFiles=2)
-    assert not told["exact"] and told["source"] == "footers"
-    assert told["rows"] == pytest.approx(2000, rel=0.1)
+    reported, columns = _leaf_facts(shim, spark.read.parquet(path), maxFiles=2)
+    assert not reported["exact"] and reported["source"] == "footers"
+    assert reported["rows"] == pytest.approx(2000, rel=0.1)
     assert columns["d"]["nulls"] == pytest.approx(667, rel=0.3)
 
 
 def test_out_of_time_is_size_only(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     _table(spark).write.parquet(path)
-    told, columns = _leaf_facts(shim, spark.read.parquet(path), maxFiles=0)
-    assert (told["source"], told["rows"], columns) == ("size", None, {})
-    assert told["bytes"] > 0
+    reported, columns = _leaf_facts(shim, spark.read.parquet(path), maxFiles=0)
+    assert (reported["source"], reported["rows"], columns) == ("size", None, {})
+    assert reported["bytes"] > 0
 
 
 def test_an_empty_table_is_counted(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     _table(spark).where("i > 100000").write.parquet(path)
-    told, _ = _leaf_facts(shim, spark.read.parquet(path))
-    assert (told["rows"], told["exact"]) == (0, True)
+    reported, _ = _leaf_facts(shim, spark.read.parquet(path))
+    assert (reported["rows"], reported["exact"]) == (0, True)
 
 
 def test_columns_of_a_partitioned_table(spark: SparkSession, shim: Shim, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     spark.range(100).selectExpr("id", "id % 4 as p").write.partitionBy("p").parquet(path)
-    told, columns = _leaf_facts(shim, spark.read.parquet(path))
-    assert told["rows"] == 100 and told["exact"]
+    reported, columns = _leaf_facts(shim, spark.read.parquet(path))
+    assert reported["rows"] == 100 and reported["exact"]
     assert (columns["id"]["min"], columns["id"]["max"]) == (0, 99)
     assert columns["p"] == {"ndv": 4, "min": 0, "max": 3, "nulls": 0}
 
@@ -138,17 +138,17 @@ def test_a_broken_file_spoils_only_itself(spark: SparkSession, shim: Shim, tmp_p
         file.write_bytes(b"PAR1 this is no footer PAR1")
     export = shim.export(df.union(broken))
     leaves = [number for number, node in enumerate(export["nodes"]) if not node["k"]]
-    told = shim.statistics(export, nodes=leaves)["nodes"]
-    assert sorted(str(facts["rows"]) for facts in told.values()) == ["10.0", "None"]
+    reported = shim.statistics(export, nodes=leaves)["nodes"]
+    assert sorted(str(facts["rows"]) for facts in reported.values()) == ["10.0", "None"]
 
 
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_text_files_have_a_size(spark: SparkSession, shim: Shim, tmp_path: Path, format: str) -> None:
     path = str(tmp_path / "t")
     spark.range(50).write.format(format).save(path)
-    told, columns = _leaf_facts(shim, spark.read.schema("id long").format(format).load(path))
-    assert (told["source"], told["rows"], columns) == ("size", None, {})
-    assert told["bytes"] > 0
+    reported, columns = _leaf_facts(shim, spark.read.schema("id long").format(format).load(path))
+    assert (reported["source"], reported["rows"], columns) == ("size", None, {})
+    assert reported["bytes"] > 0
 
 
 @pytest.fixture
@@ -161,34 +161,34 @@ def analyzed(spark: SparkSession) -> Iterator[str]:
 
 
 def test_the_catalog_comes_first(spark: SparkSession, shim: Shim, analyzed: str) -> None:
-    told, columns = _leaf_facts(shim, spark.table(analyzed))
-    assert (told["source"], told["rows"]) == ("catalog", ROWS)
+    reported, columns = _leaf_facts(shim, spark.table(analyzed))
+    assert (reported["source"], reported["rows"]) == ("catalog", ROWS)
     assert columns["i"]["ndv"] == pytest.approx(ROWS, rel=0.1)
     assert (columns["i"]["min"], columns["i"]["max"], columns["i"]["nulls"]) == (-500, 499, 0)
     assert columns["text"]["avgLen"] == 4 and columns["text"]["maxLen"] == 4
     assert columns["day"]["min"] == -2
-    told, columns = _leaf_facts(shim, spark.table(analyzed), source="footers")
-    assert told["source"] == "footers" and "ndv" not in columns["i"]
+    reported, columns = _leaf_facts(shim, spark.table(analyzed), source="footers")
+    assert reported["source"] == "footers" and "ndv" not in columns["i"]
 
 
 def test_a_partitioned_catalog_table(spark: SparkSession, shim: Shim) -> None:
     spark.sql("drop table if exists shim_parts")
     spark.range(100).selectExpr("id", "id % 4 as p").write.partitionBy("p").format("parquet").saveAsTable("shim_parts")
     try:
-        told, columns = _leaf_facts(shim, spark.table("shim_parts"))
-        assert (told["source"], told["rows"], told["exact"]) == ("footers", 100, True)
+        reported, columns = _leaf_facts(shim, spark.table("shim_parts"))
+        assert (reported["source"], reported["rows"], reported["exact"]) == ("footers", 100, True)
         assert columns["id"]["max"] == 99
     finally:
         spark.sql("drop table shim_parts")
 
 
 def test_rows_inside_the_plan_are_counted(spark: SparkSession, shim: Shim) -> None:
-    told, columns = _leaf_facts(shim, spark.sql("select * from values (1, 'a'), (3, null), (3, 'b') as t(n, s)"))
-    assert (told["source"], told["rows"], told["exact"]) == ("local", 3, True)
+    reported, columns = _leaf_facts(shim, spark.sql("select * from values (1, 'a'), (3, null), (3, 'b') as t(n, s)"))
+    assert (reported["source"], reported["rows"], reported["exact"]) == ("local", 3, True)
     assert columns["n"] == {"ndv": 2, "min": 1, "max": 3, "nulls": 0, "most": 2}
     assert columns["s"] == {"ndv": 2, "nulls": 1, "most": 1}
-    told, columns = _leaf_facts(shim, spark.range(5, 25, 2))
-    assert (told["rows"], columns["id"]["min"], columns["id"]["max"]) == (10, 5, 23)
+    reported, columns = _leaf_facts(shim, spark.range(5, 25, 2))
+    assert (reported["rows"], columns["id"]["min"], columns["id"]["max"]) == (10, 5, 23)
 
 
 def test_cached_rows_are_counted_once_they_are_there(spark: SparkSession, shim: Shim) -> None:
@@ -198,8 +198,8 @@ def test_cached_rows_are_counted_once_they_are_there(spark: SparkSession, shim: 
         root = str(export["root"])
         assert shim.statistics(export, nodes=[export["root"]])["nodes"][root]["source"] != "memory"
         df.count()
-        told = shim.statistics(export, nodes=[export["root"]])["nodes"][root]
-        assert (told["source"], told["rows"], told["exact"]) == ("memory", 10, True)
+        reported = shim.statistics(export, nodes=[export["root"]])["nodes"][root]
+        assert (reported["source"], reported["rows"], reported["exact"]) == ("memory", 10, True)
     finally:
         df.unpersist()
 
@@ -207,17 +207,17 @@ def test_cached_rows_are_counted_once_they_are_there(spark: SparkSession, shim: 
 def test_catalyst_estimates_a_plan(spark: SparkSession, shim: Shim, analyzed: str) -> None:
     df = spark.sql(f"select x.i from {analyzed} x join {analyzed} y on x.i = y.i where x.i < 0")
     export = shim.export(df)
-    told = shim.statistics(export, nodes=[find(export, "Join")], source="catalyst")
-    assert told["nodes"][str(find(export, "Join"))]["rows"] == pytest.approx(ROWS, rel=0.1)
+    reported = shim.statistics(export, nodes=[find(export, "Join")], source="catalyst")
+    assert reported["nodes"][str(find(export, "Join"))]["rows"] == pytest.approx(ROWS, rel=0.1)
     plain = df._jdf.queryExecution().optimizedPlan().stats()
     assert plain.rowCount().isEmpty(), "the session itself still estimates without the cost-based mode"
 
 
 def test_one_node_does_not_spoil_the_others(spark: SparkSession, shim: Shim) -> None:
     export = shim.export(spark.range(3))
-    told = shim.statistics(export, nodes=[77, leaf(export)])["nodes"]
-    assert "no node 77" in told["77"]["error"]
-    assert told[str(leaf(export))]["rows"] == 3
+    reported = shim.statistics(export, nodes=[77, leaf(export)])["nodes"]
+    assert "no node 77" in reported["77"]["error"]
+    assert reported[str(leaf(export))]["rows"] == 3
 
 
 def test_no_job_runs(spark: SparkSession, shim: Shim, tmp_path: Path, analyzed: str) -> None:

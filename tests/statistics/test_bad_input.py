@@ -237,10 +237,10 @@ def test_an_index_of_files_that_somebody_else_wrote(
     index = stand_in_classes.foreign.ForeignIndex
     df = DataFrame(index.frame(session._jsparkSession, str(tmp_path / "t")), session)
     query = joined(session, df)
-    asked = index.asked()
+    requested = index.requested()
     with no_job(session):
         fast = {s: query.optimize_joins(strict=True, strategy=s) for s in ("auto", "spark")}
         row = shown(df)
-    assert index.asked() == asked
+    assert index.requested() == requested
     assert "not listed" in row["note"] and "ForeignIndex" in row["note"] and row["rows"] > 0
     assert [ids(one) for one in fast.values()] == [ids(query)] * 2

@@ -51,10 +51,10 @@ class Spy:
 
     def __init__(self, gateway: Py4jGateway, **limits: int) -> None:
         self._gateway, self._limits = gateway, limits
-        self.asked: list[dict[str, Any]] = []
+        self.requested: list[dict[str, Any]] = []
 
     def __call__(self, relations: list[dict[str, Any]], **request: Any) -> list[list[bool | None]]:
-        self.asked += relations
+        self.requested += relations
         return self._gateway.keys(relations, **{"deadlineMs": 20_000, **self._limits, **request})
 
 
@@ -124,7 +124,7 @@ def test_only_some_partitions_are_of_other_files(spark: SparkSession, folder: Pa
 
 def test_what_cannot_be_a_key_is_not_read(spark: SparkSession, folder: Path) -> None:
     _, spy = keys_of(joined(spark, folder / "parquet", "low"))
-    assert spy.asked == [], "a hundred values between 0 and 99 in 20,000 rows"
+    assert spy.requested == [], "a hundred values between 0 and 99 in 20,000 rows"
 
 
 @pytest.mark.parametrize("limit", ["mostRows", "mostParts", "mostBytes"])
@@ -147,14 +147,14 @@ def test_remembered_for_these_very_files(spark: SparkSession, folder: Path, tmp_
     rows = spark.read.parquet(str(path))
     df = rows.alias("a").join(rows.alias("b"), "id")
     found, first = keys_of(df, store)
-    assert found == {"id"} and first.asked
+    assert found == {"id"} and first.requested
     bridge_for(df).forgetSamples()
     found, second = keys_of(df, store)
-    assert found == {"id"} and second.asked == []
+    assert found == {"id"} and second.requested == []
     spark.range(5).selectExpr("id", "id % 50 as fifty").write.mode("append").parquet(str(path))
     rows = spark.read.parquet(str(path))
     found, third = keys_of(rows.alias("a").join(rows.alias("b"), "id"), store)
-    assert found == set() and third.asked, "five values come twice now"
+    assert found == set() and third.requested, "five values come twice now"
 
 
 def test_shown(spark: SparkSession, folder: Path, tmp_path: Path) -> None:

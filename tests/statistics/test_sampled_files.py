@@ -58,12 +58,12 @@ class Spy:
 
     def __init__(self, gateway: Py4jGateway) -> None:
         self._gateway = gateway
-        self.asked: list[dict[str, Any]] = []
+        self.requested: list[dict[str, Any]] = []
         self.answers: list[dict[str, Any]] = []
 
     def __call__(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
         answers = self._gateway.samples(relations, **{"evaluateMs": 300_000, **request, "deadlineMs": 300_000})
-        self.asked += relations
+        self.requested += relations
         self.answers += answers
         return answers
 
@@ -156,7 +156,7 @@ def test_partitioned_tables(spark: SparkSession, written: Path) -> None:
     assert both.source == "footers, sample" and 0 < spy.answers[-1]["pieces"] < 50
     assert both.rows == pytest.approx(ROWS * 2 / 50 * 0.6, rel=0.5)
     alone, spy = estimate(table.where("fifty in (1, 2)"))
-    assert alone.rows == pytest.approx(ROWS * 2 / 50) and not any(one.get("read") for one in spy.asked)
+    assert alone.rows == pytest.approx(ROWS * 2 / 50) and not any(one.get("read") for one in spy.requested)
 
 
 def test_sorted_tables(spark: SparkSession, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_nobodys_own_code_is_run(spark: SparkSession, table: DataFrame, tmp_path
 
     known, spy = estimate(table.where(python("kind")).where("tag like 'c%'"))
     assert known.source == "footers, sample" and not Path(mark).exists()
-    assert all(len(one["predicates"]) == 1 for one in spy.asked)
+    assert all(len(one["predicates"]) == 1 for one in spy.requested)
     scala = array_to_vector(f.array("x")).isNotNull()
     known, spy = estimate(table.where(scala & (f.rand() < 0.5) & f.col("tag").like("c%")))
     assert [hits is None for hits in spy.answers[-1]["hits"]].count(True) == 1
@@ -197,7 +197,7 @@ def test_subqueries_are_not_run(spark: SparkSession, table: DataFrame) -> None:
     table.createOrReplaceTempView("sampled")
     df = spark.sql("select * from sampled where id < (select max(id) from sampled) and kind like 'r%'")
     known, spy = estimate(df)
-    assert known.source == "footers, sample" and all(len(one["predicates"]) == 1 for one in spy.asked)
+    assert known.source == "footers, sample" and all(len(one["predicates"]) == 1 for one in spy.requested)
 
 
 def test_a_predicate_that_throws_is_unknown(spark: SparkSession, table: DataFrame) -> None:
@@ -233,7 +233,7 @@ def test_a_second_session_reads_no_file(spark: SparkSession, table: DataFrame, t
     bridge_for(df).forgetSamples()
     second, spy = estimate(df, Store(tmp_path / "s.sqlite"))
     assert second == first and all("read" not in answer for answer in spy.answers)
-    assert "blob" in spy.asked[-1], "the store gave it"
+    assert "blob" in spy.requested[-1], "the store gave it"
 
 
 def test_a_broken_blob_is_read_anew(table: DataFrame, tmp_path: Path) -> None:

@@ -262,11 +262,11 @@ class HazardDraw(Draw):
         """One more join, whose condition holds a subquery over both of its sides."""
         right = self.leaf_of(self.tables)
         made = Join(node, right, "inner", (self.key_equality(node, right),), "join", self.rng.choice((None, *HINTS)))
-        asked = self.key_subquery(made)[-1]
-        if isinstance(asked, Subquery):
-            extra = self.conditions.equality(output(right), output(asked.source))
-            asked = replace(asked, condition=(*asked.condition, extra))
-        made = replace(made, condition=(*made.condition, asked))
+        requested = self.key_subquery(made)[-1]
+        if isinstance(requested, Subquery):
+            extra = self.conditions.equality(output(right), output(requested.source))
+            requested = replace(requested, condition=(*requested.condition, extra))
+        made = replace(made, condition=(*made.condition, requested))
         return made if 0 < self.rows(made) <= MOST_ROWS else node
 
     def filtered(self, node: Node, *, subqueries: bool = True) -> Node:
@@ -322,8 +322,8 @@ class HazardDraw(Draw):
             return node
         node = replace(node, hint=self.rng.choice(HINTS), style="join")
         if node.kind == "inner" and self.chance(0.7):
-            asked = self.subquery([*output(left), *output(right)])
-            node = replace(node, condition=(*node.condition, asked))
+            requested = self.subquery([*output(left), *output(right)])
+            node = replace(node, condition=(*node.condition, requested))
         return node
 
     def dressed(self, node: Node) -> Node:

@@ -103,7 +103,7 @@ def predict_joins(
     >>> [operator for _, operator in predict_joins(join, {"spark.sql.autoBroadcastJoinThreshold": "-1"})]
     [JoinOperator(name='SortMergeJoin', build=None)]
     """
-    settings, believed = JoinConf.of(conf), SparkSizes(conf, None, sizes)
+    settings, spark_sizes = JoinConf.of(conf), SparkSizes(conf, None, sizes)
     found = []
     seen: set[int] = set()
     roots = [root]
@@ -115,7 +115,7 @@ def predict_joins(
                 continue
             seen.add(id(node))
             if isinstance(node, Join):
-                found.append((node, select(node, believed(node.left), believed(node.right), settings, spark)))
+                found.append((node, select(node, spark_sizes(node.left), spark_sizes(node.right), settings, spark)))
             roots.extend(_subqueries(node))
             stack.extend(() if node.cached else reversed(node.children))
     return found

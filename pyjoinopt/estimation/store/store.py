@@ -106,7 +106,7 @@ class Store:
         self,
         known: Mapping[Files, Known],
         names: Mapping[Files, str],
-        asked: Mapping[Files, frozenset[str]] | None = None,
+        requested: Mapping[Files, frozenset[str]] | None = None,
     ) -> None:
         """Remember statistics; what was known of the same files is replaced.
 
@@ -119,7 +119,7 @@ class Store:
         rows = []
         for files, one in known.items():
             columns = json.dumps({name: facts_of(column) for name, column in one.columns.items()})
-            only = (asked or {}).get(files)
+            only = (requested or {}).get(files)
             rows.append((
                 files.id, files.schema, names.get(files, ""), one.rows, one.bytes, int(one.exact), one.source, one.note,
                 one.gathered or now, now, None if only is None else json.dumps(sorted(only)), columns,

@@ -1,7 +1,7 @@
 """The budget of the exact search, and whether a graph can fit it at all.
 
-`adjacency_of` says which relations may be joined at once: those that an edge connects, and those whose cross product is
-proved to be tiny.
+`adjacency_of` has the relations that may be joined at once: those that an edge connects, and those whose cross
+product is proved to be tiny.
 """
 
 from __future__ import annotations

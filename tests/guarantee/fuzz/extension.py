@@ -50,7 +50,7 @@ def through_extension(
     rows = df.collect()
     if jvm.lastReport(enabled._jsparkSession) == before:
         return rows, Counter()
-    reports = [JoinReport.from_dict(told) for told in extension.reports(enabled, before)]
+    reports = [JoinReport.from_dict(reported) for reported in extension.reports(enabled, before)]
     if failed := [report.error for report in reports if report.error]:
         raise RuntimeError(f"the optimizer failed: {failed[-1]}")
     return rows, Counter(extension_changed=any(group.changed for group in reports[-1].groups))

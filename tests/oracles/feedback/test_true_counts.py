@@ -216,7 +216,7 @@ def test_a_stage_that_is_used_again_counts_its_rows(tpch: SparkSession) -> None:
     again = session(tpch, "true", "-1").sql(text)
     shim = bridge_for(again)
     first, second = (listener.executed_plan(shim, again)["operators"] for _ in range(2))
-    rows = [[o["m"].get("numOutputRows") for o in told if o["c"].endswith("Join")] for told in (first, second)]
+    rows = [[o["m"].get("numOutputRows") for o in reported if o["c"].endswith("Join")] for reported in (first, second)]
     assert rows[0] == rows[1], "a second run may take over finished stages, their counts too"
 
 

@@ -181,9 +181,9 @@ def _told_apart(df: DataFrame, seed: str) -> tuple[list[tuple[str, Expression]],
 def _check_answers(df: DataFrame, safe: list[tuple[str, Expression]]) -> None:
     answered = df.selectExpr(*(f"{text} as r{i}" for i, (text, _) in enumerate(safe))).collect()
     for i, (text, e) in enumerate(safe):
-        told = range_of(e)
+        reported = range_of(e)
         values = [row[i] for row in answered if row[i] is not None]
-        assert told is None or all(told.low <= value <= told.high for value in values), text
+        assert reported is None or all(reported.low <= value <= reported.high for value in values), text
 
 
 def _expression(lots: random.Random, depth: int) -> str:

@@ -28,7 +28,7 @@ class Known(NamedTuple):
 
     rows: float
     bound: float = math.inf
-    believed: float = BELIEVED
+    spark_bytes: float = BELIEVED
 
 
 def estimates(relations: Sequence[Known]) -> GraphEstimates:
@@ -43,7 +43,7 @@ def tables(
     *relations: Known, adaptive: float = -1, allowance: MemoryAllowance = SLACK, threshold: float = LIMIT
 ) -> Callable[[int, float], int]:
     conf, known = JoinConf(threshold, adaptive_threshold=adaptive), estimates(relations)
-    sides = BuildableSides([each.believed for each in relations], conf, allowance)
+    sides = BuildableSides([each.spark_bytes for each in relations], conf, allowance)
     return lambda relations, bytes: sides(relations, bytes, known)
 
 

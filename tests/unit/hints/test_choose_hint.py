@@ -23,10 +23,10 @@ GUESS = RelationStatistics(100.0, 4000.0, "footers", False)  # as small, but not
 
 
 def hint(
-    kind: str, left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float] = (1e11, 1e9),
+    kind: str, left: RelationStatistics, right: RelationStatistics, spark_bytes: tuple[float, float] = (1e11, 1e9),
     threshold: float = LIMIT, existing: tuple[str | None, str | None] = (None, None), allowance: float = 1,
 ) -> tuple[str | None, str | None]:  # fmt: skip
-    return join_hint(kind, left, right, *believed, JoinConf(threshold), MemoryAllowance(allowance, allowance),
+    return join_hint(kind, left, right, *spark_bytes, JoinConf(threshold), MemoryAllowance(allowance, allowance),
     existing)[:2]
 
 

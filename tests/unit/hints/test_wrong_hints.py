@@ -30,15 +30,15 @@ def sides(draw: st.DrawFn) -> RelationStatistics:
 
 @settings(max_examples=1000, deadline=None)
 @given(
-    join_type=st.sampled_from(TYPES), left=sides(), right=sides(), believed=st.tuples(bounds, bounds),
+    join_type=st.sampled_from(TYPES), left=sides(), right=sides(), spark_bytes=st.tuples(bounds, bounds),
     times=st.sampled_from([1.0, 2.0, 8.0, 100.0]), keyed=st.booleans(),
 )  # fmt: skip
 def test_what_is_built_is_proved_to_stay_below_the_limit(
-    join_type: str, left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float],
+    join_type: str, left: RelationStatistics, right: RelationStatistics, spark_bytes: tuple[float, float],
     times: float, keyed: bool,
 ) -> None:  # fmt: skip
     allowance = MemoryAllowance(times, times / 2)
-    chosen = join_hint(join_type, left, right, *believed, JoinConf(THRESHOLD), allowance, keyed=keyed)
+    chosen = join_hint(join_type, left, right, *spark_bytes, JoinConf(THRESHOLD), allowance, keyed=keyed)
     event(str(chosen.left or chosen.right))
     assert chosen.left is None or chosen.right is None
     for side, strategy in ((left, chosen.left), (right, chosen.right)):
@@ -55,18 +55,18 @@ def test_what_is_built_is_proved_to_stay_below_the_limit(
 @settings(deadline=None)
 @given(sides(), sides(), st.tuples(bounds, bounds), st.sampled_from([BROADCAST, HASH, MERGE]), st.booleans())
 def test_what_the_query_says_is_left_alone(
-    left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float], hint: str, on_left: bool
+    left: RelationStatistics, right: RelationStatistics, spark_bytes: tuple[float, float], hint: str, on_left: bool
 ) -> None:
     existing = (hint, None) if on_left else (None, hint)
-    assert join_hint("Inner", left, right, *believed, JoinConf(), existing=existing)[:2] == NO_HINT
+    assert join_hint("Inner", left, right, *spark_bytes, JoinConf(), existing=existing)[:2] == NO_HINT
 
 
 @settings(deadline=None)
 @given(sides(), sides(), st.tuples(bounds, bounds))
 def test_who_switches_broadcasts_off_gets_no_hint(
-    left: RelationStatistics, right: RelationStatistics, believed: tuple[float, float]
+    left: RelationStatistics, right: RelationStatistics, spark_bytes: tuple[float, float]
 ) -> None:
-    assert join_hint("Inner", left, right, *believed, JoinConf(-1))[:2] == NO_HINT
+    assert join_hint("Inner", left, right, *spark_bytes, JoinConf(-1))[:2] == NO_HINT
 
 
 @settings(deadline=None)

@@ -42,9 +42,9 @@ def test_operator_and_side() -> None:
     a, b, c = tables(w)
     plan = Join(Join(a, b, INNER, w("a1 = b1")), c, INNER, w("a2 = c1"))
     group = forecast(plan, [a, b, c], (0, 1), (3, 2))
-    told = [(j.operator, j.build) for j in group.estimated_rows]
-    assert told == [("BroadcastHashJoin", "right"), ("SortMergeJoin", "")]
-    assert told == [(j.operator, j.build) for j in group.joins_before]
+    reported = [(j.operator, j.build) for j in group.estimated_rows]
+    assert reported == [("BroadcastHashJoin", "right"), ("SortMergeJoin", "")]
+    assert reported == [(j.operator, j.build) for j in group.joins_before]
 
 
 def test_a_right_join_is_told_with_the_sides_of_the_report() -> None:

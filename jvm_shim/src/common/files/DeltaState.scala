@@ -70,7 +70,7 @@ private[pyjoinopt] final class DeltaState {
   }
 
   private def unknownFeatures: Seq[String] = protocol match {
-    case None => Seq("its log tells no version of the protocol")
+    case None => Seq("its log has no version of the protocol")
     case Some(known) =>
       val version = known.path("minReaderVersion").asInt(Int.MaxValue)
       val features = ExpressionBuilder.elements(known.get("readerFeatures")).map(_.asText).filterNot(ReaderFeatures)

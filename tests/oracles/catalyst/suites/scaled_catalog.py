@@ -59,10 +59,10 @@ def _tell(session: SparkSession, database: str, table: str, rows: int, columns: 
     arguments.add(count)
     arguments.add(to_scala(_java(jvm, {name: statistics(name, facts) for name, facts in columns.items()})))
     kind = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.catalog.CatalogStatistics")
-    told = kind.getConstructors()[0].newInstance(arguments.toArray())
+    reported = kind.getConstructors()[0].newInstance(arguments.toArray())
     identifier = catalyst.TableIdentifier(table, jvm.scala.Some(database))
     java_session: Any = session._jsparkSession
-    java_session.sessionState().catalog().alterTableStats(identifier, jvm.scala.Some(told))
+    java_session.sessionState().catalog().alterTableStats(identifier, jvm.scala.Some(reported))
 
 
 def _java(jvm: Any, entries: dict[str, Any]) -> Any:

@@ -53,11 +53,11 @@ class Suite(Letters):
 def test_chains(query: Callable[[Suite], LogicalPlan], items: str, conditions: list[str]) -> None:
     """A star marks the relations that came with a cross join."""
     found, predicates = flatten_join(query(Suite()))
-    told = [
+    reported = [
         (plan.info["rel"]["name"] if "rel" in plan.info else plan.kind) + ("*" if join_type == CROSS else "")
         for plan, join_type in found
     ]
-    assert (" ".join(told), [describe(p) for p in predicates]) == (items, conditions)
+    assert (" ".join(reported), [describe(p) for p in predicates]) == (items, conditions)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def w() -> Letters:
     return Letters()
 
 
-def told(plan: LogicalPlan) -> dict[str, list[str]]:
+def reported(plan: LogicalPlan) -> dict[str, list[str]]:
     """Relation -> the conjuncts right above it."""
     found = {}
     for node in post_order(plan):
@@ -34,7 +34,7 @@ def told(plan: LogicalPlan) -> dict[str, list[str]]:
 def test_both_sides_are_told_and_the_condition_stays(w: Letters) -> None:
     plan = join(w.relation("x", "a b"), w.relation("y", "d e"), w(f"b = d and ({OR})"))
     result = push_extra_predicate_through_join(plan)
-    assert told(result) == {"x": ["((a = 1) OR (a = 3))"], "y": ["((d = 2) OR (e = 4))"]}
+    assert reported(result) == {"x": ["((a = 1) OR (a = 3))"], "y": ["((d = 2) OR (e = 4))"]}
     assert isinstance(result, Join) and result.condition is plan.condition
     assert push_extra_predicate_through_join(result) is result, "what is there already is not said again"
 
@@ -52,7 +52,7 @@ def test_however_the_joins_stand(written: tuple[str, ...]) -> None:
     one, two, three = (t[name] for name in written)
     three_ways = w("a = 1 and d = 2 and g = 5 or a = 3 and e = 4 and h = 6")
     plan = Filter(three_ways, join(join(one, two), three, w("a = d and d = g")))
-    assert {name: said[-1] for name, said in told(normalise(plan).plan).items()} == {
+    assert {name: said[-1] for name, said in reported(normalise(plan).plan).items()} == {
         "x": "((a = 1) OR (a = 3))", "y": "((d = 2) OR (e = 4))", "z": "((g = 5) OR (h = 6))",
     }  # fmt: skip
 
@@ -68,7 +68,7 @@ def test_through_joins_that_keep_a_side(w: Letters, join_type: str, reached: set
     for name in reached or over:
         plan = join(below, z, w(f"g = h and ({over[name]})"))
         result = push_extra_predicate_through_join(plan)
-        assert set(told(result)) == ({name} if reached else set()) | {"z"}
+        assert set(reported(result)) == ({name} if reached else set()) | {"z"}
 
 
 @pytest.mark.parametrize("join_type", [LEFT, RIGHT, FULL, SEMI, ANTI])
@@ -81,7 +81,7 @@ def test_what_somebody_else_reads_too_loses_no_rows(w: Letters) -> None:
     x, y = w.relation("x", "a b"), w.relation("y", "d e")
     named = w.project("a", x)
     plan = LogicalPlan("Union", (w.project("a", join(x, y, w(f"b = d and ({OR})"))), named), named.output)
-    assert set(told(push_extra_predicate_through_join(plan))) == {"y"}
+    assert set(reported(push_extra_predicate_through_join(plan))) == {"y"}
 
 
 def test_what_may_fail_is_not_said(w: Letters) -> None:

@@ -38,11 +38,11 @@ class Shim:
 
     def __init__(self, first: dict[str, Any], **more: dict[str, Any]) -> None:
         self.answers = {"first": first, **more}
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def __call__(self, leaves: list[LogicalPlan], option: str, **request: Any) -> dict[int, dict[str, Any]]:
         what = request["sources"][0] if request["sources"] in (["footers"], ["text"]) else "first"
-        self.asked.append(what)
+        self.requested.append(what)
         return {leaf.number: self.answers[what] for leaf in leaves if leaf.number is not None}
 
 
@@ -52,10 +52,10 @@ class Catalogue:
     def __init__(self, known: Any, name: str = "ours") -> None:
         self.known = known
         self.name = name
-        self.asked: list[Relation] = []
+        self.requested: list[Relation] = []
 
     def lookup(self, relation: Relation) -> Known | None:
-        self.asked.append(relation)
+        self.requested.append(relation)
         if isinstance(self.known, Exception):
             raise self.known
         return self.known
@@ -76,9 +76,9 @@ def known(shim: Shim, option: str = "auto", store: Store | None = None, nodes: t
 def test_footers_are_read_only_if_the_catalog_knows_nothing() -> None:
     counted = {"rows": 7, "bytes": 70, "source": "catalog", "columns": {"0": {"ndv": 2}}, "files": FILES}
     shim = Shim(counted, footers=FOOTERS)
-    assert (known(shim).rows, known(shim).source, shim.asked) == (7, "catalog", ["first", "first"])
+    assert (known(shim).rows, known(shim).source, shim.requested) == (7, "catalog", ["first", "first"])
     shim = Shim(SIZE, footers=FOOTERS)
-    assert (known(shim).rows, known(shim).exact, shim.asked[:2]) == (10, True, ["first", "footers"])
+    assert (known(shim).rows, known(shim).exact, shim.requested[:2]) == (10, True, ["first", "footers"])
 
 
 def test_of_a_table_that_was_only_counted_footers_tell_the_columns() -> None:
@@ -96,7 +96,7 @@ def test_of_a_table_that_was_only_counted_footers_tell_the_columns() -> None:
 def test_each_option_says_what_it_says(option: str, source: str, questions: int) -> None:
     shim = Shim(SIZE, footers=SIZE)
     assert known(shim, option).source == source
-    assert len(shim.asked) == questions
+    assert len(shim.requested) == questions
     answer = LeafStatistics(Shim(SIZE, footers=SIZE), [T], option)(T)
     assert answer.source == source
     if source == "size":
@@ -142,7 +142,7 @@ def test_what_was_read_once_is_remembered(tmp_path: Path) -> None:
     shim = Shim(SIZE, footers=FOOTERS)
     first = known(shim, store=Store(path))
     again = known(shim, store=Store(path))
-    assert shim.asked == ["first", "footers", "first"]
+    assert shim.requested == ["first", "footers", "first"]
     assert first.gathered is None and again.gathered is not None
     assert (again.rows, again.columns, again.exact, again.source) == (10, first.columns, True, "footers")
 
@@ -161,7 +161,7 @@ def test_what_may_be_better_next_time_is_not_remembered(tmp_path: Path, answer: 
     shim = Shim(SIZE, footers={**FOOTERS, **answer})
     assert known(shim, store=store).rows == 10
     assert known(shim, store=store).rows == 10
-    assert shim.asked == ["first", "footers"] * 2
+    assert shim.requested == ["first", "footers"] * 2
 
 
 def test_of_a_wide_table_more_columns_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,10 +173,10 @@ def test_of_a_wide_table_more_columns_are_added(tmp_path: Path, monkeypatch: pyt
     known(shim, store=store, nodes=(T, filters[0]))
     shim.answers["footers"] = {**FOOTERS, "columns": {"2": {"max": 9}}}
     known(shim, store=store, nodes=(T, filters[1]))
-    assert shim.asked == ["first", "footers"] * 2
+    assert shim.requested == ["first", "footers"] * 2
     both = known(shim, store=store, nodes=(T, *filters))
     assert both.columns == {"a": Column(min=1, max=3), "C": Column(max=9)}
-    assert len(shim.asked) == 5, "the store knows both by now"
+    assert len(shim.requested) == 5, "the store knows both by now"
 
 
 def test_needed_columns() -> None:
@@ -198,7 +198,7 @@ def test_a_users_source_comes_first() -> None:
     statistics = LeafStatistics(Shim(SIZE, footers=FOOTERS), [T], "auto")(T)
     assert (statistics.rows, statistics.source, statistics.upper_bound) == (3, "ours", float("inf"))
     assert statistics.column(C.bit).min == 2, "names fit whatever their case"
-    (relation,) = ours.asked
+    (relation,) = ours.requested
     assert (relation.name, relation.format, relation.bytes) == ("t", "parquet", 3600)
     assert relation.columns == {"a": "int", "b": "string", "C": "date"}
     assert relation.files is not None and (relation.files.id, relation.files.newest) == ("i", 5.0)
@@ -220,7 +220,7 @@ def test_users_are_asked_under_every_option_but_none(option: str) -> None:
     ours = Catalogue(Known(rows=3))
     register(ours)
     assert known(Shim(SIZE), option).rows == 3
-    assert known(Shim(SIZE), "none").source == "size" and len(ours.asked) == 1
+    assert known(Shim(SIZE), "none").source == "size" and len(ours.requested) == 1
 
 
 def test_the_last_registered_comes_first_and_names_are_unique() -> None:
@@ -244,10 +244,10 @@ def test_the_last_registered_comes_first_and_names_are_unique() -> None:
 def test_a_wrong_source_costs_one_warning(wrong: Any) -> None:
     register(Catalogue(wrong))
     shim = Shim(SIZE, footers=FOOTERS)
-    with pytest.warns(RuntimeWarning, match="'ours' failed") as told:
+    with pytest.warns(RuntimeWarning, match="'ours' failed") as reported:
         assert known(shim).rows == 10
         assert known(shim).rows == 10
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_a_source_is_told_what_it_will_be_asked() -> None:

@@ -26,8 +26,8 @@ def nothing_declared() -> Iterator[None]:
 def known(**entry: Any) -> RelationStatistics:
     """Statistics of 1,000 rows, a tenth of whose keys are NULL and 500 of which are known to differ."""
     columns = {"0": {"ndv": 500, "nulls": 100}}
-    told = {"rows": 1000, "bytes": 9000, "source": "catalog", "exact": False, "columns": columns, **entry}
-    return LeafStatistics(lambda *_, **__: {0: told}, [T], "catalog")(T)
+    reported = {"rows": 1000, "bytes": 9000, "source": "catalog", "exact": False, "columns": columns, **entry}
+    return LeafStatistics(lambda *_, **__: {0: reported}, [T], "catalog")(T)
 
 
 def test_a_declared_key_has_as_many_values_as_rows() -> None:

@@ -27,17 +27,17 @@ class Shim:
     """Answers questions of both kinds, and notes them in order."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.requested: list[tuple[str, dict[str, Any]]] = []
 
     def statistics(self, leaves: list[LogicalPlan], option: str, **request: Any) -> dict[int, dict[str, Any]]:
-        self.asked.append((",".join(request["sources"]), request))
+        self.requested.append((",".join(request["sources"]), request))
         rows = 10 if request["sources"] == ["footers"] else None
         columns = {"0": {"ndv": 3}} if rows and "5" in request["distinct"] and 0 in request["distinct"]["5"] else {}
         known = {"rows": rows, "bytes": 3600, "source": "footers" if rows else "size", "columns": columns}
         return {leaf.number: {**known, "files": TOLD} for leaf in leaves if leaf.number is not None}
 
     def samples(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
-        self.asked.append(("samples", {**request, "relations": relations}))
+        self.requested.append(("samples", {**request, "relations": relations}))
         return [{"missing": True} for _ in relations]
 
 
@@ -53,18 +53,18 @@ def test_one_deadline_for_everything() -> None:
     assert ReadDeadline(1000, thorough=True).for_samples() > 4900
 
 
-def asked(plan: LogicalPlan, store: Store | None = None, drawing: bool = True) -> list[tuple[str, dict[str, Any]]]:
+def requested(plan: LogicalPlan, store: Store | None = None, drawing: bool = True) -> list[tuple[str, dict[str, Any]]]:
     shim, nodes = Shim(), [T, plan]
     known = LeafStatistics(shim.statistics, [T], "auto", nodes, store, ReadDeadline(1000))
     samples = Samples(shim.samples, known.relation, store, deadline=ReadDeadline(1000))
     samples.drawing = drawing
     known.use_partition_filters(nodes, SamplesOfPlan(samples, plan))
     samples.prefetch(plan, known)
-    return shim.asked
+    return shim.requested
 
 
 def test_samples_are_begun_before_footers_are_waited_for() -> None:
-    what = asked(LIKE)
+    what = requested(LIKE)
     assert [name for name, _ in what] == ["catalog,memory", "samples", "footers", "samples", "samples"]
     begun, footers, first, second = (request for _, request in what[1:])
     assert begun["deadlineMs"] == 0 and begun["relations"][0]["read"], "nobody waits for it"
@@ -74,18 +74,18 @@ def test_samples_are_begun_before_footers_are_waited_for() -> None:
 
 def test_what_arithmetic_may_judge_is_not_begun() -> None:
     simple = Filter(call("LessThan", reference(A), literal(3, "int")), T)
-    assert not any(one["relations"][0].get("read") for name, one in asked(simple)[:2] if name == "samples")
+    assert not any(one["relations"][0].get("read") for name, one in requested(simple)[:2] if name == "samples")
 
 
 def test_where_nothing_is_to_be_chosen_none_is_drawn() -> None:
-    what = asked(LIKE, drawing=False)
+    what = requested(LIKE, drawing=False)
     assert not any(one["relations"] and one["relations"][0].get("read") for name, one in what if name == "samples")
 
 
 def test_what_the_store_has_is_not_begun(tmp_path: Path) -> None:
     store = Store(tmp_path / "store.sqlite")
     store.put_blob(Files("i", "s", 1, 3600, 5.0), BLOB, b"rows")
-    begun = [one for name, one in asked(LIKE, store) if name == "samples" and one.get("deadlineMs") == 0]
+    begun = [one for name, one in requested(LIKE, store) if name == "samples" and one.get("deadlineMs") == 0]
     assert begun == []
 
 
@@ -101,7 +101,7 @@ def test_what_the_store_has_is_not_begun(tmp_path: Path) -> None:
 def test_dictionaries_only_of_columns_that_are_compared(plan: LogicalPlan, counted: list[int]) -> None:
     shim = Shim()
     LeafStatistics(shim.statistics, [T], "auto", [T, plan])(T)
-    (footers,) = (request for name, request in shim.asked if name == "footers")
+    (footers,) = (request for name, request in shim.requested if name == "footers")
     assert footers["distinct"] == {"5": counted}
 
 
@@ -112,7 +112,7 @@ def test_a_later_query_counts_more_and_forgets_nothing(tmp_path: Path) -> None:
     def columns(attribute: Attribute) -> tuple[dict[str, Any], int]:
         shim, nodes = Shim(), [T, Filter(call("LessThan", reference(attribute), literal(3, "int")), T)]
         ((_, known),) = LeafStatistics(shim.statistics, [T], "auto", nodes, store).known()
-        return {name: c.ndv for name, c in known.columns.items()}, sum(name == "footers" for name, _ in shim.asked)
+        return {name: c.ndv for name, c in known.columns.items()}, sum(name == "footers" for name, _ in shim.requested)
 
     assert columns(A) == ({"a": 3}, 1)
     assert columns(A) == ({"a": 3}, 0)

@@ -47,10 +47,10 @@ class Shim:
     ) -> None:
         self.bits = {e.key: b for e, b in bits.items()}
         self.rows, self.complete, self.here, self.pieces = rows, complete, here, pieces
-        self.asked: list[list[dict[str, Any]]] = []
+        self.requested: list[list[dict[str, Any]]] = []
 
     def __call__(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
-        self.asked.append(relations)
+        self.requested.append(relations)
         answers = []
         for one in relations:
             if not (self.here or one.get("read") or one.get("blob")):
@@ -147,8 +147,8 @@ def test_projections_are_looked_through() -> None:
     above = Filter(like(C, "p%"), Project((reference(A), named), T))
     shim = Shim({P: 0b11110000})
     assert estimate(shim, above).source == "footers, sample"
-    assert [e.key for e in shim.asked[0][0]["predicates"]] == [P.key]
-    assert shim.asked[0][0]["columns"] == [B.bit]
+    assert [e.key for e in shim.requested[0][0]["predicates"]] == [P.key]
+    assert shim.requested[0][0]["columns"] == [B.bit]
 
 
 def test_one_question_for_a_whole_plan_and_one_more_for_what_comes_later() -> None:
@@ -157,9 +157,9 @@ def test_one_question_for_a_whole_plan_and_one_more_for_what_comes_later() -> No
     estimates = PlanEstimates(lambda leaf: KNOWN, (), Samples(shim, lambda leaf: relation))
     estimates.prefetch_samples(Filter(call("And", P, SMALL), T))
     assert estimates(Filter(P, T)).source == "footers, sample"
-    assert len(shim.asked) == 1
+    assert len(shim.requested) == 1
     assert estimates(Filter(Q, T)).source == "footers, sample"
-    assert len(shim.asked) == 2
+    assert len(shim.requested) == 2
 
 
 def test_limits_and_aggregates_are_walls() -> None:
@@ -170,9 +170,9 @@ def test_limits_and_aggregates_are_walls() -> None:
 def test_files_are_opened_only_where_arithmetic_is_weak() -> None:
     shim = Shim({P: 0b1, SMALL: 0b1}, here=False)
     assert estimate(shim, Filter(SMALL, T)).source == "footers"
-    assert [one.get("read") for asked in shim.asked for one in asked] == [None]
+    assert [one.get("read") for requested in shim.requested for one in requested] == [None]
     assert estimate(shim, Filter(P, T)).source == "footers, sample"
-    assert shim.asked[-1][0]["read"] is True
+    assert shim.requested[-1][0]["read"] is True
 
 
 def test_to_be_thorough_is_to_open_files_for_every_filter() -> None:
@@ -185,7 +185,7 @@ def test_to_be_thorough_is_to_open_files_for_every_filter() -> None:
 def test_not_null_alone_is_no_question() -> None:
     shim = Shim({})
     assert estimate(shim, Filter(call("IsNotNull", reference(A)), T)).source == "footers"
-    assert shim.asked == []
+    assert shim.requested == []
 
 
 def test_a_new_sample_is_remembered(tmp_path: Path) -> None:
@@ -194,24 +194,24 @@ def test_a_new_sample_is_remembered(tmp_path: Path) -> None:
     assert store.blob(FILES, BLOB) == b"rows"
     shim = Shim({P: 0b1}, here=False)
     estimate(shim, Filter(P, T), store)
-    assert base64.b64decode(shim.asked[-1][0]["blob"]) == b"rows"
+    assert base64.b64decode(shim.requested[-1][0]["blob"]) == b"rows"
 
 
 def test_a_stored_sample_that_the_jvm_has_already_is_not_offered_again(tmp_path: Path) -> None:
     """It lacks a column. Whether the store has more by now is worth a look only where files would be opened."""
     store = Store(tmp_path / "s.sqlite")
     store.put_blob(FILES, BLOB, b"rows")
-    asked: list[list[dict[str, Any]]] = []
+    requested: list[list[dict[str, Any]]] = []
 
     def narrow(relations: list[dict[str, Any]], **_: Any) -> list[dict[str, Any]]:
-        asked.append(relations)
+        requested.append(relations)
         return [{"missing": True, "columns": ["other"]} for _ in relations]
 
     estimate(narrow, Filter(SMALL, T), store)
-    assert [[("blob" in one, one.get("read")) for one in relations] for relations in asked] == [[(False, None)]]
-    asked.clear()
+    assert [[("blob" in one, one.get("read")) for one in relations] for relations in requested] == [[(False, None)]]
+    requested.clear()
     estimate(narrow, Filter(P, T), store)
-    assert [[("blob" in one, one.get("read")) for one in relations] for relations in asked][-1] == [(True, True)]
+    assert [[("blob" in one, one.get("read")) for one in relations] for relations in requested][-1] == [(True, True)]
 
 
 def test_a_failing_jvm_costs_nothing_but_the_sample(caplog: pytest.LogCaptureFixture) -> None:

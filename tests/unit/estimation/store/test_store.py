@@ -168,10 +168,10 @@ def test_a_broken_file_is_set_aside(path: Path, damage: str) -> None:
     }[damage]
     path.write_bytes(broken)
     store = Store(path)
-    with pytest.warns(RuntimeWarning) as told:
+    with pytest.warns(RuntimeWarning) as reported:
         assert store.get([files(str(i)) for i in range(500)]) == {}
         store.put({files("new"): Known(2.0, source="x")}, {})
-    assert len(told) == 1 and "broken" in str(told[0].message)
+    assert len(reported) == 1 and "broken" in str(reported[0].message)
     assert Store(path).get([files("new")])["new", "s"][0].rows == 2
     assert path.with_name(path.name + ".broken").read_bytes()[:100] == broken[:100]
 
@@ -228,10 +228,10 @@ def test_the_database_of_somebody_else_is_left_alone(path: Path, damage: str) ->
     other.close()
     before = path.read_bytes()
     store = Store(path)
-    with pytest.warns(RuntimeWarning, match="another program|version 99") as told:
+    with pytest.warns(RuntimeWarning, match="another program|version 99") as reported:
         store.put({files("a"): Known(1.0, source="x")}, {})
         assert store.get([files("a")]) == {}
-    assert len(told) == 1
+    assert len(reported) == 1
     assert path.read_bytes() == before
 
 
@@ -242,11 +242,11 @@ def test_a_locked_store_costs_a_warning_and_a_second(path: Path) -> None:
     holder.execute("BEGIN EXCLUSIVE")
     store = Store(path)
     started = time.monotonic()
-    with pytest.warns(RuntimeWarning, match="locked") as told:
+    with pytest.warns(RuntimeWarning, match="locked") as reported:
         for i in range(5):
             store.put({files("new"): Known(1.0, source="x")}, {})
             assert store.get([files("new"), files(str(i))]) == {}
-    assert len(told) == 1
+    assert len(reported) == 1
     assert time.monotonic() - started < 5
     holder.execute("ROLLBACK")
     holder.close()
@@ -291,10 +291,10 @@ def test_a_place_where_no_file_can_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path, tmp_path / "file" / "statistics.sqlite"):
         store = Store(path)
-        with pytest.warns(RuntimeWarning) as told:
+        with pytest.warns(RuntimeWarning) as reported:
             store.put({files("a"): Known(1.0, source="x")}, {})
             assert store.get([files("a")]) == {}
-        assert len(told) == 1
+        assert len(reported) == 1
 
 
 def test_a_file_that_goes_away_comes_back(path: Path) -> None:

@@ -169,14 +169,14 @@ def test_joins_of_a_plan_count_shared_values_too(kind: str, bound: float) -> Non
     orders, customers = TABLES["orders"], TABLES["customers"]
     column = bits(orders, "o_cust").bit_length() - 1
 
-    def told(plan: LogicalPlan) -> RelationStatistics:
+    def reported(plan: LogicalPlan) -> RelationStatistics:
         known = replace(leaf(plan), keys=frozenset(), upper_bound=math.inf)
         return replace(known, max_rows_per_value={column: 2.0}) if plan is orders else replace(known, upper_bound=100.0)
 
     join = Join(customers, orders, kind, eq("c_key", "o_cust"))
-    assert estimate_plan(join, told).upper_bound == bound
-    assert not estimate_plan(join, told).max_rows_per_value  # a join may repeat rows
-    assert not estimate_plan(node("Generate", orders), told).max_rows_per_value
+    assert estimate_plan(join, reported).upper_bound == bound
+    assert not estimate_plan(join, reported).max_rows_per_value  # a join may repeat rows
+    assert not estimate_plan(node("Generate", orders), reported).max_rows_per_value
 
 
 def test_counts_of_shared_values_hold_on_random_rows() -> None:
