@@ -20,6 +20,7 @@ import duckdb
 
 from tests.support.operators import ELEMENTS, SQL_TYPES, Dialect, sql_constant
 from tests.support.querytree import Table, Type
+from tests.support.sampledata import oracle_database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,8 +137,7 @@ def _row(rng: random.Random, number: int, clean: bool) -> tuple[object, ...]:
 
 def duckdb_hazards(tables: tuple[HazardTable, ...]) -> duckdb.DuckDBPyConnection:
     """The tables in DuckDB, whose text has neither padding nor collations here."""
-    connection = duckdb.connect()
-    connection.execute("SET threads = 1")
+    connection = oracle_database()
     for table in tables:
         names = ", ".join(name for name, _ in table.columns)
         connection.execute(f"CREATE TABLE {table.name} AS SELECT * FROM ({table.values('duckdb')}) AS v({names})")
