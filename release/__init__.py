@@ -1,0 +1,4 @@
+"""What builds and checks a release. No part of the package; `setup.py` uses `project` and `readme`.
+
+`project`: the owner's values in `project.ini`. `readme`: the long description.
+"""
