@@ -11,7 +11,7 @@ FROM ?= 0
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
-METADATA := setup.cfg setup.py pyproject.toml
+METADATA := setup.cfg setup.py pyproject.toml project.ini
 
 # $(call with_spark,VENV): what a command needs in its environment to start Spark with that venv's Python and a Java.
 with_spark = export PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(1)/bin/python" && \
@@ -140,10 +140,10 @@ $(COMET)/.ready: tests/formats/pom.xml .venv-spark35/.ready
 .venv-spark35/.ready: $(METADATA)
 	$(call install,.venv-spark35,spark$(comma)dev,'pyspark==3.5.*' 'setuptools<80')
 
-dist: shim .venv-spark35/.ready  ## sdist and wheel in dist/, with the jars for both versions of Scala
+# CHECKS=--release also checks what only a published version needs: the owner's values, the changelog, a clean tree.
+dist: shim .venv-spark35/.ready  ## sdist, wheel, bill of materials and hashes in dist/, built twice and checked
 	@.venv-spark35/bin/python jvm_shim/build.py --if-stale
-	@rm -rf dist build
-	@$(PY) -m build
+	@$(PY) -m release.dist $(CHECKS)
 
 clean:  ## remove what was built and generated, and the virtual environments
 	rm -rf $(VENV) .venv-docs .venv-spark40 .venv-spark35 build dist site *.egg-info pyjoinopt/jars jvm_shim/.build data \
