@@ -30,7 +30,7 @@ define install
 endef
 
 .PHONY: help demo docs notebooks test test-ci test-unit test-slow lint check fuzz bench test-versions test-formats test-comet \
-  dist shim scalafmt scalafmt-write clean setup
+  dist maven shim scalafmt scalafmt-write clean setup
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -133,8 +133,10 @@ $(COMET)/.ready: tests/formats/pom.xml .venv-spark35/.ready
 	@mvn -q -B -f tests/formats/pom.xml -P comet dependency:copy-dependencies -DincludeGroupIds=org.apache.datafusion -DoutputDirectory=$(COMET)
 	@touch $@
 
-.venv-spark40/.ready: $(METADATA)
-	$(call install,.venv-spark40,spark$(comma)dev,'pyspark==4.0.*')
+.PRECIOUS: .venv-spark4%/.ready
+
+.venv-spark4%/.ready: $(METADATA)
+	$(call install,.venv-spark4$*,spark$(comma)dev,'pyspark==4.$*.*')
 
 # Spark 3.5 imports distutils, which newer Pythons have only inside setuptools, and no newer setuptools.
 .venv-spark35/.ready: $(METADATA)
@@ -145,8 +147,12 @@ dist: shim .venv-spark35/.ready  ## sdist, wheel, bill of materials and hashes i
 	@.venv-spark35/bin/python jvm_shim/build.py --if-stale
 	@$(PY) -m release.dist $(CHECKS)
 
+# After `make dist`, which empties dist/.
+maven: $(READY)  ## the jars for Maven, built, tested and deployed to the repository dist/maven; needs Maven
+	@$(call with_spark,$(VENV)) $(PY) -m release.maven
+
 clean:  ## remove what was built and generated, and the virtual environments
-	rm -rf $(VENV) .venv-docs .venv-spark40 .venv-spark35 build dist site *.egg-info pyjoinopt/jars jvm_shim/.build data \
+	rm -rf $(VENV) .venv-docs .venv-spark3? .venv-spark4? jvm_shim/target jvm_shim/maven/*/target build dist site *.egg-info pyjoinopt/jars jvm_shim/.build data \
 	  .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -2,4 +2,5 @@
 
 * `project`: the owner's values in `project.ini`. `readme`: the long description.
 * `dist`: `make dist`. `sbom`: the bill of materials. `versions`: the files that repeat the version.
+* `maven`: `make maven`. `site`: the documentation by version.
 """

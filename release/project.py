@@ -69,7 +69,10 @@ class Project:
 
     def maven(self) -> dict[str, str]:
         """The properties of `jvm_shim/pom.xml` that depend on the owner."""
-        return {"project.url": self.repository, "contact.name": self.name, "contact.email": self.email}
+        scm = f"scm:git:{self.repository}.git" if self.repository else ""
+        return {
+            "owner.repository": self.repository, "owner.scm": scm, "owner.name": self.name, "owner.email": self.email
+        }  # fmt: skip
 
     def missing(self) -> list[str]:
         """The values that a release needs and the file does not have."""
@@ -108,7 +111,6 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code is 1 if a value is wrong or a required one is missing."""
     parser = argparse.ArgumentParser(prog="python -m release.project", description="Print the values of project.ini.")
     parser.add_argument("--require", action="store_true", help="fail if a value that a release needs is empty")
-    parser.add_argument("--maven", action="store_true", help="print the properties for Maven's command line")
     chosen = parser.parse_args(arguments)
     try:
         project = read()
@@ -118,10 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.require and project.missing():
         print(f"error: a release needs these values of {FILE.name}: {', '.join(project.missing())}", file=sys.stderr)
         return 1
-    if chosen.maven:
-        print("\n".join(f"-D{key}={value}" for key, value in project.maven().items() if value))
-    else:
-        print("\n".join(f"{key}: {value or '(empty)'}" for key, value in vars(project).items()))
+    print("\n".join(f"{key}: {value or '(empty)'}" for key, value in vars(project).items()))
     return 0
 
 

@@ -15,6 +15,7 @@ from release.project import ROOT
 #: File and pattern of the places; the first group of the pattern is what precedes the version.
 PLACES = {
     "jvm_shim/pom.xml": r"(<revision>)[^<]+(?=</revision>)",
+    "CITATION.cff": r"(^version: ).+$",
 }
 _RELEASED = re.compile(r"^## \[(?P<version>[^\]]+)\] - (?P<date>\d{4}-\d{2}-\d{2})$", re.MULTILINE)
 

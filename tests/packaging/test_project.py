@@ -57,7 +57,12 @@ def test_a_filled_file_gives_links_and_contact(tmp_path: Path) -> None:
         "Issues": "https://example.org/group/name/issues",
         "Changelog": f"https://example.org/group/name/blob/v{VERSION}/CHANGELOG.md",
     }
-    assert owner.maven()["project.url"] == "https://example.org/group/name"
+    assert owner.maven() == {
+        "owner.repository": "https://example.org/group/name",
+        "owner.scm": "scm:git:https://example.org/group/name.git",
+        "owner.name": "A Group",
+        "owner.email": "group@example.org",
+    }
 
 
 @pytest.mark.parametrize(
