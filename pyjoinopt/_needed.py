@@ -1,4 +1,4 @@
-"""Checks that the required packages are installed, which an archive in `--py-files` does not bring along.
+"""Checks that the required packages are installed, which `--py-files` and `--packages` do not bring along.
 
 Importing this module runs the check, so it is imported first, to raise its error message before a plain ImportError.
 """
@@ -23,8 +23,8 @@ def check() -> None:
         return
     archive = next((parent for parent in Path(__file__).parents if parent.is_file()), None)
     cause = (
-        f"It was imported from the archive {archive}: --py-files and spark.submit.pyFiles contain the package "
-        "without its dependencies. "
+        f"It was imported from the archive {archive}: --py-files, spark.submit.pyFiles and --packages contain the "
+        "package without its dependencies. "
         if archive
         else ""
     )

@@ -2,6 +2,7 @@ package org.apache.spark.sql.pyjoinopt
 
 import java.io.File
 import java.util.concurrent.TimeUnit
+import java.util.zip.ZipFile
 
 import org.apache.spark.SparkConf
 import org.apache.spark.network.util.JavaUtils
@@ -83,7 +84,7 @@ private[pyjoinopt] object WorkerSettings {
       if (read > 0) read else Support.fail(s"${Ours}workers is $value, but must be a number of processes, 1 or more.")
     }
     WorkerSettings(
-      WorkerCommand(python, text(Ours + "pythonpath").orElse(ofThisDriver.flatMap(_.path)).orElse(besideJar)),
+      WorkerCommand(python, text(Ours + "pythonpath").orElse(ofThisDriver.flatMap(_.path)).orElse(pathOfJar)),
       if (text(Ours + "timeout").forall(_.equalsIgnoreCase("auto"))) InputSize.milliseconds(bytes)
       else milliseconds("timeout", 0),
       milliseconds("startTimeout", 60000),
@@ -98,10 +99,31 @@ private[pyjoinopt] object WorkerSettings {
     name.startsWith("python") || name.startsWith("pypy")
   }
 
-  /** The folder of the package `pyjoinopt`, if this jar is inside the package. */
-  private lazy val besideJar: Option[String] = Support.attempt(Option.empty[String]) {
-    val jar = new File(classOf[PyJoinOptExtensions].getProtectionDomain.getCodeSource.getLocation.toURI)
+  /** Where Python finds the package `pyjoinopt` of this jar, if it has one. */
+  private lazy val pathOfJar: Option[String] = Support.attempt(Option.empty[String]) {
+    pathOf(new File(classOf[PyJoinOptExtensions].getProtectionDomain.getCodeSource.getLocation.toURI))
+  }
+
+  /**
+   * Where Python finds the package `pyjoinopt` of a jar: around the jar, if it is inside the package, as in the wheel;
+   * or in the jar, as in the jars for Maven, since Python imports from archives.
+   */
+  def pathOf(jar: File): Option[String] = {
     val folder = jar.getParentFile.getParentFile
-    if (new File(folder, "worker/__main__.py").isFile) Some(folder.getParent) else None
+    if (new File(folder, "worker/__main__.py").isFile) Some(folder.getParent)
+    else if (hasPython(jar)) Some(new File(jar, Inside).getPath)
+    else None
+  }
+
+  /** The folder of the Python package inside a jar. */
+  private val Inside = "python"
+
+  private def hasPython(jar: File): Boolean = {
+    val main = s"$Inside/pyjoinopt/worker/__main__.py"
+    if (jar.isFile) {
+      val archive = new ZipFile(jar)
+      try archive.getEntry(main) != null
+      finally archive.close()
+    } else new File(jar, main).isFile // a folder of classes
   }
 }
