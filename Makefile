@@ -111,7 +111,7 @@ test-formats%: .venv-spark%/.ready
 
 SCALAFMT := jvm_shim/.build/scalafmt
 scalafmt = "$$($(PY) -m pyjoinopt java)/bin/java" -cp '$(SCALAFMT)/*' org.scalafmt.cli.Cli --non-interactive --quiet \
-  --config jvm_shim/.scalafmt.conf jvm_shim/src jvm_shim/oracle
+  --config jvm_shim/.scalafmt.conf jvm_shim/src jvm_shim/oracle jvm_shim/maven/test
 
 scalafmt: $(READY) $(SCALAFMT)/.ready  ## check the format of the Scala source; needs Maven
 	@$(call scalafmt) --test

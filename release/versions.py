@@ -16,6 +16,7 @@ from release.project import ROOT
 PLACES = {
     "jvm_shim/pom.xml": r"(<revision>)[^<]+(?=</revision>)",
     "CITATION.cff": r"(^version: ).+$",
+    "docs/doors.md": r"(io\.github\.pyjoinopt:pyjoinopt-shim_2\.13:)\S+",
 }
 _RELEASED = re.compile(r"^## \[(?P<version>[^\]]+)\] - (?P<date>\d{4}-\d{2}-\d{2})$", re.MULTILINE)
 
