@@ -11,6 +11,9 @@ from types import ModuleType
 
 import pytest
 
+from pyjoinopt._version import __version__
+from release.project import Project
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -102,6 +105,12 @@ def test_every_page_is_in_the_contents() -> None:
 
 
 def test_links_out_of_the_documentation_are_named_on_the_site() -> None:
-    named = loaded("conf").named
-    assert named("see [the notebook](../notebooks/a.ipynb)") == "see the notebook (`notebooks/a.ipynb`)"
-    assert named("[a/b.py](../a/b.py) and [a page](faq.md)") == "a/b.py and [a page](faq.md)"
+    named, owner = loaded("conf").named, Project()
+    assert named("see [the notebook](../notebooks/a.ipynb)", owner) == "see the notebook (`notebooks/a.ipynb`)"
+    assert named("[a/b.py](../a/b.py) and [a page](faq.md)", owner) == "a/b.py and [a page](faq.md)"
+
+
+def test_links_out_of_the_documentation_lead_to_the_repository_if_it_is_known() -> None:
+    owner = Project(repository="https://example.org/r")
+    made = loaded("conf").named("[a/b.py](../a/b.py) and [a page](faq.md)", owner)
+    assert made == f"[a/b.py](https://example.org/r/blob/v{__version__}/a/b.py) and [a page](faq.md)"
