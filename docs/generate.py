@@ -7,7 +7,8 @@
 |---|---|
 | `architecture.md`, its table of packages | `tests/support/rooms.py`, the docstrings of the packages |
 | `configuration.md` | the tables of `pyjoinopt/config.py` |
-| `performance.md` | `benchmarks/README.md`, with the output of each script from `benchmarks/results/` |
+| `performance.md` | `benchmarks/README.md` |
+| `performance/` | the outputs of the scripts in `benchmarks/results/` |
 | `images/house.svg` | the imports in `pyjoinopt/` |
 """
 
@@ -18,7 +19,7 @@ import ast
 import re
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -71,20 +72,38 @@ def configuration() -> str:
 
 
 def performance() -> str:
-    """The page on benchmarks, with the outputs that `benchmarks.keep` has stored."""
-    body = (DOCS.parent / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    head, *sections = body.split("\n## ")
+    """The page on benchmarks, with a link to the outputs of each script."""
+    head, *sections = (DOCS.parent / "benchmarks" / "README.md").read_text(encoding="utf-8").split("\n## ")
     title, _, about = head.partition("\n")
     assert title == "# Benchmarks"
     made = [_MADE.format("benchmarks/README.md and benchmarks/results/") + "# Performance\n" + about.rstrip()]
-    kept = {path.stem: path.read_text(encoding="utf-8") for path in sorted(RESULTS.glob("*.txt"))}
+    linked = []
     for section in sections:
         made.append("\n## " + section.rstrip())
         script = section.partition(".py")[0].strip("`")
-        for name in [name for name in kept if name == script or name.startswith(f"{script}_")]:
-            printed = f"```text\n{kept.pop(name).rstrip()}\n```"
-            made.append(f"\n<details><summary>Output</summary>\n\n{printed}\n\n</details>")
-    assert not kept, f"no section of benchmarks/README.md is about {', '.join(kept)}"
+        if script in outputs():
+            linked.append(script)
+            made.append(f"\n[Output of `{script}.py`](performance/{script}.md)")
+    assert set(linked) == set(outputs()), "a script has no section"
+    contents = "\n".join(f"performance/{script}" for script in linked)
+    return "\n".join(made) + f"\n\n```{{toctree}}\n:hidden:\n\n{contents}\n```\n"
+
+
+@cache
+def outputs() -> dict[str, list[Path]]:
+    """Script -> the files in `benchmarks/results/` with its outputs."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(RESULTS.glob("*.txt")):
+        found.setdefault(path.stem.partition("_")[0], []).append(path)
+    return found
+
+
+def output(script: str) -> str:
+    """The page with the outputs of a script, as `benchmarks.keep` has stored them."""
+    made = [_MADE.format("benchmarks/results/") + f"# Output of {script}.py\n"]
+    made.append("Stored by `python -m benchmarks.keep`. [Performance](../performance.md) explains the figures.")
+    for path in outputs()[script]:
+        made.append(f"\n## {path.stem}\n\n```text\n{path.read_text(encoding='utf-8').rstrip()}\n```")
     return "\n".join(made) + "\n"
 
 
@@ -212,6 +231,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration,
     "performance.md": performance,
     "images/house.svg": house,
+    **{f"performance/{script}.md": partial(output, script) for script in outputs()},
 }
 
 
@@ -226,6 +246,7 @@ def main() -> int:
         if not path.exists() or path.read_text(encoding="utf-8") != content:
             stale.append(name)
             if not check:
+                path.parent.mkdir(exist_ok=True)
                 path.write_text(content, encoding="utf-8")
     print(f"{'stale' if check else 'written'}: {', '.join(stale) or 'nothing'}")
     return int(check and bool(stale))

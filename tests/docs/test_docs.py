@@ -17,6 +17,7 @@ from release.project import Project
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
+ALL_PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md", *sorted(DOCS.rglob("*.md"))]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -28,6 +29,22 @@ def loaded(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def without_code(text: str) -> str:
+    """A page without fenced blocks and spans of code."""
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^( *)```.*?^\1```", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+@cache
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's titles, as GitHub and MyST derive them; a repeated title gets a number."""
+    found: dict[str, int] = {}
+    text = re.sub(r"^( *)```.*?^\1```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
+        slug = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower()).replace(" ", "-")
+        found[slug] = found.get(slug, 0) + 1
+    return {f"{slug}-{i}" if i else slug for slug, times in found.items() for i in range(times)}
 
 
 def test_made_pages_are_as_they_would_be_made() -> None:
@@ -54,19 +71,43 @@ def test_the_house_has_all_rooms_and_no_circle() -> None:
     assert all(f">{room}</text>" in drawing for room in arrows)
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for link in _LINK.findall(text):
+    for link in _LINK.findall(without_code(page.read_text(encoding="utf-8"))):
         target, _, anchor = link.partition("#")
         if "://" in link:
             continue
         path = (page.parent / target).resolve() if target else page
         assert path.exists(), f"{page.name} links to {link}"
         if anchor and path.suffix == ".md":
-            titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-            anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
-            assert anchor in anchors, f"{page.name} links to {link}"
+            assert anchor in anchors(path), f"{page.name} links to {link}"
+
+
+@pytest.mark.parametrize("script", loaded("generate").outputs())
+def test_outputs_of_a_benchmark_are_on_its_page(script: str) -> None:
+    page = (DOCS / "performance" / f"{script}.md").read_text(encoding="utf-8")
+    for path in loaded("generate").outputs()[script]:
+        assert path.read_text(encoding="utf-8").rstrip() in page
+    assert f"](performance/{script}.md)" in (DOCS / "performance.md").read_text(encoding="utf-8")
+
+
+def test_the_summary_of_the_measurements_agrees_with_their_outputs() -> None:
+    rows = {
+        cells[1].strip(" *"): [cell.strip(" *") for cell in cells[2:-1]]
+        for line in (DOCS / "performance.md").read_text(encoding="utf-8").split("## The scripts")[0].splitlines()
+        if len(cells := line.split("|")) == 5
+    }
+    for column, benchmark in enumerate(("tpch", "tpcds")):
+        stored = (ROOT / "benchmarks" / "results" / f"tpc_{benchmark}.txt").read_text(encoding="utf-8")
+        wall = stored.split("seconds           total s")[1].split("processor time")[0]
+        lines = re.findall(r"^(\D+?)  +(.*)$", wall, re.MULTILINE)
+        figures = {name: re.findall(r"[\d.]+", rest) for name, rest in lines}
+        plain, ours, cbo = figures["as it comes"], figures["pyjoinopt"], figures["ANALYZE + CBO"]
+        assert rows["total time: pyjoinopt, plain Spark"][column] == f"{ours[0]} s, {plain[0]} s ({ours[1]})"
+        assert rows["geometric mean over the queries"][column] == ours[2]
+        assert rows["geometric mean of ANALYZE + CBO, without the time of ANALYZE"][column] == cbo[2]
+        again = figures["the same again"][2]
+        assert rows["noise: geometric mean of plain Spark, measured a second time"][column] == again
 
 
 def exists(dotted: str) -> bool:
