@@ -67,6 +67,8 @@ def configuration() -> str:
         "\n## Environment variables\n\n| variable | effect |\n|---|---|\n"
         "| `PYJOINOPT_ATTACH=off` | `import pyjoinopt` adds no methods to `DataFrame` and does not import pyspark |\n"
         "| `PYJOINOPT_STORE` | the file of the option `store=\"auto\"` |\n"
+        "| `PYJOINOPT_CACHE_DIR` | the folder of that file, of compiled jars and of a linked Java, instead of the "
+        "user's cache folder |\n"
     )
     return "".join(lines)
 

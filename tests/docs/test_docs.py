@@ -61,6 +61,13 @@ def test_every_option_is_on_the_page_of_options() -> None:
         assert f"| `{option.name}` | `{option.key}` |" in text
 
 
+def test_every_environment_variable_is_on_the_page_of_options() -> None:
+    text = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "pyjoinopt").rglob("*.py")]
+    used = {name for source in sources for name in re.findall(r"environ\.get\(\"(PYJOINOPT_\w+)\"", source)}
+    assert len(used) >= 3 and not [name for name in used if f"| `{name}" not in text]
+
+
 def test_the_house_has_all_rooms_and_no_circle() -> None:
     generate = loaded("generate")
     arrows = generate.rooms()
@@ -142,7 +149,7 @@ def test_files_and_functions_of_the_architecture_exist() -> None:
 
 def test_every_page_is_in_the_contents() -> None:
     contents = "\n".join(re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / "index.md").read_text(), re.DOTALL))
-    assert {page.stem for page in PAGES} - {"index"} == set(re.findall(r"^\w+$", contents, re.MULTILINE))
+    assert {page.stem for page in PAGES} - {"index"} == set(re.findall(r"^[\w-]+$", contents, re.MULTILINE))
 
 
 def test_links_out_of_the_documentation_are_named_on_the_site() -> None:
