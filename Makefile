@@ -152,7 +152,7 @@ maven: $(READY)  ## the jars for Maven, built, tested and deployed to the reposi
 	@$(call with_spark,$(VENV)) $(PY) -m release.maven
 
 clean:  ## remove what was built and generated, and the virtual environments
-	rm -rf $(VENV) .venv-docs .venv-spark3? .venv-spark4? jvm_shim/target jvm_shim/maven/*/target build dist site *.egg-info pyjoinopt/jars jvm_shim/.build data \
+	rm -rf $(VENV) .venv-docs .venv-spark3? .venv-spark4? jvm_shim/target jvm_shim/maven/*/target build dist site jupyter_execute docs/notebooks *.egg-info pyjoinopt/jars jvm_shim/.build data \
 	  .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,11 +1,13 @@
 """Puts a built site into the folder of its version: `python -m release.site SITE PAGES branch|tag NAME`.
 
 A tag vX.Y.Z goes to the folder X.Y.Z, and to `stable` if no later version is there; a branch goes to `dev`. The start
-page leads to `stable`, or to `dev` before the first release, and lists all versions.
+page leads to `stable`, or to `dev` before the first release, and lists all versions. The menu of each page reads them
+from `versions.json`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -56,7 +58,9 @@ def publish(site: Path, pages: Path, kind: str, name: str) -> list[str]:
         shutil.copytree(site, pages / folder)
     (pages / ".nojekyll").touch()
     there = [folder for folder in ("stable", "dev") if (pages / folder).is_dir()]
-    items = [f'<li><a href="{folder}/">{folder}</a></li>' for folder in [*there, *versions(pages)]]
+    listed = [*there, *versions(pages)]
+    (pages / "versions.json").write_text(json.dumps(listed) + "\n", encoding="utf-8")
+    items = [f'<li><a href="{folder}/">{folder}</a></li>' for folder in listed]
     (pages / "index.html").write_text(_START.format(target=there[0], items="\n".join(items)), encoding="utf-8")
     return folders
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import importlib.util
 import re
@@ -153,12 +154,35 @@ def test_every_page_is_in_the_contents() -> None:
 
 
 def test_links_out_of_the_documentation_are_named_on_the_site() -> None:
-    named, owner = loaded("conf").named, Project()
-    assert named("see [the notebook](../notebooks/a.ipynb)", owner) == "see the notebook (`notebooks/a.ipynb`)"
-    assert named("[a/b.py](../a/b.py) and [a page](faq.md)", owner) == "a/b.py and [a page](faq.md)"
+    named = loaded("conf").named
+    assert named("see [the notebook](../notebooks/a.ipynb)") == "see [the notebook](notebooks/a.ipynb)"
+    assert named("[a/b.py](../a/b.py) and [a page](faq.md)") == "a/b.py and [a page](faq.md)"
+    assert named("[a page](../faq.md), [code](../../a/b.py)", "doors/x") == "[a page](../faq.md), code (`a/b.py`)"
+    assert named("[n](../../notebooks/a.ipynb)", "doors/x") == "[n](../notebooks/a.ipynb)"
 
 
 def test_links_out_of_the_documentation_lead_to_the_repository_if_it_is_known() -> None:
     owner = Project(repository="https://example.org/r")
-    made = loaded("conf").named("[a/b.py](../a/b.py) and [a page](faq.md)", owner)
+    made = loaded("conf").named("[a/b.py](../a/b.py) and [a page](faq.md)", owner=owner)
     assert made == f"[a/b.py](https://example.org/r/blob/v{__version__}/a/b.py) and [a page](faq.md)"
+
+
+def test_public_names_are_in_the_reference() -> None:
+    """Also that the package can be imported without pyspark and adds nothing to it, as the reference does."""
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    whole = set(re.findall(r"automodule:: pyjoinopt\.(\w+)", text))
+    errors = set(vars(importlib.import_module("pyjoinopt.errors")))
+    single = set(re.findall(r"auto(?:function|class):: (\w+)", text))
+    public = set(importlib.import_module("pyjoinopt").__all__)
+    assert {"rules", "statistics", "cost", "errors"} <= whole
+    assert public - single - whole - errors == {"__version__"} and single <= public
+
+
+def test_indented_blocks_of_module_docstrings_are_code() -> None:
+    lines = loaded("conf").code_blocks(["Errors:", "", "    A", "    └── B", "", "Wrong options."])
+    assert lines == ["Errors:", "", "::", "", "    A", "    └── B", "", "Wrong options."]
+
+
+def test_examples_in_the_configuration() -> None:
+    result = doctest.testmod(loaded("conf"))
+    assert result.attempted and not result.failed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -125,6 +126,7 @@ def test_the_documentation_of_each_version_has_its_folder(built: Path, tmp_path:
     start = (pages / "index.html").read_text()
     assert "url=stable/" in start
     assert re.findall(r'<li><a href="(.*?)/">', start) == ["stable", "dev", "0.10.0", "0.9.0"]
+    assert json.loads((pages / "versions.json").read_text()) == ["stable", "dev", "0.10.0", "0.9.0"]
 
 
 def test_a_fix_of_an_older_version_does_not_become_the_stable_one(built: Path, tmp_path: Path) -> None:
