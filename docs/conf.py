@@ -100,6 +100,30 @@ def code_blocks(lines: list[str]) -> list[str]:
     return made
 
 
+#: What the theme leaves out for keyboards and screen readers: a pattern and what replaces it.
+_ACCESSIBLE = (
+    (r'<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),
+    (r'<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="Contents">'),
+    (r'<aside class="(toc-drawer[^"]*)">', r'<aside class="\1" aria-label="On this page">'),
+    (r"<pre>", '<pre tabindex="0">'),
+    (r'<div class="(table-wrapper[^"]*)">', r'<div class="\1" tabindex="0">'),
+    (r"<div style='(overflow-x:auto[^']*)'>", r"<div tabindex='0' style='\1'>"),  # in outputs of older notebooks
+    (r"<th([^>]*)>((?:<p></p>)?)</th>", r"<td\1>\2</td>"),
+    (r'(<article role="main"[^>]*>)(?=\s*<noscript>)', r"\1<h1>Search</h1>"),
+)
+
+
+def accessible(html: str) -> str:
+    """A page of the site whose scrolling blocks can be reached by keyboard, and whose landmarks have names.
+
+    >>> accessible("<pre>code</pre><table><tr><th></th><th>rows</th></tr></table>")
+    '<pre tabindex="0">code</pre><table><tr><td></td><th>rows</th></tr></table>'
+    """
+    for pattern, better in _ACCESSIBLE:
+        html = re.sub(pattern, better, html)
+    return html
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     owner = owners_file.read()
@@ -111,6 +135,12 @@ def setup(app: Any) -> None:
         if kind == "module":
             lines[:] = code_blocks(lines)
 
+    def finish(app: Any, error: Exception | None) -> None:
+        if error is None and app.builder.format == "html":
+            for path in Path(app.outdir).rglob("*.html"):
+                path.write_text(accessible(path.read_text(encoding="utf-8")), encoding="utf-8")
+
     copy_notebooks()
+    app.connect("build-finished", finish)
     app.connect("autodoc-process-docstring", mark)
     app.connect("source-read", read)

@@ -21,20 +21,25 @@ _CELL = "padding:.15em .8em .15em 0;text-align:left;vertical-align:top"
 _OPERATOR = 90
 #: Texts of at most this many characters are not wrapped.
 _SHORT = 34
+#: A block that scrolls if it is too wide. It gets a tabindex, so that the keyboard can scroll it, too.
 _WIDE = "overflow-x:auto;max-width:100%"
 #: Groups beyond this number are folded.
 _OPEN = 6
 
 
-def render_html(report: ReportData, images: bool = False) -> str:
+def render_html(report: ReportData, images: bool = False, heading: bool = False) -> str:
     """The whole report as one HTML element, for any page.
 
     Args:
         report: to render.
         images: embed pictures as `<img>`, which pages keep that strip inline SVG; otherwise as inline SVG.
+        heading: make the first line the heading of the page, for a page that has no other.
     """
     draw = as_image if images else str
-    parts = [f"<div class='pyjoinopt'><p><b>{escape(headline(report))}</b></p>"]
+    first = f"<p><b>{escape(headline(report))}</b></p>"
+    if heading:
+        first = f"<h1 style='font-size:inherit'>{escape(headline(report))}</h1>"
+    parts = [f"<div class='pyjoinopt'>{first}"]
     for number, group in enumerate(report.groups, 1):
         parts.append(_group(number, group, draw))
     for run in report.runs:
@@ -64,7 +69,7 @@ def render_page(report: ReportData) -> str:
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'/>"
         "<meta name='viewport' content='width=device-width'/><meta name='color-scheme' content='light dark'/>"
         f"<title>{escape(headline(report))}</title><style>{style}</style></head>"
-        f"<body>{render_html(report)}</body></html>"
+        f"<body><main>{render_html(report, heading=True)}</main></body></html>"
     )
 
 
@@ -76,13 +81,13 @@ def _group(number: int, group: GroupReport, draw: Callable[[str], str]) -> str:
     )
     orders = (BEFORE, AFTER) if group.changed else (AFTER,)
     drawn = (draw(group_svg(group, number, (which,))) for which in orders)
-    pictures = "".join(f"<div style='{_WIDE}'>{picture}</div>" for picture in drawn)
+    pictures = "".join(f"<div tabindex='0' style='{_WIDE}'>{picture}</div>" for picture in drawn)
     joins = _joins(group, group.estimated_rows, "Joins in the chosen order")
     if group.changed:
         joins = _joins(group, group.joins_before, "Joins in the written order") + joins
     graph = ""
     if group.edges:
-        picture = f"<div style='{_WIDE};margin-top:.4em'>{draw(graph_svg(group, number))}</div>"
+        picture = f"<div tabindex='0' style='{_WIDE};margin-top:.4em'>{draw(graph_svg(group, number))}</div>"
         graph = f"<details><summary>Join graph, {len(group.edges)} edges</summary>{picture}</details>"
     opened = " open" if number <= _OPEN else ""
     note = "<p>★ this join is in only one of the two orders</p>" if group.changed else ""
@@ -151,7 +156,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> st
 def _framed(caption: str, head: str, rows: Iterable[str]) -> str:
     """A table that scrolls horizontally if the page is too narrow for it."""
     table = f"<table style='{_TABLE}'>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f"<div style='{_WIDE}'>{table}</div>"
+    return f"<div tabindex='0' style='{_WIDE}'>{table}</div>"
 
 
 def _list(title: str, rows: Sequence[str]) -> str:
