@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
 import sys
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pyjoinopt.api.dataframe import optimize_joins
 from pyjoinopt.bridge.shim import bridge_for, check_progress
 from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.util.same_rows import same_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-#: Significant digits of a float that must agree: sums in another order differ in the last digits.
-_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -141,29 +137,7 @@ def _checked(df: DataFrame, fast: DataFrame, most: int) -> tuple[int, bool | Non
     count = df.count()
     if count > most:
         return count, None if fast.count() == count else False
-    return count, rows_equal(df.collect(), fast.collect())
-
-
-def rows_equal(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two results have the same rows equally often, in any order.
-
-    >>> rows_equal([(1, 0.1 + 0.2), (2, None)], [(2, None), (1, 0.3)]), rows_equal([(1,)], [(1,), (1,)])
-    (True, False)
-    """
-    return Counter(map(_plain, one)) == Counter(map(_plain, other))
-
-
-def _plain(value: Any) -> Hashable:
-    """A hashable form of a value: nested values as tuples, floats rounded to the digits that must agree."""
-    if isinstance(value, float):
-        return "nan" if math.isnan(value) else float(f"{value:.{_DIGITS}g}") + 0.0
-    if isinstance(value, dict):
-        return frozenset((_plain(key), _plain(item)) for key, item in value.items())
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_plain, value))
-    if isinstance(value, bytearray):
-        return bytes(value)
-    return value if isinstance(value, Hashable) else repr(value)
+    return count, same_rows(df.collect(), fast.collect())
 
 
 def _times(seconds: Sequence[float]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt
-from pyjoinopt.api.compare import Comparison, rows_equal
+from pyjoinopt.api.compare import Comparison
 from tests.support import tpc
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ def test_large_results_are_counted_only(tpch: SparkSession) -> None:
     assert "nothing was changed" in found.to_text() and "were not compared" in found.to_text()
 
 
-def test_other_rows_are_seen() -> None:
-    assert not rows_equal([(1, "a")], [(1, "b")])
-    assert not rows_equal([(1.0,)], [(1.000001,)])
-    assert rows_equal([({"a": [1.0, None]},), (float("nan"),)], [(float("nan"),), ({"a": [1.0, None]},)])
+def test_other_rows_are_reported() -> None:
     assert "OTHER ROWS" in Comparison(pyjoinopt.JoinReport(), (1.0,), (1.0,), 3, False).to_text()
 
 
