@@ -25,6 +25,7 @@ setup(
     long_description=readme.long_description(owner, version),
     long_description_content_type="text/markdown",
     packages=[*find_packages(include=["pyjoinopt", "pyjoinopt.*"]), "pyjoinopt.jvm_shim"],
+    py_modules=["pyjoinopt_pytest"],
     package_dir={"pyjoinopt.jvm_shim": "jvm_shim"},
     **owner.metadata(version),
 )

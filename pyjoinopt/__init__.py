@@ -6,7 +6,7 @@ Example:
     >>> slow.explain_joins()            # doctest: +SKIP
 """
 
-from pyjoinopt import _needed, rules, statistics  # noqa: F401  _needed first: it names what is missing
+from pyjoinopt import _needed, rules, statistics, testing  # noqa: F401  _needed first: it names what is missing
 from pyjoinopt._version import __version__
 from pyjoinopt.api.analyze import Analysed, analyze
 from pyjoinopt.api.compare import Comparison, compare
@@ -32,5 +32,5 @@ __all__ = [
     "Analysed", "BridgeError", "Comparison", "JavaNotFoundError", "JoinReport", "NotRunError", "PyJoinOptError",
     "RefusedError", "RuleTrace", "SessionError", "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError",
     "__version__", "analyze", "compare", "configure", "disable", "enable", "explain_joins", "is_enabled",
-    "join_report", "last_reports", "optimize_joins", "rules", "statistics",
+    "join_report", "last_reports", "optimize_joins", "rules", "statistics", "testing",
 ]  # fmt: skip

@@ -156,6 +156,11 @@ def explain_joins(
         print(getattr(report, f"to_{mode}")())
 
 
+def run_watching_pairs(df: DataFrame, options: dict[str, Any]) -> tuple[DataFrame, JoinReport]:
+    """`optimize_joins` with its report, after which a run can also count the rows of a join of two relations alone."""
+    return _run(df, options, watch_pairs=True)
+
+
 def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[Any, JoinReport]:
     started = perf_counter()
     strict = bool(check_keywords(keywords).get("strict", False))

@@ -64,7 +64,8 @@ def test_the_wheel_is_for_every_platform_and_holds_package_source_and_jars(built
     assert "pyjoinopt/py.typed" in names
     assert any(name.endswith("LICENSE") for name in names)
     assert not [name for name in names if "oracle" in name.lower()], "tests alone need the oracle"
-    assert {name.split("/")[0] for name in names} == {"pyjoinopt", f"pyjoinopt-{_version.__version__}.dist-info"}
+    info = f"pyjoinopt-{_version.__version__}.dist-info"
+    assert {name.split("/")[0] for name in names} == {"pyjoinopt", "pyjoinopt_pytest.py", info}
 
     needs = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra ==" not in line]
     assert sorted(line.split()[1].rstrip(">=0123456789.") for line in needs) == ["filelock", "platformdirs"]
@@ -77,6 +78,7 @@ def test_the_sdist_holds_what_the_wheel_is_made_of(built: Path) -> None:
     assert package_files() | scala_files() | JARS <= names
     assert {name for name in names if name.endswith(".jar")} == JARS
     assert {"setup.py", "setup.cfg", "pyproject.toml", "LICENSE", "pyjoinopt/py.typed", "jvm_shim/build.py"} <= names
+    assert "pyjoinopt_pytest.py" in names
 
 
 @pytest.mark.jvm

@@ -28,8 +28,10 @@ ALLOWED: dict[str, set[str]] = {
         "util", "optimizer", "feedback", "catalyst", "estimation", "cost", "plan", "report", "bridge", "config",
         "errors", "_version", "",
     },
-    "rules": {"api"},  # `pyjoinopt.rules` and `pyjoinopt.statistics`, for users
+    "demo": {"bridge", "report", "util", "errors", "_version", ""},
+    "rules": {"api"},  # `pyjoinopt.rules`, `pyjoinopt.statistics` and `pyjoinopt.testing`, for users
+    "testing": {"api"},
     "statistics": {"api", "estimation", "feedback"},
-    "__main__": {"api", "bridge", "config", "errors", "_version", ""},
-    "__init__": {"api", "errors", "report", "rules", "statistics", "_version", "_needed"},
+    "__main__": {"api", "bridge", "demo", "config", "errors", "_version", ""},
+    "__init__": {"api", "errors", "report", "rules", "statistics", "testing", "_version", "_needed"},
 }  # fmt: skip

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyjoinopt
+from pyjoinopt import testing
 from pyjoinopt.bridge.shim import bridge_for
 from tests.support import tpc
 from tests.support.compare import assert_same_rows, assert_same_schema
@@ -145,3 +146,18 @@ def test_nothing_is_left_open(small: SparkSession) -> None:
     for _ in range(20):
         df.optimize_joins(strict=True)
     assert bridge_for(df).openHandles() == 0
+
+
+def test_assertions_for_tests_of_users(small: SparkSession) -> None:
+    """They read Spark's physical plan and its metrics."""
+    df = small.sql(BAD_ORDER)
+    testing.assert_reordered(df, cost="c_out", strict=True)
+    testing.assert_same_rows(df, df.optimize_joins(cost="c_out"))
+    rows = small.sql("SELECT 1 FROM mid JOIN dim ON mid_f = dim_k WHERE dim_v = 1").count()
+    testing.assert_max_rows(df, ["mid", "dim"], rows, cost="c_out")
+    with pytest.raises(AssertionError, match=f"mid ⋈ dim gives {rows} rows"):
+        testing.assert_max_rows(df, ["mid", "dim"], rows - 1, cost="c_out")
+    testing.assert_no_cartesian(df)
+    with pytest.raises(AssertionError, match="BroadcastNestedLoopJoin of the rows"):
+        testing.assert_no_cartesian(small.sql("SELECT fact_k + note_k FROM fact, note"))
+    testing.assert_no_cartesian(small.sql("SELECT fact_k / total FROM fact, (SELECT sum(fact_k) AS total FROM fact)"))
