@@ -35,8 +35,8 @@ endef
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: shim  ## TPC-H in bad join orders, before and after (SF=1 for more data)
-	@$(call with_spark,$(VENV)) $(PY) -m demo.run --scale $(SF)
+demo: shim  ## queries in bad join orders, before and after: a shop, then TPC-H (SF=1 for more data)
+	@$(call with_spark,$(VENV)) $(PY) -m pyjoinopt demo && $(PY) -m demo.run --scale $(SF)
 
 # Two processes, each with a Spark of its own: one alone waits half of its time for the other half of the machine.
 test: check  ## ruff, mypy and the default tests

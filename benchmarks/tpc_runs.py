@@ -27,7 +27,7 @@ from tqdm import tqdm
 import pyjoinopt
 from benchmarks.generated_code import GeneratedCode
 from benchmarks.true_rows import TrueRows
-from demo.measure import equal_rows
+from pyjoinopt.util.same_rows import same_rows
 from tests.support import tpc
 
 PLAIN, AGAIN, CBO, OURS, TRUE = "as it comes", "the same again", "ANALYZE + CBO", "pyjoinopt", "with true rows"
@@ -144,7 +144,7 @@ def _processors(jvm: int) -> float:
 
 def check(name: str, variant: str, expected: Sequence[Any], rows: Sequence[Any]) -> None:
     # Sums of doubles in another order differ in more digits than one addition does.
-    if not equal_rows(list(expected), list(rows), tolerance=1e-6):
+    if not same_rows(expected, rows, tolerance=(1e-6, 1e-6)):
         raise SystemExit(f"{name}: {variant} gives other rows")
 
 

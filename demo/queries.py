@@ -7,21 +7,12 @@ queries are in a good order already, so that the demonstration also shows this c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pyjoinopt.demo.measure import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-@dataclass(frozen=True)
-class Query:
-    """A query: its name, whether it is SQL or DataFrame code, a description, and how to build it."""
-
-    name: str
-    form: str
-    about: str
-    build: Callable[[SparkSession], DataFrame]
 
 
 def _sql(text: str) -> Callable[[SparkSession], DataFrame]:

@@ -1,24 +1,26 @@
-"""``make demo``: ten queries on TPC-H, as written and after ``optimize_joins()``, side by side."""
+"""The second half of ``make demo``: ten queries on TPC-H, as written and after ``optimize_joins()``, side by side."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from demo import data, show
-from demo.measure import measure
+from demo import show
 from demo.queries import QUERIES
 from pyjoinopt.bridge.install.java import ensure_java
+from pyjoinopt.bridge.trial_session import local_session
+from pyjoinopt.demo import tpch
+from pyjoinopt.demo.measure import measure
+from pyjoinopt.demo.show import announcement, conclusion, paragraph, result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SPARK_BROADCAST_MB = 10
+_DATA = Path(__file__).resolve().parent.parent / "data"
 
 
 def main() -> int:
@@ -31,18 +33,19 @@ def main() -> int:
     if chosen.rounds < 1 or not queries:
         parser.error("nothing to run" if not queries else "--rounds has to be 1 or more")
 
-    folder = data.generate(chosen.scale)
+    folder = tpch.generate(chosen.scale, _DATA)
     spark = _session(chosen.scale, folder)
     try:
-        counts = data.register(spark, folder)
+        counts = tpch.register(spark, folder)
         show.introduction(spark, chosen.scale, counts, chosen.rounds, _threshold(chosen.scale))
         measured = []
         for number, query in enumerate(queries, 1):
-            show.announcement(number, query)
+            announcement(number, query)
             measured.append(measure(spark, query, chosen.rounds))
-            show.result(measured[-1])
-        show.table(measured)
-        show.conclusion(measured)
+            result(measured[-1])
+        print(f"\n{show.table_of(measured)}\n")
+        for sentence in conclusion(measured):
+            paragraph(sentence)
     finally:
         spark.stop()
     return 0 if all(one.same for one in measured) else 1
@@ -50,42 +53,15 @@ def main() -> int:
 
 def _session(scale: float, folder: Path) -> SparkSession:
     ensure_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    from pyspark.sql import SparkSession
-
     settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
-        "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 2)),
         # 10 MB, Spark's default, is meant for larger data; at a small scale it would broadcast nearly every table.
         "spark.sql.autoBroadcastJoinThreshold": str(int(_threshold(scale) * 1024 * 1024)),
     }
-    builder = SparkSession.builder.master("local[*]").appName("pyjoinopt demo")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    with _stderr_to(folder / "spark.log"):
-        return builder.getOrCreate()
-
-
-@contextmanager
-def _stderr_to(log: Path) -> Iterator[None]:
-    """Redirect the stderr of a JVM that starts in this block to a file; print it if the block fails."""
-    sys.stderr.flush()
-    screen = os.dup(2)
-    try:
-        with log.open("w") as file:
-            os.dup2(file.fileno(), 2)
-        yield
-    except BaseException:
-        os.write(screen, log.read_bytes())
-        raise
-    finally:
-        os.dup2(screen, 2)
-        os.close(screen)
+    session: SparkSession = local_session("pyjoinopt demo", settings, "local[*]", folder / "spark.log")
+    return session
 
 
 def _threshold(scale: float) -> float:

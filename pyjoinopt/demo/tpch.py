@@ -1,4 +1,7 @@
-"""TPC-H as Parquet, generated once per scale factor: ``python -m demo.data --scale 0.1``."""
+"""TPC-H as Parquet, generated once per scale factor: ``python -m pyjoinopt.demo.tpch --scale 0.1``.
+
+The generator is not part of the package: ``pip install 'pyjoinopt[demo]'``.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,12 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tqdm import tqdm
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyjoinopt.bridge.install.user_cache import cache_folder
 
 #: Rows of each table at scale factor 1.
 ROWS = {
@@ -29,7 +31,6 @@ ROWS = {
     "lineitem": 6_001_215,
 }
 _FIXED = ("region", "nation")
-_DATA = Path(__file__).resolve().parent.parent / "data"
 _MARKER = "complete.json"
 # One call of the generator per step and file: each call takes a second to start, and updates the progress bar.
 _STEPS = (("region", "nation", "supplier", "customer", "part", "partsupp"), ("orders",), ("lineitem",))
@@ -43,15 +44,15 @@ def generate(scale: float = 0.1, root: Path | None = None, progress: bool = True
 
     Args:
         scale: TPC-H's scale factor; 1 is about 350 MB of Parquet.
-        root: the parent folder of all scales; by default ``data/`` in the checkout.
-        progress: Show a progress bar.
+        root: the parent folder of all scales; by default the user's cache folder (``PYJOINOPT_CACHE_DIR``).
+        progress: Show a progress bar, if tqdm is installed.
     Raises:
         ValueError: The scale is not positive.
-        RuntimeError: The generator failed; the message contains its output.
+        RuntimeError: The generator is not installed, or failed; the message contains its output.
     """
     if not scale > 0:
         raise ValueError(f"scale must be more than 0, not {scale!r}")
-    root = root or _DATA
+    root = root or cache_folder()
     folder = root / f"tpch-sf{scale:g}"
     if (folder / _MARKER).is_file():
         return folder
@@ -72,7 +73,7 @@ def generate(scale: float = 0.1, root: Path | None = None, progress: bool = True
     return folder
 
 
-def register(spark: SparkSession, folder: Path) -> dict[str, int]:
+def register(spark: Any, folder: Path) -> dict[str, int]:
     """Register the tables as temporary views; returns the number of rows of each."""
     counts = {}
     for table in ROWS:
@@ -83,18 +84,28 @@ def register(spark: SparkSession, folder: Path) -> dict[str, int]:
 
 
 def _fill(folder: Path, scale: float, progress: bool) -> None:
+    _generator()  # raises at once if it is missing
     rows = {table: count if table in _FIXED else max(1, round(count * scale)) for table, count in ROWS.items()}
-    shown: dict[str, Any] = {"disable": not progress, "unit": " rows", "unit_scale": True, "mininterval": 0.2}
-    with tqdm(total=sum(rows.values()), desc=f"TPC-H, scale {scale:g}", **shown) as bar:
+    bar = _bar(scale, sum(rows.values())) if progress and find_spec("tqdm") is not None else None
+    with bar or nullcontext():
         for tables in _STEPS:
-            bar.set_postfix_str(", ".join(tables) if len(tables) == 1 else f"{len(tables)} small tables")
+            if bar is not None:
+                bar.set_postfix_str(", ".join(tables) if len(tables) == 1 else f"{len(tables)} small tables")
             count, done = sum(rows[table] for table in tables), 0
             files = max(1, round(count / _ROWS_A_FILE)) if len(tables) == 1 else 1
             for number in range(1, files + 1):
                 _generate_files(folder, tables, scale, files, number)
-                bar.update(count * number // files - done)
+                if bar is not None:
+                    bar.update(count * number // files - done)
                 done = count * number // files
-        bar.set_postfix_str("done")
+        if bar is not None:
+            bar.set_postfix_str("done")
+
+
+def _bar(scale: float, rows: int) -> Any:
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    return tqdm(total=rows, desc=f"TPC-H, scale {scale:g}", unit=" rows", unit_scale=True, mininterval=0.2)
 
 
 def _generate_files(folder: Path, tables: tuple[str, ...], scale: float, files: int, number: int) -> None:
