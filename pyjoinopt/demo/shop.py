@@ -30,7 +30,7 @@ def rows_of_tables(lines: int) -> dict[str, int]:
         "customers": lines // 10,
         "orders": lines // 3,
         "lines": lines,
-        "visits": lines // 4,
+        "visits": lines // 3,
         "returns": lines // 50,
     }
 
