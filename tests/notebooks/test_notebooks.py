@@ -62,7 +62,7 @@ EXPECTED = {
     "06_all_sessions.ipynb": (
         "chosen ",
         "order_before",
-        "as written, nobody was asked",
+        "as written, without a report",
         "OPTIMIZE_JOINS  (",
         "Join Inner",
     ),
