@@ -33,6 +33,8 @@ PASSED_ON = {
     "pyjoinopt/bridge/install/jars.py: message": "pyjoinopt/bridge/install/jars.py: is not a version of Spark",
     "pyjoinopt/api/doctor.py: java.why_no_spark()":
         "pyjoinopt/bridge/install/java.py: pyspark is not installed here",
+    "pyjoinopt/demo/run.py: java.why_no_spark()":
+        "pyjoinopt/bridge/install/java.py: pyspark is not installed here",
     "pyjoinopt/bridge/install/java.py: _explain(found, version, needed, spark)":
         "pyjoinopt/bridge/install/java.py: No Java was found",
 }  # fmt: skip
