@@ -295,3 +295,19 @@ def test_options_are_checked(slow: DataFrame, call: Callable[..., None]) -> None
         call(slow, costs="c_out")
     with pytest.raises(ValueError, match="c_out"):
         call(slow, cost="rows")
+
+
+class OnConnect:
+    """Stands in its module for a DataFrame of Spark Connect."""
+
+
+OnConnect.__module__, OnConnect.__qualname__ = "pyspark.sql.connect.dataframe", "DataFrame"
+
+
+@pytest.mark.parametrize(
+    "call", [assert_no_cartesian, lambda df: assert_max_rows(df, ["a", "b"], 1), JoinOpt(BY_ROWS).assert_no_cartesian],
+    ids=["assert_no_cartesian", "assert_max_rows", "fixture"],
+)  # fmt: skip
+def test_plans_on_a_server_cannot_be_read(call: Callable[[Any], None]) -> None:
+    with pytest.raises(pyjoinopt.UnsupportedDataFrameError, match="its plans are on the server"):
+        call(OnConnect())
