@@ -60,7 +60,7 @@ def main() -> int:
     if chromium is None:
         print("no Chromium here: name one with --chromium", file=sys.stderr)
         return 1
-    report = record("tpch_08")
+    report = record("demo_many_to_many")
     for theme in _THEMES:
         for width, size in (("wide", _WIDE), ("narrow", _NARROW)):
             shoot(chromium, render_page(report), size, theme, f"report_{theme}_{width}")

@@ -9,7 +9,7 @@ from pyjoinopt.report.executed_run import RunReport, compared
 from pyjoinopt.report.model import GroupReport, JoinEstimate, side_name
 from pyjoinopt.report.render.join_graph_svg import graph_svg
 from pyjoinopt.report.render.number_format import memory, percent, quantity
-from pyjoinopt.report.render.orders_svg import AFTER, BEFORE, group_svg
+from pyjoinopt.report.render.orders_svg import AFTER, ARROW, BEFORE, EXPLODES, exploding_joins, group_svg
 from pyjoinopt.report.render.spine_layout import outline_of, same_joins
 from pyjoinopt.report.render.svg_style import as_image, cut, worded
 from pyjoinopt.report.render.text import headline, operator_of, title_of
@@ -90,7 +90,10 @@ def _group(number: int, group: GroupReport, draw: Callable[[str], str]) -> str:
         picture = f"<div tabindex='0' style='{_WIDE};margin-top:.4em'>{draw(graph_svg(group, number))}</div>"
         graph = f"<details><summary>Join graph, {len(group.edges)} edges</summary>{picture}</details>"
     opened = " open" if number <= _OPEN else ""
-    note = "<p>★ this join is in only one of the two orders</p>" if group.changed else ""
+    notes = ["★ this join is in only one of the two orders"] if group.changed else []
+    if any(exploding_joins(group, group.estimated_rows) + exploding_joins(group, group.joins_before)):
+        notes.append(f"{ARROW} this join has more than {EXPLODES} times the rows of its larger input")
+    note = f"<p>{'<br/>'.join(notes)}</p>" if notes else ""
     return (
         f"<details{opened}><summary>{escape(title_of(number, group))}</summary>"
         f"<div style='display:flex;flex-wrap:wrap;gap:8px'>{pictures}</div>{note}"

@@ -2,7 +2,8 @@
 
 Each order is a column of lines laid out along its spine (`outline`). Next to a join is a bar whose length is the
 logarithm of its rows, so that large results stand out; below it are the forecast operator and the join's share of the
-cost. A join that is in only one of the orders has a ring and a star. No information is in colour alone. `<title>` and
+cost. A join that is in only one of the orders has a ring and a star; one that multiplies rows (`EXPLODES`) has an arrow
+next to them. No information is in colour alone. `<title>` and
 `<desc>` have the same content as text, and each join has a tooltip.
 """
 
@@ -23,6 +24,9 @@ _BELOW = 13  # height of the second line of a join
 _BAR, _FIGURE = 90, 62
 _DOT = 5
 BEFORE, AFTER = "before", "after"
+#: A join with more than so many times the rows of its larger input has an arrow. Fewer are common with foreign keys.
+EXPLODES = 10
+ARROW = "▲"
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class _Column:
     tooltips: Sequence[str]
     rows: Sequence[float]
     stars: Sequence[bool]
+    arrows: Sequence[bool]
 
     @property
     def tree_width(self) -> float:
@@ -81,8 +86,19 @@ def describe_group(group: GroupReport) -> str:
     change = f"Written as {group.order_before}, cost {quantity(group.cost_before)}"
     if group.changed:
         change += f"; now {group.order_after}, cost {quantity(group.cost_after)}"
+    change += " row units"
     rows = "; ".join(f"{' and '.join(j.relations)}: about {quantity(j.rows)} rows" for j in group.estimated_rows)
     return f"{change}. Joins from the innermost: {rows}."
+
+
+def exploding_joins(group: GroupReport, joins: Sequence[JoinEstimate]) -> list[bool]:
+    """Which joins of an order have more than `EXPLODES` times the rows of their larger input."""
+    rows = [relation.rows for relation in group.relations]
+    found = []
+    for join in joins:
+        found.append(join.rows > EXPLODES * max(1.0, rows[join.left], rows[join.right]))
+        rows.append(join.rows)
+    return found
 
 
 def tooltip_of(join: JoinEstimate, group: GroupReport) -> str:
@@ -105,7 +121,10 @@ def _column(group: GroupReport, which: str) -> _Column:
     old = same_joins(joins, others)
     n = len(group.relations)
     lines = outline(n, [(join.left, join.right) for join in joins])
-    column = _Column(_title(group, which), lines, labels := [], below := [], tooltips := [], rows := [], stars := [])
+    column = _Column(
+        _title(group, which), lines, labels := [], below := [], tooltips := [], rows := [], stars := [], arrows := []
+    )
+    exploding = exploding_joins(group, joins)
     for line in lines:
         if line.node < n:
             relation = group.relations[line.node]
@@ -115,6 +134,7 @@ def _column(group: GroupReport, which: str) -> _Column:
             tooltips.append(f"{relation.name}: about {quantity(relation.rows)} rows{bound}, by {relation.source}")
             rows.append(relation.rows)
             stars.append(False)
+            arrows.append(False)
         else:
             join = joins[line.node - n]
             share = group.share(join)
@@ -124,12 +144,13 @@ def _column(group: GroupReport, which: str) -> _Column:
             tooltips.append(worded(tooltip_of(join, group)))
             rows.append(join.rows)
             stars.append(group.changed and not old[line.node - n])
+            arrows.append(exploding[line.node - n])
     return column
 
 
 def _title(group: GroupReport, which: str) -> str:
     cost = group.cost_before if which == BEFORE else group.cost_after
-    return f"{which if group.changed else 'as written'}: cost {quantity(cost)}"
+    return f"{which if group.changed else 'as written'}: cost {quantity(cost)} row units"
 
 
 def _drawn(column: _Column, x: float, y: float, most: float) -> list[str]:
@@ -150,7 +171,12 @@ def _drawn(column: _Column, x: float, y: float, most: float) -> list[str]:
         parts.append(
             f'<rect {look("bar")} opacity=".55" x="{right:.1f}" y="{cy - 5:.1f}" width="{bar:.1f}" height="10" rx="2"/>'
         )
-        parts.append(text(right + _BAR + 6, cy + 4, f"~{quantity(column.rows[i])}"))
+        figure = f"~{quantity(column.rows[i])}"
+        if column.arrows[i]:
+            arrow = f'<tspan {look("mark")} font-weight="bold"> {ARROW}</tspan>'
+            parts.append(f'<text {look("ink")} x="{right + _BAR + 6:.1f}" y="{cy + 4:.1f}">{figure}{arrow}</text>')
+        else:
+            parts.append(text(right + _BAR + 6, cy + 4, figure))
         at += LINE + (_BELOW if column.below[i] else 0)
     return parts
 

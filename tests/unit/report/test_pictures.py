@@ -6,6 +6,7 @@ import json
 import random
 import re
 from base64 import b64decode
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,6 +15,7 @@ import pytest
 
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.model import EdgeReport, GroupReport, HintReport, JoinEstimate, RelationReport
+from pyjoinopt.report.render.orders_svg import AFTER, ARROW, EXPLODES, group_svg
 from pyjoinopt.report.render.spine_layout import outline
 
 Joins = list[tuple[int, int]]
@@ -140,6 +142,19 @@ def test_the_picture_is_well_formed_and_nothing_overlaps(n: int) -> None:
     drawn = check_geometry(report(n).to_svg())
     # Two orders: a dot, a label, a bar and a figure a node, operator and cost a join, and a title.
     assert len(drawn) == 2 * (4 * (2 * n - 1) + (n - 1) + 1)
+
+
+def test_a_join_that_multiplies_rows_has_an_arrow() -> None:
+    exploding = report(3)
+    group = exploding.groups[0]
+    first, *rest = group.estimated_rows
+    least = max(group.relations[first.left].rows, group.relations[first.right].rows) * EXPLODES
+    for rows, arrows in ((least, 0), (least * 1.01, 1)):
+        joins = (replace(first, rows=rows), *(replace(join, rows=1.0) for join in rest))
+        picture = group_svg(replace(group, estimated_rows=joins), orders=(AFTER,))
+        check_geometry(picture)
+        assert picture.count(ARROW) == arrows
+    assert "row units" in picture
 
 
 @pytest.mark.parametrize("n", [2, 3, 12, 60])
