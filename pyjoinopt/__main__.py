@@ -59,8 +59,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Generate the data of a shop in a temporary folder, and run five queries as written and optimised, "
         "in turns. Takes about two minutes on two cores. Exit code 1 if a result has other rows.",
     )
-    demo.add_argument("--rows", type=int, metavar="N", help="rows of the largest table (default: 3,000,000)")
-    demo.add_argument("--rounds", type=int, metavar="N", help="timed runs of each side (default: 1)")
+    demo.add_argument("--rows", type=int, metavar="N", help="rows of the largest table (default: 2,000,000)")
+    demo.add_argument("--rounds", type=int, metavar="N", help="timed runs of each side (default: 2)")
     demo.add_argument("--keep", type=Path, metavar="DIR", help="write the data to this empty folder, and keep it")
     demo.set_defaults(run=_demo)
 

@@ -18,7 +18,7 @@ from pyjoinopt.demo.queries import QUERIES
 from pyjoinopt.errors import PyJoinOptError
 
 
-def run(lines: int = shop.LINES, rounds: int = 1, keep: Path | None = None) -> int:
+def run(lines: int = shop.LINES, rounds: int = 2, keep: Path | None = None) -> int:
     """Generate the data, run the queries, print the comparison, and return the exit code: 0 if all rows are the same.
 
     Args:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 #: Rows of the largest table, `lines`, by default; the other tables are in proportion.
-LINES = 3_000_000
+LINES = 2_000_000
 #: Fewer lines would leave the smaller tables without rows.
 FEWEST_LINES = 1_000
 _SHOPS, _CATEGORIES, _REASONS = 100, 200, 20
