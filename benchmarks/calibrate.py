@@ -26,6 +26,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 from tqdm import tqdm
 
 from benchmarks.common import machine, session
@@ -128,24 +129,11 @@ def run(tables: Tables, experiment: Experiment) -> float:
     return perf_counter() - started
 
 
-def non_negative(matrix: Any, target: Any, rounds: int = 20_000) -> Any:
-    """The least-squares solution without negative components, by coordinate descent."""
-    scale = np.linalg.norm(matrix, axis=0)
-    scale[scale == 0] = 1.0
-    a = matrix / scale
-    gram, right = a.T @ a, a.T @ target
-    x = np.zeros(a.shape[1])
-    for _ in range(rounds):
-        for j in range(len(x)):
-            x[j] = max(0.0, x[j] + (right[j] - gram[j] @ x) / max(1e-12, gram[j, j]))
-    return x / scale
-
-
 def fit(done: list[tuple[Experiment, float]]) -> tuple[dict[str, float], list[float]]:
     """The seconds of each factor, and the ratio of explained to measured time of each experiment."""
     counts = np.array([experiment.counts() for experiment, _ in done], dtype=float)
     seconds = np.array([time for _, time in done])
-    found = non_negative(counts / seconds[:, None], np.ones(len(done)))
+    found, _ = nnls(counts / seconds[:, None], np.ones(len(done)))
     return dict(zip(FACTORS, found.tolist(), strict=True)), (counts @ found / seconds).tolist()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.calibrate import FACTORS, Experiment, experiments, fit, non_negative
+from benchmarks.calibrate import FACTORS, Experiment, experiments, fit
 from pyjoinopt.cost.constants import DEFAULT
 
 KEPT = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "calibrate.txt"
@@ -30,11 +30,6 @@ def test_the_fit_finds_the_factors_that_times_are_made_of() -> None:
     for name, value in zip(FACTORS, true, strict=True):
         if name in ("query", "shuffle", "broadcast"):
             assert found[name] == pytest.approx(value, rel=0.1), name
-
-
-def test_no_factor_is_below_zero() -> None:
-    found = non_negative(np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([2.0, 1.0]))
-    assert list(found) == pytest.approx([1.5, 0.0], abs=0.01)
 
 
 def test_what_only_reads_moves_nothing() -> None:
