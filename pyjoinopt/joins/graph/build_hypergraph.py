@@ -127,7 +127,8 @@ def build_graph(group: JoinGroup, plans: Mapping[int, LogicalPlan], sensitive: i
         edges=tuple(edges),
         filters=tuple(map(tuple, filters)),
         only_as_written=order_decides_copies(
-            inputs, filters, vertices.padded, group.conjuncts, vertices.tree, _with_hidden(group, vertices)
+            inputs, filters, vertices.padded, group.conjuncts, vertices.tree, _with_hidden(group, vertices),
+            above=group.guards,
         ),
         co_required=tuple((present, needed) for present, needed in co_required if needed & ~present),
     )

@@ -18,7 +18,7 @@ Source: Catalyst's `InferFiltersFromConstraints`, `ConstraintHelper`, `ColumnPru
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -41,6 +41,7 @@ def order_decides_copies(
     written: Sequence[Conjunct],
     tree: JoinTree,
     columns: Mapping[int, int],
+    above: Iterable[int] = (),
 ) -> bool:
     """Whether another join order may let Spark copy a filter that may throw to a relation that has no copy as written.
 
@@ -51,19 +52,32 @@ def order_decides_copies(
         written: the predicates of the group.
         tree: the order as written.
         columns: column -> its vertices, as a set; of the right sides of semi and anti joins, too.
+        above: the columns that predicates above the group read that may throw, and that Spark moves into it.
     """
     equals = equated_vertices(written, columns, (e for one in inputs for e in one.columns))
     shared = {bit for bit, vertices in equals.items() if vertices.bit_count() > 1}
+    if any(_may_have_copies(_classes(mask, equals, shared)) for mask in above):
+        return True
     for vertex, one in enumerate(inputs if shared else ()):
         for e in _fallible(one.plan, filters[vertex]):
-            classes = {equals[bit] for bit in members(e.references) if bit in shared}
-            if not classes or (len(classes) == 1 and max(classes).bit_count() == 2):
+            classes = _classes(e.references, equals, shared)
+            if not _may_have_copies(classes):
                 continue
             if len(classes) > 1 or e.references.bit_count() > 1 or padded & max(classes):
                 return True
             if not _reaches_all(tree, vertex, max(classes), e.references, tuple(_links(written, columns))):
                 return True
     return False
+
+
+def _classes(read: int, equals: Mapping[int, int], shared: Collection[int]) -> set[int]:
+    """The vertices of each equality class of some columns."""
+    return {equals[bit] for bit in members(read) if bit in shared}
+
+
+def _may_have_copies(classes: Collection[int]) -> bool:
+    """Whether the number of copies of a filter over columns of these classes may depend on the order."""
+    return len(classes) > 1 or any(vertices.bit_count() > 2 for vertices in classes)
 
 
 def _fallible(plan: LogicalPlan, own: Iterable[Expression]) -> list[Expression]:

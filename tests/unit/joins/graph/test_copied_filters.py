@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
+from pyjoinopt.plan.expressions import call, literal
 from pyjoinopt.plan.nodes import ANTI, INNER, SEMI, Filter, Join, LogicalPlan
 from tests.support.letters import Letters
-from tests.support.regions import region_of
+from tests.support.regions import only_region, region_of
 
 
 @pytest.fixture
@@ -84,3 +85,14 @@ def test_a_renamed_key_is_the_key(w: Letters, abc: tuple[LogicalPlan, ...]) -> N
     a, b, c = abc
     renamed = w.project("c1", Join(Filter(w("risky(b1) > 5"), b), c, INNER, w("b1 = c1")), w.alias("name", "b1"))
     assert build_graph(region_of(Join(a, renamed, INNER, w("a1 = name"))), {})[0].only_as_written
+
+
+def test_a_filter_above_the_group_that_spark_moves_into_it(w: Letters, abc: tuple[LogicalPlan, ...]) -> None:
+    a, b, c = abc
+    found = []
+    for on in ("b1 = c1", "b2 = c2"):
+        joined = Join(a, Join(b, c, INNER, w(on)), INNER, w("a1 = b1"))
+        costly = w.alias("costly", call("RLike", w("risky(a1)"), literal("x", "string")))
+        plan = Filter(w("costly"), w.project("a1", joined, costly))
+        found.append(build_graph(only_region(plan), {})[0].only_as_written)
+    assert found == [True, False]
