@@ -1,4 +1,4 @@
-"""The options of the tests, which of them need a JVM, and the sample databases that they share."""
+"""The options of the tests, the marker of tests that need a JVM, and the shared sample databases."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Keeps a test without the marker `jvm` from starting one; its teardown, too, which may restore the environment."""
+    """Fails tests without the marker `jvm` that start a JVM, also in teardown, which may restore the environment."""
     if item.get_closest_marker("jvm"):
         return (yield)
     if NO_JVM not in item.config.stash:
@@ -79,7 +79,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def w() -> Letters:
-    """For plans in few letters."""
+    """For plans in a short notation."""
     return Letters()
 
 

@@ -1,4 +1,4 @@
-"""`explain_joins(analyze=...)`: the rows that Spark really had, beside those that were expected."""
+"""`explain_joins(analyze=...)`: actual row counts next to the estimates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad arguments raise at once, in every public function: what was given, what is allowed, what to do."""
+"""Every public function rejects bad arguments at once; the error names the value, the allowed values and a fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pyjoinopt.compare`: times in turns, and rows that are really compared."""
+"""`pyjoinopt.compare`: alternating timed runs, and a real comparison of the rows."""
 
 from __future__ import annotations
 

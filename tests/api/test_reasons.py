@@ -1,4 +1,4 @@
-"""No report is silent: where nothing changed it says why, whatever the query is."""
+"""Every report of an unchanged query gives a reason."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reasons(report: pyjoinopt.JoinReport) -> str:
 
 
 def speaks(report: pyjoinopt.JoinReport) -> bool:
-    """Whether a report says what was done, or why nothing was: a group that is kept says that itself."""
+    """Whether a report names a change or a reason for none; a group that keeps its order has its own reason."""
     done = report.eliminated_outer_joins or report.spared_joins or report.hints
     if report.changed:
         return bool(done or any(group.changed for group in report.groups))

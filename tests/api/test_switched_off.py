@@ -1,4 +1,4 @@
-"""Rewrites that are switched off by name."""
+"""Rewrites that are disabled by name."""
 
 from __future__ import annotations
 

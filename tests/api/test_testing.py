@@ -1,4 +1,4 @@
-"""`pyjoinopt.testing`: every assertion passes where it should, and fails with a message that shows why."""
+"""`pyjoinopt.testing`: each assertion passes on correct input, and fails with a message that shows the cause."""
 
 from __future__ import annotations
 

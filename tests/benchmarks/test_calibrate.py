@@ -1,4 +1,4 @@
-"""The constants of the cost model are those of the run of `benchmarks/calibrate.py` that is committed beside them."""
+"""The constants of the cost model equal the committed results of `benchmarks/calibrate.py`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_defaults_are_what_the_committed_run_has_fitted() -> None:
 
 
 def test_the_fit_finds_the_factors_that_times_are_made_of() -> None:
-    """Were some of them only ever seen together, it could not."""
+    """This requires that no two factors always occur together."""
     true = [0.05, 2e-8, 0.04, 1e-7, 8e-9, 8e-8, 1.5e-7, 0.05, 3e-8, 2e-8]
     done = [(one, float(np.dot(one.counts(), true))) for one in experiments(2_000_000)]
     found, explained = fit(done)

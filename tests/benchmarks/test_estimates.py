@@ -1,4 +1,4 @@
-"""The sub-plans of a join group and their true counts, on tables whose counts fit into the head."""
+"""The sub-plans of a join group and their true counts, on tables small enough to count by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def equal(one: Attribute, side: int, other: Attribute, another: int) -> Edge:
 
 @pytest.fixture
 def graph() -> JoinGraph:
-    """big - some - few, and a semi join that looks from `some` into `seen`."""
+    """big - some - few, and a semi join of `some` with `seen` as the right side."""
     edges = (
         equal(K1, BIG, K2, SOME),
         equal(J2, SOME, J3, FEW),
@@ -67,7 +67,7 @@ def test_a_set_as_a_plan(graph: JoinGraph) -> None:
 
 
 def test_counts(counter: Counter) -> None:
-    # big - some: the two ones of big meet two rows each, its two meets one.
+    # big - some: each of the two rows of big with value 1 matches two rows, the row with value 2 matches one.
     assert counter.count(BIG) == 4 and counter.count(BIG | SOME) == 5
     # some - few: three rows with ten, each twice.
     assert counter.count(SOME | FEW) == 6

@@ -1,4 +1,4 @@
-"""The grading of join orders, on three tables whose counts fit into the head."""
+"""The grading of join orders, on three tables small enough to count by hand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BIG, SOME, FEW = 0b001, 0b010, 0b100
 
 @pytest.fixture
 def planned() -> job.Planned:
-    """big - some - few, with column statistics that are right about `some` and `few`, and wrong about `big`."""
+    """big - some - few, with column statistics that are correct for `some` and `few`, and wrong for `big`."""
     columns = [Attribute(i, i, name, "int") for i, name in enumerate(("k", "k", "j", "j"))]
     k, k2, j2, j = map(reference, columns)
     edges = (

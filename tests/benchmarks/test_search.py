@@ -1,4 +1,4 @@
-"""The graphs that the search is timed on, what is told beside the times, and Spark's rule in its own process."""
+"""The graphs of the search benchmark, the other columns of its table, and Spark's rule in its own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs of TPC queries share, and what is made of their times."""
+"""The runs of TPC queries: shared state, and the evaluation of their times."""
 
 from __future__ import annotations
 

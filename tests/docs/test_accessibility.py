@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent / "accessibility"
 RECORDS = ROOT / "tests" / "unit" / "report" / "records"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 NPM = shutil.which("npm")
-#: What Chromium calls a colour scheme.
+#: Chromium's names of the colour schemes.
 THEMES = {"light": "1", "dark": "0"}
 #: The rules of axe; a colour scheme changes colours only.
 RULES: dict[str, Any] = {
@@ -112,7 +112,7 @@ class Handler(SimpleHTTPRequestHandler):
 
 
 def examined(folder: Path, axe: Path, pages: list[str], theme: str, profile: Path) -> list[dict[str, Any]]:
-    """What axe finds on each page."""
+    """The violations that axe reports on each page."""
     results: list[dict[str, Any]] = []
     done = threading.Event()
     wanted = {"pages": pages, "rules": RULES[theme]}

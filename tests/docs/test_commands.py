@@ -1,4 +1,4 @@
-"""What the pages say to type is typed: Python on a session, scripts in a shell; every key that they name exists."""
+"""Runs the commands of the documentation: Python in a session, scripts in a shell. Every configuration key exists."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 @pytest.fixture
 def names(spark: SparkSession) -> Iterator[dict[str, Any]]:
-    """What the blocks of a page refer to; a session of its own, in the end as it was."""
+    """The names that the blocks of a page refer to; a separate session, whose settings are restored at the end."""
     session = spark.newSession()
     session.conf.set("spark.pyjoinopt.store", "off")
     session.conf.set("spark.pyjoinopt.timeout", "60s")
@@ -70,7 +70,7 @@ def test_the_steps_of_a_roll_out(names: dict[str, Any], capsys: pytest.CaptureFi
 
 @pytest.mark.slow
 def test_a_second_collect_reuses_stages(names: dict[str, Any]) -> None:
-    """The trap that the pages warn of."""
+    """The mistake that the pages warn about."""
     spark, slow = names["spark"], names["slow"]
     started = []
     for frame in (slow, slow, slow.select("*")):

@@ -1,4 +1,4 @@
-"""The documentation: what is made from something else is up to date, and no link leads nowhere."""
+"""The documentation: generated parts are up to date, and no link is broken."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_links_out_of_the_documentation_lead_to_the_repository_if_it_is_known() 
 
 
 def test_public_names_are_in_the_reference() -> None:
-    """Also that the package can be imported without pyspark and adds nothing to it, as the reference does."""
+    """The package can be imported without pyspark, as the build of the reference does, and adds nothing to pyspark."""
     text = (DOCS / "api.md").read_text(encoding="utf-8")
     whole = set(re.findall(r"automodule:: pyjoinopt\.(\w+)", text))
     errors = set(vars(importlib.import_module("pyjoinopt.errors")))

@@ -1,4 +1,4 @@
-"""The tutorial's code, typed in from top to bottom: it runs, and does what the text says."""
+"""The tutorial's code runs from top to bottom, with the results that the text describes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", TUTORIAL.read_text(encoding="utf-8
 
 @pytest.fixture
 def switched_off(spark: SparkSession) -> Iterator[None]:
-    """The last step switches on the session that `getOrCreate` gives, which is the one of all tests."""
+    """The last step enables the session that `getOrCreate` returns, which all tests share."""
     yield
     pyjoinopt.disable(spark)
 

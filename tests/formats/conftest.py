@@ -1,4 +1,4 @@
-"""A session that has Delta Lake, Iceberg and a JDBC driver: what `make test-formats` downloaded, beside plain Spark."""
+"""A session with Delta Lake, Iceberg and a JDBC driver, which `make test-formats` downloads."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
 
 @pytest.fixture
 def known() -> Callable[[DataFrame], tuple[Relation, Known]]:
-    """What is known of the one relation of a frame."""
+    """The statistics of the single relation of a frame."""
 
     def of(df: DataFrame) -> tuple[Relation, Known]:
         from pyjoinopt.bridge.gateway import Py4jGateway
@@ -86,7 +86,7 @@ def known() -> Callable[[DataFrame], tuple[Relation, Known]]:
 
 @pytest.fixture
 def proved(known: Any, jobs: Any) -> Callable[..., Known]:
-    """What is known of a frame, which starts no job, and is compared with what the frame holds."""
+    """The statistics of a frame. Reading them must start no job, and they are compared with the data of the frame."""
 
     def check(df: DataFrame, exact: bool = True) -> Known:
         before = jobs()
@@ -124,7 +124,7 @@ def jobs(spark: SparkSession) -> Callable[[], int]:
 
 @pytest.fixture
 def same(spark: SparkSession) -> Callable[..., Any]:
-    """Optimise a frame, and compare its rows with those of the frame as written; the report is given back."""
+    """Optimise a frame, and compare its rows with those of the frame as written. Returns the report."""
 
     def compare(df: DataFrame, **options: Any) -> Any:
         fast = pyjoinopt.optimize_joins(df, **{"store": "off", **options})

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for one run of tests: its own data, loopback only, as a user without privileges."""
+"""A PostgreSQL server for one test run, with its own data, on loopback only, run by an unprivileged user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TPC-H where Comet runs it: the same rows as written and optimised, no existence joins, and no more left to Spark.
+"""TPC-H with Comet: optimised queries give the written queries' rows, without existence joins or more Spark operators.
 
 `make test-comet` downloads Comet for Spark 3.5 (the version is in `pom.xml`) and runs this in a session of its own.
 """
@@ -26,13 +26,13 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not JARS, reason="`make test-comet` downloads Comet and says where it is"),
 ]
-#: An EXISTS that is asked late: without Comet it is held there as an existence join.
+#: An EXISTS that is joined late: without Comet it is pinned there as an existence join.
 LATE = """
     SELECT count(*) FROM lineitem
     JOIN orders ON l_orderkey = o_orderkey JOIN customer ON o_custkey = c_custkey AND c_custkey < 9
     WHERE EXISTS (SELECT 1 FROM partsupp WHERE ps_partkey = l_partkey AND ps_availqty < 9000)
 """
-#: Operators that are no work of their own, or lead from one engine to the other.
+#: Operators that do no work themselves, or convert data between the engines.
 _NO_WORK = re.compile(
     r"Comet|AdaptiveSparkPlan|InputAdapter|QueryStage|WholeStage|AQEShuffleRead|ColumnarToRow|Reused|Subquery|=="
 )
@@ -40,7 +40,7 @@ _NO_WORK = re.compile(
 
 @pytest.fixture(scope="module")
 def comet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session in which Comet runs what it can."""
+    """A session in which Comet runs every operator that it supports."""
     from pyspark.sql import SparkSession
 
     from pyjoinopt.bridge.install.java import ensure_java

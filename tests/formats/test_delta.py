@@ -1,4 +1,4 @@
-"""Tables that Delta Lake wrote: what is proved of them is what they hold."""
+"""Tables written by Delta Lake: proven statistics match the data."""
 
 from __future__ import annotations
 

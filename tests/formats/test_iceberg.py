@@ -1,4 +1,4 @@
-"""Tables that Iceberg wrote: what is proved of them is what they hold, and no job is started to learn it."""
+"""Tables written by Iceberg: proven statistics match the data, and reading them starts no job."""
 
 from __future__ import annotations
 

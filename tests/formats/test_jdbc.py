@@ -1,4 +1,4 @@
-"""Tables of a PostgreSQL server: they are told apart, and no name has a secret in it."""
+"""Tables of a PostgreSQL server: different tables have different names, and no name contains a secret."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(spark: SparkSession, db: Postgres, request: pytest.FixtureRequest) -> A
 
 
 class Counts:
-    """A source that knows tables by their names."""
+    """A source that finds tables by their names."""
 
     name = "counts"
     rows = {"orders": 10000.0, "customers": 100.0, "public.groups": 3.0}

@@ -1,1 +1,1 @@
-"""Folders of SQL files, run as written, through `optimize_joins`, and in a session that optimises every query."""
+"""Runs folders of SQL files as written, through `optimize_joins`, and in a session that optimises every query."""

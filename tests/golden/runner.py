@@ -1,11 +1,12 @@
-"""Each statement of a file in three sessions, and whether the outcomes are the same.
+"""Runs each statement of a file in three sessions, and compares the outcomes.
 
-Every file gets three new sessions with a database of its own each, so that what one creates no other sees. A statement
-runs in all of them: as written, through `optimize_joins`, and in a session that is enabled. What plain Spark runs has
-to run in all three, with the same schema and the same rows in any order; floats may differ in their last digits.
+Every file gets three new sessions, each with its own database, so that no session sees the objects of another. A
+statement runs in all of them: as written, through `optimize_joins`, and in an enabled session. A statement that plain
+Spark runs must run in all three, with the same schema and the same rows in any order; floats may differ in their last
+digits.
 
-Not compared: statements that plain Spark refuses; rows of EXPLAIN, DESCRIBE and SHOW; and what gives other rows when
-plain Spark runs it again (`rand()`, a LIMIT without an order).
+Not compared: statements that plain Spark refuses; rows of EXPLAIN, DESCRIBE and SHOW; and statements that give other
+rows when plain Spark runs them again (`rand()`, a LIMIT without an order).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.support.compare import assert_same_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: What can come of a statement.
+#: The possible outcomes of a statement.
 SAME, UNSTABLE, PLAIN_FAILS, DIFFERS = "same", "unstable", "plain fails", "differs"
 WAYS = ("plain", "call", "extension")
 _TELLS_OF_PLANS = ("explain", "desc", "describe", "show")
@@ -31,7 +32,7 @@ _TELLS_OF_PLANS = ("explain", "desc", "describe", "show")
 
 @dataclass(frozen=True)
 class Difference:
-    """A statement whose outcome is another one through one of the entrances."""
+    """A statement whose outcome differs through one of the entrances."""
 
     file: str
     number: int
@@ -42,7 +43,7 @@ class Difference:
 
 @dataclass
 class Result:
-    """What came of a file."""
+    """The outcomes of a file."""
 
     file: SqlFile
     counts: Counter[str] = field(default_factory=Counter)
@@ -64,7 +65,7 @@ def run_file(spark: SparkSession, file: SqlFile, conf: Mapping[str, str], cost: 
         spark: any session of the application.
         file: the file.
         conf: settings of all sessions; those of the file win.
-        cost: the cost model. Tables of tests are tiny, so the rows of joins say more than what Spark pays.
+        cost: the cost model. Test tables are tiny, so row counts are a better cost than Spark's costs.
     """
     result = Result(file)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

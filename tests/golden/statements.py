@@ -1,6 +1,6 @@
 """SQL files by the conventions of Spark's own test inputs.
 
-`;` ends a statement, unless it stands in quotes, in a comment, or behind a backslash. Lines that begin with `--` are
+`;` ends a statement, unless it is in quotes, in a comment, or after a backslash. Lines that begin with `--` are
 comments; some of them are instructions to the runner:
 
 * `--SET key=value, key=value`: settings of the file;
@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 
 @dataclass
 class SqlFile:
-    """What a file says: its statements, its settings, and the instructions that are not followed."""
+    """The contents of a file: its statements, its settings, and the instructions that are not followed."""
 
     name: str
     statements: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ def read_file(path: Path, folder: Path, importing: tuple[Path, ...] = ()) -> Sql
 
 
 def _settings(text: str) -> dict[str, str]:
-    """Settings from a list with commas, of which values may have some as well.
+    """Settings from a comma-separated list, whose values may contain commas.
 
     >>> _settings("a.b=1, c.d = x,y")
     {'a.b': '1', 'c.d': 'x,y'}

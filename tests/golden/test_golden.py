@@ -1,4 +1,4 @@
-"""The runner of SQL folders on a folder written here, in which some statements are made to differ."""
+"""The runner of SQL folders, on a generated folder in which some statements differ on purpose."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_is_the_same(spark: SparkSession, folder: Path) -> None:
 
 
 def test_what_differs_is_found(spark: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each session has a database of its own, so what tells it is a difference by design."""
+    """Each session has its own database, so output that contains its name differs by design."""
     (folder / "differing.sql").write_text(DIFFERING)
     assert main([str(folder), "--match", "differing"], spark) == 1
     out = capsys.readouterr().out

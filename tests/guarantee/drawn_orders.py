@@ -1,4 +1,4 @@
-"""Orders drawn from all that are legal, in the place of the cheapest one."""
+"""Random legal join orders in place of the cheapest one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def drawn_orders(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> Iterator[list[tuple[str, str]]]:
-    """Inside, every search draws; the list gets what was written and what was drawn, as texts."""
+    """In this context every search draws a random order; the list gets the written and the drawn orders as text."""
     shown: list[tuple[str, str]] = []
 
     def draw(context: SearchContext, budget: int, written: JoinTree) -> SearchResult:
@@ -52,7 +52,7 @@ def in_drawn_orders(
     """Check schema and rows of a query in drawn orders against the query as written.
 
     Returns:
-        Per time what was written and what was drawn, a pair for every group.
+        For each repetition, a pair per group: the written order and the drawn one.
     """
     expected, rng, drawn = plain.collect(), random.Random(seed), []
     for _ in range(times):

@@ -1,8 +1,8 @@
-"""Random legal orders, not just the cheapest ones, built as plans and run by Spark.
+"""Random legal orders, not only the cheapest ones, built as plans and run by Spark.
 
-The search picks one order of a query; here each query gets several, so that Spark's own rules meet what is built:
-nullability above outer joins, filters on top of them, conditions that were peeled off. Once they are drawn from all
-that are legal, and once the search finds them by costs without any sense.
+The search picks one order of a query; here each query gets several, so that Spark's own rules process many plans:
+nullability above outer joins, filters on top of them, detached conditions. One test draws from all legal orders, the
+other lets the search choose by random costs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What plain Spark answers in ANSI mode, every legal order answers, too: arithmetic over zeros, NULLs and extremes.
+"""If plain Spark runs a query in ANSI mode, every legal order does: arithmetic over zeros, NULLs and extreme values.
 
-Some of the predicates cannot fail and go anywhere. Others fail on rows of the tables, and plain Spark answers only if a
-join or a filter has taken those away before; queries that it does not answer are left out.
+Some of the predicates cannot fail and may be placed anywhere. Others fail on rows of the tables, and plain Spark
+succeeds only if a join or a filter removed those rows before; queries on which it fails are left out.
 """
 
 from __future__ import annotations

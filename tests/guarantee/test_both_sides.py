@@ -1,4 +1,4 @@
-"""Set operations, DISTINCT, aggregates and windows end a join group; joins below and above are ordered all the same."""
+"""Set operations, DISTINCT, aggregates and windows end a join group; the joins below and above are still reordered."""
 
 from __future__ import annotations
 

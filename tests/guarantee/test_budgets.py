@@ -1,4 +1,4 @@
-"""What a call may spend on its search: pairs of sub-plans, and seconds. The rows are the same whatever it spends."""
+"""Search budgets of a call: pairs of sub-plans, and seconds. The rows are the same with every budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def clique(spark: SparkSession, relations: int) -> DataFrame:
-    """So many tables of some rows, each pair of them tied by columns of their own."""
+    """This many tables, with an equality on separate columns between every pair."""
     columns = [[f"id % {2 + (i * j) % 3} AS c{i}_{j}" for j in range(relations) if j != i] for i in range(relations)]
     made = [spark.range(3 + 7 * i % 11).selectExpr(*own) for i, own in enumerate(columns)]
     df = made[0]

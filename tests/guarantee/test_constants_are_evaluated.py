@@ -1,4 +1,4 @@
-"""Constant expressions are evaluated when a plan is exported: what that may decide, and what it must leave alone."""
+"""Constant expressions are evaluated when a plan is exported: permitted uses of the values, and expressions to skip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a plan is said to cost, and whatever is hinted, the rows stay."""
+"""No cost model and no hint changes the rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Perverse:
-    """Likes large results best."""
+    """A cost model that prefers large results."""
 
     name = "perverse"
 

@@ -1,7 +1,7 @@
-"""Spark copies predicates across the equalities of a plan. None of ours makes one meet rows that it did not meet.
+"""Spark copies predicates across the equalities of a plan. Our plans must not evaluate one on rows it never saw before.
 
 The tables are large enough for another order to be better, and most orders do change. `p` has rows on which the
-predicates fail, or which tell equal keys apart; as written they never meet them.
+predicates fail, or whose equal keys they distinguish; the written query never evaluates them on these rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Expressions that are not free to move: random ones, user functions, and those that can throw."""
+"""Expressions that must not move freely: nondeterministic ones, user functions, and those that can throw."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def occurrences(df: DataFrame, word: str) -> int:
-    """How often a word stands in the optimised logical plan."""
+    """The number of occurrences of a word in the optimised logical plan."""
     return len(re.findall(re.escape(word), str(df._jdf.queryExecution().optimizedPlan().toString())))
 
 
@@ -105,7 +105,7 @@ THROWING = {
 
 @pytest.mark.parametrize("predicate", THROWING.values(), ids=THROWING)
 def test_throwing_predicate_that_a_join_guards(db: SparkSession, predicate: str) -> None:
-    """The join removes the row that would throw; evaluated any earlier, the query would fail.
+    """The join removes the row that would throw; if the expression were evaluated earlier, the query would fail.
 
     A `rand()` beside it keeps Spark itself from moving the filter, so plain Spark answers without an error.
     """
@@ -118,14 +118,14 @@ def test_throwing_predicate_that_a_join_guards(db: SparkSession, predicate: str)
 
 
 def test_throwing_conjunct_of_a_join_condition(db: SparkSession) -> None:
-    """The error Spark would raise is raised, and one that it would not raise is not."""
+    """The query raises an error if and only if plain Spark does."""
     guard = "(SELECT o_id AS g_id FROM orders WHERE o_id <> 5) g"
     text = SLOW.replace("l_region = o_region", "l_region = o_region AND 1000 / (o_id + l_order + 1) > 0")
     unharmed(db.sql(f"SELECT o_id, l_order, v_rank FROM {text} JOIN {guard} ON g_id = o_id"), reordered=True)
 
 
 def test_throwing_computed_column_between_joins(db: SparkSession) -> None:
-    """`1 / (o_id - v_rank ...)` is fine on the rows that are left after the first join, and on no others."""
+    """`1 / (o_id - v_rank ...)` succeeds only on the rows that are left after the first join."""
     few = db.table("orders").join(db.table("vip"), F.col("v_customer") == F.col("o_customer"))
     few = few.filter("o_id <> 5").withColumn("ratio", F.expr("100 div (o_customer - 5)"))
     df = few.join(db.table("lines"), F.col("l_region") == F.col("o_region"))

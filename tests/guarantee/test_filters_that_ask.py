@@ -1,4 +1,4 @@
-"""Filters with subqueries that come to no semi or anti join: Spark moves them with the joins, so groups know them."""
+"""Filters with subqueries that don't become semi or anti joins: Spark moves them with joins, so groups include them."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def test_from_above_they_come_to_the_joins_as_in_spark(db: SparkSession, text: s
 
 
 def test_of_a_computed_column_it_stays(db: SparkSession) -> None:
-    """A plan that names a column from within cannot be told what the column is computed from."""
+    """A column that a nested plan references cannot be replaced by the expression that it is computed from."""
     inside = f"SELECT o_id + l_qty AS n, o_customer FROM {SLOW}"
     text = f"SELECT * FROM ({inside}) WHERE n > (SELECT min(c_id) FROM customers WHERE c_region = n % 5)"
     unharmed(db.sql(text), reordered=True)
 
 
 def test_a_value_for_each_row_that_may_be_two_is_asked_of_no_other_row(db: SparkSession) -> None:
-    """Where a row finds two values Spark fails; the order as written keeps such rows away from it."""
+    """Spark fails if the subquery returns two values for a row; the written order removes such rows before."""
     if db.version < "4":
         pytest.skip("Spark asks for an aggregate here before 4.0")
     text = f"""SELECT * FROM {SLOW} WHERE l_price + o_id <> (SELECT c_id FROM customers WHERE c_id = o_customer + l_qty)

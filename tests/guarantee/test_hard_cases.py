@@ -1,5 +1,5 @@
-"""Queries on which an optimizer is easily wrong: nullability above unions and outer joins, errors that a join hides,
-names that a projection changed, columns that USING hid."""
+"""Queries that optimizers easily get wrong: nullability above unions and outer joins, errors that a join hides, names
+that a projection changes, columns that USING hides."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_division_that_an_outer_join_guards(data: SparkSession) -> None:
         check(df.join(other, expr("rx = cx or rx = cy")), reordered=None)
         df = right.join(left, expr("lk = rk and 10 / rz > -1"), "left").where("rz > 0")
         check(df.join(other, expr("lg = cx or lg = cy")), reordered=None)
-        # The rows with rz = 0 have no partner, so nothing is divided by it.
+        # The rows with rz = 0 have no match, so nothing is divided by zero.
         df = right.join(left, expr("lk = rk and 10 / rz > -1"), "left")
         check(df.join(other, expr("lg = cx or lg = cy")), reordered=None)
     finally:
@@ -158,7 +158,7 @@ def test_a_cross_product_of_ours_is_not_refused(data: SparkSession) -> None:
 
 
 def test_rows_that_a_join_takes_away_before_others_are_compared(data: SparkSession) -> None:
-    """An ANSI cast as the key of a later join, a division in a left join's condition: both meet joined rows only."""
+    """An ANSI cast as key of a later join, a division in a left join's condition: both need joined rows only."""
     left = "(select * from values (1, 2, '1'), (2, 0, 'bad'), (2, 3, 'bad') as a(ak, az, at))"
     few = "(values (1, 5), (1, 6)) c(ck, cj) on ak = ck join (values (1), (2)) d(dk) on dk = ck"
     right = "(select * from values (1, 5), (2, 5), (1, 6) as b(bk, bj))"

@@ -1,4 +1,4 @@
-"""Semi and anti joins stay where an order has them, although Spark moves such joins down."""
+"""Semi and anti joins stay in their place in an order, although Spark pushes such joins down."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_late_in_the_order_is_late_in_the_plan(db: SparkSession, predicate: str)
     ],
 )
 def test_none_is_held_where_a_native_engine_is_loaded(db: SparkSession, key: str, value: str) -> None:
-    """Static keys, so the session is made to believe it; `tests/formats/test_comet.py` has the engine itself."""
+    """The keys are static, so the test sets them in the session's conf; `tests/formats/test_comet.py` runs the engine."""
     df = db.sql(f"SELECT o_id, c_name FROM {MANY} WHERE {ASKED['in']}")
     assert "ExistenceJoin" in str(lines_of(df.optimize_joins(strict=True)))
     conf = db._jsparkSession.sessionState().conf()
@@ -72,7 +72,7 @@ def test_none_is_held_where_a_native_engine_is_loaded(db: SparkSession, key: str
 
 
 def test_unheld_spark_undoes_it(db: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the others rest on: without being held, the join ends up below."""
+    """The assumption of the other tests: a join that is not pinned is pushed down."""
     monkeypatch.setattr(pinned_semi_joins, "FEWER", -1.0)
     fast = unharmed(db.sql(f"SELECT o_id, c_name FROM {MANY} WHERE {ASKED['in']}"), reordered=True)
     (group,) = fast._pyjoinopt_report.groups
@@ -90,7 +90,7 @@ def test_held_in_any_legal_order(
 
 
 def test_a_null_aware_join_is_not_held(db: SparkSession) -> None:
-    """NOT IN has an operator of its own in Spark, which an existence join would lose."""
+    """Spark has a special operator for NOT IN, which an existence join would prevent."""
     df = db.sql(f"SELECT o_id FROM {MANY} WHERE o_id NOT IN (SELECT l_order FROM lines WHERE l_qty > 5)")
     fast = unharmed(df, reordered=True)
     assert "Existence" not in str(lines_of(fast))
@@ -157,7 +157,7 @@ WITHIN = {
 @pytest.mark.usefixtures("all_held")
 @pytest.mark.parametrize("text", WITHIN.values(), ids=WITHIN)
 def test_within_subqueries(db: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Spark takes correlated predicates out of these when it optimises, from around the join that is held."""
+    """Spark's optimizer pulls correlated predicates out of these subqueries, from around the pinned join."""
     decided = []
     should_pin = pinned_semi_joins.should_pin
     monkeypatch.setattr(emit_plan, "should_pin", lambda *facts: decided.append(should_pin(*facts)) or decided[-1])

@@ -1,4 +1,4 @@
-"""What the user decided stays decided: hints keep their place and meaning, cached joins are read from the cache."""
+"""User decisions are respected: hints keep their place and meaning, cached joins are read from the cache."""
 
 from __future__ import annotations
 

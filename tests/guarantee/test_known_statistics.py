@@ -1,4 +1,4 @@
-"""Sources of statistics with real plans: what is shown, remembered, forgotten, and what it does to join orders."""
+"""Sources of statistics with real plans: what is reported, stored and deleted, and how it changes join orders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytest.importorskip("pyspark")
 
 @pytest.fixture
 def tables(spark: SparkSession, tmp_path: Path) -> Iterator[DataFrame]:
-    """big ⋈ middle ⋈ small, written the wrong way round, and a store of its own."""
+    """big ⋈ middle ⋈ small, written in a bad order, with a separate store."""
     session = spark.newSession()
     session.conf.set("spark.pyjoinopt.store", str(tmp_path / "store.sqlite"))
     for name, rows in (("big", 20_000), ("middle", 2_000), ("small", 20)):
@@ -183,7 +183,7 @@ def test_empty_tables_plan_by_the_catalog_as_if_they_were_full(empty_tables: Spa
 
 
 def test_histograms_of_the_catalog(spark: SparkSession) -> None:
-    """Squares lie densely at the low end: half of a thousand lie in the first quarter of their range."""
+    """Squares are dense at the low end: half of a thousand are in the first quarter of their range."""
     session = spark.newSession()
     session.conf.set("spark.sql.statistics.histogram.enabled", "true")
     session.conf.set("spark.sql.statistics.histogram.numBins", "4")

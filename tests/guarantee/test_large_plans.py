@@ -1,4 +1,4 @@
-"""A thousand joins, two thousand levels: no recursion error, no minutes of waiting.
+"""Plans with a thousand joins or two thousand levels: no recursion error, and bounded planning time.
 
 Spark itself needs a deep stack for such plans (the test session has one) and a long time to run them, so the largest
 are only planned by us and compared by schema; smaller ones of the same shape are run. The default run stops at 30

@@ -1,4 +1,4 @@
-"""Whatever named a column of the plain frame names it in the optimised one too."""
+"""Every way to reference a column of the plain frame also works on the optimised frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins that a unique side makes needless, or freer, change no rows."""
+"""Removing or relaxing joins with a unique side does not change the rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_semi_join_on_a_key(db: SparkSession, columns: str) -> None:
 
 
 def test_the_same_columns_above_a_semi_join(db: SparkSession) -> None:
-    """What was looked into is joined above, too: its columns must not be there twice."""
+    """The right side of the semi join is also joined above: its columns must not occur twice."""
     unique = db.table("orders").select("o_customer").distinct()
     df = db.table("customers").join(unique, db.table("customers")["c_id"] == unique["o_customer"], "left_semi")
     joined = df.join(db.table("regions"), df["c_region"] == db.table("regions")["r_id"])

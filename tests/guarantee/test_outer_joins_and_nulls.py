@@ -1,4 +1,4 @@
-"""Outer, semi, anti and existence joins over NULLs and duplicates, beside a group that does get another order."""
+"""Outer, semi, anti and existence joins over NULLs and duplicates, next to a group that is reordered."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A predicate that fails on some values must not meet rows that another join takes away first.
+"""A predicate that fails on some values must not be evaluated on rows that another join removes first.
 
-Waiting for the last join is not enough: Spark moves a condition down to the lowest join that has all its columns. So an
-order that joins those columns early makes a query fail that plain Spark answers.
+Placing it at the last join is not enough: Spark pushes a condition down to the lowest join that has all its columns. An
+order that joins those columns early therefore makes a query fail that plain Spark runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEPT = "select * from values (1, 10), (2, 20), (3, 5) as b(bp, bx)"
 
 
 def written(spark: SparkSession, patterns: str, texts: str, rows: int = 29_000) -> tuple[DataFrame, DataFrame]:
-    """What is left before the failing predicate may be tested, and the table it is tested with."""
+    """The rows that are left before the failing predicate may be tested, and the table it is tested with."""
     many = spark.range(rows + 1_000).selectExpr(f"if(id < {rows}, 1, 2) as gp")
     left = many.join(spark.sql(KEPT), F.expr("bp = gp")).join(spark.sql(patterns), F.expr("pk = gp"))
     return left, spark.sql(texts)
@@ -45,7 +45,7 @@ def test_malformed_patterns(db: SparkSession, cost: str, predicate: str, in_filt
 def test_spark_s_own_order_is_not_used_if_it_would_fail(db: SparkSession) -> None:
     left, texts = written(db, PATTERNS, TEXTS)
     df = left.join(texts, F.expr("pj = oj and os like p"))
-    # The order that each of them would take fails, so that as written stays.
+    # The cheapest order of each would fail, so the written order stays.
     unharmed(df, strategy="spark", reordered=False)
     unharmed(df, strategy="heuristic", reordered=False)
 
@@ -71,14 +71,14 @@ def test_variants_of_another_kind(db: SparkSession, predicate: str, in_filter: b
 
 
 def test_other_predicates_join_them_early(db: SparkSession) -> None:
-    """The same tables with a predicate that cannot fail: the order that the tests above must not have is the best."""
+    """The same tables with a predicate that cannot fail: the order that the tests above must not choose is the best."""
     left, texts = written(db, PATTERNS, TEXTS)
     _, report = optimised(left.join(texts, F.expr("pj = oj and os <> p")))
     assert report.groups[0].estimated_rows[0].relations == ("p", "o")
 
 
 def test_filters_of_other_relations_still_keep_rows_away(db: SparkSession, tmp_path: Path) -> None:
-    """That `dk > 5` follows from `ek > 5`, Spark finds in the written order only."""
+    """Spark derives `dk > 5` from `ek > 5` in the written order only."""
     db.range(30_000).selectExpr("id % 20 as ek").write.parquet(str(tmp_path / "e"))
     kept = db.read.parquet(str(tmp_path / "e")).where("ek > 5")
     few = db.sql("select * from values (6, 1), (7, 2), (1, 3) as b(bk, bx)")

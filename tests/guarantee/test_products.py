@@ -1,4 +1,4 @@
-"""Cross products of three relations and more, through Spark: what nothing ties is put together again."""
+"""Cross products of three or more relations, run by Spark: relations that no predicate connects."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Rows that are joined with the ones before and after them, in ANSI mode: `rn + 1` of an INT may fail, of a rank it
-does not.
+"""Joins of rows with their predecessors and successors in ANSI mode: `rn + 1` may fail for an INT, but not for a rank.
 
-The tables hold the smallest and the largest INT, of which one sum or the other fails, on rows that other joins take
-away. Orders are drawn from all that are legal.
+The tables contain the smallest and the largest INT, for which one of the sums fails, on rows that other joins remove.
+Orders are drawn from all legal ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What cannot be optimised comes back as it was, with a reason; what goes wrong inside never reaches the user."""
+"""A query that cannot be optimised is returned unchanged, with a reason; internal errors never reach the user."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_unresolved_plan_is_left_to_spark(db: SparkSession) -> None:
 
 
 def test_deleted_files_are_not_the_optimizers_business(db: SparkSession, tmp_path: Path) -> None:
-    """Planning looks at file statistics; if files are gone the query fails when it runs, as it does in plain Spark."""
+    """Planning reads file statistics; if files are missing, the query fails when it runs, as in plain Spark."""
     path = str(tmp_path / "gone")
     db.table("orders").write.parquet(path)
     gone = db.read.parquet(path)
@@ -168,7 +168,7 @@ def test_error_inside_gives_the_plain_frame_and_one_log_line(
 
 
 def test_error_in_the_jvm_gives_the_plain_frame(db: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The JVM is asked to rebuild nonsense: its error comes back through the bridge and ends there."""
+    """An invalid rebuild request raises an error in the JVM, which the bridge handles."""
     from pyjoinopt.bridge.encode import Edits
 
     for nonsense in ({}, {"exprs": [], "edits": [["Join", 0, 1, "Sideways", None, []]], "root": 1_000_000}):
@@ -184,7 +184,7 @@ def test_error_in_the_jvm_gives_the_plain_frame(db: SparkSession, monkeypatch: p
 def test_error_in_the_jvm_while_exporting_gives_the_plain_frame(
     db: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bridge is asked for a plan that does not exist."""
+    """A request to the bridge names a plan that does not exist."""
     from pyjoinopt.bridge import gateway
 
     ask = gateway.Py4jGateway.__init__
@@ -225,7 +225,7 @@ def test_stopped_session_gives_a_clear_error() -> None:
 
 
 def test_connect_frame_gives_a_clear_error() -> None:
-    """Without grpc there can be no Connect frame; then its class is asked for by the name of its module alone."""
+    """Without grpc there is no Connect frame; then only the module name of the class is checked."""
     if find_spec("grpc") is not None and find_spec("google.protobuf") is not None:
         from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 

@@ -1,4 +1,4 @@
-"""`docs/guarantee.md` accounts for every rule of the running Spark's optimizers, and for none twice."""
+"""`docs/guarantee.md` lists every rule of the running Spark's optimizers exactly once."""
 
 from __future__ import annotations
 

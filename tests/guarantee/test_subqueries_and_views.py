@@ -1,4 +1,4 @@
-"""Subqueries, LATERAL, common table expressions and views: optimised inside, kept where they stand."""
+"""Subqueries, LATERAL, common table expressions and views are optimised inside, and stay in place."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_permanent_view(db: SparkSession) -> None:
 
 
 def test_what_is_defined_is_estimated_alike_however_it_is_written(db: SparkSession) -> None:
-    """Once the definition is ordered anew, once its written order is the best one."""
+    """One definition is reordered; for the other the written order is the best one."""
     known = []
     for written in (SLOW, "orders JOIN vip ON v_customer = o_customer JOIN lines ON l_region = o_region"):
         df = db.sql(f"""WITH t AS (SELECT o_id, count(*) AS n FROM {written} GROUP BY o_id)

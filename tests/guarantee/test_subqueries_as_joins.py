@@ -1,4 +1,4 @@
-"""IN and EXISTS are semi and anti joins to the optimizer: they take part in join groups, or stay for a reason."""
+"""The optimizer treats IN and EXISTS as semi and anti joins: they become part of join groups, or stay for a reason."""
 
 from __future__ import annotations
 

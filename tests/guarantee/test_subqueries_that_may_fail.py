@@ -1,6 +1,6 @@
-"""What a subquery computes of the rows around it may fail, and must meet no other rows than as written.
+"""A subquery's expression over outer columns may fail, so it must be evaluated on the same rows as in the query.
 
-`ta ⋈ tc` takes away all rows with `ak = 0`, `ta ⋈ tb` is small: the cheapest order makes the latter first.
+`ta ⋈ tc` removes all rows with `ak = 0`, and `ta ⋈ tb` is small, so the cheapest order joins the latter first.
 """
 
 from __future__ import annotations

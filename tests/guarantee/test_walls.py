@@ -1,4 +1,4 @@
-"""Operators that joins must not cross: each side of them is ordered by itself, and their answer stays theirs."""
+"""Reorder barriers: the joins on each side are ordered separately, and the results stay the same."""
 
 from __future__ import annotations
 

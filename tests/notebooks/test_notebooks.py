@@ -17,7 +17,7 @@ nbclient = pytest.importorskip("nbclient")
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
-#: What the outputs of a notebook have to show, so that a run in which nothing was optimised does not pass.
+#: Texts that the outputs of a notebook must contain, so that a run in which nothing was optimised does not pass.
 EXPECTED = {
     "01_getting_started.ipynb": (
         "(True, True)",
@@ -124,7 +124,7 @@ def test_a_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def check(notebook: Path, cells: list[Any]) -> None:
-    """No cell failed, and what the notebook is there to show can be seen."""
+    """No cell failed, and the outputs contain the expected results."""
     assert not [output for cell in cells for output in cell.outputs if output.output_type == "error"]
     everything = "\n".join(map(printed, cells))
     missing = [text for text in EXPECTED[notebook.name] if text not in everything]

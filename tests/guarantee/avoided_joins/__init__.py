@@ -1,1 +1,1 @@
-"""Joins that are spared: aggregates of the same rows computed together, self-joins that only look for a partner."""
+"""Avoided joins: fused aggregates over the same rows, and self-joins used only as an existence check."""

@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny(spark: SparkSession, folder: Path) -> SparkSession:
-    """A session that knows the small tables."""
+    """A session with views of the small tables."""
     session = session_for_tiny_tables(spark)
     tables.register(session, folder)
     return session

@@ -55,7 +55,7 @@ _SOURCES = (
 
 
 def product(draw: Random, repeat: bool) -> str:
-    """Two to four aggregates side by side; with `repeat` they may say a filter twice."""
+    """Two to four aggregates, cross joined; with `repeat` a filter may occur twice."""
     sources = draw.sample(_SOURCES, draw.choice((1, 1, 1, 2)))
     common = draw.choices(_OWN, k=draw.choice((0, 0, 1)))
     parts = []

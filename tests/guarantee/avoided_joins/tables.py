@@ -42,7 +42,7 @@ def register(session: SparkSession, folder: Path) -> None:
 
 
 def checked(df: DataFrame) -> tuple[DataFrame, list[str]]:
-    """The optimised frame, whose rows and schema are those of plain Spark, and what its report says was spared."""
+    """The optimised frame, its rows and schema compared with plain Spark's, and the avoided joins of its report."""
     fast, report = shop.optimised(df)
     assert_same_schema(df, fast)
     assert_same_rows(df, fast, label=("plain Spark", "optimised"))
@@ -60,7 +60,7 @@ def semi_joins(df: DataFrame) -> int:
 
 
 def outcome(df: DataFrame) -> list[Row] | str:
-    """The rows in some fixed order, or that it failed."""
+    """The rows in some fixed order, or a mark that the query failed."""
     try:
         return sorted(df.collect(), key=repr)
     except Exception as error:
@@ -70,7 +70,7 @@ def outcome(df: DataFrame) -> list[Row] | str:
 
 @contextmanager
 def setting(session: SparkSession, key: str, value: str) -> Iterator[None]:
-    """A setting for a while."""
+    """Changes a setting temporarily."""
     before = session.conf.get(key)
     session.conf.set(key, value)
     try:

@@ -1,4 +1,4 @@
-"""Random queries give the rows of plain Spark, and many of them are really changed."""
+"""Random queries give the rows of plain Spark, and the rules change many of them."""
 
 from __future__ import annotations
 

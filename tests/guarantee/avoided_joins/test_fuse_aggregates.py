@@ -1,4 +1,4 @@
-"""Aggregates of the same rows side by side are computed together, and give the same row."""
+"""Cross-joined aggregates over the same rows are fused, and give the same row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries that fused aggregates once answered wrongly, or not at all. Each is one that plain Spark answers."""
+"""Regressions: queries on which fused aggregates once gave wrong rows or failed. Plain Spark runs each of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COUNTS = "select * from (select count(*) c from t where {}) a, (select count(*) 
     ],
 )
 def test_wrong_rows_a_filter_said_twice(tiny: SparkSession, first: str, second: str) -> None:
-    """All that the first one alone demands has to leave its input, not only the last that says so."""
+    """Every predicate of the first aggregate alone must be removed from its input, not only the last one."""
     checked(tiny.sql(COUNTS.format(first, second)))
 
 
@@ -37,13 +37,13 @@ ESCAPES = "s like 'a!%' escape '!' and s like 'a!%' escape '/'"
 
 @pytest.mark.parametrize(("first", "second"), [("s like 'a%'", ESCAPES), (ESCAPES, "s like 'a%'")])
 def test_wrong_rows_filters_that_only_look_alike(tiny: SparkSession, first: str, second: str) -> None:
-    """Two patterns with other escapes have one number, and both have to be kept."""
+    """Two patterns with different escape characters have one value number, and both must be kept."""
     checked(tiny.sql(COUNTS.format(first, second)))
 
 
 @pytest.mark.parametrize("newer_first", [False, True])
 def test_wrong_rows_files_that_came_between(tiny: SparkSession, tmp_path: Path, newer_first: bool) -> None:
-    """A frame reads the files that there were when it was made, so two frames of one folder may differ."""
+    """A frame reads the files that existed when it was created, so two frames of one folder may differ."""
     from pyspark.sql import functions as F
 
     folder = str(tmp_path / "grows")
@@ -67,7 +67,7 @@ def test_wrong_rows_files_that_came_between(tiny: SparkSession, tmp_path: Path, 
     ],
 )
 def test_internal_error_columns_that_the_first_one_dropped(tiny: SparkSession, text: str) -> None:
-    """What only the others read, or the filters, has to come through the projections of the first one."""
+    """The projections of the first aggregate must also output the columns that only the filters or the others read."""
     checked(tiny.sql(text))
 
 
@@ -82,7 +82,7 @@ def test_internal_error_columns_that_the_first_one_dropped(tiny: SparkSession, t
 )
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_fails_where_spark_does_not(tiny: SparkSession, text: str, ansi: str) -> None:
-    """A filter that may fail stays behind those that were written before it, and so do the conditions of joins."""
+    """A filter that may fail is evaluated after the filters written before it; so are join conditions."""
     with setting(tiny, "spark.sql.ansi.enabled", ansi):
         df = tiny.sql(text)
         assert outcome(shop.optimised(df)[0]) == outcome(df) != "failed"

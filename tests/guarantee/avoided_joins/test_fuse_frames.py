@@ -61,7 +61,7 @@ def test_caches_are_used(tiny: SparkSession, what: str) -> None:
 
 
 def test_other_readings_of_one_file(tiny: SparkSession, folder: Path) -> None:
-    """Two frames made on their own listed their files on their own; options may tell them apart besides."""
+    """Two separately created frames have separate file listings, and may also have different options."""
     t = tiny.table("t")
     assert relations(checked(count(t, "x = 1").crossJoin(count(tiny.table("t"), "x = 2")))[0]) == 1
     for reader in (tiny.read, tiny.read.option("mergeSchema", "true")):

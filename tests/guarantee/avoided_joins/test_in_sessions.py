@@ -1,4 +1,4 @@
-"""Both rules in a session whose every query is optimised: there Spark has pruned the columns already."""
+"""Both rules in an enabled session, in which Spark has already pruned the columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAIRS = "t a join t b on a.k = b.k and a.x <> b.x"
 
 @pytest.fixture
 def enabled(spark: SparkSession, folder: Path) -> Iterator[SparkSession]:
-    """A session that optimises all by itself."""
+    """A session that optimises every query."""
     bridge_of(spark).enable(spark._jsparkSession, *pythons())
     session = session_for_tiny_tables(spark)
     tables.register(session, folder)
@@ -59,7 +59,7 @@ def test_self_joins(tiny: SparkSession, enabled: SparkSession, text: str) -> Non
     ],
 )
 def test_internal_error_aggregates_over_pruned_columns(tiny: SparkSession, enabled: SparkSession, text: str) -> None:
-    """The query has to be changed as reported, not to be left as written because the new plan is refused."""
+    """The query must be changed as reported, not left as written because the new plan is refused."""
     df = enabled.sql(text)
     rows, reports = planned(enabled, df.collect)
     assert [len(report.spared_joins) for report in reports] == [1]

@@ -1,4 +1,4 @@
-"""Rows of one table that are joined with each other, told apart by constants: one pass, the same rows."""
+"""Self-joins whose sides are distinguished by constants become one pass over the table, with the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is alike in the plans that Spark makes, and what only looks so."""
+"""Plan equivalence on Spark's plans: equivalent parts, and parts that only look equivalent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A self-join that only looks for a partner becomes a semi join where nobody counts, and nowhere else."""
+"""A self-join used as an existence check becomes a semi join if duplicates don't matter, and otherwise stays."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_does_not_fail_where_spark_does_not(tiny: SparkSession, text: str, ansi:
     ],
 )
 def test_fails_where_spark_does_not(tiny: SparkSession, text: str) -> None:
-    """Spark moves a semi join down to the relation it reads, where its condition meets rows that a join took away."""
+    """Spark pushes a semi join down to the relation it reads, where its condition sees rows that a join removes."""
     with setting(tiny, "spark.sql.ansi.enabled", "true"):
         df = tiny.sql(text)
         assert outcome(shop.optimised(df)[0]) == outcome(df) != "failed"

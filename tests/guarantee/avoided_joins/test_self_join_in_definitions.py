@@ -1,4 +1,4 @@
-"""Self-joins in common table expressions: all readers have to agree, and columns that nobody reads are dropped."""
+"""Self-joins in common table expressions: the rewrite must suit every reference, and unused columns are dropped."""
 
 from __future__ import annotations
 

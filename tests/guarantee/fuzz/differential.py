@@ -1,4 +1,4 @@
-"""One random query, four answers: plain Spark, `optimize_joins`, a session that is enabled, and DuckDB."""
+"""Compares four results of a random query: plain Spark, `optimize_joins`, an enabled session, and DuckDB."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Failure:
-    """A query whose answers differ, or that cannot be answered at all."""
+    """A query whose results differ, or that fails."""
 
     number: int
     query: Query
@@ -35,7 +35,7 @@ class Failure:
     reason: str
 
     def text(self, seed: int) -> str:
-        """Everything needed to see it again: how to repeat the run, and code to paste, tables included."""
+        """Everything needed to reproduce it: the command that repeats the run, and code to paste, tables included."""
         again = f"pytest tests/guarantee/fuzz --fuzz-seed {seed} --fuzz-only {self.number}"
         used = {node.name for node in all_nodes(self.query) if isinstance(node, Table)}
         views = [
@@ -51,7 +51,7 @@ class Failure:
 
 @dataclass
 class Tally:
-    """What happened over a run; the floors in the test read it."""
+    """Counts of a run; the test compares them with its minimums."""
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
@@ -77,7 +77,7 @@ def compare(places: Places, query: Query, form: str, options: Options) -> Counte
 
     Args:
         places: where to run it.
-        query: what to ask.
+        query: the query.
         form: "sql" or "dataframe".
         options: for `optimize_joins`.
 
@@ -114,7 +114,7 @@ def compare(places: Places, query: Query, form: str, options: Options) -> Counte
 
 
 def duckdb_means_the_same(query: Query) -> bool:
-    """Does the query keep to what both databases compute alike?"""
+    """Whether the query uses only operations that both databases compute identically."""
     return not any(isinstance(part, Call) and part.op in SPARK_ONLY for part in all_expressions(query))
 
 
@@ -126,10 +126,10 @@ def _third(places: Places, query: Query, rows: list[Row]) -> Sequence[Sequence[A
 
 
 def complaint(places: Places, query: Query, form: str, options: Options) -> str | None:
-    """What is wrong with the answers, or None."""
+    """The difference between the results, or None."""
     try:
         compare(places, query, form, options)
-    except Exception as problem:  # any failure of any kind is what this is looking for
+    except Exception as problem:  # this test looks for failures of any kind
         return f"{type(problem).__name__}: {str(problem)[:1500]}"
     return None
 
@@ -137,7 +137,7 @@ def complaint(places: Places, query: Query, form: str, options: Options) -> str 
 def smallest(
     places: Places, number: int, query: Query, form: str, options: Options, budget: int = 120
 ) -> Failure:
-    """The failure of one query, after shrinking it. A cut that fails in another way is not taken."""
+    """The failure of one query, after shrinking it. A smaller query that fails in another way is rejected."""
     first = complaint(places, query, form, options) or "it failed once and not again"
     kind = first.split(":")[0]
 

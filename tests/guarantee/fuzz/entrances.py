@@ -1,13 +1,14 @@
-"""One query, three times in Spark: as written, through `optimize_joins`, and in a session that optimises every query.
+"""Runs a query in Spark three times: as written, through `optimize_joins`, and in a session that optimises every query.
 
-What plain Spark cannot run need not run, and any answer of a query is right that plain Spark gives by its own choice:
+A query that plain Spark cannot run need not run, and every result that plain Spark may give is correct:
 
-* which rows a predicate that may fail meets can hang on the physical plan (a merge join never reads its second side if
-  the first is empty). Where an optimised query fails, plain Spark has to run it under other physical plans too.
-* InferFiltersFromConstraints takes equal values for the same ones. Where rows differ, plain Spark has to give the same
-  rows without that rule.
+* the rows on which a fallible predicate is evaluated can depend on the physical plan (a merge join never reads its
+  second side if the first is empty). If an optimised query fails, plain Spark must also run it under other physical
+  plans.
+* InferFiltersFromConstraints treats equal values as identical. If rows differ, plain Spark must give the same rows
+  without that rule.
 
-Such cases are counted, so that a test can say how many there may be.
+Such cases are counted, so that a test can limit their number.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Differs(AssertionError):
 
 @contextmanager
 def settings(session: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    """Inside, a session has these settings."""
+    """Context in which a session has these settings."""
     before = {key: session.conf.get(key, None) for key in values}
     for key, value in values.items():
         session.conf.set(key, value)
@@ -63,7 +64,7 @@ def compare_entrances(sessions: Sessions, query: Query, form: str, options: Opti
     """Run one query in all three ways.
 
     Returns:
-        What happened, in counts.
+        Counts of what happened.
 
     Raises:
         Differs: with the name of the entrance first.
@@ -101,7 +102,7 @@ def _one_entrance(
 
 
 def _luck(plain: SparkSession, query: Query, form: str, expected: list[Any], *, rows: bool) -> str | None:
-    """Why plain Spark may as well have given the other answer, if so."""
+    """The reason why plain Spark could also have given the other result; None if it could not."""
     for values in (WITHOUT_INFERENCE,) if rows else OTHER_PLANS:
         with settings(plain, values):
             try:

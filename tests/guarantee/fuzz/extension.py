@@ -1,4 +1,4 @@
-"""A query in a session that optimises every query, and what the optimizer reported of it."""
+"""Runs a query in a session that optimises every query, and returns the optimizer's report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def frame(spark: SparkSession, query: Query, form: str) -> DataFrame:
 
 
 def enabled_session(spark: SparkSession) -> SparkSession:
-    """The session, optimising every query from now on, however long that takes on a busy machine."""
+    """The session, with every query optimised from now on, without a deadline, since the machine may be busy."""
     pyjoinopt.enable(spark)
     spark.conf.set("spark.pyjoinopt.timeout", "60s")
     return spark
@@ -34,7 +34,7 @@ def enabled_session(spark: SparkSession) -> SparkSession:
 def through_extension(
     enabled: SparkSession, plain: DataFrame, query: Query, form: str, options: Options
 ) -> tuple[list[Any], Counter[str]]:
-    """The rows of the query, and what the optimizer did.
+    """The rows of the query, and the optimizer's report.
 
     Raises:
         AssertionError: the schema is not that of the plain frame.

@@ -1,4 +1,4 @@
-"""A run of hazard queries: sessions, tables, and what came of each query."""
+"""A run of hazard queries: sessions, tables, and the outcome of each query."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHRINKS = 80
 
 @dataclass
 class HazardTally:
-    """What happened over a run."""
+    """Counts of a run."""
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[HazardFailure] = field(default_factory=list)
@@ -43,7 +43,7 @@ class HazardTally:
 
 @dataclass
 class HazardFailure:
-    """A query whose optimised form differs, cut down."""
+    """A query whose optimised form differs, after shrinking."""
 
     number: int
     query: Query
@@ -53,7 +53,7 @@ class HazardFailure:
     reason: str
 
     def text(self, seed: int) -> str:
-        """Everything needed to see it again."""
+        """Everything needed to reproduce it."""
         used = {node.name for node in all_nodes(self.query) if isinstance(node, Table)}
         made = [s for table in hazard_tables(seed) if table.name in used for s in table.statements(True)]
         code = to_pyspark(self.query) if self.form == "dataframe" else to_sql(self.query)
@@ -108,7 +108,7 @@ def run(
 
 
 def smallest(sessions: Sessions, query: Query, form: str, options: Options, reason: str) -> tuple[Query, str]:
-    """The query cut down as long as it fails in the same way, and how it fails then."""
+    """The query, shrunk as long as it fails in the same way, and its final failure."""
 
     def complaint(candidate: Query) -> str | None:
         try:

@@ -1,8 +1,8 @@
-"""Random queries that may fail, and that tell equal values apart: both entrances against plain Spark.
+"""Random queries that may fail, or that distinguish equal values: both entrances compared with plain Spark.
 
-A third as many as of the usual random queries; `pytest tests/guarantee/fuzz --fuzz-n 10000` for more. A query that
-plain Spark runs has to run through `optimize_joins` and in an enabled session, and to give the same rows; -0.0 and 0.0
-differ.
+There are a third as many as ordinary random queries; `pytest tests/guarantee/fuzz --fuzz-n 10000` runs more. A query
+that plain Spark runs must run through `optimize_joins` and in an enabled session, and give the same rows; -0.0 and 0.0
+count as different.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random queries with a random cost model: whichever legal order wins, the rows are those of plain Spark."""
+"""Random queries with a random cost model: every chosen order gives the rows of plain Spark."""
 
 from __future__ import annotations
 

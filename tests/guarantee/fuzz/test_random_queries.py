@@ -1,7 +1,7 @@
-"""Random queries: plain Spark, `optimize_joins` and DuckDB agree on all of them, and on some an enabled session, too.
+"""Random queries: plain Spark, `optimize_joins` and DuckDB give the same rows; for some, so does an enabled session.
 
-60 by default, the 300 after them among the slow tests; `pytest tests/guarantee/fuzz --fuzz-n 10000` for more. A failure
-is cut down to a small query and printed with the command that repeats it.
+60 run by default, the next 300 as slow tests; `pytest tests/guarantee/fuzz --fuzz-n 10000` runs more. A failing query
+is shrunk and printed with the command that repeats it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ENOUGH_FAILURES = 3
 FURTHER = 300
 #: Of so many queries one runs in an enabled session, too.
 ENABLED = 4
-#: Tables this small are worth no broadcast to the default cost model, so most queries ask for another one.
+#: The default cost model never broadcasts tables this small, so most queries use another model.
 OPTIONS: tuple[dict[str, str], ...] = (
     {"cost": "c_out"}, {"cost": "c_out"}, {}, {"cost": "c_out"},
     {"strategy": "heuristic"}, {"cost": "c_out"}, {"strategy": "spark"},

@@ -1,4 +1,4 @@
-"""Random queries with one rule alone: whatever a rule does to a plan, the rows stay the same."""
+"""Random queries with a single rule: the rule does not change the rows."""
 
 from __future__ import annotations
 

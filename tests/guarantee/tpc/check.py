@@ -1,10 +1,10 @@
-"""What every TPC query has to show: same rows, same schema, and the known number of join groups found and changed.
+"""Checks of every TPC query: same rows, same schema, and the known number of join groups found and changed.
 
-DuckDB answers each query too, over the same files: if plain Spark and the optimizer read a query wrongly in the same
-way, a third opinion shows it.
+DuckDB also runs each query over the same files. This reveals a query that plain Spark and the optimizer misread in the
+same way.
 
-The counts are the guard against doing nothing: an optimizer that silently hands back its input also returns the right
-rows. `PYJOINOPT_RECORD=1 pytest tests/guarantee/tpc` writes the table anew; look at the difference before you commit.
+The counts detect an optimizer that does nothing: one that silently returns its input also gives the right rows.
+`PYJOINOPT_RECORD=1 pytest tests/guarantee/tpc` rewrites the table; review the difference before you commit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def totals(benchmark: str) -> Counts:
 
 
 def check_query(spark: SparkSession, benchmark: str, number: int, text: str) -> None:
-    """Run one query plain and optimised and compare everything the module's first lines promise."""
+    """Run one query plain and optimised, and make all comparisons listed in the module docstring."""
     plain = spark.sql(text)
     fast = plain.optimize_joins(strict=True)
     assert_same_schema(plain, fast)

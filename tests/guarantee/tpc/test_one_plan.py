@@ -1,4 +1,4 @@
-"""One plan for every way to write a query: the TPC queries with their FROM lists shuffled."""
+"""A query gets one plan however it is written: the TPC queries with shuffled FROM lists."""
 
 from __future__ import annotations
 

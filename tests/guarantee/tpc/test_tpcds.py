@@ -1,4 +1,4 @@
-"""All 99 queries of TPC-DS over real generated data: same rows, same schema, joins really looked at.
+"""All 99 queries of TPC-DS over generated data: same rows, same schema, and the known number of reordered groups.
 
 The default run optimises each of them and runs every eighth, CI every fourth; the slow tests run the others.
 """

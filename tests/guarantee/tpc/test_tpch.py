@@ -1,4 +1,4 @@
-"""All 22 queries of TPC-H over real generated data: same rows, same schema, joins really looked at."""
+"""All 22 queries of TPC-H over generated data: same rows, same schema, and the known number of reordered groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalyst's own rules, for the tests that hold ours against them."""
+"""Catalyst's own rules, for the tests that compare ours with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random SQL in which every rule finds work: set operations, DISTINCT, odd GROUP BYs, limits, windows, unions, joins.
+"""Random SQL to which every rule applies: set operations, DISTINCT, odd GROUP BYs, limits, windows, unions, joins.
 
 The queries are small and mean nothing; they are there for their plans. All tables have three columns of one type, so
 any part fits into any other. The same seed gives the same queries.
@@ -24,7 +24,7 @@ _SET_OPERATIONS = ("INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL", "UNION"
 
 
 def create_tables(session: SparkSession) -> None:
-    """The tables as temporary views over data that Spark cannot look into."""
+    """The tables as temporary views over data that is opaque to Spark."""
     for name, text in TABLES.items():
         rows = session.sql(text).collect()
         session.createDataFrame(rows, "a bigint, b bigint, c bigint").createOrReplaceTempView(name)

@@ -1,8 +1,8 @@
-"""Catalyst's own rules as a measure for ours.
+"""Catalyst's own rules as a reference for ours.
 
-Both run on the very same exported plan. The results are compared in a canonical form that forgets how a plan is
-numbered: columns by Catalyst's expression ids, conditions by their conjuncts. Equal plans get equal numbers from one
-`Canon`, so comparing is cheap however deep they are.
+Both run on the same exported plan. The results are compared in a canonical form that is independent of a plan's
+numbering: columns by Catalyst's expression ids, conditions by their conjuncts. Equal plans get equal numbers from one
+`Canon`, so comparing deep plans is cheap.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Oracle:
         return self._let_go(self.applied(export, [], once=True, plan=plan))
 
     def _let_go(self, export: Export) -> Export:
-        """An export that is only looked at; the JVM keeps few of them."""
+        """A read-only export; the JVM keeps few of them."""
         if export.handle in self._handles:
             self._handles.remove(export.handle)
         self.shim.release(export.handle)
@@ -163,7 +163,7 @@ class Oracle:
         return found
 
     def relations(self, export: Export, leaves: list[LogicalPlan], source: str) -> dict[int, dict[str, Any]]:
-        """What `Gateway.statistics` answers about relations of an export."""
+        """The result of `Gateway.statistics` for relations of an export."""
         request = {"nodes": [leaf.number for leaf in leaves], "source": source}
         answer = json.loads(self.shim.statistics(export.handle, json.dumps(request)))
         return {int(number): entry for number, entry in answer["nodes"].items()}
@@ -199,7 +199,7 @@ class Tally:
             self.differs(name, before, catalyst, python)
 
     def differs(self, name: str, before: LogicalPlan, catalyst: LogicalPlan, python: LogicalPlan) -> None:
-        """Keep a difference for whoever reads the report."""
+        """Store a difference for the report."""
         plans = {"before": before, "Catalyst": catalyst, "Python": python}
         self.different.append("\n".join([name, *(f"--- {who}\n{show(plan)}" for who, plan in plans.items())]))
 

@@ -1,4 +1,4 @@
-"""Rules beside Catalyst's own on every plan that Spark's optimizer passes through for the TPC queries.
+"""Compares rules with Catalyst's own on every intermediate plan of Spark's optimizer for the TPC queries.
 
     python -m tests.oracles.catalyst.states ColumnPruning LimitPushDown --benchmark tpcds --queries 1,5,14
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def context_of(oracle: Oracle, export: Export) -> RuleContext:
-    """What a rule may ask about an exported plan."""
+    """The information about an exported plan that a rule may use."""
     statistics = SparkStatistics(reported_by_spark(partial(oracle.relations, export), export.nodes), export.version)
     return RuleContext(ColumnFactory(len(export.attributes)), export.conf, export.filters_null, statistics,
     export.version)
@@ -58,7 +58,7 @@ def compare(
 
 
 def passages(oracle: Oracle, frames: dict[str, DataFrame]) -> Iterator[tuple[str, list[Export]]]:
-    """The states of each query from the end of Spark's first batch on; they are let go when the next is asked for."""
+    """The states of each query from the end of Spark's first batch on; the next query's request releases them."""
     for name, df in frames.items():
         yield name, [state for state in oracle.intermediate_plans(df) if finished(state)]
         oracle.release()

@@ -1,4 +1,4 @@
-"""`pyjoinopt.rules`: one rule on a DataFrame, all rules step by step, and what is said to bad input."""
+"""`pyjoinopt.rules`: one rule on a DataFrame, all rules step by step, and the errors for bad input."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rows that `analyze` reads off Spark's metrics are those that COUNT queries of their own give.
+"""The row counts that `analyze` takes from Spark's metrics equal those of separate COUNT queries.
 
-Of every join group of a query, and of every set of relations that the plan as written or the optimised one really
-joined, the join of just these relations is counted by a query of its own.
+For every join group of a query, and every set of relations that the written or the optimised plan joined, a separate
+query counts the join of just these relations.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Adaptive execution, and up to how many bytes a side is broadcast.
 WAYS = (("true", "10485760"), ("true", "-1"), ("false", "10485760"), ("false", "-1"))
-#: Queries of TPC-DS in which Spark filters a group by what stands outside of it: a city that is compared with another
-#: one is not NULL, a year is handed on by an outer join of three groups.
+#: Queries of TPC-DS in which Spark filters a group by predicates outside of it: a city that is compared with another
+#: one is not NULL, and an outer join of three groups propagates a year.
 FILTERED_FROM_OUTSIDE = frozenset({46, 68, 78})
 
 
@@ -75,7 +75,7 @@ class Truth:
         self._gateway = Py4jGateway(bridge_for(df), df._jdf, optimizing=True)
         export = self._gateway.export
         found = list(groups_of(export, normal_plans(export), 1))
-        keys: dict[tuple[str, ...], set[str]] = {}  # a watch tells its group by the names, and nothing else
+        keys: dict[tuple[str, ...], set[str]] = {}  # a watch identifies its group by the names alone
         for group in found:
             keys.setdefault(group.graph.names, set()).add(group.key)
         self._groups = {g.graph.names: g for g in found if self._countable(g) and len(keys[g.graph.names]) == 1}
@@ -117,7 +117,7 @@ class Truth:
 
 
 def check(spark: SparkSession, number: int, text: str, truth: Truth, seen: Counter[str]) -> int:
-    """Run a query both ways and hold every count against the truth; returns how many were."""
+    """Run a query both ways and compare every count with the truth; returns the number of compared counts."""
     df = spark.sql(text)
     fast = df.optimize_joins(strict=True)
     shim, watches, checked = bridge_for(df), fast._pyjoinopt_report._watches, 0
@@ -201,7 +201,7 @@ EMPTY = {
 @pytest.mark.parametrize("adaptive", ["false", pytest.param("true", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("text", EMPTY.values(), ids=EMPTY)
 def test_what_is_empty_is_counted_as_empty_or_not_at_all(tpch: SparkSession, text: str, adaptive: str) -> None:
-    """Adaptive execution takes out what can give no row; what was not run is not told."""
+    """Adaptive execution removes operators that cannot give rows; operators that did not run have no reported count."""
     seen = Counter[str]()
     with Truth(tpch.sql(text), tpch) as truth:
         checked = check(session(tpch, adaptive, "10485760"), 0, text, truth, seen)
@@ -229,7 +229,7 @@ def test_a_stage_that_is_used_again_counts_its_rows(tpch: SparkSession) -> None:
     ids=["some", "all"],
 )
 def test_operators_are_as_foreseen(tpch: SparkSession, numbers: Sequence[int], adaptive: str) -> None:
-    """With adaptive execution Spark may go over to broadcasting where a side turned out small; never the other way."""
+    """With adaptive execution Spark may switch to a broadcast if a side is small at run time, but not away from one."""
     spark = session(tpch, adaptive, "20000")
     right = wrong = 0
     for number in numbers:

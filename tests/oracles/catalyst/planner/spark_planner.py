@@ -1,7 +1,7 @@
-"""Spark's own choice of join operators, to hold predictions against.
+"""Spark's own choice of join operators, to compare predictions with.
 
-`JoinSelection` runs when an optimised plan becomes a physical one, and reads the settings of that moment. So a plan
-is optimised once and planned under as many configurations as one likes.
+`JoinSelection` runs when an optimised plan becomes a physical one, and reads the settings at that time. So a plan
+is optimised once and planned under several configurations.
 """
 
 from __future__ import annotations

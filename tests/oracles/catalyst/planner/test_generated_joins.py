@@ -1,4 +1,4 @@
-"""All join types, conditions, hints and sizes together: predicted operators beside Spark's.
+"""Combinations of join types, conditions, hints and sizes: predicted operators compared with Spark's.
 
 The joins are optimised once, a few hundred in all. Then each gets random hints, those too that Spark gives only
 itself, and Spark plans all of them under some configuration. Nothing is ever run. The slow tests add rounds.
@@ -154,7 +154,7 @@ def hint_rounds(cases: list[Case], spark: tuple[int, int], rounds: int) -> Itera
 
 
 def _accepted(join: Join, hint: Hint) -> Hint:
-    """Without a hint that Spark means to warn about and fails instead: these types of join have no name in SQL."""
+    """Leaves out hints on which Spark should warn but fails: these types of join have no name in SQL."""
     refused = join.join_type in (EXISTENCE, SINGLE) and hint[0] in (BROADCAST, HASH)
     return (None, hint[1]) if refused else hint
 

@@ -1,4 +1,4 @@
-"""Hints in queries: where they arrive and what they do; the strategy cases of Spark's own suite of join hints."""
+"""Hints in queries: their position in the plan and their effect; the strategy cases of Spark's suite of join hints."""
 
 from __future__ import annotations
 

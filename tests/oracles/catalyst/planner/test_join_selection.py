@@ -1,4 +1,4 @@
-"""Predicted join operators beside Spark's physical plans, on all TPC-H and TPC-DS queries (one in four by default).
+"""Predicted join operators compared with Spark's physical plans, on all TPC-H and TPC-DS queries (by default a fourth).
 
 Every query is optimised once. Its plan, and the plans of its subqueries, are then planned by Spark under each
 configuration, adaptive execution off, and predicted from the mirror of the same optimised plan. Only the sizes of

@@ -1,4 +1,4 @@
-"""What Spark estimates of filters that ask IN and EXISTS, which it makes joins of later, beside Spark itself."""
+"""Spark's estimates of filters with IN and EXISTS, which it later turns into joins: ours compared with Spark's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_marking_join_is_believed_to_be_a_product(spark: SparkSession, conditi
     joins = ASKING[condition]
     if joins == 0:
         assert ours == theirs
-    else:  # a product of files; of which columns are asked for at last is not followed
+    else:  # a product of files; the finally required columns are not tracked
         assert theirs / 4**joins < ours <= theirs
 
 

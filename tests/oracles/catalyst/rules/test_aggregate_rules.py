@@ -1,4 +1,4 @@
-"""The two rules on GROUP BY make what Catalyst's make, and no row changes."""
+"""The two rules on GROUP BY give the same plans as Catalyst's, and the rows stay the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LimitPushDown makes what Catalyst's makes, and no row is lost."""
+"""LimitPushDown gives the same plans as Catalyst's, and no row is lost."""
 
 from __future__ import annotations
 

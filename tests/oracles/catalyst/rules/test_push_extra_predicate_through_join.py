@@ -1,4 +1,4 @@
-"""PushExtraPredicateThroughJoin makes what Catalyst's makes."""
+"""PushExtraPredicateThroughJoin gives the same plans as Catalyst's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PushProjectionThroughUnion makes what Catalyst's makes, and no row changes."""
+"""PushProjectionThroughUnion gives the same plans as Catalyst's, and the rows stay the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules that replace set operations make what Catalyst's make, and no row changes."""
+"""The rules that replace set operations give the same plans as Catalyst's, and the rows stay the same."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ ANTI_JOINED = [
     "SELECT a, b FROM x WHERE a = (SELECT max(c) FROM y) EXCEPT SELECT a, b FROM x WHERE a = 1",
     "SELECT * FROM (SELECT a, b FROM x LIMIT 100) EXCEPT SELECT * FROM (SELECT a, b FROM x LIMIT 99) WHERE a = 1",
 ]
-#: Here Catalyst takes a wrong column, or forgets a filter, and gives other rows than EXCEPT means.
+#: Here Catalyst uses a wrong column, or drops a filter, and gives rows that EXCEPT should not give.
 SAFER = {
     "SELECT b AS a FROM x EXCEPT SELECT b AS a FROM x WHERE a = 1": [],
     "SELECT b AS a, a AS b FROM x EXCEPT SELECT b AS a, a AS b FROM x WHERE a = 1": [
@@ -172,8 +172,8 @@ def test_except_with_filter_is_safer_than_catalyst(session: SparkSession, oracle
 def test_the_whole_batch_makes_what_catalyst_makes(session: SparkSession, oracle: Oracle) -> None:
     """Rule after rule in Python, on nodes that earlier rules made, and in Spark.
 
-    But for the last filtered one: once another rule has rewritten the sides, what Spark said of them no longer counts,
-    and an anti join does it.
+    The last filtered EXCEPT is an exception: once another rule has rewritten the sides, Spark's statement about them
+    no longer applies, and an anti join is used.
     """
     (batch,) = (b for b in SPARK_BATCHES if b.name == "Replace Operators")
     for text in CASES + FILTERED[:-1] + ANTI_JOINED:
@@ -195,7 +195,7 @@ def _run(rule: Callable[[LogicalPlan, RuleContext], LogicalPlan], context: RuleC
 @pytest.mark.slow
 def test_rows_stay(session: SparkSession) -> None:
     """Spark's own optimizer is kept from the operators, so the rows are those of our rewriting."""
-    texts = [t for t in CASES if "LIMIT 2" not in t]  # which rows are the first two is for Spark to choose
+    texts = [t for t in CASES if "LIMIT 2" not in t]  # Spark may return any two rows
     for text in texts[::9] + FILTERED[::3] + ANTI_JOINED[::5]:
         expected = frame(session, text)
         df = expected
@@ -220,7 +220,7 @@ def test_a_column_twice(session: SparkSession) -> None:
 
 
 def test_nullability_is_that_of_the_union(session: SparkSession, oracle: Oracle) -> None:
-    """`k` is never NULL on the left but may be on the right: above the union it is nullable, as Spark says itself."""
+    """`k` is never NULL on the left but may be on the right: above the union it is nullable, as in Spark's own plan."""
     for text in ("SELECT k FROM n EXCEPT ALL SELECT a FROM x", "SELECT k FROM n INTERSECT ALL SELECT a FROM x"):
         start = oracle.finished(session.sql(text))
         built = oracle.applied(start, [], once=True, plan=context_rewritten(oracle, start))

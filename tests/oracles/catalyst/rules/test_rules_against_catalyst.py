@@ -1,4 +1,4 @@
-"""Every rule of the catalogue beside Catalyst's own, on the plan states of the TPC queries and on generated plans.
+"""Every rule of the catalogue compared with Catalyst's own, on plan states of the TPC queries and on generated plans.
 
 `pytest -s` prints the tables. Of the optimizer's states on the 121 queries two of each are drawn; `--all-states` takes
 them all (some minutes). The default run takes all of TPC-H, one query in four of TPC-DS, and 75 generated ones.

@@ -1,4 +1,4 @@
-"""Every rule beside Catalyst's own object, on the plans of all TPC-H and TPC-DS queries.
+"""Every rule compared with Catalyst's own object, on the plans of all TPC-H and TPC-DS queries.
 
 `pytest -s tests/oracles/catalyst/statistics/test_against_catalyst.py` prints the table.
 """

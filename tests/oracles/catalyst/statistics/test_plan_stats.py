@@ -1,7 +1,7 @@
-"""Spark's estimates of filters and joins beside ours: the same statistics in, the same numbers out.
+"""Our reimplementation of Spark's estimates of filters and joins gives Spark's numbers on the same statistics.
 
-The tables are empty, their statistics are told to the catalog. Catalyst estimates each plan after its constants were
-folded, as the optimizer does before it asks for statistics.
+The tables are empty, and their statistics are set in the catalog. Catalyst estimates each plan after constant folding,
+as the optimizer does before it requests statistics.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def theirs(oracle: Oracle, export: Export, node: LogicalPlan) -> CatalystStatist
 
 
 def numbers(known: CatalystStatistics) -> tuple[int, int, dict[int, Any]]:
-    """What is compared: bounds as numbers, because Spark holds a literal's type and JSON does not."""
+    """The values to compare: bounds as numbers, because Spark keeps a literal's type and JSON does not."""
     columns = {}
     for bit, c in known.columns.items():
         bounds = tuple(None if b is None else float(b) for b in (c.min, c.max))
@@ -201,7 +201,7 @@ WHOLE = (
 
 @pytest.mark.parametrize("text", WHOLE)
 def test_whole_plans_without_asking(session: SparkSession, oracle: Oracle, text: str) -> None:
-    """Only the tables' statistics are asked for; filters, joins and projections are counted here."""
+    """Only the tables' statistics are requested; filters, joins and projections are estimated here."""
     rules = ["PushDownPredicates", "ConstantFolding"]
     export = oracle.applied(oracle.finished(session.sql(text)), rules)
     tables = {id(n): theirs(oracle, export, n) for n in post_order(export.root) if not n.children}

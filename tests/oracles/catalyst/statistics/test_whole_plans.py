@@ -1,6 +1,6 @@
-"""Spark's statistics of whole plans beside ours: every node of the TPC queries, on tables with statistics of columns.
+"""Spark's statistics of whole plans compared with ours: all nodes of the TPC queries, on tables with column statistics.
 
-Only the relations are asked for; `pytest -s` on this file prints how many nodes were compared.
+Only the statistics of relations are requested; `pytest -s` on this file prints how many nodes were compared.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ STAGES: list[list[str]] = [
     [],
     ["EliminateOuterJoin", "PushDownPredicates", "ReorderJoin", "ColumnPruning", "CollapseProject"],
 ]
-#: What Spark tells beyond this comes through JSON with fewer digits.
+#: Larger numbers from Spark have fewer digits in JSON.
 EXACT = 1 << 53
 
 
 def numbers(known: PlanSize, node: LogicalPlan) -> dict[str, Any]:
-    """What is compared: bounds of texts are not told, and large sizes not to the last digit."""
+    """The values to compare: without bounds of texts, and with large sizes rounded."""
     columns = {}
     for a in node.output:
         c = known.columns.get(a.bit)

@@ -1,8 +1,8 @@
-"""TPC-DS in a catalog whose statistics say that the facts are large.
+"""TPC-DS in a catalog in whose statistics the fact tables are large.
 
-At the scale of the tests `date_dim` is larger than any fact, so no query is a star. What ANALYZE would count is counted
-by DuckDB (it is quicker), the rows of the facts are multiplied, and Spark's catalog is told so by the call that ANALYZE
-makes in the end.
+At the scale of the tests `date_dim` is larger than any fact table, so no query is a star. DuckDB, which is faster,
+computes the statistics of ANALYZE. The row counts of fact tables are multiplied, and the results are stored in Spark's
+catalog by the call that ANALYZE uses.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Analysed(Tables):
         self.by_name: dict[str, LogicalPlan] = {}
 
     def analysed(self, name: str, rows: int, size: int, columns: str) -> LogicalPlan:
-        """A table; it is remembered by its name."""
+        """A table; it is stored under its name."""
         found = {}
         for column in columns.split():
             label, _, values = column.partition(":")
@@ -62,7 +62,7 @@ def mirrored(tree: object) -> object:
 
 
 def shape(plan: LogicalPlan) -> object:
-    """The joins of a plan as nested pairs of table names; filters and projections are looked through."""
+    """The joins of a plan as nested pairs of table names; filters and projections are ignored."""
     made: list[object] = []
     for node in post_order(plan):
         if isinstance(node, Join):

@@ -1,6 +1,6 @@
 """The cases of Spark's FilterEstimationSuite: rows, bytes and columns after a filter over columns with statistics.
 
-Every column has ten rows without NULL, unless it is said otherwise. A column is checked as (values, lowest, highest).
+Every column has ten rows without NULL, unless noted otherwise. A column is checked as (values, lowest, highest).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COLUMNS: dict[str, tuple[str, ColumnStatistics]] = {
 
 
 class Suite(Letters):
-    """A relation with the columns that a condition names, ten rows unless said otherwise."""
+    """A relation with the columns that a condition names, ten rows unless specified otherwise."""
 
     def filtered(
         self, condition: Expression, columns: str, rows: int = 10, spark: tuple[int, int] = (4, 1), **changed: Any

@@ -1,4 +1,4 @@
-"""Stars beside Catalyst's own rules, on TPC-DS tables of which the statistics say that the facts are large.
+"""Star detection compared with Catalyst's own rules, on TPC-DS tables in whose statistics the fact tables are large.
 
 `pytest -s -m "slow or not slow"` on this file runs all queries and prints the table.
 """
@@ -54,7 +54,7 @@ def compared(
     confs: tuple[dict[str, str], dict[str, str]],
     step: int,
 ) -> int:
-    """The rule beside Catalyst's, on every so many queries; how often the switch in question made a difference.
+    """The rule compared with Catalyst's, on every nth query; returns how often the tested switch made a difference.
 
     Args:
         confs: with the switch, and without.
@@ -92,7 +92,7 @@ def test_stars_that_tables_keep_to_themselves(
 ) -> None:
     """Without planStats the catalog's counts are hidden, and neither side sees a star."""
     for table in ("date_dim", "store_sales", "item"):
-        stars.catalog.refreshTable(table)  # Spark's plan of a table keeps what it once told
+        stars.catalog.refreshTable(table)  # Spark's plan of a table caches its statistics
     ready = oracle.applied(oracle.finished(stars.sql(tpc.spark_queries("tpcds")[3])), NORMAL)
     theirs = oracle.applied(ready, ["ReorderJoin"], confs=conf).root
     canon = Canon()
