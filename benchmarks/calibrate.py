@@ -32,7 +32,7 @@ from tqdm import tqdm
 from benchmarks.common import machine, session
 from pyjoinopt.cost.constants import DEFAULT, Constants
 
-#: What a time is made of, in this order: the columns of the system of equations.
+#: The components of a time, in this order: the columns of the system of equations.
 FACTORS = (
     "query", "row", "shuffle", "shuffled_row", "shuffled_byte", "sorted_row", "hashed_row",
     "broadcast", "broadcast_row", "broadcast_byte",
@@ -46,7 +46,7 @@ MOST_COLUMNS = 6
 class Experiment:
     """One join: an operator, rows and columns of both sides, and the share of left rows that have a match.
 
-    Without an operator only the left side is read: that tells what a query costs that moves nothing.
+    Without an operator only the left side is read: this measures the cost of a query without data movement.
     """
 
     operator: str

@@ -35,7 +35,7 @@ import duckdb
 from platformdirs import user_cache_dir
 from tqdm import tqdm
 
-# Instead of this folder, in which a `statistics` would hide Python's own.
+# Replaces this folder, whose `statistics` would shadow Python's own.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from benchmarks.common import machine, session

@@ -1,4 +1,4 @@
-"""Join graphs of known shapes and any size, with statistics, and the same as SQL."""
+"""Generates join graphs of known shapes and any size, with statistics, and the same queries as SQL."""
 
 from __future__ import annotations
 

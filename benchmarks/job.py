@@ -131,9 +131,9 @@ def planned(requested: Query, export: Export, leaf: Any) -> Planned:
     root: LogicalPlan = normalise(export.root, RewriteContext(export.filters_null)).plan
     (region,) = [r for r in find_groups(root).groups.values() if len(r.items) == len(requested.aliases)]
     graph, _ = build_graph(region, {})
-    # Rows are known of the sets that written predicates tie, not of those that only implied ones do.
+    # True rows exist for sets that written predicates connect, not for sets that only implied ones connect.
     graph = replace(graph, edges=tuple(edge for edge in graph.edges if not edge.implied))
-    # Without proved bounds no cross product of tiny tables is tried; the orders compared have none either.
+    # Without proven bounds no cross product of tiny tables is tried; the compared orders have none either.
     statistics = [replace(estimates(relation), upper_bound=math.inf) for relation in graph.relations]
     return Planned(requested, graph, statistics)
 

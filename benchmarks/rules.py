@@ -31,7 +31,7 @@ from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from tests.support import tpc
 
-#: One needs statistics of every relation and does nothing without ANALYZE, the other is no rule of Catalyst's.
+#: One needs statistics of every relation and does nothing without ANALYZE, the other is not a Catalyst rule.
 LEFT_OUT = frozenset({"CostBasedJoinReorder", "FinishAnalysis"})
 
 

@@ -46,7 +46,7 @@ _WORDING = frozenset({"reason", "advice", "hint"})
 _SENTENCES = frozenset({"eliminated_outer_joins", "spared_joins", "notes"})
 #: Differences that are printed.
 _SHOWN = 5
-#: Of so many plannings the fastest counts.
+#: The number of plannings, of which the fastest counts.
 _REPEATED = 3
 
 
@@ -119,7 +119,7 @@ def _collect(checkout: Path, out: Path, generated: int, job: Path | None) -> Non
     import pyjoinopt
 
     assert pyjoinopt.__file__ is not None and Path(pyjoinopt.__file__).is_relative_to(checkout), pyjoinopt.__file__
-    sys.path.pop(0)  # what runs the queries is of this checkout, and imports nothing else of the package
+    sys.path.pop(0)  # the module that runs the queries is from this checkout, and imports no other part of the package
     spark = _spark(checkout)
     with out.open("w") as lines:
         for name, plain, text in _queries(spark, generated, job):
@@ -164,7 +164,7 @@ def _random_queries(own: Any, count: int) -> Iterator[tuple[str, Any, str]]:
     from tests.support.hazards import create_hazards, duckdb_hazards, hazard_tables
     from tests.support.render_sql import to_sql
 
-    folder = Path(tempfile.gettempdir()) / "pyjoinopt-same-plans"  # one for both checkouts, for reports name paths
+    folder = Path(tempfile.gettempdir()) / "pyjoinopt-same-plans"  # one for both checkouts, since reports contain paths
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     tables = sampledata.sample_tables(1)

@@ -12,7 +12,7 @@ as many further edges). `--optimum` prints cost ÷ optimum, if an exact search w
 a million pairs.
 
 Spark's rule is CostBasedJoinReorder without its limit of twelve relations, called on the plan of the rule before it, on
-empty tables with the same row counts and column statistics. It estimates sizes and searches, like ours.
+empty tables with the same row counts and column statistics. It both estimates sizes and searches, as ours does.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-# Instead of this folder, in which a `statistics` would hide Python's own.
+# Replaces this folder, whose `statistics` would shadow Python's own.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 import pyjoinopt

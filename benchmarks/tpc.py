@@ -45,7 +45,7 @@ from tests.support import tpc
 
 #: A query that is slower than this by its best runs is shown by name.
 SLOWER = 1.2
-#: So many queries are run by each variant before any is timed: the JVM compiles itself warm.
+#: The number of queries that each variant runs before any is timed, to warm up the JVM's compiler.
 WARM = 10
 
 
@@ -121,7 +121,7 @@ def _in_turns(runners: dict[str, Runner], benchmark: str, queries: dict[int, str
 def _recheck(runners: dict[str, Runner], benchmark: str, queries: dict[int, str], runs: int, found: Runs) -> None:
     """Run slower queries again, and list those that are slower by all their runs.
 
-    The sums are not made anew: of the queries that chance made look quick none is run again.
+    The sums are not recomputed, since queries that only seemed fast because of noise are not run again.
     """
     slower = {name for name, ratio in _ratios(found, OURS, 0).items() if ratio > SLOWER}
     if not slower:

@@ -49,7 +49,7 @@ class TrueRows:
     Args:
         spark: the session whose queries are planned.
         folder: of the Parquet files behind its tables.
-        remembered: a JSON file.
+        remembered: a JSON file that stores the counts.
     """
 
     def __init__(self, spark: Any, folder: Path, remembered: Path) -> None:

@@ -26,7 +26,7 @@ from tests.oracles.catalyst.oracle import Oracle
 
 
 class Unprintable(Exception):
-    """A predicate that is not translated for DuckDB; the message has the kind of expression."""
+    """A predicate that is not translated for DuckDB; the message names the kind of expression."""
 
 
 def as_frame(oracle: Oracle, export: Export, plan: LogicalPlan, spark: Any) -> Any:
@@ -90,7 +90,7 @@ def to_sql(root: Expression, column: Callable[[int], str]) -> str:
 
     Args:
         root: the predicate.
-        column: number of an attribute -> what it is called.
+        column: number of an attribute -> its name.
 
     Raises:
         Unprintable: it holds something that is not translated.

@@ -59,7 +59,7 @@ def test_late_in_the_order_is_late_in_the_plan(db: SparkSession, predicate: str)
     ],
 )
 def test_none_is_held_where_a_native_engine_is_loaded(db: SparkSession, key: str, value: str) -> None:
-    """The keys are static, so the test sets them in the session's conf; `tests/formats/test_comet.py` runs the engine."""
+    """The keys are static, so the test sets them in the SQLConf; `tests/formats/test_comet.py` runs the engine."""
     df = db.sql(f"SELECT o_id, c_name FROM {MANY} WHERE {ASKED['in']}")
     assert "ExistenceJoin" in str(lines_of(df.optimize_joins(strict=True)))
     conf = db._jsparkSession.sessionState().conf()

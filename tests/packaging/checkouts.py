@@ -38,7 +38,7 @@ def copy_package(target: Path) -> Path:
 
 
 def counting_java(folder: Path, real: Path) -> tuple[Path, Path]:
-    """A JAVA_HOME whose java notes each start before it hands over to a real one. Returns the home and the notes."""
+    """A JAVA_HOME whose java logs each start and then runs a real one. Returns the home and the log."""
     notes = folder / "starts.txt"
     script = folder / "home" / "bin" / "java"
     script.parent.mkdir(parents=True)

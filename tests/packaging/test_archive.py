@@ -1,4 +1,4 @@
-"""The package as an archive in `--py-files`, and in a client without a JVM: what is missing there is named."""
+"""The package as an archive in `--py-files`, and in a client without a JVM: error messages name the missing parts."""
 
 from __future__ import annotations
 

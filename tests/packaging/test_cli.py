@@ -1,4 +1,4 @@
-"""``python -m pyjoinopt``, as a user calls it."""
+"""``python -m pyjoinopt``, run as a user runs it."""
 
 from __future__ import annotations
 

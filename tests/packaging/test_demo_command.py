@@ -1,4 +1,4 @@
-"""`python -m pyjoinopt demo`, as a user calls it after installing the wheel."""
+"""`python -m pyjoinopt demo`, run as a user runs it after installing the wheel."""
 
 from __future__ import annotations
 

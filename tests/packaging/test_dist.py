@@ -1,4 +1,4 @@
-"""`make dist`: equal files give equal archives, and an archive that must not be published is refused."""
+"""`make dist` is reproducible, and refuses to make an archive that must not be published."""
 
 from __future__ import annotations
 

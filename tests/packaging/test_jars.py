@@ -1,4 +1,4 @@
-"""Finding the jar that fits, and compiling it where there is none."""
+"""Finding the matching jar, and compiling it if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner's file and the long description, where the owner has filled the file in and where not."""
+"""The owner's file and the long description, with and without the owner's entries."""
 
 from __future__ import annotations
 

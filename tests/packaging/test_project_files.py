@@ -1,4 +1,4 @@
-"""The workflows and other files that a repository's host reads: valid, safe, and in step with the rest."""
+"""The workflows and other files that a repository's host reads: valid, safe, and consistent with the repository."""
 
 from __future__ import annotations
 

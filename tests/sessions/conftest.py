@@ -1,4 +1,4 @@
-"""Sessions whose every query is optimised, over four small tables in a bad written order."""
+"""Sessions that optimise every query, and queries in a bad written order over four small tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TABLES = (("fact", 2000, 200), ("mid", 200, 20), ("dim", 20, 10), ("note", 10, 5))
 
-#: Written so that the large table meets the middle one before the small one has thinned it out.
+#: The written order joins the large table with the middle one before the small one has reduced it.
 BAD_ORDER = """
     SELECT {hint} fact_k, mid_v, dim_v FROM fact JOIN mid ON fact_f = mid_k JOIN dim ON mid_f = dim_k
     WHERE dim_v = 1 AND fact_v < 4
@@ -40,7 +40,7 @@ def small_files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def new_session(spark: SparkSession, small_files: Path) -> Callable[[], SparkSession]:
-    """Makes sessions of the running application that know the tables, not enabled."""
+    """Makes sessions of the running application with views of the tables, not enabled."""
 
     def make() -> SparkSession:
         session = spark.newSession()
@@ -54,7 +54,7 @@ def new_session(spark: SparkSession, small_files: Path) -> Callable[[], SparkSes
 
 @pytest.fixture
 def session(spark: SparkSession, new_session: Callable[[], SparkSession]) -> Iterator[SparkSession]:
-    """An enabled session, which knows the hints too: the extension was there before it."""
+    """An enabled session, which also parses the hints, since the extension was loaded before it was created."""
     bridge_of(spark).enable(spark._jsparkSession, *pythons())
     made = new_session()
     pyjoinopt.enable(made)
@@ -64,7 +64,7 @@ def session(spark: SparkSession, new_session: Callable[[], SparkSession]) -> Ite
 
 @pytest.fixture
 def warnings(spark: SparkSession) -> Iterator[Callable[[], list[str]]]:
-    """What our logger has warned of since the last time."""
+    """The warnings of our logger since the last call."""
     jvm = spark._jvm
     core = jvm.org.apache.logging.log4j.core
     writer = jvm.java.io.StringWriter()
@@ -87,7 +87,7 @@ def warnings(spark: SparkSession) -> Iterator[Callable[[], list[str]]]:
 
 
 def pythons() -> tuple[str, str]:
-    """What `enable` tells the JVM."""
+    """The settings that `enable` passes to the JVM."""
     import sys
 
     return sys.executable, str(Path(pyjoinopt.__file__).parent.parent)

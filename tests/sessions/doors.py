@@ -1,4 +1,4 @@
-"""Programs that are not PySpark drivers: Spark's own, servers that speak on a port, and a client without a JVM."""
+"""Programs that are not PySpark drivers: Spark's own, servers that listen on a port, and a client without a JVM."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ THRIFT = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
 
 def has_jar(pattern: str) -> bool:
-    """Is there such a jar among Spark's own?"""
+    """Whether Spark's own jars include such a jar."""
     return any(HOME.glob(f"jars/{pattern}"))
 
 
@@ -50,7 +50,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     (conf / "spark-defaults.conf").write_text(
         "spark.master local[2]\nspark.driver.memory 1g\nspark.ui.enabled false\nspark.sql.shuffle.partitions 2\n"
         "spark.driver.extraJavaOptions -Xss16m -XX:+UseParallelGC -XX:TieredStopAtLevel=1 "
-        "-XX:ReservedCodeCacheSize=256m "  # the JVM says so on standard output when it is full
+        "-XX:ReservedCodeCacheSize=256m "  # when it is full, the JVM prints a warning to standard output
         f"-Dderby.system.home={folder}\nspark.sql.warehouse.dir {folder}/warehouse\n"
         "spark.pyjoinopt.timeout 30s\n"  # a busy machine may take over two to start Python and plan
         f"spark.local.dir {folder}/local\nspark.sql.catalogImplementation in-memory\n"
@@ -66,7 +66,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 def run(command: list[str], folder: Path, seconds: int = 300, **more: str) -> str:
-    """What a program writes to its standard output; it has to end well."""
+    """The standard output of a program, which must exit with code 0."""
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=folder, env=environment(folder, **more), timeout=seconds
     )
@@ -82,7 +82,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: list[str], folder: Path, port: int, **more: str) -> Iterator[None]:
-    """A server, from the moment that it answers on its port; it is ended afterwards, with what it started."""
+    """A server that accepts connections on its port; it is stopped afterwards, with its child processes."""
     with open(folder / "log", "w") as log:
         process = subprocess.Popen(
             command, stdout=log, stderr=log, cwd=folder, env=environment(folder, **more), start_new_session=True
@@ -133,7 +133,7 @@ def client_python() -> str:
 
 
 def client(port: int, script: str, folder: Path, seconds: int = 300) -> str:
-    """What a client says that has neither py4j nor a JVM.
+    """The output of a client that has neither py4j nor a JVM.
 
     Some versions of pyspark-client look for a Spark of their own when they are imported; any folder will do.
     """

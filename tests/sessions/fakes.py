@@ -1,4 +1,4 @@
-"""Programs in the place of the worker, and the processes of this machine."""
+"""Programs that replace the worker, and the processes of this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyjoinopt.worker.serve import PROTOCOL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What a worker begins with: it greets, and reads one request.
+#: The first steps of a worker: it sends its greeting, and reads one request.
 GREETS = """
 import json, struct, sys, time
 def write(message):

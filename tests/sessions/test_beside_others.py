@@ -1,4 +1,4 @@
-"""Other people's extensions and sources: queries planned inside planning, MERGE where rows can be changed."""
+"""Third-party extensions and sources: queries planned inside planning, and MERGE on tables with row-level changes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The same query gets the same join order from `optimize_joins()` and from the session extension.
 
-The extension sees a plan that most of Spark's optimizer has been over, the call sees the analysed one. `DIFFERENT`
-lists which TPC queries get another order for that, and why; `docs/sessions.md` has the same list for users.
+The extension gets a plan after most of Spark's optimizer rules, the call gets the analysed plan. `DIFFERENT` lists the
+TPC queries that get another order for this reason, with the cause; `docs/sessions.md` has the same list for users.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spar
     """Five tables of very different sizes, some keys of which are NULL, and rows in memory."""
     folder = tmp_path_factory.mktemp("entrances")
     session = enabled(spark)
-    session.conf.set("spark.pyjoinopt.statistics", "footers")  # a sample's chance would decide between like orders
+    session.conf.set("spark.pyjoinopt.statistics", "footers")  # random samples would decide between similar orders
     for name, rows in SIZES.items():
         spark.range(rows).selectExpr(
             f"CASE WHEN id % 11 = 3 THEN NULL ELSE id % {max(5, rows // 3)} END k", f"id % 10 {name}v"
@@ -184,7 +184,7 @@ def test_drawn_queries(files: SparkSession, seed: int) -> None:
 
 
 def test_drawn_queries_get_another_order(files: SparkSession) -> None:
-    """Two entrances that leave every query as written would agree, too."""
+    """Guards against a vacuous test: two entrances that change nothing would agree, too."""
     changed = 0
     for seed in range(6):
         written, by_call, _ = orders_of_both(files, drawn(random.Random(f"entrances {seed}")))

@@ -1,4 +1,4 @@
-"""Queries that are cancelled while they are planned, workers that are all busy, and applications that have ended."""
+"""Queries that are cancelled during planning, busy workers, and applications that have ended."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def interrupt_all(session: SparkSession, count: int) -> None:
 def test_a_cancelled_query_does_not_wait_for_its_order(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    """One waits for the worker's answer, one for the worker: both go on at once, as written, and Spark is told."""
+    """One thread waits for the worker's response, one for the worker: both continue at once with the written query,
+    and the interrupt flag stays set for Spark."""
     give(session, python=fake(tmp_path, GREETS + "time.sleep(60)"))
     session.conf.set("spark.pyjoinopt.timeout", "60s")
     give(session, workers=1)
@@ -141,7 +142,7 @@ def test_control_c_is_not_for_the_worker(session: SparkSession) -> None:
 def test_what_a_worker_is_told_and_says(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    """Modules of the working directory are none of its own, and a line without end does not fill the driver."""
+    """It imports no modules from the working directory, and an endless line does not fill the driver's memory."""
     program = (
         "import os, sys\nfor _ in range(50): sys.stderr.write('x' * 1_000_000)\n"
         "sys.stderr.write('\\nsafe path: ' + os.environ['PYTHONSAFEPATH'])\nsys.exit(5)"

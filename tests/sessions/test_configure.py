@@ -1,4 +1,4 @@
-"""`configure` and the bare configuration, each in a process and a JVM of its own."""
+"""`configure` and manual configuration, each in a separate process and JVM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: What every script begins with: a builder, and a way to answer.
+#: The first lines of every script: a builder, and a dict for the results.
 PRELUDE = """
 import json, sys, time
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""How long a query waits for its order: its deadline, with its subqueries and workers that are busy or starting.
+"""The planning deadline of a query, including its subqueries, with workers that are busy or starting.
 
-The times are of waiting, not of work: what is asserted is seconds away from what a broken deadline would take.
+The times are waiting times, not processing times: a broken deadline would exceed the asserted limits by seconds.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def test_a_query_pays_for_one_start(
 def test_a_python_that_hangs_at_its_start_holds_up_one_query(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    """The queries that come while it hangs are planned at once, in silence; then it is ended, which is no news."""
+    """Queries that arrive while it hangs are planned at once; these, and its end, cause no further warning."""
     program = counting(tmp_path / "starts", "import time; time.sleep(60)")
     give(session, python=fake(tmp_path, program))
     session.conf.set("spark.pyjoinopt.timeout", "2s")

@@ -1,4 +1,4 @@
-"""Switching a live session on and off, and what it tells of what it did."""
+"""Enabling and disabling a running session, and its reports."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_only_the_last_hundred_reports_are_kept(session: SparkSession) -> None:
     ],
 )
 def test_a_query_with_little_to_order_does_not_reach_the_worker(session: SparkSession, text: str) -> None:
-    pyjoinopt.enable(session, python="/there/is/no/python")  # whoever asks a worker would be told
+    pyjoinopt.enable(session, python="/there/is/no/python")  # a request to a worker would log a warning
     assert planned(session, lambda: session.sql(text).count())[1] == []
     rule = oracle_of(session).ruleNanos(session._jsparkSession, session.sql(text)._jdf, 2000)
     assert rule < 200_000, f"{rule / 1000} µs"

@@ -1,4 +1,4 @@
-"""True row counts of the queries of a session: heard when they end, told to the workers, used when they come again."""
+"""True row counts of a session's queries: collected when they end, sent to the workers, used for repeated queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SQL = BAD_ORDER.format(hint="")
 
 
 def heard(session: SparkSession) -> None:
-    """Wait until Spark's listeners have heard of all that ran."""
+    """Wait until Spark's listeners have received all events."""
     session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
 
 

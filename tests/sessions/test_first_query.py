@@ -1,4 +1,4 @@
-"""The first query of a program: its worker starts with the session."""
+"""The first query of a program, whose worker starts with the session."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_worker_that_no_query_needs_ends(
 def test_a_query_waits_for_a_worker_that_is_starting_already(
     session: SparkSession, prestart: Callable[..., Path], warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    """However long it has been starting: what counts is how long a query has waited for it."""
+    """The start may take long; only the time that a query has waited for it counts."""
     starts = prestart(gated(tmp_path / "gate"), timeout="6s", workers="1")
     assert eventually(starts.read_text)
     time.sleep(6.3)

@@ -1,4 +1,4 @@
-"""OPTIMIZE_JOINS and KEEP_JOIN_ORDER, in SQL and on DataFrames, in sessions that are switched on and off."""
+"""OPTIMIZE_JOINS and KEEP_JOIN_ORDER, in SQL and on DataFrames, in enabled and disabled sessions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEEP = BAD_ORDER.format(hint="/*+ KEEP_JOIN_ORDER */")
 
 @pytest.fixture
 def off(session: SparkSession) -> SparkSession:
-    """A session that knows the hints and is switched off."""
+    """A disabled session that parses the hints."""
     pyjoinopt.disable(session)
     return session
 

@@ -1,4 +1,4 @@
-"""Hints where a subquery refers to the query further out, and hints that a failed query left behind."""
+"""Hints in correlated subqueries, and hints that a failed query left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What planning does not do: start a Spark job, or open a socket, on either side of the pipe."""
+"""Planning starts no Spark job and opens no socket, on either side of the pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In a session: misspelled settings are warned of once, and every report has a reason."""
+"""In a session, a misspelled setting causes one warning, and every report has a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doors that need no Python in the driver: spark-sql, and a Connect server with a client that has no JVM."""
+"""Entrances without Python in the driver: spark-sql, and a Connect server with a client that has no JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/doors says to type is typed, and has to give what the page says that it gives."""
+"""Runs the commands in docs/doors, and compares their output with the page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def code(page: str, language: str) -> list[str]:
 
 
 def check(page: str, said: str) -> None:
-    """Every line of the page's results has been said, in this order."""
+    """Every line of the page's results occurs in the output, in this order."""
     rest = said
     wanted = [line for text in code(page, "text") for line in text.splitlines()]
     assert wanted

@@ -1,4 +1,4 @@
-"""What else a session runs: commands that write, cached data, views, prepared statements, streams."""
+"""Other work of a session: commands that write, cached data, views, prepared statements, streams."""
 
 from __future__ import annotations
 

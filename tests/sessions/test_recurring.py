@@ -1,4 +1,4 @@
-"""Queries that come again are answered from memory, and only while everything that the answer rests on is as it was."""
+"""The plan cache: a repeated query gets its stored plan while everything that the plan depends on is unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SQL = "SELECT * FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k WHERE c.v < {most
 
 
 class OverPy4j:
-    """Puts a worker's questions to the JVM of this process."""
+    """Sends a worker's requests to the JVM of this process."""
 
     def __init__(self, df: DataFrame) -> None:
         self._shim = bridge_for(df)
@@ -61,7 +61,7 @@ class Planning:
         return json.loads(json.dumps({**answer["answer"], **report}))
 
     def settled(self, df: Callable[[], DataFrame], **options: Any) -> dict[str, Any]:
-        """The answer when samples are drawn, keys are proved and all of it is stored."""
+        """The response once samples are drawn, keys are proved and all results are stored."""
         for _ in range(20):
             before = self.planned
             answer = self(df(), **options)
@@ -150,7 +150,7 @@ def test_what_another_process_wrote_to_the_store(plan: Planning, query: Callable
 def test_a_query_whose_rows_are_watched_is_planned_each_time(
     plan: Planning, query: Callable[..., DataFrame]
 ) -> None:
-    """What it is expected to do has to be known when it is heard what it did."""
+    """The expected rows must be known when the actual rows arrive."""
     for number in range(3):
         ask = OverPy4j(query())
         options = {"store": str(plan._store), "feedback": True}

@@ -1,4 +1,4 @@
-"""TPC-H and TPC-DS give the same rows with a session switched on as with it off."""
+"""TPC-H and TPC-DS give the same rows with an enabled and a disabled session."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tpcds_session(spark: SparkSession) -> SparkSession:
 
 
 def check(session: SparkSession, text: str) -> list[pyjoinopt.JoinReport]:
-    """The query with the session off and on; gives the reports of the second."""
+    """Runs the query with the session disabled and enabled; returns the reports of the second run."""
     pyjoinopt.disable(session)
     before = bridge_of(session).openHandles()
     plain = session.sql(text)

@@ -1,4 +1,4 @@
-"""Sixteen threads plan at once: every query gets its own order, every report is its own."""
+"""Sixteen threads plan at the same time: every query gets its own order and its own report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def query(number: int) -> str:
 
 
 def reported(session: SparkSession, number: int) -> list[object]:
-    """What the reports under a mark say: the orders, the cost and the problem of each."""
+    """The contents of the reports with a mark: the orders, the cost and the problem of each."""
     found = session.sql(f"SELECT DISTINCT number, report FROM joinopt_report('m{number}') ORDER BY number").collect()
     reports = [pyjoinopt.JoinReport.from_dict(json.loads(row.report)) for row in found]
     return [([(g.order_before, g.order_after) for g in r.groups], r.cost_after, r.error) for r in reports]

@@ -1,4 +1,4 @@
-"""Sixteen threads, thousands of queries: nothing grows."""
+"""Sixteen threads run thousands of queries, and memory use does not grow."""
 
 from __future__ import annotations
 

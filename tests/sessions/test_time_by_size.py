@@ -1,4 +1,4 @@
-"""How long a query waits for its order: by what it reads, as far as that is known without I/O."""
+"""The planning deadline by the size of a query's input, as far as the size is known without I/O."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def timeout(session: SparkSession, text: str) -> int:
     ],
 )
 def test_auto_waits_by_what_a_query_reads(session: SparkSession, text: str, seconds: int) -> None:
-    assert timeout(session, text) == 30_000  # of this fixture: a time that is said holds for every query
+    assert timeout(session, text) == 30_000  # of this fixture: an explicit deadline applies to every query
     for key in ("auto", "AUTO", ""):
         session.conf.set("spark.pyjoinopt.timeout", key)
         assert timeout(session, text) == seconds * 1000

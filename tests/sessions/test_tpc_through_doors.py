@@ -1,4 +1,4 @@
-"""TPC-H and TPC-DS give the same rows switched on as off in programs that hold no Python driver.
+"""TPC-H and TPC-DS give the same rows enabled and disabled in programs without a Python driver.
 
 Every query runs twice in one spark-sql process, and twice in one session of a Connect client.
 """
@@ -55,7 +55,7 @@ def through_spark_sql(folder: Path, benchmark: str) -> None:
         if line.startswith("@@ "):
             _, number, on = line.split()
             into = found.setdefault((number, on), [])
-        elif found and not line.startswith("spark.pyjoinopt.enabled\t"):  # what SET says
+        elif found and not line.startswith("spark.pyjoinopt.enabled\t"):  # the output of SET
             into.append([value(text) for text in line.split("\t")])
     reordered, before = 0, 0
     for number in map(str, tpc.spark_queries(benchmark)):

@@ -1,4 +1,4 @@
-"""A report says what became of a plan, not what a worker meant to make of it."""
+"""A report describes the final plan, not the plan that a worker intended."""
 
 from __future__ import annotations
 

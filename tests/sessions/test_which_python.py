@@ -1,4 +1,4 @@
-"""Where no key names a Python for the workers: the order of docs/sessions.md, in a driver that is no Python."""
+"""The Python of the workers if no key names one: the order of docs/sessions.md, in a driver without Python."""
 
 from __future__ import annotations
 

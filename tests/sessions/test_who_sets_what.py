@@ -1,7 +1,7 @@
-"""What docs/security.md says, sentence by sentence: who may set what, what is stored, and who can read it.
+"""Checks each sentence of docs/security.md: who may set what, what is stored, and who can read it.
 
-A server that speaks both Thrift and Connect is attacked over each. What belongs to the driver's own Python is tried in
-this process.
+A server with both Thrift and Connect is attacked over each. Statements about the driver's own Python are tested in this
+process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The worker as a process of its own: what it says on its pipe, and that nothing else gets there."""
+"""The worker as a separate process: its messages on the pipe, which carries nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that die, hang, babble, are late or are not there: the query gets its rows, and nothing is left behind."""
+"""Workers that die, hang, write garbage, are late or missing: the query returns its rows, and no process remains."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ ADVICE = {
 
 
 def listeners(session: SparkSession) -> int:
-    """How many threads hear the complaints of workers."""
+    """The number of threads that read the standard error of workers."""
     threads = session._jvm.java.lang.Thread.getAllStackTraces().keySet()
     return sum(thread.getName() == "pyjoinopt-worker-errors" for thread in threads)
 
@@ -185,7 +185,7 @@ def test_the_real_worker_is_replaced(
 def test_killed_in_the_middle_of_a_request(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    """While sixteen threads plan, workers that think for two seconds are killed again and again."""
+    """While sixteen threads plan, workers that take two seconds per plan are killed repeatedly."""
     expected = rows(session.sql(SQL))
     give(session, python=fake(tmp_path, SLOW))
     session.conf.set("spark.pyjoinopt.timeout", "20s")

@@ -1,4 +1,4 @@
-"""A thin hand on the shim for tests: plain dicts out, plain lists in, nothing of the optimizer in between."""
+"""Direct access to the shim for tests: returns dicts and takes lists, without the optimizer."""
 
 from __future__ import annotations
 
@@ -86,5 +86,5 @@ def leaf(export: dict[str, Any]) -> int:
 
 
 def message(error: Any) -> str:
-    """What an error of the shim says, without the Java stack."""
+    """The message of an error of the shim, without the Java stack."""
     return str(error.value.java_exception.getMessage())

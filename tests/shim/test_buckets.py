@@ -1,4 +1,4 @@
-"""Tables that lie in buckets: what the export tells of them, and that what is said to be moved is what Spark moves."""
+"""Bucketed tables: their description in the export, and predicted shuffles that agree with Spark's."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def setting(db: SparkSession, key: str, value: str) -> Iterator[None]:
         db.conf.unset(key) if before is None else db.conf.set(key, before)
 
 
-# -- what is told of a leaf ----------------------------------------------------------------------------------------
+# -- the export of a leaf ------------------------------------------------------------------------------------------
 
 
 def reported(db: SparkSession, shim: Shim, table: str) -> list[str] | None:
-    """The names of the columns that a table is said to be bucketed by."""
+    """The names of the bucket columns of a table in the export."""
     export = shim.export(db.table(table))
     relation = export["nodes"][leaf(export)]["rel"]
     assert relation["name"].endswith(table)
@@ -96,7 +96,7 @@ def test_the_executors_of_a_session(db: SparkSession, shim: Shim) -> None:
     assert conf["spark.sql.shuffle.partitions"] == str(PARTITIONS)
 
 
-# -- what is believed is what Spark does ---------------------------------------------------------------------------
+# -- predictions agree with Spark ----------------------------------------------------------------------------------
 
 
 class Moves:
@@ -112,7 +112,7 @@ class Moves:
 
 
 def exchanges(df: DataFrame) -> int:
-    """How many sides Spark has moved to run it."""
+    """The number of sides that Spark shuffled to run it."""
     df.collect()
     final = df._jdf.queryExecution().executedPlan().toString().split("== Initial Plan ==")[0]
     assert final.count("SortMergeJoin") == df._jdf.queryExecution().optimizedPlan().toString().count("Join ")
@@ -120,7 +120,7 @@ def exchanges(df: DataFrame) -> int:
 
 
 def moved(df: DataFrame) -> tuple[tuple[float, float], tuple[int, int]]:
-    """How many sides are believed to be moved and how many Spark moves, in the order as written and in the best one."""
+    """The predicted and the actual number of shuffled sides, in the written order and in the best one."""
     after = df.optimize_joins(cost=Moves(), strict=True, statistics="catalog")
     [group] = after._pyjoinopt_report.groups
     return (group.cost_before, group.cost_after), (exchanges(df), exchanges(after))
@@ -161,7 +161,7 @@ def test_bucketing_switched_off_moves_everything(db: SparkSession) -> None:
 
 
 def test_too_few_buckets_are_not_relied_on(db: SparkSession) -> None:
-    """Spark may rather move both sides. Here it does not; what is believed errs on the side of moving."""
+    """Spark may prefer to shuffle both sides. Here it does not; the prediction errs towards shuffling."""
     assert moved(three(db, "f_three", "g_three")) == ((4, 4), (3, 2))
 
 

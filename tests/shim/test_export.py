@@ -1,4 +1,4 @@
-"""What an export tells about a plan."""
+"""The contents of a plan's export."""
 
 from __future__ import annotations
 

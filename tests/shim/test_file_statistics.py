@@ -1,4 +1,4 @@
-"""Files as statistics see them: which they are, what their first lines say, and all that may be wrong with them."""
+"""Statistics of files: which files are read, estimates from their first lines, and faulty files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytest.importorskip("pyspark")
 
 
 def reported(shim: Shim, df: DataFrame, *sources: str, **request: Any) -> dict[str, Any]:
-    """What is told of the only leaf; columns by name."""
+    """The export of the only leaf; columns by name."""
     export = shim.export(df)
     number = leaf(export)
     facts = shim.statistics(export, nodes=[number], sources=sources, identity=True, **request)["nodes"][str(number)]
@@ -69,7 +69,7 @@ def test_another_schema_or_option_is_another_thing(spark: SparkSession, shim: Sh
 
 @pytest.mark.parametrize("format", ["parquet", "orc"])
 def test_how_long_text_is(spark: SparkSession, shim: Shim, tmp_path: Path, format: str) -> None:
-    """Of long text the file tells; repeated text is in a dictionary, where no more is known than Spark assumes."""
+    """The file shows the size of long text; repeated text is in a dictionary, so Spark's default assumption is kept."""
     columns = ["repeat(sha2(string(id), 256), 2) as long", "if(id % 2 = 0, 'even', 'odd') as short", "id"]
     spark.range(2000).selectExpr(*columns).coalesce(1).write.format(format).save(str(tmp_path / "t"))
     columns = reported(shim, spark.read.format(format).load(str(tmp_path / "t")), "footers")["columns"]

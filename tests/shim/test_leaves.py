@@ -1,4 +1,4 @@
-"""Every kind of leaf is told without a failure, and every type of column comes back as it went out."""
+"""Every kind of leaf is exported without a failure, and every column type survives a round trip."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_leaves_that_are_no_files(spark: SparkSession, shim: Shim) -> None:
 
 
 def test_commands(spark: SparkSession, shim: Shim) -> None:
-    """What a command answered is a relation like others; the command itself is not run again."""
+    """The result of a command is an ordinary relation; the command is not run again."""
     from py4j.protocol import Py4JJavaError
 
     shown = spark.sql("show tables")
@@ -129,7 +129,7 @@ def test_a_table_of_the_catalog_has_its_name(spark: SparkSession, shim: Shim) ->
 
 
 def test_derived_frames_are_told_apart(spark: SparkSession, shim: Shim) -> None:
-    """Spark refuses a self-join whose columns could mean either side; a rebuilt frame must not blunt that."""
+    """Spark refuses a self-join with ambiguous columns; a rebuilt frame must not disable this check."""
     from pyspark.errors import AnalysisException
 
     df = spark.range(3).selectExpr("id as a", "id + 1 as b").where("a < 2")

@@ -1,4 +1,4 @@
-"""A hint that holds more than a strategy, as Sparks after 4.3 have: it is the user's, and nothing of it is lost."""
+"""A hint with more fields than a strategy, as in Spark after 4.3: it is kept unchanged as the user's hint."""
 
 from __future__ import annotations
 

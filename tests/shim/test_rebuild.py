@@ -1,4 +1,4 @@
-"""Edits: what they build, and what is refused before anybody gets a wrong DataFrame."""
+"""Edits: the plans that they build, and the checks that refuse a wrong DataFrame."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_a_test_for_null_above_an_outer_join(spark: SparkSession, shim: Shim) ->
 
 
 def test_a_column_of_another_type(spark: SparkSession, shim: Shim) -> None:
-    """An alias keeps its id whatever is put under it; who reads it must agree."""
+    """An alias keeps its id when its input is replaced; the columns that reference it must match."""
     from py4j.protocol import Py4JJavaError
 
     df = spark.range(3).selectExpr("id", "array(id) as n").where("n[0] > 1")

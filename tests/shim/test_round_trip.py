@@ -1,4 +1,4 @@
-"""What goes out and comes back unchanged is the same query: rows, columns, ids; `df["a"]` still finds its column."""
+"""An unchanged round trip gives the same query: rows, columns, ids; `df["a"]` still finds its column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large plans: deep, wide, and in time that grows with their size only."""
+"""Large plans, deep and wide: the time grows only with their size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics against the data itself: counted rows, true bounds, true nulls."""
+"""Statistics compared with the data: row counts, bounds, numbers of NULLs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _table(spark: SparkSession, rows: int = ROWS) -> DataFrame:
 
 
 def _leaf_facts(shim: Shim, df: DataFrame, **request: Any) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """What is told of the only leaf, and its columns by name."""
+    """The export of the only leaf, and its columns by name."""
     export = shim.export(df)
     number = leaf(export)
     reported = shim.statistics(export, nodes=[number], **request)["nodes"][str(number)]
@@ -49,7 +49,7 @@ def _leaf_facts(shim: Shim, df: DataFrame, **request: Any) -> tuple[dict[str, An
 
 
 def _truth(df: DataFrame, column: str) -> tuple[Any, Any, int]:
-    """Lowest and highest as the shim tells them, and the number of nulls."""
+    """Minimum and maximum as the shim exports them, and the number of NULLs."""
     from pyspark.sql import functions as f
 
     kind = dict(df.dtypes)[column]

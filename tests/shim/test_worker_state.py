@@ -1,4 +1,4 @@
-"""The states of a worker: which event leads from which to which."""
+"""The states of a worker, and the transition that each event causes."""
 
 from __future__ import annotations
 

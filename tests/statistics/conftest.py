@@ -1,4 +1,4 @@
-"""Stand-ins for what is not among Spark's jars, compiled when a test asks for them."""
+"""Stand-ins for classes that are not in Spark's jars, compiled when a test requests them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of Delta tables, written as the Delta protocol describes them."""
+"""Writes logs of Delta tables according to the Delta protocol."""
 
 from __future__ import annotations
 

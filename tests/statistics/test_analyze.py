@@ -1,4 +1,4 @@
-"""`pyjoinopt.analyze`: what it gathers, from what, who refuses, and that it can be stopped."""
+"""`pyjoinopt.analyze`: the gathered statistics, their inputs, refusals, and cancellation."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_table(session: SparkSession) -> None:
 
 
 def test_one_pass_over_a_table(session: SparkSession) -> None:
-    """However much is gathered, each row is read once: as Spark's own record of its stages says."""
+    """Each row is read once, however many statistics are gathered; Spark's stage metrics confirm it."""
     context = session.sparkContext._jsc.sc()
 
     def rows_read() -> dict[int, int]:
@@ -120,7 +120,7 @@ def test_the_sample_is_as_large_as_was_asked(session: SparkSession) -> None:
 
 
 def test_a_self_join_over_a_frequent_value(session: SparkSession) -> None:
-    """5,040 of 15,000 rows share one of 250 values, which no count of values can tell."""
+    """5,040 of 15,000 rows share one of 250 values, which the distinct count cannot show."""
     df = session.sql("select a.id from t a join t b on a.few = b.few join t c on b.id = c.id")
 
     def rows() -> float:

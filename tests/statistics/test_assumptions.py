@@ -1,4 +1,4 @@
-"""Every default of the estimator has a unit, a source and a value that makes sense."""
+"""Every default of the estimator has a unit, a source and a plausible value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as they should not be: what is told of them, that planning goes on, and that it starts no Spark job."""
+"""Faulty tables: their reported statistics, and planning that continues and starts no Spark job."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_no_file_can_be_read(session: SparkSession, tmp_path: Path) -> None:
 
 
 def test_files_that_change_between_planning_and_running(session: SparkSession, tmp_path: Path) -> None:
-    """Spark runs over what it finds, or fails as it would have; who opens the table again is told of the new files."""
+    """Spark reads the remaining files, or fails as without us; a reopened table has the new files' statistics."""
     write(session, tmp_path / "t")
     df = session.read.parquet(str(tmp_path / "t"))
     fast = planned(session, df)
@@ -159,7 +159,7 @@ def test_of_two_thousand_columns_two_are_gathered(session: SparkSession, tmp_pat
 
 
 def test_one_value_in_nearly_all_rows(session: SparkSession, tmp_path: Path) -> None:
-    """Footers see ten values and suppose that they are equally frequent; what was counted knows better."""
+    """Footers show ten values, and the estimate assumes a uniform distribution; counted statistics are exact."""
     write(session, tmp_path / "t", "id", "IF(id < 10, id, 3) AS k")
     df = session.read.parquet(str(tmp_path / "t"))
     df.createOrReplaceTempView("bad")
@@ -230,7 +230,7 @@ def test_partitions_with_many_folders_in_them(session: SparkSession, tmp_path: P
 def test_an_index_of_files_that_somebody_else_wrote(
     session: SparkSession, stand_in_classes: Any, tmp_path: Path
 ) -> None:
-    """Whatever it is asked starts a job, so it is asked for nothing while a query is planned."""
+    """Each of its methods starts a job, so planning calls none of them."""
     from pyspark.sql import DataFrame
 
     write(session, tmp_path / "t")

@@ -1,4 +1,4 @@
-"""Columns of files whose reader finds them otherwise than by name, or converts them: right bounds or none."""
+"""Columns that the reader does not look up by name, or converts: bounds are correct or absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constant expressions have the value that Catalyst gives them, and casts of a column do not hide its range."""
+"""Constant expressions have Catalyst's value, and a cast of a column preserves its range."""
 
 from __future__ import annotations
 

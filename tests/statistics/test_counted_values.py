@@ -1,4 +1,4 @@
-"""How many rows share a value at most: what is counted, of which columns, and that it is the truth."""
+"""Maximum rows per value: the columns for which it is counted, and its correctness."""
 
 from __future__ import annotations
 

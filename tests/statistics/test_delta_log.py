@@ -1,4 +1,4 @@
-"""What the log of a Delta table proves, and what it does not. `tests/formats` has tables that Delta itself wrote."""
+"""Facts that a Delta table's log proves, and facts that it does not. `tests/formats` has tables written by Delta."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_renamed_columns(read: Any, tmp_path: Path) -> None:
 
 def test_files_without_statistics_are_like_the_others(read: Any, table: Path) -> None:
     commit(table, 3, add(4, None, size=3000))
-    # 180 rows in 3,000 bytes; as many in the 3,000 bytes of which the log tells nothing.
+    # 180 rows in 3,000 bytes; as many in the 3,000 bytes for which the log has no statistics.
     assert counted(read(table, 3)) == (360, False)
 
 

@@ -1,4 +1,4 @@
-"""True row counts of queries that ran: read off Spark's metrics, remembered, and used when the query comes again."""
+"""True row counts of finished queries: taken from Spark's metrics, stored, and used when the query is repeated."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_the_listener_learns_from_count_and_write(db: SparkSession, tmp_path: Pa
     with pytest.raises(NotRunError, match="switch on the option feedback"):
         fast._pyjoinopt_report.observe()
     try:
-        for _ in range(100):  # Spark tells its listeners in its own time
+        for _ in range(100):  # Spark notifies its listeners asynchronously
             (group,) = pyjoinopt.join_report(query(db)).groups
             if group.relations[0].source == "feedback":
                 break

@@ -1,4 +1,4 @@
-"""Files that lie elsewhere: behind a file system of their own, and on storage that does not answer."""
+"""Files on a custom file system, and on storage that does not respond."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def three_times(df: DataFrame) -> DataFrame:
 def test_a_file_system_that_only_the_options_of_the_reader_describe(
     spark: SparkSession, tmp_path: Path, format: str
 ) -> None:
-    """As keys of an object store are handed over: whoever opens a file without them finds no such file system."""
+    """Passes options like the keys of an object store: without them the file system is not found."""
     rows = spark.range(300).selectExpr("id", "'n' || (id % 10) AS name")
     rows.coalesce(1).write.format(format).save(str(tmp_path / "t"))
     link = {"fs.viewfs.mounttable.shop.link./data": tmp_path.as_uri(), "fs.viewfs.impl.disable.cache": "true"}
@@ -51,7 +51,7 @@ def test_a_file_system_that_only_the_options_of_the_reader_describe(
 
 @contextmanager
 def silent(files: list[Path]) -> Iterator[None]:
-    """Whoever opens one of these files waits, as on a server that has gone."""
+    """Opening one of these files blocks, as on an unreachable server."""
     for file in files:
         file.unlink()
         os.mkfifo(file)
@@ -61,7 +61,7 @@ def silent(files: list[Path]) -> Iterator[None]:
         for _ in range(40):
             for file in files:
                 try:
-                    os.close(os.open(file, os.O_WRONLY | os.O_NONBLOCK))  # lets go of those who wait
+                    os.close(os.open(file, os.O_WRONLY | os.O_NONBLOCK))  # releases the blocked readers
                 except OSError:
                     continue
             time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Tables of a Hive metastore: what its catalog says of them, and their files, read from a session of its own."""
+"""Tables of a Hive metastore: statistics of its catalog and of the files, read in a separate session."""
 
 from __future__ import annotations
 

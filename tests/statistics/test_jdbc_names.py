@@ -1,4 +1,4 @@
-"""What a relation over JDBC is called; `tests/formats` has a database."""
+"""The names of relations over JDBC; `tests/formats` has a database."""
 
 from __future__ import annotations
 

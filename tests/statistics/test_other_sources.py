@@ -1,4 +1,4 @@
-"""Sources that are not among Spark's jars, by stand-ins: what a DSv2 source reports. See `test_delta_log` for Delta."""
+"""Statistics that DSv2 sources report, with stand-ins for sources outside Spark's jars; Delta: `test_delta_log`."""
 
 from __future__ import annotations
 

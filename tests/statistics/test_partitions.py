@@ -1,4 +1,4 @@
-"""Filters on partition columns choose files before any is opened; rows are those of the partitions left."""
+"""Filters on partition columns select files before any is opened; row counts are those of the remaining partitions."""
 
 from __future__ import annotations
 

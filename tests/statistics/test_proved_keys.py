@@ -1,4 +1,4 @@
-"""Keys of files that are proved by reading their columns: which are keys, which are not, and what must not be read."""
+"""Keys of files that are proved by reading columns: columns that are keys, that are not, and that must not be read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def forgetting(spark: SparkSession) -> None:
 
 
 class Spy:
-    """Hands questions on to the JVM, and keeps them."""
+    """Forwards requests to the JVM, and records them."""
 
     def __init__(self, gateway: Py4jGateway, **limits: int) -> None:
         self._gateway, self._limits = gateway, limits
@@ -59,7 +59,7 @@ class Spy:
 
 
 def keys_of(df: DataFrame, store: Store | None = None, **limits: int) -> tuple[set[str], Spy]:
-    """The keys that are proved of the leaves of a query, by the names of their columns; and what was asked."""
+    """The proved keys of a query's leaves, as column names, and the recorded requests."""
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         nodes = list(post_order(normalise(gateway.export.root).plan))
         leaves = [node for node in nodes if not node.children]
@@ -195,7 +195,7 @@ def test_no_job_is_started(spark: SparkSession, folder: Path) -> None:
 
 
 def test_a_join_of_joins_is_bounded_and_broadcast(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
-    """What a key is good for: the customers of one region are few, and proved to be."""
+    """An application of a key: the proven bound for the customers of one region is small."""
     spark.range(200_000).selectExpr("id % 2000 as customer", "id as amount", "id % 7 as day").write.parquet(
         str(tmp_path / "sales")
     )

@@ -1,4 +1,4 @@
-"""Filters counted over samples of real files: shares near the truth, nothing that must not run, no Spark job."""
+"""Filters evaluated over samples of files: selectivities near the truth, no unsafe expression, no Spark job."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def table(spark: SparkSession, written: Path) -> Iterator[DataFrame]:
 
 
 class Spy:
-    """Hands questions on to the JVM, and keeps them with their answers."""
+    """Forwards requests to the JVM, and records them with their responses."""
 
     def __init__(self, gateway: Py4jGateway) -> None:
         self._gateway = gateway

@@ -1,4 +1,4 @@
-"""Are two results the same multiset of rows, and two frames the same to whoever uses them?
+"""Compares results as multisets of rows, and the public properties of frames.
 
 Floating-point sums depend on the order of addition, and another join order is another order of addition. So rows are
 compared exactly first, and only what is left over is matched with a tolerance on its floats (everything else in such a

@@ -1,4 +1,4 @@
-"""Random predicates and values over the columns at hand."""
+"""Random predicates and values over given columns."""
 
 from __future__ import annotations
 

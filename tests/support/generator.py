@@ -1,4 +1,4 @@
-"""Random queries, each from its own seed.
+"""Generates random queries, each from its own seed.
 
 A query grows from the leaves up. After every join the rows are counted in DuckDB, and a join that would make too many
 (or none at all) is drawn again: small results keep thousands of queries cheap, and empty ones prove little.
@@ -116,7 +116,7 @@ class Draw:
         definitions: list[tuple[str, Node]] = []
         if relations > 2 and self.chance(0.12):
             definitions.append(("cte1", self.project(self.tree(2))))
-            self.rows = _no_count  # its name means something only inside the query
+            self.rows = _no_count  # its name is valid only inside the query
             columns = tuple((c.name, c.type) for c in output(definitions[0][1]))
             self.tables = [self.rng.choice(self.tables[:6]), Table("cte1", "", columns)]
             self.weights = [1.0, 1.0]

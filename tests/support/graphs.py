@@ -1,4 +1,4 @@
-"""Join graphs for tests: written as text, or drawn at random; and the search that tries everything."""
+"""Join graphs for tests, from text or at random, and an exhaustive search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class PassedAfter(Deadline):
-    """A deadline that has passed once it was looked at so many times."""
+    """A deadline that passes after a given number of checks."""
 
     def __init__(self, times: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class PassedAfter(Deadline):
 
     @property
     def passed(self) -> bool:
-        """Whether it was looked at often enough."""
+        """Whether it was checked often enough."""
         self._times -= 1
         return self._times < 0
 
@@ -70,7 +70,7 @@ class Builder:
         self.edges.append(Edge(Expression("Udf", read), relations, relations))
 
     def statistics(self) -> list[RelationStatistics]:
-        """What is known of each relation."""
+        """The statistics of each relation."""
         return [
             RelationStatistics(rows, rows * 40, "footers", False, known, unfiltered=rows)
             for rows, known in zip(self.rows, self.known)
@@ -132,7 +132,7 @@ def random_builder(seed: int, most: int = 8, connected: bool = False) -> Builder
 def with_hash_tables(estimates: GraphEstimates) -> GraphEstimates:
     """Judge that of small sets one table may be broadcast, of middling ones hash tables be built, of large ones none.
 
-    Left alone, estimates never say that hash tables may be built.
+    By default, estimates never allow hash tables.
     """
 
     def by_size(relations: int, bytes: float, _: GraphEstimates) -> int:

@@ -1,7 +1,7 @@
-"""Random queries over the tables of `hazards.py`: what may fail, and what tells equal values apart.
+"""Random queries over the tables of `hazards.py`, with predicates that may fail or that distinguish equal values.
 
-Predicates that may fail stand mostly over clean columns: in a filter, in a subquery, over a column that a subquery's
-inner SELECT computes, and over the operand of an IN. Of two columns set equal, predicates ask what differs: the text
+Predicates that may fail are mostly over clean columns: in a filter, in a subquery, over a column that a subquery's
+inner SELECT computes, and over the operand of an IN. For two equated columns, predicates test what differs: the text
 of a zero, the length of a padded string, the scale of a decimal.
 """
 
@@ -78,7 +78,7 @@ _RESULTS: dict[str, Type] = {
 
 
 class HazardConditions(Conditions):
-    """Conditions that may fail, and conditions that tell equal values apart, beside the usual ones."""
+    """Conditions that may fail, and conditions that distinguish equal values, in addition to ordinary ones."""
 
     keys = ("id", "k", "j", "idc", "kc", "jc")
 
@@ -253,7 +253,7 @@ class HazardDraw(Draw):
         return [*parts, self.computed(found)]
 
     def test_of(self, column: Column) -> Expression | None:
-        """Something that fails on other rows than those of this column, or tells its equals apart."""
+        """A predicate that fails on rows other than those of this column, or that distinguishes equal values."""
         if is_clean(column.name) and column.type in MAY_FAIL and self.chance(0.6):
             return self.conditions.failing(column)
         return self.conditions.tells([column])
@@ -306,7 +306,7 @@ class HazardDraw(Draw):
         return replace(found, source=source, value=Column(inner.alias, "k", value.type), condition=(test,))
 
     def with_test(self, found: Expression) -> Expression:
-        """A predicate that may fail, or that tells equals apart, over the key of the subquery."""
+        """A predicate over the key of the subquery that may fail, or that distinguishes equal values."""
         if not isinstance(found, Subquery) or not self.chance(0.6):
             return found
         inside = frozenset(output(found.source))

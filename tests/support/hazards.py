@@ -1,12 +1,12 @@
-"""Tables whose values make predicates fail, and values that are equal and still not the same.
+"""Tables with values on which predicates fail, and values that are equal but not identical.
 
 Every column comes twice. In **dirty** tables it holds what some expression fails on: a zero to divide by, text that is
 no number, an array too short, a number at the end of its type. In **clean** tables, where its name ends in `c`, it
 does not. So a predicate that may fail, written over a clean column, runs as written, and fails as soon as a rule of
 Spark's or a new order has it meet the rows of a dirty table.
 
-Equal but not the same: 0.0 and -0.0 in DOUBLE, FLOAT, arrays and structs; `a` and `A` in a collated column; CHAR of two
-widths; decimals of two scales; dates beside timestamps; INT beside BIGINT and DOUBLE. NaN is equal to itself here.
+Equal but not identical: 0.0 and -0.0 in DOUBLE, FLOAT, arrays and structs; `a` and `A` in a collated column; CHAR of
+two widths; decimals of two scales; dates beside timestamps; INT beside BIGINT and DOUBLE. NaN is equal to itself here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FIRST_DAY = date(2020, 1, 1)
 
 
 def is_clean(name: str) -> bool:
-    """Is a column of this name from a clean table?"""
+    """Whether a column with this name belongs to a clean table."""
     return name.rpartition("_")[2].endswith("c")
 
 
@@ -67,7 +67,7 @@ class HazardTable:
         return "VALUES " + ", ".join(f"({row})" for row in rows)
 
     def statements(self, collations: bool) -> list[str]:
-        """What makes it in Spark."""
+        """The Spark expression that creates it."""
         if self.name in STORED_AS_LITERALS:
             casts = ", ".join(f"CAST({n} AS {_view_type(kind, collations)}) AS {n}" for n, kind in self.columns)
             names = ", ".join(name for name, _ in self.columns)
@@ -80,7 +80,7 @@ class HazardTable:
 
 
 def spark_type(kind: Type, collations: bool) -> str:
-    """How Spark's DDL calls a type."""
+    """The name of a type in Spark's DDL."""
     if kind in ELEMENTS:
         name = SQL_TYPES[ELEMENTS[kind]]
         return f"STRUCT<g: {name}>" if kind == "rec" else f"ARRAY<{name}>"
@@ -145,7 +145,7 @@ def duckdb_hazards(tables: tuple[HazardTable, ...]) -> duckdb.DuckDBPyConnection
 
 
 def create_hazards(spark: SparkSession, tables: tuple[HazardTable, ...], folder: str) -> None:
-    """The tables in a database of their own, for every session of the application that says `USE hazards`."""
+    """The tables in a separate database, for every session of the application that runs `USE hazards`."""
     spark.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
     spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '{folder}'")
     spark.sql(f"USE {DATABASE}")

@@ -1,4 +1,4 @@
-"""The join order of the plan that Spark is going to execute, as one text, whoever ordered it.
+"""The join order of the plan that Spark will execute, as text, independent of the entrance.
 
 Names of relations depend on the entrance: an analysed plan has aliases, an optimised one has none. So relations are
 named by what they read, and whatever stands between two joins is left out unless it changes the rows. A semi or anti
@@ -34,7 +34,7 @@ def join_order(df: DataFrame) -> str:
 def orders_of_both(session: SparkSession, query: str) -> tuple[str, str, str]:
     """(as plain Spark has it, by a call of `optimize_joins`, by the extension) of one query in an enabled session.
 
-    Samples and proved keys are forgotten before each, so that both know what the query itself makes known.
+    Samples and proved keys are deleted before each, so that both use only what planning the query itself collects.
     """
     session.conf.set("spark.pyjoinopt.enabled", "false")
     plain = session.sql(query)

@@ -1,4 +1,4 @@
-"""Plans in few letters, for tests of the rules.
+"""A short notation for plans, for tests of the rules.
 
     w = Letters()
     x, y = w.relation("x", "a b c"), w.relation("y", "d e f")
@@ -64,7 +64,7 @@ class Letters:
         return Project((*(self(c) for c in columns.split()), *aliases), child)
 
     def group(self, keys: str, child: LogicalPlan, *aggregates: Expression, names: str | None = None) -> Aggregate:
-        """GROUP BY `keys`, giving `names` (the keys, if not said otherwise) and the aggregates."""
+        """GROUP BY `keys`, with output `names` (by default the keys) and the aggregates."""
         listed = [self(c) for c in (keys if names is None else names).split()] + list(aggregates)
         output = tuple(e.attribute for e in listed if e.attribute is not None)
         return Aggregate(tuple(self(c) for c in keys.split()), tuple(listed), child, output)

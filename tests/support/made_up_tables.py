@@ -1,4 +1,4 @@
-"""Relations with made-up statistics, and a short way to write the order of joins."""
+"""Relations with synthetic statistics, and a short notation for join orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests without the marker `jvm` start no JVM: what they would start in its place fails, and so does the test.
+"""Ensures that tests without the marker `jvm` start no JVM: a script replaces Java, and a test that runs it fails.
 
 While such a test runs, `JAVA_HOME` and the PATH lead to a script that leaves a note and ends. Processes that the test
 starts inherit both, so a JVM at any distance is noticed. A test that needs one has the marker, and `make test-unit`
@@ -31,14 +31,14 @@ class NoJvm:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """No JVM starts inside."""
+        """Context in which no JVM can start."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("JAVA_HOME", str(self._home))
             patch.setenv("PATH", str(self._home / "bin"), prepend=os.pathsep)
             yield
 
     def check(self) -> None:
-        """Look whether one would have started.
+        """Check whether one would have started.
 
         Raises:
             pytest.fail.Exception: One would have.

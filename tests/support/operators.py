@@ -1,8 +1,8 @@
 """How each operator is written in SQL (the same for Spark and DuckDB) and in PySpark.
 
 Left out of these on purpose, because the two databases mean different things by them: integer division, comparing
-strings with numbers, LIKE with an escape, NaN, and the order of NULLs unless it is written down. Operators over which
-Spark alone has a say are in `SPARK_ONLY`; for them DuckDB has a text that is only good enough to count rows.
+strings with numbers, LIKE with an escape, NaN, and the order of NULLs unless it is specified. Operators that only
+Spark's results are checked for are in `SPARK_ONLY`; their DuckDB text is only good enough to count rows.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ PYSPARK = {
     "rank over": "F.rank().over(Window.partitionBy({1}).orderBy({0}.asc_nulls_first()))",
 }
 #: name -> (Spark's SQL, PySpark, DuckDB's SQL). The first group fails on some values in ANSI mode, the second group
-#: tells values apart that are equal, the third is folded to a constant.
+#: distinguishes equal values, the third is folded to a constant.
 SPARK_ONLY = {
     "100 /": ("(100 / {0})", "(F.lit(100) / {0})", "(100 / {0})"),
     "12 div": ("(12 DIV {0})", "F.call_function('div', F.lit(12), {0})", "(12 // {0})"),
@@ -113,7 +113,7 @@ SQL_TYPES: dict[Type, str] = {
 SHARED_TYPES = frozenset({"int", "str", "dbl", "date", "bool", "big"})
 
 
-#: Whose SQL a text is.
+#: The SQL dialect of a text.
 Dialect = Literal["spark", "duckdb"]
 
 

@@ -1,4 +1,4 @@
-"""Entry points of the JVM that only tests and benchmarks call: Catalyst's own rules, plans at other stages, timings.
+"""JVM entry points for tests and benchmarks only: Catalyst's own rules, plans at other stages, timings.
 
 Their source is `jvm_shim/oracle/`. It is compiled on first use, with the compiler among PySpark's jars, into
 `jvm_shim/.build/`, which is no part of a distribution.

@@ -1,4 +1,4 @@
-"""A small language of queries that both a SQL text and PySpark code can be written from.
+"""A small query language that is rendered both as SQL and as PySpark code.
 
 Every column is known by the pair (qualifier, name), and every relation in a query has its own qualifier, so a tree can
 be cut and regrown without a name ever meaning two things. Nodes are values: a shrinker compares and copies them freely.
@@ -123,7 +123,7 @@ class Top:
 class Chain:
     """Relations joined by USING or NATURAL on a column `k` that each has first; the other names are all different.
 
-    A part is a Project, an Aggregate, or a Top of a Project: what SQL can only say with a subselect. `kinds` has the
+    A part is a Project, an Aggregate, or a Top of a Project, which SQL can only express as a subselect. `kinds` has the
     type of each join, one fewer than parts. The output is what `SELECT *` gives: `k`, then the columns of each part.
     """
 

@@ -1,8 +1,7 @@
-"""A cost model without any sense: what a join costs is a hash of the pair that it joins.
+"""A random cost model: the cost of a join is a hash of its two inputs.
 
-So any legal order may win, not only those that a sensible model looks for; which one does depends on the number that
-the model is made with. It states no law of `CostModel` but symmetry: the search may then miss the cheapest order, and
-what it finds has to be legal all the same.
+So any legal order may win, not only those that a realistic model prefers; the winner depends on the seed of the model.
+It declares no property of `CostModel` but symmetry: the search may miss the cheapest order, but must find a legal one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The join group of a plan, for tests of what happens to it."""
+"""The join group of a plan, for tests of its graph and its reordering."""
 
 from __future__ import annotations
 

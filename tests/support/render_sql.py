@@ -1,8 +1,8 @@
-"""A query tree as one SQL text, for Spark and DuckDB alike but for what is an operator of Spark's alone.
+"""Renders a query tree as one SQL text, the same for Spark and DuckDB except for Spark-only operators.
 
-A join tree stays a join tree in FROM. What SQL can only say with a SELECT of its own (a filter below a join, an
-aggregate, a limit) becomes a subselect; its columns get new names there, so each block carries a map from the columns
-of the tree to the texts that mean them at this place.
+A join tree stays a join tree in FROM. Nodes that need a separate SELECT in SQL (a filter below a join, an aggregate, a
+limit) become subselects. Their columns get new names, so each block has a map from the columns of the tree to the texts
+that denote them there.
 """
 
 from __future__ import annotations

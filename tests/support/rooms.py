@@ -1,4 +1,4 @@
-"""The contract of the house: which room may import which. `docs/architecture.md` has its table, which is generated."""
+"""The permitted imports between the package's folders ("rooms"). The table in `docs/architecture.md` is generated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions for tiny tables, and running two frames side by side."""
+"""Sessions for tiny tables, and a helper that runs two frames concurrently."""
 
 from __future__ import annotations
 

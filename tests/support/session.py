@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 #: Deep plans need stack; queries over small tables do not live long enough for the optimizing compiler. Without it
-#: the JVM sets aside 48 MB for compiled code, which a run fills within two minutes, to interpret from then on. What is
-#: held softly, such as the rows of broadcasts, goes after some seconds, or the heap would never tell of a leak.
+#: the JVM reserves 48 MB for compiled code, which a run fills within two minutes; then it only interprets. Softly
+#: referenced objects, such as the rows of broadcasts, are freed after some seconds, or the heap would not show a leak.
 JVM_FLAGS = (
     "-Xss16m -XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m "
     "-XX:SoftRefLRUPolicyMSPerMB=1"
 )
 #: Every sort and every hash table begins with a page, 64 MB by default: the collector would do little else.
-#: And the session remembers what thousands of finished queries did, for a web page that nobody looks at.
+#: And the session keeps the records of thousands of finished queries, for a web page that nobody opens.
 SMALL = {
     "spark.broadcast.compress": "false",
     "spark.shuffle.compress": "false",

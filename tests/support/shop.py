@@ -1,7 +1,7 @@
-"""A small database in which one written order is plainly bad, and the checks that the guarantee is tested with.
+"""A small database with a bad written join order, and the checks for the tests of the guarantee.
 
-`lines ⋈ orders` over the region makes 16,000 rows; `orders ⋈ vip` first makes a handful. So a test that puts something
-between, above or below these joins can also say whether the optimizer still saw them.
+`lines ⋈ orders` over the region has 16,000 rows; joining `orders ⋈ vip` first gives a few. So a test that adds an
+operator between, above or below these joins can also check whether the optimizer still reorders them.
 """
 
 from __future__ import annotations

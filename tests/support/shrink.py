@@ -1,6 +1,6 @@
-"""A failing query made small: cut something out, keep the cut if the query still fails, until nothing more can go.
+"""Shrinks a failing query: removes a part, undoes this if the query no longer fails, and repeats while parts can go.
 
-A cut leaves columns behind that no longer exist. `repaired` drops whatever still asks for them, so each candidate is a
+A removal leaves references to columns that no longer exist. `repaired` drops these references, so each candidate is a
 query that runs.
 """
 
@@ -116,7 +116,7 @@ def _own_cuts(node: Node) -> Iterator[Node]:
 
 
 def _is_part(node: Node) -> bool:
-    """May it be joined by USING?"""
+    """Whether it may be joined by USING."""
     if isinstance(node, Top):
         return isinstance(node.child, Project) and _is_part(node.child)
     return isinstance(node, (Project, Aggregate)) and [column.name for column in output(node)][:1] == ["k"]

@@ -1,8 +1,8 @@
 """TPC-H and TPC-DS for tests: data as Parquet, queries in Spark's SQL.
 
-DuckDB's two extensions hold the generators and the query texts. They travel as ordinary Python packages, so nothing
-is downloaded here: the extension file is loaded by its path inside the package. The data is written once into a cache
-folder; a lock keeps two test runs from writing at the same time, and a marker file says that a folder is complete.
+DuckDB's two extensions contain the generators and the query texts. They are ordinary Python packages, so nothing is
+downloaded here: the extension file is loaded by its path inside the package. The data is written once to a cache
+folder; a lock keeps two test runs from writing at the same time, and a marker file shows that a folder is complete.
 
 The queries come out in DuckDB's dialect. `REPLACEMENTS` lists every place where Spark reads them differently.
 """

@@ -1,4 +1,4 @@
-"""The house's arrows point one way: who may import whom."""
+"""Checks the permitted imports between the package's modules."""
 
 from __future__ import annotations
 

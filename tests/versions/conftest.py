@@ -1,4 +1,4 @@
-"""On the Spark that all other tests run on, these say nothing new: they are for `make test-versions`, and slow here."""
+"""These tests are for `make test-versions`. On the Spark of all other tests they are redundant, and marked as slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole sessions, the smaller suite for every supported Spark: the doors, hints, commands, cached data, faults."""
+"""Sessions, in the smaller suite for every supported Spark: entrances, hints, commands, cached data, faults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SQL = TEXT.format("")
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session that was made after the extension came, switched on."""
+    """An enabled session that was created after the extension was loaded."""
     bridge_of(spark).enable(spark._jsparkSession, *pythons())
     made = spark.newSession()
     made.conf.set("spark.sql.codegen.wholeStage", "false")

@@ -1,4 +1,4 @@
-"""The smaller suite, for every supported Spark: the whole road on real data, and the places where versions differ."""
+"""The smaller suite for every supported Spark: end-to-end runs on real data, and differences between versions."""
 
 from __future__ import annotations
 

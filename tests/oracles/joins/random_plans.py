@@ -72,7 +72,7 @@ class Draw:
         rng = self.rng
         join_type = rng.choices(list(self.types), list(self.types.values()))[0]
         if self.plain and join_type in (SEMI, ANTI) and not isinstance(right, int):
-            join_type = LEFT  # what is looked into is a group of its own
+            join_type = LEFT  # the right side of a semi join is a separate group
         parts = [self._condition(l_seen, r_seen)]
         if rng.random() < 0.25:
             parts.append(self._condition(l_seen, r_seen))

@@ -1,4 +1,4 @@
-"""Which orders of a drawn query are right: all there are are tried, their filters in every place, over many tables."""
+"""Finds the correct orders of a random query: tries all orders, with filters in every place, over many tables."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def all_trees(relations: int) -> list[JoinTree]:
 
 
 def shape(tree: JoinTree) -> frozenset[int]:
-    """What tells orders apart, whichever side is which."""
+    """A key that identifies an order, independently of left and right sides."""
     return frozenset(node.relations for node in tree.post_order())
 
 
 def worlds_for(draw: Draw, rng: random.Random, count: int) -> list[World]:
-    """Worlds in which rows often meet, and often do not."""
+    """Worlds in which rows often match, and often do not."""
     made = []
     for i in range(count):
         zero, null = ((0.9, 0.05), (0.7, 0.2), (0.45, 0.45), (0.3, 0.6))[i % 4]

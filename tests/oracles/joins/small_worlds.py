@@ -1,9 +1,9 @@
-"""Joins over a handful of rows, in plain Python, with three-valued logic: what an order of joins really gives.
+"""Evaluates joins over a few rows in plain Python, with three-valued logic: the actual result of a join order.
 
 A row of a join is one int: the digit of relation *v* (four bits) is 1 + the number of its row there, or 0 where the
-relation is missing or padded. So joining two rows is `|`, and a condition's answer depends on the digits of the
-relations that it reads, which makes it a table. Rows of one relation with equal values stay apart this way, as if every
-relation had a key that the result shows: orders that agree here agree on every choice of columns.
+relation is missing or padded. So joining two rows is `|`, and a condition's value depends only on the digits of the
+relations that it reads, so it is stored as a table. Rows of one relation with equal values stay distinct, as if every
+relation had a key in the result: orders that agree here agree on every choice of columns.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class World:
         return [1 + i << WIDTH * vertex for i in range(len(self.tables[vertex]))]
 
     def test(self, predicate: Expression) -> Callable[[int], bool]:
-        """A function that tells for a row whether a predicate is true."""
+        """A function that returns whether a predicate is true for a row."""
         if id(predicate) in self._tests:
             return self._tests[id(predicate)]
         bits = [bit for bit in self._place if predicate.references >> bit & 1]
@@ -151,7 +151,7 @@ class World:
 
 
 class Orders:
-    """All orders of a graph that it calls legal, and their rows; parts that orders share are worked out once."""
+    """All legal orders of a graph, and their rows; parts that orders share are evaluated once."""
 
     def __init__(self, graph: JoinGraph) -> None:
         self.graph = graph
@@ -174,7 +174,7 @@ class Orders:
         return self._of[relations]
 
     def rows(self, world: World, tree: JoinTree, known: dict[int, list[int]]) -> list[int]:
-        """The rows of an order; `known` remembers those of its parts in one world."""
+        """The rows of an order; `known` caches those of its parts in one world."""
         if id(tree) not in known:
             if tree.left is None or tree.right is None:
                 rows = world.of_plan(self.graph.relations[tree.vertex])
@@ -191,7 +191,7 @@ class Orders:
 
 
 def halves(relations: int) -> Iterator[tuple[int, int]]:
-    """Every way to part a set in two, each once."""
+    """Every way to split a set in two, each once."""
     half = relations - 1 & relations
     while half:
         if half > relations ^ half:

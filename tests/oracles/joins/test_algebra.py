@@ -1,4 +1,4 @@
-"""The tables of `conflicts` against all small relations."""
+"""The tables of `conflicts`, checked on all small relations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Move:
         self.name, self.table, self.shared, self.a, self.b = name, table, shared, a, b
 
     def plans(self, r: list[LogicalPlan], a: str, on_a, b: str, on_b) -> tuple[LogicalPlan, LogicalPlan] | None:
-        """Both sides; None if a condition would read what a semi or anti join does not hand on."""
+        """Both sides; None if a condition would read columns that a semi or anti join does not output."""
         if self.name == "associative":
             one = Join(Join(r[0], r[1], a, on_a), r[2], b, on_b)
             other = Join(r[0], Join(r[1], r[2], b, on_b), a, on_a)

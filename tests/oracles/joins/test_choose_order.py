@@ -1,4 +1,4 @@
-"""The searches against the one that tries everything."""
+"""The searches, compared with an exhaustive one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_tree(graph: JoinGraph, tree: JoinTree) -> None:
 
 
 def cross_products(graph: JoinGraph, tree: JoinTree) -> int:
-    """How many joins of the tree no edge ties."""
+    """The number of joins in the tree that no edge connects."""
     inner = [(n.left.relations, n.right.relations) for n in tree.post_order() if n.left and n.right]
     return sum(not graph.connected(*sides) for sides in inner)
 
@@ -83,7 +83,7 @@ def test_exact_search_is_as_cheap_as_trying_everything(chunk: int) -> None:
                 assert result.cost == pytest.approx(sum(best[part] for part in whole) + product), seed
         wide += bool(g.wide_edges)
         loose += len(whole) > 1
-    assert wide >= 15 and loose >= 3 and hashed >= 40  # the drawing still draws what this test is about
+    assert wide >= 15 and loose >= 3 and hashed >= 40  # the random queries still cover what this test is about
 
 
 def test_each_pair_is_compared_once() -> None:
@@ -198,7 +198,7 @@ def test_the_inlined_loop_is_the_plain_one() -> None:
 
 
 def test_a_deadline_is_kept() -> None:
-    """Whatever rung it meets, the search ends with a complete order; without one it is the written order's turn."""
+    """The search returns a complete order at every fallback level; if it finds none, the written order is used."""
     for builder in (random_builder(5, connected=True), random_builder(44)):
         g = builder.graph()
         estimates = GraphEstimates(g, builder.statistics())
@@ -249,7 +249,7 @@ def test_same_order_however_the_query_was_written() -> None:
 
 
 def test_equal_relations_give_one_order() -> None:
-    """Nothing but the name tells these relations apart."""
+    """These relations differ only in their names."""
     trees = set()
     for order in itertools.permutations(range(4)):
         builder = Builder([10.0] * 4, ["ABCD"[v] for v in order])
@@ -299,7 +299,7 @@ def test_wide_edge_alone_needs_one_cross_product() -> None:
 
 
 def test_waiting_predicate_is_not_used_before_its_time() -> None:
-    """A = B may fail at run time and stood above C: it must not tie A to B before C is there."""
+    """A = B may fail at run time and was written above C: it must not join A to B before C is joined."""
     builder = Builder([100.0, 100.0, 100.0])
     builder.equal(0, 1, required=0b111)
     builder.equal(1, 2)

@@ -1,4 +1,4 @@
-"""The searches over graphs with outer, semi and anti joins, against the one that tries everything."""
+"""The searches over graphs with outer, semi and anti joins, compared with an exhaustive one."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_one_order_however_the_query_was_written() -> None:
     assert compared > 250
 
 
-#: Drawn queries in which greedy choices lead to a dead end, unless what an operator has room for is seen in advance.
+#: Random queries in which greedy choices reach a dead end, unless the limits of an operator's sides are checked first.
 DEAD_ENDS = (15, 42, 47, 53, 61, 104, 137, 151, 181, 214, 247, 257, 264, 297)
 
 

@@ -1,7 +1,7 @@
-"""Blocks that nothing ties: each in its best order, and products between whole blocks only.
+"""Unconnected components: each gets its best order, and cross products join only whole components.
 
-By design products come last, so the search is compared with trying everything inside blocks, and then every order of
-whole blocks. Of more than six the two parts of the fewest rows are joined, again and again.
+By design products come last, so the search is compared with an exhaustive search inside components, and then with every
+order of whole components. If there are more than six, the two parts with the fewest rows are joined repeatedly.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def drawn(seed: int) -> tuple[JoinGraph, GraphEstimates]:
 
 
 def all_products(graph: JoinGraph, estimates: GraphEstimates, model: CostModel, parts: Sequence[int]) -> float:
-    """What the best order of whole blocks costs, blocks not included."""
+    """The cost of the best order of whole components, without the components' own cost."""
     if len(parts) == 1:
         return 0.0
     costs = []

@@ -1,4 +1,4 @@
-"""Orders that join on one key in a row, against trying all orders and all ways to carry them out."""
+"""Orders with consecutive joins on one key, compared with all orders and all ways to execute them."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def all_ways(graph: JoinGraph, estimates: GraphEstimates, model: PartitionedMode
 
 
 def sides_wanted(graph: JoinGraph, left: int, right: int, edge: Edge | None) -> tuple[frozenset[int], frozenset[int]]:
-    """The classes by which each side must lie for a join to find it in place; none if one of them comes twice."""
+    """The classes by which each side must be partitioned to avoid a shuffle; none if one of them occurs twice."""
     if edge is None:
         shared = frozenset(_has(graph, left) & _has(graph, right))
         return shared, shared

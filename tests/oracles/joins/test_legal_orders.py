@@ -1,20 +1,20 @@
-"""Which orders of a group are legal: each one gives the rows of the written one, and none that does is left out.
+"""The legal orders of a group: each gives the rows of the written order, and no correct order is missing.
 
 **Soundness.** Random queries of up to five relations and every join type, with conditions that keep NULLs, look at
-one side only, or are missing; every order that the graph calls legal is worked out over small tables full of NULLs
-and duplicates.
+one side only, or are missing; every legal order of the graph is evaluated over small tables full of NULLs and
+duplicates.
 
-**Completeness.** Every order there is, products included, is worked out with its filters in every place they could
-have, over many tables; what never differs from the written order is right, and must be legal. Conditions are then `=`
-and `<=>` over columns of their own, because an order may also be right by what its conditions say together. Legal
-orders are fewer than right ones where
+**Completeness.** Every order, products included, is evaluated with its filters in every possible place, over many
+tables. An order that never differs from the written one is correct, and must be legal. Conditions are then `=` and
+`<=>`, each over separate columns, because a combination of conditions may make other orders correct too. There are
+fewer legal orders than correct ones where
 
 * a condition may fail at run time (both sides stay as written) or reads nothing on a side that is open, the left one
   of a left, semi or anti join (that side stays as written);
 * a condition rejects NULLs in a way that `plan.facts.null_rejection` does not see.
 
-**Whichever way it is written.** A legal order, written down as a query, has as many legal orders as the query that it
-comes from, but for the first of these reasons.
+**Independence of the written order.** A legal order, written as a query, has as many legal orders as the original
+query, except for the first of these reasons.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def test_of_many_full_joins(types: dict[str, int], chunk: int) -> None:
 
 
 #: Draws of rich conditions with right orders that are not legal. In all but three a condition can never be true beside
-#: the others (a column is NULL and compared, or two things at once), so that a join has no matches or no rows; of the
-#: values 0 and 1 only, a < b says what both are.
+#: the others (a column is NULL and compared, or two things at once), so that a join has no matches or no rows; if the
+#: values are only 0 and 1, a < b determines both.
 NEVER_TRUE, TWO_VALUES = {30, 87, 95, 103, 120, 157, 222, 243, 261, 323, 365, 391, 392}, {225}
 #: One condition makes sure that another rejects NULLs: `b = c and a <=> c`, and `a = 0` beside `a = c or a is null`.
 TOGETHER = {115, 343}
@@ -143,7 +143,7 @@ RICH_CHUNK = 80
 
 
 def compares(plan: LogicalPlan) -> bool:
-    """Does every outer, semi and anti join compare one side with the other, and look into a single relation?"""
+    """Whether every outer, semi and anti join compares both sides, and has a single relation on its right."""
     for node in post_order(plan):
         if not isinstance(node, Join) or node.join_type == INNER:
             continue

@@ -1,13 +1,13 @@
-"""Where the predicates of a query end up in a new order: each exactly once, and none later than it has to be.
+"""The places of a query's predicates in a new order: each occurs exactly once, and none later than necessary.
 
-A conjunct that stands in the conditions of inner joins and in filters is wanted on the lowest part of an order that has
-all it reads, be that a relation or the result of a join. It may stand further up only on an outer join, where it would
-give other rows if it were asked of the side that has all it reads instead: of what is padded there. Whether it would is
-not asked of the package, but tried on small sides full of NULLs. The condition of an outer, semi or anti join is one
-predicate, and stays the condition of a join of its type.
+A conjunct of an inner join or a filter must be on the lowest part of an order that has all its columns, be that a
+relation or the result of a join. It may be further up only on an outer join, if the rows would differ when it filtered
+the side that has all its columns, because of padded rows. The test does not use the package to decide this, but
+evaluates small sides full of NULLs. The condition of an outer, semi or anti join is one predicate, and stays the
+condition of a join of its type.
 
-Conjuncts that may fail at run time wait for more, and none is drawn. What follows from others (an equality, a filter on
-a column that is equal to another) may be said on top of them, once at most.
+Conjuncts that may fail at run time have further requirements, and none is drawn. A derived predicate (an equality, a
+filter on a column that is equal to another) may be added at most once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.oracles.joins.random_plans import Draw
 from tests.oracles.joins.small_worlds import Orders, World, same
 from tests.support.regions import estimates, region_of
 
-#: By how many relations they read.
+#: By the number of relations that they read.
 CONJUNCTS = {
     1: ("{0} is null", "{0} is not null", "coalesce({0}, 1) = 1", "{0} = 0"),
     2: ("{0} = {1}", "{0} <=> {1}", "coalesce({0}, 0) = {1}", "{0} = {1} or {1} is null", "{0} < {1} or {0} is null"),

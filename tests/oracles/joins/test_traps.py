@@ -1,4 +1,4 @@
-"""Mistakes that optimizers make once they order more than inner joins, each under the exact and the greedy search."""
+"""Typical mistakes of optimizers that reorder more than inner joins, each under the exact and the greedy search."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def shown_order(graph: JoinGraph, tree) -> str:
 
 
 def test_a_key_that_may_fail_is_computed_for_joined_rows_only() -> None:
-    """Spark computes risky(a2) for all rows of its side: `a` must have met `c` before `b` comes."""
+    """Spark computes risky(a2) for all rows of its side: `a` must be joined with `c` before `b`."""
     w = Letters()
     a, b, c = w.relation("a", "a1 a2"), w.relation("b", "b1 b2"), w.relation("c", "c1 c2")
     lower = Join(a, c, INNER, w("a1 = c1"))
@@ -205,7 +205,7 @@ def test_a_key_that_may_fail_is_computed_for_joined_rows_only() -> None:
 
 
 def test_what_spark_infers_from_a_key_that_may_fail_is_no_way_around_it() -> None:
-    """From risky(a2) = b1 and b1 = d1 Spark infers risky(a2) = d1: before `a` meets `d`, it must have met `c`, too."""
+    """From risky(a2) = b1 and b1 = d1 Spark infers risky(a2) = d1: `a` must be joined with `c` before `d`, too."""
     w = Letters()
     a, b, c, d = w.relation("a", "a1 a2"), w.relation("b", "b1 b2"), w.relation("c", "c1 c2"), w.relation("d", "d1")
     left, right = Join(a, c, INNER, w("a1 = c1")), Join(b, d, INNER, w("b1 = d1"))

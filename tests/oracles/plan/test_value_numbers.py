@@ -1,4 +1,4 @@
-"""Which expressions say the same, as Spark sends them."""
+"""Value numbers of equivalent expressions, as Spark exports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What arithmetic in ANSI mode cannot fail: examples, and random expressions over extreme values, run by Spark."""
+"""Arithmetic that cannot fail in ANSI mode: examples, and random expressions over extreme values, run by Spark."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _rounds(df: DataFrame, text: str) -> bool:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_cannot_fail_does_not_and_most_of_the_rest_does(extremes: DataFrame, seed: int) -> None:
-    """Random expressions: all that are called safe give an answer on every row, within the range that is told."""
+    """Random expressions: all that are classified as safe have a value on every row, within the derived range."""
     safe, risky = _told_apart(extremes, f"{SEED} {seed}")
     _check_answers(extremes, safe)
     assert len(safe) > 10 and len(risky) > 10

@@ -1,4 +1,4 @@
-"""Which columns of plans that Spark analysed are ranks, whatever Spark may put in their place."""
+"""Rank columns in analysed plans, including the forms in which Spark may rewrite them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans before and after normalisation give the same rows: joins, filters and NULLs evaluated by definition."""
+"""Plans give the same rows before and after normalisation; joins, filters and NULLs are evaluated by definition."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** An extension of somebody else, whose rule runs a query while another is planned: the one of the key `beside.query`. */
+/** A third-party extension, whose rule runs the query of the key `beside.query` while another query is planned. */
 class Planning extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = extensions.injectOptimizerRule(new Planning.Plans(_))
 }
@@ -35,7 +35,7 @@ object Planning {
   }
 }
 
-/** Tables in memory, whose rows can be changed by MERGE, UPDATE and DELETE: all rows are read and written anew. */
+/** Tables in memory that support MERGE, UPDATE and DELETE: each command reads and rewrites all rows. */
 class RowCatalog extends TableCatalog {
   private val tables = mutable.HashMap.empty[Identifier, RowTable]
 

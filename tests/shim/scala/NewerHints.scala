@@ -2,7 +2,7 @@ package newer
 
 import org.apache.spark.sql.catalyst.plans.logical._
 
-/** A HintInfo as Sparks after 4.3 have it, with a field beside the strategy. */
+/** A HintInfo as in Spark versions after 4.3, with another field in addition to the strategy. */
 class NewerHint(of: Option[JoinStrategyHint], val filter: Option[String]) extends HintInfo(of) {
   override def productArity: Int = 2
   override def productElement(n: Int): Any = if (n == 0) strategy else filter
@@ -10,7 +10,7 @@ class NewerHint(of: Option[JoinStrategyHint], val filter: Option[String]) extend
   override def toString: String = s"newer hint $strategy $filter"
 }
 
-/** How such a class is declared. */
+/** The declaration of such a class. */
 case class TwoFields(strategy: Option[JoinStrategyHint] = None, filter: Option[String] = Some("by default"))
 
 object NewerHints {
@@ -22,7 +22,7 @@ object NewerHints {
 
   def over(plan: LogicalPlan, filter: String): LogicalPlan = ResolvedHint(plan, hint(filter))
 
-  /** What the hints of a plan's joins carry beside strategies. */
+  /** The other fields of the hints on a plan's joins. */
   def filters(plan: LogicalPlan): String = plan.collect {
     case join: Join =>
       Seq(join.hint.leftHint, join.hint.rightHint).flatten.collect { case hint: NewerHint => hint.filter }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.types.StructType
 
-/** Somebody's own index of files, for whom everything costs a job; it counts how often it is asked. */
+/** A third-party file index whose every operation starts a job; it counts its calls. */
 class ForeignIndex(inner: FileIndex, job: () => Unit) extends FileIndex {
   override def rootPaths: Seq[Path] = inner.rootPaths
   override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {

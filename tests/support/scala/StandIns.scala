@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** A source of the second kind that says how many rows it has, what one column holds, and that this is its key. */
+/** A DSv2 source that reports its row count, the statistics of one column, and this column as its key. */
 class Reporting extends TableProvider {
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = StructType.fromDDL("id BIGINT, name STRING")
   override def getTable(schema: StructType, partitions: Array[Transform], properties: java.util.Map[String, String]) =

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.types.StructType
 
-/** What has the name of Delta Lake's own listing, a version, and a listing that would cost a job. */
+/** A class with the name of Delta Lake's file index, with a version, and a listing that would start a job. */
 class TahoeLogFileIndex(
     root: Path,
     val version: Long,
@@ -22,6 +22,6 @@ class TahoeLogFileIndex(
   override def partitionSchema: StructType = partitions
 }
 
-/** Another index of Delta's: over some files, or over changes. */
+/** Another file index of Delta Lake: over some files, or over changes. */
 class TahoeBatchFileIndex(root: Path, version: Long, partitions: StructType)
     extends TahoeLogFileIndex(root, version, true, Nil, partitions)

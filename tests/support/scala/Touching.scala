@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.spark.sql.api.java.UDF1
 
-/** A user's function that counts how often it was called. */
+/** A user-defined function that counts its calls. */
 class Touching extends UDF1[Integer, Integer] {
   override def call(value: Integer): Integer = {
     Touching.calls.incrementAndGet()

@@ -1,4 +1,4 @@
-"""Edits: what is unchanged travels as a number, what changed as a copy, what is new spelled out."""
+"""The encoding of edits: unchanged nodes as numbers, changed nodes as copies, new nodes in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws that a search relies on, for every cost model, and what the model of Spark says."""
+"""The properties of every cost model that the search relies on, and costs of the model of Spark."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_parts_are_the_whole(kind: str) -> None:
 
 
 def test_two_sides_are_a_join() -> None:
-    """What the searches compute from sides is what the model computes."""
+    """The searches compute the same costs from sides as the model."""
     sided = [model for model in ALL if isinstance(model, SidedModel)]
     assert len(sided) == 2
     for model, left, right, output in itertools.product(sided, SIZES, SIZES, SIZES[::11]):

@@ -1,4 +1,4 @@
-"""The table and the sentences of a comparison: factors only of times that mean something, and what became slower."""
+"""The table and the sentences of a comparison: factors of significant times only, and queries that became slower."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Join groups are known again by what they read, not by how they were written."""
+"""Join groups are identified by what they read, not by how they are written."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_one_branch_of_a_union_is_not_the_relation() -> None:
 
 
 def test_a_part_of_what_a_relation_reads_is_not_the_relation() -> None:
-    """An aggregate over a join of two tables, say, of which one cannot be told."""
+    """For example an aggregate over a join of two tables, one of which cannot be identified in the metrics."""
     plan = [operator("FileSourceScan", rows=300, o=[10]), operator("FileSourceScan", rows=4, o=[99])]
     plan.append(operator("BroadcastHashJoin", (0, 1), rows=30))
     assert observed_rows(plan, column_owners(tables()), (2, 1, 1)) == {}

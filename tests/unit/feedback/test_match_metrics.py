@@ -1,4 +1,4 @@
-"""Which counts of a plan that ran are believed."""
+"""Which row counts of an executed plan are used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def joined(left: int, right: int, rows: int) -> dict[str, Any]:
 
 
 def test_a_side_that_was_not_read_has_no_count() -> None:
-    """The broadcast side is empty, so the other one is not opened: that it gave no row says nothing."""
+    """The broadcast side is empty, so the other one is not opened: its row count of zero is meaningless."""
     plan = [scan(1, 0), scan(2, 25), filtered(1, 0), broadcast(2), joined(0, 3, 0)]
     assert observed_rows(plan, OWNERS, (1, 1)) == {0b10: 0.0}
 
@@ -53,7 +53,7 @@ def test_counts_that_are_not_zero_are_believed() -> None:
 
 
 def test_a_join_that_only_marks_rows_is_counted_when_they_were_filtered() -> None:
-    """As an IN or EXISTS that has been held at its place; in the middle of a group, and on top of it."""
+    """As for a pinned IN or EXISTS, in the middle of a group, and on top of it."""
     marked = {**joined(0, 2, 50), "marks": True}
     plan = [scan(1, 50), scan(2, 25), broadcast(1), marked, filtered(3, 7)]
     plan += [scan(3, 9), broadcast(5), joined(4, 6, 3), filtered(7, 2)]

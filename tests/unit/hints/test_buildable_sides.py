@@ -1,4 +1,4 @@
-"""What may be built of a set of relations: the believed, the expected and the proved, one at a time."""
+"""Buildable sides: Spark's estimate, our estimate and the proven bound of a set of relations, one at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BELIEVED = 1e12
 
 
 class Known(NamedTuple):
-    """A relation with rows of forty bytes: what is expected and what is proved of it, and what Spark estimates."""
+    """A relation with rows of forty bytes: estimated rows, the proven bound, and Spark's estimate."""
 
     rows: float
     bound: float = math.inf
@@ -71,7 +71,7 @@ def test_what_a_hint_may_build(rows: float, bound: float, expected: int) -> None
 
 
 def test_what_spark_broadcasts_by_itself() -> None:
-    """It goes by what it believes, however large the relation is."""
+    """Spark decides by its own estimate, however large the relation is."""
     assert table(Known(1e6, math.inf, LIMIT)) == BROADCAST_HASH
     assert table(Known(1e6, math.inf, LIMIT + 1)) == NO_BUILD
     assert table(Known(1e6, math.inf, 0)) == BROADCAST_HASH

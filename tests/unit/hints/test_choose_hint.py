@@ -1,4 +1,4 @@
-"""Hints: only on what is proved, only where Spark is wrong."""
+"""Hints require a proven bound, and are set only where Spark's choice is wrong."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_only_sides_that_the_type_allows(kind: str, left: bool, right: bool) -> 
 def test_never_where_spark_broadcasts_by_itself() -> None:
     assert hint("Inner", LARGE, SMALL, (1e11, 1000)) == (None, None)
     assert hint("Inner", SMALL, GUESS, (1e11, LIMIT)) == (None, None)
-    # To build the other side must be worth it: here it spares about ten megabytes, then nothing.
+    # To build the other side must be worth it: here it avoids shuffling about ten megabytes, then nothing.
     large = RelationStatistics(260_000.0, 10.4e6, "footers", False, upper_bound=260_000.0)
     assert hint("Inner", large, SMALL, (LIMIT, 1e9)) == (None, "BROADCAST")
     assert hint("Inner", SMALL, large, (1e9, LIMIT)) == ("BROADCAST", None)

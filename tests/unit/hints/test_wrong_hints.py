@@ -1,4 +1,4 @@
-"""No hint builds what is not proved to do no harm, whatever is expected, believed or configured."""
+"""A hint builds only sides with a proven bound that fits, whatever the estimates and the configuration."""
 
 from __future__ import annotations
 

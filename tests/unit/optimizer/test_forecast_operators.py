@@ -1,4 +1,4 @@
-"""What a report has of operators, sides and hints; tests/oracles/feedback/test_true_counts.py compares with Spark."""
+"""Operators, sides and hints in a report; tests/oracles/feedback/test_true_counts.py compares them with Spark."""
 
 from __future__ import annotations
 

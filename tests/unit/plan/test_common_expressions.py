@@ -1,4 +1,4 @@
-"""Common expressions written out."""
+"""Inlining of common expressions."""
 
 from __future__ import annotations
 

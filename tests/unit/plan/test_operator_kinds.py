@@ -1,4 +1,4 @@
-"""The one table of what operators do to the rows of their child, and where rooms read it."""
+"""The table of how operators change the rows of their child, and its uses in the package."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def over(kind: str, child: LogicalPlan) -> LogicalPlan:
 
 @pytest.mark.parametrize("kind", sorted(OPERATOR_KINDS.keys() - {"Filter", "Project", "Window"}))
 def test_rooms_agree(kind: str) -> None:
-    """RebalancePartitions, HintScope and the like are looked through by all rooms or by none."""
+    """RebalancePartitions, HintScope and the like are transparent either everywhere or nowhere."""
     known = OPERATOR_KINDS[kind]
     table, other = relation("t", [A]), relation("u", [B])
     outer = Join(table, other, "LeftOuter", call("EqualTo", reference(A), reference(B)))
@@ -104,7 +104,7 @@ def test_rooms_agree(kind: str) -> None:
 
 
 def test_lists_of_catalyst_are_their_own() -> None:
-    """They say less of some operators, and never more of rows than the table does, but for what Catalyst alone has."""
+    """They cover fewer operators, and claim no more about rows than the table, except for Catalyst-only ones."""
     assert distinct_keys._KEEP_KEYS <= kinds.ROW_SUBSETS | {"Window"}
     assert {"CollectMetrics", "EventTimeWatermark"} & distinct_keys._KEEP_KEYS == set()
     assert of_planner._KEEPS - {"Sample"} <= distinct_keys._KEEP_KEYS

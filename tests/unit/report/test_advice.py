@@ -1,4 +1,4 @@
-"""Every refusal says what would change it."""
+"""Every refusal message has advice on how to avoid it."""
 
 from __future__ import annotations
 

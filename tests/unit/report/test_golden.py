@@ -1,7 +1,7 @@
-"""Reports as they look, held against texts that are kept: a dozen real ones, recorded once as data.
+"""Rendered reports compared with stored texts: a dozen real reports, recorded once as data.
 
-`pytest tests/unit/report --record-golden` writes the texts anew; look at the difference before you commit it. The
-records in `records/` are what `JoinReport.to_dict()` told of queries of TPC-H and TPC-DS at scale 0.01.
+`pytest tests/unit/report --record-golden` rewrites the texts; review the difference before you commit it. The records
+in `records/` are results of `JoinReport.to_dict()` for queries of TPC-H and TPC-DS at scale 0.01.
 """
 
 from __future__ import annotations

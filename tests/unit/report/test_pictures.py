@@ -1,4 +1,4 @@
-"""Reports as trees and pictures: complete, well-formed, nothing on top of anything else, small or large."""
+"""Reports as trees and pictures of any size: complete, well-formed, without overlaps."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def boxes(svg: ElementTree.Element) -> list[tuple[float, float, float, float]]:
 
 
 def check_geometry(text: str) -> list[tuple[float, float, float, float]]:
-    """Well-formed, all of it on the page, nothing on top of anything else, told in words, too."""
+    """Well-formed, within the page, without overlaps, and with a description in words."""
     svg = ElementTree.fromstring(text)
     width, height = float(svg.attrib["width"]), float(svg.attrib["height"])
     drawn = boxes(svg)

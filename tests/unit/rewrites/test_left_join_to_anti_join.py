@@ -1,4 +1,4 @@
-"""Left joins of which only the rows without a partner are kept become anti joins, and give the same rows."""
+"""A left join of which only the unmatched rows are kept becomes an anti join with the same rows."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_through_joins_above(w: Letters) -> None:
 
 
 def test_not_if_the_condition_may_fail(w: Letters) -> None:
-    """Spark would move the anti join down to `a`, where it meets rows that the join with `c` takes away."""
+    """Spark would push the anti join down to `a`, to rows that the join with `c` removes."""
     a, b, c = w.relation("a", "a1 a2"), w.relation("b", "b1"), w.relation("c", "c1")
     joined = Join(a, c, INNER, w("a1 = c1"))
     for on in ("a1 = b1 and risky(a2) > 1", "risky(a1) = b1"):

@@ -1,4 +1,4 @@
-"""Parts of plans that give the same rows are found: expressions, conditions, relations."""
+"""Equivalent parts of plans are found: expressions, conditions, relations."""
 
 from __future__ import annotations
 

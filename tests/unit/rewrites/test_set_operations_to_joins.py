@@ -1,4 +1,4 @@
-"""INTERSECT and EXCEPT over joins as semi and anti joins; that the rows stay the same, tests/guarantee shows."""
+"""INTERSECT and EXCEPT over joins become semi and anti joins; tests/guarantee checks the rows."""
 
 from __future__ import annotations
 

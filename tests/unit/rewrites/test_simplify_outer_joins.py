@@ -1,4 +1,4 @@
-"""Outer joins that something further up makes needless."""
+"""Outer joins that an operator above makes redundant."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_cached_join_stays(w, outer):
 
 
 def test_a_predicate_that_may_fail_keeps_the_join(w, outer):
-    """10 / b2 > 1 was tested on matched rows only; below an inner join it would meet every b2."""
+    """10 / b2 > 1 was tested on matched rows only; below an inner join it would be evaluated for every b2."""
     plan = Join(Filter(w("coalesce(risky(b2), 1) > 0"), outer(LEFT)), w.relation("c", "c1"), INNER, w("b2 = c1"))
     assert demote_outer_join(plan).plan is plan
     computed = w.project("b2", outer(LEFT), w.alias("x", "risky(b2)"))
@@ -127,7 +127,7 @@ def test_a_predicate_that_may_fail_keeps_the_join(w, outer):
 
 @pytest.mark.parametrize("join_type", [LEFT, RIGHT])
 def test_a_condition_that_may_fail_keeps_the_join(w, join_type):
-    """10 / a2 > 1 is tested on pairs whose keys are equal; below an inner join it would meet every a2."""
+    """10 / a2 > 1 is tested on pairs whose keys are equal; below an inner join it would be evaluated for every a2."""
     kept, padded = (("a", "b") if join_type == LEFT else ("b", "a"))
     condition = w(f"a1 = b1 and coalesce(risky({kept}2), 1) > 0")
     lower = Join(w.relation("a", "a1 a2"), w.relation("b", "b1 b2"), join_type, condition)

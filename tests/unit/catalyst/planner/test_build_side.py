@@ -1,4 +1,4 @@
-"""Build sides by hint and by size: the cases of Spark's own suite, and what it leaves out."""
+"""Build sides by hint and by size: the cases of Spark's own suite, and further ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark knows of uniqueness."""
+"""Unique keys that Spark derives."""
 
 from __future__ import annotations
 

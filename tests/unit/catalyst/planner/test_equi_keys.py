@@ -1,4 +1,4 @@
-"""Which parts of a condition are keys."""
+"""The equi-join keys of a condition."""
 
 from __future__ import annotations
 

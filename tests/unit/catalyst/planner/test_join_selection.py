@@ -1,4 +1,4 @@
-"""The operator and the build side that Spark would pick."""
+"""The join operator and the build side that Spark would select."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be sorted and what can be hashed, beside Spark's own answer for the same types."""
+"""Sortable and hashable types, compared with Spark's own classification."""
 
 from __future__ import annotations
 

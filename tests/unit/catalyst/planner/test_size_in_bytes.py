@@ -1,4 +1,4 @@
-"""What Spark estimates of sizes, without its cost-based optimizer."""
+"""Spark's size estimates without its cost-based optimizer."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_rows_are_known_in_a_few_places() -> None:
 
 
 def test_empty_inputs() -> None:
-    """Nothing times something is something: Spark leaves out what is 0, and of sums what is 1."""
+    """A product with an empty input is not 0: Spark leaves out factors of 0, and sizes of 1 in sums."""
     empty, some = LogicalPlan("LocalRelation", (), (A,), info={"rows": 0}), table(300, C)
     assert spark_size(empty) == 0
     assert spark_size(Filter(eq(reference(A), lit(1)), empty)) == 1
@@ -158,7 +158,7 @@ def test_definitions_of_common_tables() -> None:
     ref = LogicalPlan("CTERelationRef", (), (B,), info={"cte": 1})
     plan = LogicalPlan("WithCTE", (definition, Join(ref, table(10, C), "LeftSemi", on(B, C))), (B,))
     assert spark_size(plan) == 500
-    assert SparkSizes(root=plan)(ref) == 500  # asked about alone, it is still known
+    assert SparkSizes(root=plan)(ref) == 500  # a separate request still finds it
     assert SparkSizes()(ref) == UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""What GROUP BY does not need: constants and repetitions. By hand, beside Catalyst, and by the rows."""
+"""GROUP BY without redundant constants and repetitions: cases by hand, compared with Catalyst, and by their rows."""
 
 from __future__ import annotations
 

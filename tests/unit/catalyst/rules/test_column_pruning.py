@@ -1,4 +1,4 @@
-"""Which columns are carried how far, operator by operator, and beside Catalyst's own rule on every state of a plan."""
+"""Column pruning, operator by operator, and compared with Catalyst's own rule on every state of a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's cost-based join order, on statistics made for the purpose.
+"""Spark's cost-based join order, on synthetic statistics.
 
 Expected orders, costs and numbers of kept plans are those of Spark's own suite and of an article with four tables,
 all of them worked out by hand as well.

@@ -1,4 +1,4 @@
-"""Which outer joins become what, and which are dropped.
+"""Outer joins that become joins of another type, and outer joins that are dropped.
 
 The cases of Spark's own suites for this rule (its conversions, its aggregate form, its distinct-key form), and the
 five of an article on the rule, each with the plan it must become.

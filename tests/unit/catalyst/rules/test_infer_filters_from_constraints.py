@@ -1,4 +1,4 @@
-"""What follows from a filter or a join condition, where it goes, and beside Catalyst's own rule on edge cases."""
+"""Inferred filters and their places, and a comparison with Catalyst's own rule on edge cases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IS = " IS NOT NULL)"
 
 
 def inferred(condition: str, columns: str = "a b c", spark: tuple[int, int] = (4, 3)) -> set[str]:
-    """What joins the condition of a filter over a relation."""
+    """The conjuncts that are added to a filter over a relation."""
     w = Letters()
     plan = Filter(w(condition), w.relation("x", columns))
     after = infer_filters_from_constraints(plan, spark=spark)

@@ -1,4 +1,4 @@
-"""Where a local limit is repeated, and where it would be wrong or for nothing."""
+"""Inputs to which a local limit is pushed, and inputs for which this would be wrong or useless."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def limited(plan: LogicalPlan) -> tuple[bool, ...]:
         (LEFT, (True, False), (True, True)),
         (RIGHT, (False, True), (True, True)),
         (FULL, (False, False), (True, True)),
-        (SEMI, (False, False), (True, True)),  # one row of the right side tells all
+        (SEMI, (False, False), (True, True)),  # one row of the right side is enough
         (ANTI, (False, False), (True, True)),
         (EXISTENCE, (False, False), (False, False)),
         (SINGLE, (False, False), (False, False)),

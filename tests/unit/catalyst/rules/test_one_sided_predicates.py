@@ -1,6 +1,6 @@
-"""Predicates over one relation that were left in a join condition, and what must survive any reordering.
+"""Predicates over one relation in a join condition, which every reordering must preserve.
 
-Spark 4's own search forgets such predicates: it fails, or gives too many rows.
+Spark 4's own search loses such predicates: it fails, or gives too many rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where each conjunct lands, for every join type, and what does not move."""
+"""The destination of each conjunct, for every join type, and conjuncts that do not move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an OR over several relations says of each, told to each: beside Catalyst, and where it must not be."""
+"""Predicates for each relation, derived from an OR over several: compared with Catalyst, and cases that forbid it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_alternative_that_says_nothing(w: Letters) -> None:
 
 @pytest.mark.parametrize("written", list(itertools.permutations("xyz")))
 def test_however_the_joins_stand(written: tuple[str, ...]) -> None:
-    """Catalyst tells the sides of a join, which are what they are written to be; here every relation is told."""
+    """Catalyst adds derived filters to the sides of a join as written; here every relation gets one."""
     w = Letters()
     t = {"x": w.relation("x", "a b"), "y": w.relation("y", "d e"), "z": w.relation("z", "g h")}
     one, two, three = (t[name] for name in written)

@@ -1,4 +1,4 @@
-"""Which conjuncts pass which operators with one child, and what they are below; unions, too."""
+"""Conjuncts that can be pushed through unary operators and unions, and their form below."""
 
 from __future__ import annotations
 

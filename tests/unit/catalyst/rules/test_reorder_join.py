@@ -1,4 +1,4 @@
-"""Chains of joins taken apart and put together: examples worked out by hand, then properties."""
+"""Flattening and rebuilding chains of joins: examples worked out by hand, then properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""INTERSECT, EXCEPT and DISTINCT in terms of other operators: by hand, beside Catalyst, and by the rows they give."""
+"""INTERSECT, EXCEPT and DISTINCT rewritten to other operators: by hand, compared with Catalyst, and by their rows."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_two_thousand_levels(w: Letters) -> None:
 
 
 def both_sides(left: LogicalPlan, right: LogicalPlan, bases: tuple[LogicalPlan, LogicalPlan]) -> LogicalPlan:
-    """An EXCEPT of which the JVM said that both sides are the same but for filters."""
+    """An EXCEPT whose sides differ only in filters according to the JVM."""
     plan = operation("Except", left, right)
     for number, node in enumerate({id(n): n for n in (left, right, *bases)}.values(), 1):
         node.number = number

@@ -1,4 +1,4 @@
-"""Where a star is seen and where not, and what comes of it."""
+"""Detection of stars, and the resulting join order."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_key_without_counts_is_none() -> None:
     for gone in ({"nulls": None}, {"ndv": None}, {"nulls": 1}):
         w.known[id(plan)] = replace(whole, columns={**whole.columns, bit: replace(whole.columns[bit], **gone)})
         assert found(w, "a b f c", JOINED) == "f b c"
-    # A column of which nothing at all is known spoils the star: nobody knows what that join does.
+    # A column without any statistics prevents star detection, since the effect of its join is unknown.
     w.known[id(plan)] = replace(whole, columns={})
     assert found(w, "a b f c", JOINED) == ""
     w.known[id(plan)] = replace(whole, rows=0)

@@ -1,4 +1,4 @@
-"""Spark's estimates of joins: the inner-join cases of its own suite, and what a projection does to widths."""
+"""Spark's estimates of joins: the inner-join cases of its own suite, and the effect of a projection on widths."""
 
 from __future__ import annotations
 

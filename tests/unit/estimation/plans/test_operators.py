@@ -1,4 +1,4 @@
-"""Rows of plans, from what is known of tables."""
+"""Row estimates of plans from table statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fractions that predicates keep."""
+"""Selectivities of predicates."""
 
 from __future__ import annotations
 

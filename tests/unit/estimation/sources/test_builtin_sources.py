@@ -1,4 +1,4 @@
-"""The ladder of sources: who is asked, in which order, and what becomes of the answers."""
+"""The order in which sources are called, and the use of their results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SIZE = {"rows": None, "bytes": 3600, "source": "size", "columns": {}, "files": F
 
 
 class Shim:
-    """Gives prepared answers, by what is asked for, and notes the questions."""
+    """Returns prepared responses by request, and records the requests."""
 
     def __init__(self, first: dict[str, Any], **more: dict[str, Any]) -> None:
         self.answers = {"first": first, **more}

@@ -1,4 +1,4 @@
-"""Declared keys: what they do to estimates."""
+"""The effect of declared keys on estimates."""
 
 from __future__ import annotations
 

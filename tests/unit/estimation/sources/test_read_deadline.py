@@ -1,4 +1,4 @@
-"""What a first query waits for: one deadline, samples begun beside footers, dictionaries only where they matter."""
+"""Reads of a first query: one deadline, samples and footers read concurrently, dictionaries only where they matter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIKE = Filter(Expression("Like", (reference(B), literal("p%", "string"))), T)
 
 
 class Shim:
-    """Answers questions of both kinds, and notes them in order."""
+    """Responds to requests of both kinds, and records them in order."""
 
     def __init__(self) -> None:
         self.requested: list[tuple[str, dict[str, Any]]] = []
@@ -106,7 +106,7 @@ def test_dictionaries_only_of_columns_that_are_compared(plan: LogicalPlan, count
 
 
 def test_a_later_query_counts_more_and_forgets_nothing(tmp_path: Path) -> None:
-    """The store knows of which columns the dictionaries were looked at, and keeps what it knew of the others."""
+    """The store records the columns whose dictionaries were read, and keeps its values for the others."""
     store = Store(tmp_path / "store.sqlite")
 
     def columns(attribute: Attribute) -> tuple[dict[str, Any], int]:

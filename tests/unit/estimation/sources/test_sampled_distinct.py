@@ -1,4 +1,4 @@
-"""Different values among the rows that a filter keeps."""
+"""The number of distinct values among the rows that a filter keeps."""
 
 from __future__ import annotations
 

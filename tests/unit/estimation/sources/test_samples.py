@@ -1,4 +1,4 @@
-"""Filters counted over samples: the arithmetic, and who is asked what. No JVM; `test_sampled_files` has one."""
+"""Filters evaluated over samples: the arithmetic, and the requests. No JVM; `test_sampled_files` has one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ P, Q = like(B, "p%"), like(B, "qq%")
 
 
 class Shim:
-    """Answers with prepared bits of eight rows, by predicate; notes what it was asked."""
+    """Returns prepared bits of eight rows, by predicate; records the requests."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The store with real files and real processes: many writers, killed writers, broken and forbidden files."""
+"""The store with real files and processes: concurrent writers, killed writers, broken and unreadable files."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_an_empty_file_is_a_new_store(path: Path) -> None:
 
 
 def test_another_process_creates_the_tables_while_one_looks(path: Path) -> None:
-    """Whoever looks sees the file before or after, nothing in between that belongs to no version."""
+    """A reader sees the file before or after the change, never an intermediate state."""
     path.parent.mkdir()
     looker = sqlite3.connect(path, isolation_level=None)
     looker.execute("PRAGMA journal_mode = WAL")  # as a creator does first

@@ -1,4 +1,4 @@
-"""Rows of sets of relations."""
+"""Row estimates of sets of relations."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_keys_that_share_columns_count_alike_in_every_written_order() -> None:
 
 
 def test_equality_class_counts_once() -> None:
-    """A.k = B.k, B.k = C.k and A.k = C.k say no more than two of them do."""
+    """A.k = B.k, B.k = C.k and A.k = C.k are equivalent to any two of them."""
     for pairs in ([(0, 1), (1, 2)], [(0, 1), (1, 2), (0, 2)]):
         builder = Builder([1000.0, 1000.0, 1000.0])
         for i, j in pairs:
@@ -174,7 +174,7 @@ def test_filtered_key_keeps_its_share_of_references() -> None:
     evenness = math.log(repeat_share(skewed)) / math.log(1 / 100)  # 0.29: half of the things are of one kind
     assert rows(named=True, ndv=100.0, bins=skewed) == pytest.approx(1e6 * 0.03 ** ((1 + evenness) / 2))
     assert rows(ndv=9.0, min=50.0, max=59.0) == pytest.approx(300_000)  # the ten kinds in use are meant
-    assert rows(ndv=3.0, min=10.0, max=59.0) == pytest.approx(30_000)  # the range says nothing: it is hardly filled
+    assert rows(ndv=3.0, min=10.0, max=59.0) == pytest.approx(30_000)  # the range is useless: it is sparse
 
 
 def test_values_that_are_frequent_on_both_sides_meet_each_other() -> None:
@@ -256,7 +256,7 @@ def test_parts_give_the_same_rows_as_sets() -> None:
 
 
 def test_a_set_that_grows_is_a_set_all_the_same() -> None:
-    """Sums that go on from a smaller set's are those of a set that is asked for by itself."""
+    """Sums that extend those of a smaller set equal the sums of the set computed directly."""
     for seed in range(200):
         rng = random.Random(seed)
         builder = random_builder(seed)

@@ -1,4 +1,4 @@
-"""Proved upper bounds: keys that plans prove, and what joins on them cannot exceed."""
+"""Proven upper bounds: keys that plans prove, and upper bounds for joins on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operators of a written plan make which sets of vertices, with all that can be tested there."""
+"""The set of vertices that each operator of a written plan joins, with all predicates that can be tested there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which semi and anti joins of an order are held, from the row counts of its sets."""
+"""The semi and anti joins of an order that are pinned, given the row counts of its sets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Rows:
 
 
 def graph(*operators: OperatorEdge, kind: str = "EqualTo", asks: int = A) -> tuple[JoinGraph, OperatorEdge]:
-    """A and B joined (as the first operator says, if one is given), D looked into from `asks`, C free."""
+    """A and B joined (by the first operator, if given), D as right side of a semi join with `asks`, C unconstrained."""
     builder = Builder([1000, 100, 10, 500])
     if not operators:
         builder.equal(0, 1)

@@ -1,4 +1,4 @@
-"""Filters that follow for a relation from those of others, and those that do not."""
+"""Filters that are derived for a relation from those of others, and filters that are not."""
 
 from __future__ import annotations
 

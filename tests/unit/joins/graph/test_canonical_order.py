@@ -1,4 +1,4 @@
-"""Vertices are numbered by what they are, however the query was written."""
+"""The numbering of vertices does not depend on how the query is written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.regions import estimates, graph_of
 
 
 def copies(order: tuple[int, ...], *, filters: bool) -> list[str]:
-    """Three copies of a relation and one that all are compared with, written in some order: what tells them apart."""
+    """Three copies of a relation and one that all are compared with, in some order; returns the differences."""
     hub = relation("hub", [Attribute(i, i, f"h{i}") for i in range(3)])
     plan: LogicalPlan = hub
     for place, copy in enumerate(order):

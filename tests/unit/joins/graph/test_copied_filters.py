@@ -1,4 +1,4 @@
-"""Filters that may throw, and to which relations Spark copies them."""
+"""Filters that may throw, and the relations to which Spark copies them."""
 
 from __future__ import annotations
 

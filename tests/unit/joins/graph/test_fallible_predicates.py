@@ -1,4 +1,4 @@
-"""Where a predicate may be said again of columns that are set equal to its own."""
+"""Where a predicate may be copied to columns that are equated with its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outer joins inside a join group: what they require, what they keep out, and what becomes of them in a plan."""
+"""Outer joins inside a join group: their eligibility sets, their conflicts, and the resulting plans."""
 
 from __future__ import annotations
 

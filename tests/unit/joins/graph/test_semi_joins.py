@@ -1,4 +1,4 @@
-"""Semi and anti joins inside a join group: where they may go, and that no other place is taken."""
+"""Semi and anti joins inside a join group: their legal places, and that no other place is used."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_what_it_looks_into_may_be_a_group_of_its_own(w, abcs):
 
 @pytest.mark.parametrize("where", ["item", "looked into twice"])
 def test_columns_that_are_also_looked_into_keep_it_out(w, abcs, where):
-    """Two places of one relation have the same columns: side by side they could not be told apart."""
+    """Two occurrences of one relation have the same columns, so they would be ambiguous in one join."""
     a, b, c, s = abcs
     if where == "item":
         plan = Join(Join(Join(a, b, INNER, w("a1 = b1")), s, SEMI, w("a2 = s1")), s, INNER, w("b2 = s2"))

@@ -1,4 +1,4 @@
-"""Left joins that make no difference, and semi joins that may be inner ones."""
+"""Redundant left joins, and semi joins that may become inner joins."""
 
 from __future__ import annotations
 

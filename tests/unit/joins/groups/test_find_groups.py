@@ -1,4 +1,4 @@
-"""Which joins are ordered together, what ends a group, and that a new order applies every predicate once."""
+"""Which joins form a group, which operators end it, and that a new order applies every predicate once."""
 
 from __future__ import annotations
 

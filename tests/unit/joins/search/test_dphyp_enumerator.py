@@ -1,4 +1,4 @@
-"""Graphs that the exact search does not begin with are those that it would have given up."""
+"""The exact search skips only graphs on which it would exceed its budget."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_no_graph_is_given_up_that_could_be_searched(seed: int) -> None:
 
 
 def test_graphs_are_given_up_at_once_that_have_too_many_pairs() -> None:
-    """A grid is neither chain nor star: only its connected sets tell."""
+    """A grid is neither chain nor star: only its connected sets give the number."""
     side = 5
     builder = Builder([1000.0] * side**2)
     for v in range(side**2):

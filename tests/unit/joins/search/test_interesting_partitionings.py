@@ -1,4 +1,4 @@
-"""By which key a join's result is partitioned, and what that is worth: single cases of `interesting_partitionings`."""
+"""The partitioning of a join's result, and its benefit: single cases of `interesting_partitionings`."""
 
 from __future__ import annotations
 

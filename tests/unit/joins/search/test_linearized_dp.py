@@ -1,4 +1,4 @@
-"""The search over the intervals of a line."""
+"""Linearized dynamic programming: the search over the intervals of a linear order."""
 
 from __future__ import annotations
 

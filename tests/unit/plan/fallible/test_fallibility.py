@@ -1,4 +1,4 @@
-"""What may fail at run time, and what may move."""
+"""Expressions that may fail at run time, and expressions that may move."""
 
 from __future__ import annotations
 
