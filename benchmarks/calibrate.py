@@ -38,7 +38,7 @@ FACTORS = (
     "broadcast", "broadcast_row", "broadcast_byte",
 )  # fmt: skip
 
-#: Of a table, beside its key.
+#: The columns of a table in addition to its key.
 MOST_COLUMNS = 6
 
 

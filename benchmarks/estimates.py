@@ -55,7 +55,7 @@ from tests.support import tpc
 
 MOST = 500  # sub-plans of one group
 PATIENCE = 30.0  # seconds for one count
-PATIENT = ReadDeadline(3_600_000)  # what a first query does not wait for, the next one has
+PATIENT = ReadDeadline(3_600_000)  # statistics that a first query does not wait for are there for the next one
 SHARES = (0.5, 0.9, 0.95, 1.0)
 OURS, SPARK = ("auto", "footers"), "spark"
 
@@ -82,7 +82,7 @@ def spark_rows(oracle: Oracle, group: Group, relations: int, spark: Any) -> floa
     return float(str(rows.get())) if rows.isDefined() else None
 
 
-# -- what is remembered ------------------------------------------------------------------------------------------
+# -- stored results ----------------------------------------------------------------------------------------------
 
 
 class Remembered:

@@ -32,7 +32,7 @@ def cheapest(cards: Mapping[int, float]) -> float:
     """The least C_out of any order, including bushy ones, that joins only sets with known rows.
 
     Args:
-        cards: rows of every set that hangs together, single tables included.
+        cards: rows of every connected set, single tables included.
 
     >>> cheapest({0b001: 10, 0b010: 10, 0b100: 10, 0b011: 50, 0b110: 3, 0b111: 7})
     10.0
@@ -106,7 +106,7 @@ def share_of_best(factors: Sequence[float]) -> float:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The value below which this share of the values lies.
+    """The value below which this share of the values is.
 
     >>> percentile([1.0, 2.0, 3.0, 4.0], 0.5)
     3.0

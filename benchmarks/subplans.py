@@ -22,7 +22,7 @@ from pyjoinopt.plan.traversal import map_subqueries, post_order
 from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from pyjoinopt.util.bitset import members
 
-#: Sets that are looked for in a group before some are chosen.
+#: The number of sets to enumerate in a group before some are chosen.
 _MOST_FOUND = 100_000
 
 

@@ -58,9 +58,9 @@ def run_shuffled(
         queries: their texts by number; those without a FROM list of two are left out.
         orders: how many to draw of each query.
         runs: rounds over all of them.
-        seed: of the lots.
+        seed: of the random orders.
         reports: filled by pyjoinopt's runner.
-        recheck: rounds more for queries that came out further apart than `APART`.
+        recheck: additional rounds for queries whose orders differ by more than `APART`.
     """
     print(f"\n{'query':<12}{PLAIN:>16}{OURS:>16}{'its plans':>11}   (worst order's time over the best one's)")
     found: dict[str, Shuffled] = {}

@@ -118,7 +118,7 @@ def test_the_estimate_that_misled_most() -> None:
 
 
 def test_two_relations_have_estimates_too(tpch: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    """There is nothing to order, but `analyze` is useful alone."""
+    """There are no joins to order, but `analyze` is useful without them."""
     df = tpch.sql("SELECT * FROM orders JOIN customer ON o_custkey = c_custkey WHERE c_acctbal > 0")
     df.explain_joins(analyze=True, strategy="none", ascii_only=True)
     text = capsys.readouterr().out

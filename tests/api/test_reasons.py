@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 A, B, C = (f"(SELECT id, id % 9 AS k, id * 2 AS v FROM range(99)) {name}" for name in "abc")
 TWICE = f"WITH s AS (SELECT a.k, sum(b.v) AS v FROM {A} JOIN {B} ON a.k = b.k GROUP BY 1) "
 
-#: A query in which nothing is to be ordered, and a part of the reason.
+#: A query without joins to order, and a part of the reason.
 UNCHANGED = {
     f"SELECT * FROM {A}": "it has no join",
     "SELECT 1": "it has no join",
@@ -159,7 +159,7 @@ class _Shell:
 def test_in_a_notebook_it_is_a_picture(
     spark: SparkSession, monkeypatch: Any, capsys: Any, kernel: object, options: dict[str, Any], picture: bool
 ) -> None:
-    """What a notebook's kernel is given; `notebooks/` has real ones."""
+    """The output that a notebook's kernel receives; `notebooks/` has real ones."""
     import IPython
     from IPython import display
 

@@ -20,7 +20,7 @@ PAGES = [
     *sorted((ROOT / "notebooks").glob("*.ipynb")),
 ]
 
-#: What is not written, and what to write.
+#: Patterns that are not allowed, and their replacements.
 RULES = {
     r"\b(?:tell|tells|told|ask|asks|asked)\b": "name what is sent or returned",
     r"(?<!report )\b(?:says|said)\b": "contains, shows, has the reason; a report says why",
@@ -60,7 +60,7 @@ def prose(page: Path) -> str:
 
 
 def broken(text: str) -> Iterator[str]:
-    """The rules that a text breaks: line, words and what to write."""
+    """The rules that a text breaks: line, words and replacement."""
     for rule, better in RULES.items():
         for found in re.finditer(rule, text, re.IGNORECASE if "TODO" not in rule else 0):
             if found[0].replace(" ", "").isupper() or found[0].split()[0].isdigit():

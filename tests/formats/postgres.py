@@ -58,7 +58,7 @@ class Postgres:
         self._run("pg_ctl", "-D", str(self._data), "-m", "immediate", "-w", "stop")
 
     def execute(self, sql: str) -> str:
-        """What `psql` prints for some statements."""
+        """The output of `psql` for some statements."""
         where = f"postgresql://{self.user}:{self.password}@127.0.0.1:{self._port}/postgres"
         return self._run("psql", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", where, "-c", sql)
 

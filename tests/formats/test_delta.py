@@ -109,7 +109,7 @@ def test_checkpoints(spark: SparkSession, name: str, proved: Any, same: Any, pol
     checkpoints = sorted(log.glob("*.checkpoint*"))
     assert checkpoints and (policy == "classic" or list(log.glob("_sidecars/*.parquet")))
     expected = proved(spark.table(name)).rows
-    # Only the newest checkpoint and what came after it are left.
+    # Only the newest checkpoint and the later commits are left.
     newest = int(checkpoints[-1].name[:20])
     for file in log.glob("*.json"):
         if file.name[20:] == ".json" and int(file.name[:20]) < newest:
@@ -157,7 +157,7 @@ def test_what_another_writer_adds_is_seen(spark: SparkSession, name: str, proved
     spark.newSession().range(100, 110).selectExpr("id", "1 grp", "0d price", "date'2020-01-01' day").write.format(
         "delta"
     ).mode("append").save(str(path))
-    assert proved(df.select("*")).rows == 110  # planned anew, from the same relation
+    assert proved(df.select("*")).rows == 110  # planned again, from the same relation
 
 
 def test_renamed_and_dropped_columns(spark: SparkSession, name: str, proved: Any, same: Any) -> None:

@@ -105,7 +105,7 @@ def _run(make: Callable[[], DataFrame]) -> _Outcome:
         if report is not None and report.error:
             return _Outcome(error=f"the optimizer failed: {report.error}")
         return _Outcome(df.schema.simpleString(), df.collect(), None, bool(report and report.changed))
-    except Exception as error:  # whatever a statement raises is its outcome
+    except Exception as error:  # any exception of a statement is its outcome
         return _Outcome(error=f"{type(error).__name__}: {str(error)[:400]}")
 
 

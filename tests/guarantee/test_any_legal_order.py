@@ -49,7 +49,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 def written(session: SparkSession, rng: random.Random, seed: int, relations: int) -> DataFrame:
-    """A random query of so many relations over tables of its own."""
+    """A random query with this many relations over its own tables."""
     draw = Draw(seed, relations)
     for plan, rows in zip(draw.relations, random_tables(rng, draw.relations, 4), strict=True):
         # A column that is never NULL, so that nullability differs above and below outer joins.

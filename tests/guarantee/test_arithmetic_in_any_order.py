@@ -39,7 +39,7 @@ RISKY = [
     "10 / (c_k - d_k) > b_z",
     "100 % d_z < 50",
 ]
-#: So many queries that plain Spark answers, of at most so many; fewer of the first chunk by default.
+#: The number of queries that plain Spark runs, and the most to draw; fewer of the first chunk by default.
 QUERIES, FEW, SEEDS = 12, 6, 60
 
 

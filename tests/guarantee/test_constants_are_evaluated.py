@@ -44,7 +44,7 @@ def constants(df: DataFrame) -> dict[str, object]:
     return {describe(e): e.value for e in exported(df).expressions if e.flags & CONSTANT}
 
 
-# -- what cannot fail ----------------------------------------------------------------------------------------------
+# -- expressions that cannot fail ----------------------------------------------------------------------------------
 
 CHAIN = """SELECT c_id, o0.o_id FROM customers LEFT JOIN orders o0 ON o0.o_customer = c_id
     LEFT JOIN orders o1 ON o1.o_id = o0.o_id LEFT JOIN orders o2 ON o2.o_id = o1.o_id
@@ -54,7 +54,7 @@ CHAIN = """SELECT c_id, o0.o_id FROM customers LEFT JOIN orders o0 ON o0.o_custo
 
 
 def test_a_chain_of_outer_joins_under_a_current_date(db: SparkSession) -> None:
-    """It is planned as with a date that is written out."""
+    """It is planned as with a date literal."""
     months = db.sql("SELECT CAST(months_between(current_date, date'2024-03-01') AS INT) AS m").head()
     assert months is not None
     same = db.sql(f"SELECT current_date - interval '{months.m}' month AS d").head()
@@ -106,7 +106,7 @@ def test_what_fails_when_it_is_evaluated_breaks_nothing(db: SparkSession) -> Non
     assert constants(fails) == {}
 
 
-# -- what depends on the moment ------------------------------------------------------------------------------------
+# -- expressions that depend on the current time -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_not_ansi_today_is_no_null(db: SparkSession) -> None:
     unharmed(df, reordered=True)
 
 
-# -- what is never evaluated ---------------------------------------------------------------------------------------
+# -- expressions that are never evaluated --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_constants_of_a_session(db: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize("threshold", ["2kb", "20kb", "1mb"])
 @pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
 def test_hints_of_every_kind(db: SparkSession, kind: str, threshold: str) -> None:
-    """Small thresholds make hash tables of partitions worth a hint where the larger ones are broadcast."""
+    """With small thresholds, shuffled hash joins get a hint where larger thresholds allow a broadcast."""
     few = "(SELECT * FROM customers WHERE c_id % 7 = 1) c"
     db.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
     try:
@@ -88,7 +88,7 @@ def test_hash_tables_are_what_spark_then_makes(db: SparkSession) -> None:
 
 
 def test_what_a_broadcast_may_be_goes_by_the_memory_there_is(db: SparkSession, tmp_path: Path) -> None:
-    """Of 5,000 rows a few are expected, but all 5,000 can be: 35 times the threshold, and nothing beside the memory."""
+    """A few of 5,000 rows are expected, and at most all: 35 times the threshold, but negligible for the memory."""
     db.range(5000).selectExpr("id AS k", "cast(id AS string) AS v").write.parquet(str(tmp_path / "few"))
     db.range(20_000).selectExpr("id % 5000 AS f", "id AS n").write.parquet(str(tmp_path / "many"))
     few = db.read.parquet(str(tmp_path / "few")).where("v LIKE '%77'").select("k")

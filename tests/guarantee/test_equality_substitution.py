@@ -142,7 +142,7 @@ def test_what_an_in_keeps_away(tables: SparkSession, text: str) -> None:
 
 
 def test_the_minus_of_zero_counts(tables: SparkSession) -> None:
-    """The subquery keeps -0.0 only, which is equal to 0.0: all rows of the outer query have a partner."""
+    """The subquery keeps -0.0 only, which is equal to 0.0: all rows of the outer query have a match."""
     fast = tables.sql(f"SELECT count(*) n {FROM} WHERE {DISCERNING['exists, text of it']}").optimize_joins()
     assert [row.n for row in fast.collect()] == [20000]
 

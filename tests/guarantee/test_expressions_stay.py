@@ -107,7 +107,7 @@ THROWING = {
 def test_throwing_predicate_that_a_join_guards(db: SparkSession, predicate: str) -> None:
     """The join removes the row that would throw; if the expression were evaluated earlier, the query would fail.
 
-    A `rand()` beside it keeps Spark itself from moving the filter, so plain Spark answers without an error.
+    A `rand()` in the same filter keeps Spark itself from moving it, so plain Spark runs without an error.
     """
     guard = "(SELECT o_id AS g_id FROM orders WHERE o_id <> 5) g"
     df = db.sql(f"""SELECT * FROM (SELECT *, rand(1) AS r FROM {SLOW} JOIN {guard} ON g_id = o_id)

@@ -40,7 +40,7 @@ def test_hint_in_sql_is_obeyed(db: SparkSession, hint: str, operator: str) -> No
 
 
 def test_hinted_join_keeps_its_place(db: SparkSession) -> None:
-    """The pair that the user joined with a hint is still joined with each other, and first; so nothing moves."""
+    """The two relations that the user joined with a hint are still joined first, so the order stays."""
     orders = db.table("orders").hint("merge")
     df = db.table("lines").join(orders, F.col("l_region") == F.col("o_region"))
     df = df.join(db.table("vip"), F.col("v_customer") == F.col("o_customer"))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 OUTER = ("left", "right", "full")
 ALL_KINDS = ("inner", "left", "right", "full", "semi", "anti", "cross")
-#: Of pairs of joins, the second ones that are done first, after the type of the first. Nothing else is legal and pays.
+#: Type of a first join -> types of a second join that is executed before it. No other pair is legal and cheaper.
 DONE_FIRST = {
     "inner": "inner left semi anti", "left": "inner left semi", "right": "inner left right full semi anti",
     "full": "inner left right full semi", "semi": "inner left semi anti", "anti": "",

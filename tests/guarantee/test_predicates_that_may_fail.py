@@ -64,7 +64,7 @@ def test_variants_of_another_kind(db: SparkSession, predicate: str, in_filter: b
         pytest.skip("Spark 3.5 has no VARIANT")
     left, numbers = written(db, VARIANTS, NUMBERS, 2_900)
     df = left.crossJoin(numbers).where(predicate) if in_filter else left.join(numbers, F.expr(predicate))
-    # Plain Spark answers this, though not its count(). And values of this type are equal only to themselves.
+    # Plain Spark runs this, but not its count(). And values of this type are equal only to themselves.
     plain, fast = ([(r.gp, r.bx, r.pk, r.n) for r in frame.collect()] for frame in (df, optimised(df)[0]))
     assert len(plain) == 2_900
     assert_same_rows(plain, fast)

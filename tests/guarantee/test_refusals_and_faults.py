@@ -198,7 +198,7 @@ def test_error_in_the_jvm_while_exporting_gives_the_plain_frame(
 @pytest.mark.ci
 @pytest.mark.jvm
 def test_stopped_session_gives_a_clear_error() -> None:
-    """In a process of its own: the session of the test run has to live on."""
+    """In a separate process, since the session of the test run must stay alive."""
     code = """
         from pyjoinopt.bridge.install.java import ensure_java
         ensure_java()

@@ -111,7 +111,7 @@ def test_a_notebook_needs_nothing_of_the_checkout(notebook: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The kernel is a process of its own: it needs this Python for Spark's workers, and no Spark of somebody else.
+    # The kernel is a separate process: it needs this Python for Spark's workers, and no other Spark installation.
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FOLDER.parent), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.delenv("SPARK_HOME", raising=False)

@@ -112,7 +112,7 @@ def swollen(session: SparkSession, folder: Path, size: int) -> None:
 
 
 def planned(session: SparkSession, run: Callable[[], Any]) -> tuple[Any, list[pyjoinopt.JoinReport]]:
-    """What `run` gives, and the reports of the plans that it made."""
+    """The result of `run`, and the reports of the plans that it made."""
     numbered = "SELECT DISTINCT number, report FROM joinopt_report() WHERE number > {} ORDER BY number"
     known = bridge_of(session).isPresent(session._jsparkSession)
     before = [row.number for row in session.sql(numbered.format(-1)).collect()] if known else []
@@ -122,7 +122,7 @@ def planned(session: SparkSession, run: Callable[[], Any]) -> tuple[Any, list[py
 
 
 def orders(reports: list[pyjoinopt.JoinReport]) -> list[str]:
-    """The orders that the reports say were chosen."""
+    """The chosen orders in the reports."""
     return [group.order_after for report in reports for group in report.groups]
 
 

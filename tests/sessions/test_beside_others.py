@@ -115,7 +115,7 @@ def test_the_source_of_a_merge_is_ordered(live: SparkSession, target: str) -> No
     """The join with the target stays, with the target on the side that it was on."""
     live.sql(STATEMENTS[0].format(target))
     _, reports = planned(live, lambda: live.sql(MERGE.format(target)))
-    assert set(orders(reports)) == {BETTER}  # Spark 4.0 plans what it writes twice
+    assert set(orders(reports)) == {BETTER}  # Spark 4.0 plans a written query twice
     assert {report.error for report in reports} == {None}
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="pr
 
 
 def planning_threads(session: SparkSession) -> list[Any]:
-    """The JVM's threads that wait for a worker's answer, or for a worker."""
+    """The JVM's threads that wait for a worker's response, or for a worker."""
     stacks = session._jvm.java.lang.Thread.getAllStackTraces()
     entries = [(entry.getKey(), entry.getValue()) for entry in stacks.entrySet().toArray()]
     return [t for t, stack in entries if any("pyjoinopt.Workers" in frame.getClassName() for frame in stack)]

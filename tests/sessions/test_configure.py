@@ -59,7 +59,7 @@ answer = {{}}
 
 
 def run(tmp_path: Path, script: str, **environment: str) -> tuple[dict[str, Any], str]:
-    """What a script has put into `answer`, and what it wrote to standard error."""
+    """The contents of a script's `answer`, and its standard error."""
     mark = tmp_path.name
     prelude = PRELUDE.format(home=tmp_path, mark=f"PYJOINOPT_TEST={mark}")
     text = prelude + script + "\nprint('ANSWER' + json.dumps(answer))\n"

@@ -76,7 +76,7 @@ def test_where_counts_come_from(session: SparkSession) -> None:
 
 
 class Watch:
-    """A join group with these columns, and what it was shown."""
+    """A join group with these columns, and the row counts that it received."""
 
     fingerprint = "known"
 

@@ -84,7 +84,7 @@ def test_filters_go_through_a_hint(session: SparkSession) -> None:
     df = session.sql(SQL)
 
     def scans(frame: Any) -> list[list[str]]:
-        """What is pushed into each scan, whatever the order of the joins."""
+        """The filters that are pushed into each scan, independently of the join order."""
         lines = frame._jdf.queryExecution().executedPlan().toString().splitlines()
         pushed = [line.partition("PushedFilters: [")[2].partition("]")[0] for line in lines]
         return sorted(sorted(filters.split(", ")) for filters in pushed if filters)

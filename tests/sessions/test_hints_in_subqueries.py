@@ -37,7 +37,7 @@ def test_a_hint_in_a_correlated_subquery_changes_no_meaning(session: SparkSessio
 
 
 def test_a_hint_sinks_below_the_reference(session: SparkSession) -> None:
-    """The kept part is what the reference stands over."""
+    """The outer reference is above the part whose order is kept."""
     text = f"SELECT * FROM note WHERE EXISTS (SELECT {{}} 1 FROM (SELECT * FROM {TABLES} WHERE mid_v = note_k) x)"
     _, reports = planned(session, lambda: rows(session.sql(text.format("/*+ KEEP_JOIN_ORDER */"))))
     assert any("KEEP_JOIN_ORDER keeps it" in refusal.reason for report in reports for refusal in report.refusals)

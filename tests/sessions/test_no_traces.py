@@ -45,7 +45,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("text", QUERIES.values(), ids=QUERIES)
 def test_planning_starts_no_job(tables: SparkSession, tmp_path: Path, text: str) -> None:
-    """Of all jobs of the application, in whatever thread: as many as in a session that is off."""
+    """Counts the application's jobs in all threads: as many as in a disabled session."""
     scheduler = tables.sparkContext._jsc.sc().dagScheduler()
     pyjoinopt.enable(tables, store=str(tmp_path / "store.sqlite"))
 

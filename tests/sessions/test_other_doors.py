@@ -130,7 +130,7 @@ print('doctor', examine(out), out.getvalue())
 @pytest.mark.slow
 @needs_connect
 def test_a_report_is_of_this_query_while_others_are_planned(server: int, tmp_path: Path) -> None:
-    """Eight threads of one session ask for reports, and others run queries: each gets the report of its own."""
+    """Eight threads of one session fetch reports while others run queries: each gets the report of its own query."""
     reported = doors.client(
         server,
         """

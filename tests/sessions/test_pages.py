@@ -65,7 +65,7 @@ def by_script(script: str, command: str) -> str:
     return f"SPARK_NO_DAEMONIZE=1 {script} {arguments.replace('spark-internal', '', 1)}".rstrip(" \\\n")
 
 
-#: What `start-thriftserver.sh` does with its arguments; the Spark of PyPI comes without it.
+#: The command in `start-thriftserver.sh`, a script that the Spark of PyPI does not include.
 START_THRIFT = f"spark-daemon.sh submit {doors.THRIFT} 1 --name thrift"
 
 

@@ -127,7 +127,7 @@ def test_a_write_to_a_newer_kind_of_source(session: SparkSession) -> None:
 
 
 def test_cache_table_as(session: SparkSession, expected: list[str], warnings: Callable[[], list[str]]) -> None:
-    """Spark plans what it caches in a clone of the session, so the log has it and the session's reports have not."""
+    """Spark plans a cached query in a clone of the session, so its report is in the log, not in the session."""
     warnings()
     session.sql(f"CACHE TABLE sessions_cached AS {SQL}")
     try:

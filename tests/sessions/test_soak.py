@@ -44,7 +44,7 @@ def test_nothing_grows(session: SparkSession) -> None:
         assert len(found) == sum(row.fact_k != left_out for row in everything)
 
     def heap_in_use() -> int:
-        """Kilobytes, once Python has let go of its DataFrames, and Spark's cleaner of their broadcasts."""
+        """Kilobytes, after Python has released its DataFrames, and Spark's cleaner their broadcasts."""
         found: list[int] = []
         while len(found) < 40 and (len(found) < 5 or min(found[-4:]) < 0.99 * min(found[:-4])):
             gc.collect()

@@ -37,7 +37,7 @@ def value(text: str) -> object:
 
 
 def through_spark_sql(folder: Path, benchmark: str) -> None:
-    """Run all queries by one script, switched off and on, and compare what is printed."""
+    """Run all queries by one script, disabled and enabled, and compare the output."""
     statements = [*(f"SET {key}={setting}" for key, setting in SETTINGS.items()), *views(benchmark)]
     for on in ("false", "true"):
         statements.append(f"SET spark.pyjoinopt.enabled={on}")

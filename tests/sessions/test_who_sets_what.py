@@ -91,7 +91,7 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def client(
     request: pytest.FixtureRequest, spark: SparkSession, server: Server, tmp_path: Path
 ) -> Callable[..., list[list[Any]]]:
-    """Runs lists of statements, each list in a session of its own, all sessions open at the same time.
+    """Runs lists of statements, each list in its own session, with all sessions open at the same time.
 
     The statements of the first session run first, those of the second then, and so on.
     """
@@ -357,7 +357,7 @@ def test_no_message_has_anything_of_a_file(session: SparkSession, tmp_path: Path
 
 
 def test_a_static_method_that_sql_can_call_gives_nothing_away(session: SparkSession) -> None:
-    """`reflect` calls static methods with numbers and strings; those that there are have been looked at.
+    """`reflect` calls static methods with numbers and strings; the existing ones have been reviewed.
 
     A first parameter that is a number is one that `OpenNumbers` made.
     """

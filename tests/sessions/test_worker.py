@@ -44,7 +44,7 @@ class Talk:
         return dict(json.loads(self.source.read(length)))
 
     def end(self) -> tuple[int, str]:
-        """Close its input; its exit code and what it wrote to standard error."""
+        """Close its input; returns its exit code and its standard error."""
         _, errors = self.process.communicate(timeout=20)
         return self.process.returncode, errors.decode()
 

@@ -115,7 +115,7 @@ def test_a_worker_that_dies_before_it_tells_costs_its_report_only(
 def test_a_worker_that_tells_nothing_clear_is_ended(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, reported: str
 ) -> None:
-    """Whoever comes next notices: a reader of reports in silence, a query with one warning."""
+    """The next caller detects it: a reader of reports without a warning, a query with one."""
     expected = rows(session.sql(SQL))
     give(session, python=fake(tmp_path, ANSWERS + reported + "\ntime.sleep(60)"))
     session.conf.set("spark.pyjoinopt.timeout", "1500ms")

@@ -47,7 +47,7 @@ class Shim:
 
 
 def copy_all(export: dict[str, Any]) -> dict[str, Any]:
-    """Edits that build every inner node of the main plan anew.
+    """Edits that rebuild every inner node of the main plan.
 
     A copy with the same children would be the same object, so every leaf gets a filter that lets everything pass.
     """

@@ -197,7 +197,7 @@ def test_refused(spark: SparkSession, shim: Shim, name: str) -> None:
 
 
 def _renumber(export: dict[str, Any], edits: dict[str, Any]) -> dict[str, Any]:
-    """The table above speaks of 0 and 1, the sides of the join, and 2, the join; here they get their real numbers."""
+    """In the table above 0 and 1 are the sides of the join, and 2 is the join; here they get their real numbers."""
     join = find(export, "Join")
     real = {0: export["nodes"][join]["k"][0], 1: export["nodes"][join]["k"][1], 2: join}
 

@@ -178,7 +178,7 @@ def test_a_sidecar_that_is_not_what_it_was(spark: SparkSession, read: Any, table
     assert row["source"] in ("size", "reported", "default") and not row["exact"] and row["rows"] > 0
 
 
-# -- what is not known ---------------------------------------------------------------------------------------------
+# -- unknown statistics --------------------------------------------------------------------------------------------
 
 STRANGE: dict[str, list[Action]] = {
     "feature": [protocol("deletionVectors", "zebra")],
@@ -285,7 +285,7 @@ def test_no_hint_for_what_is_not_proved(spark: SparkSession, read: Any, tmp_path
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
 
-# -- what is remembered ----------------------------------------------------------------------------------------------
+# -- stored statistics -----------------------------------------------------------------------------------------------
 
 
 def test_a_version_is_remembered(read: Any, table: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pyjoinopt.estimation.store.store import Store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Half of all sales are of the cheapest items, which no estimate of single tables can know.
+#: Half of all sales are of the cheapest items, which estimates of single tables cannot show.
 ITEMS = "SELECT id AS item, id % 100 AS price, IF(id % 100 < 10, 'cheap', 'dear') AS kind FROM range(2000)"
 SALES = """SELECT id AS sale, IF(id % 2 = 0, id % 20 * 100, id * 7 % 2000) AS item, id % 50 AS shop
     FROM range(20000)"""
@@ -153,7 +153,7 @@ def test_below_a_limit_nothing_is_believed(db: SparkSession) -> None:
 
 
 def test_run_twice(db: SparkSession) -> None:
-    """The second time, stages are not run again and count nothing."""
+    """The second run skips stages, which then have no row counts."""
     fast = query(db).optimize_joins()
     expected = true_rows(db)
     for _ in range(2):

@@ -152,7 +152,7 @@ def test_packed_text_is_read_from_its_beginning_or_not_at_all(spark: SparkSessio
 def test_partitioned_tables(spark: SparkSession, written: Path) -> None:
     table = spark.read.parquet(str(written / "parts"))
     both, spy = estimate(table.where("fifty in (1, 2) and kind = 'common'"))
-    # 16 of 50 partitions are looked into: 0.6 of their rows are common. Of the partitions arithmetic keeps 2 of 50.
+    # 16 of 50 partitions are sampled: 0.6 of their rows are common. Of the partitions arithmetic keeps 2 of 50.
     assert both.source == "footers, sample" and 0 < spy.answers[-1]["pieces"] < 50
     assert both.rows == pytest.approx(ROWS * 2 / 50 * 0.6, rel=0.5)
     alone, spy = estimate(table.where("fifty in (1, 2)"))
@@ -165,7 +165,7 @@ def test_sorted_tables(spark: SparkSession, tmp_path: Path) -> None:
     table = spark.read.parquet(path)
     for kind in range(0, 40, 7):
         known, _ = estimate(table.where(f"kind = 'k{kind}'"))
-        # Each kind is one file, of which 16 are looked into. One sees 1/16 of the rows, or no hit: then the estimate is
+        # Each kind is one file, of which 16 are sampled. One has 1/16 of the rows, or no hit: then the estimate is
         # half-way between half a row of 3,200 (1 of 8,000) and half a place of 16 (235 of 8,000). The truth is 200.
         assert 16 <= known.rows <= 510
 

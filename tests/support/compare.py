@@ -133,7 +133,7 @@ def _without_floats(value: Any) -> Any:
 
 
 def _match(ours: list[Canonical], theirs: list[Canonical], tolerance: Tolerance) -> Leftover:
-    """Pair rows that are close; what stays alone comes back. Sorted order first, then any partner."""
+    """Pair rows that are close; returns the unpaired rows. Sorted order first, then any match."""
     ours, theirs = sorted(ours, key=repr), sorted(theirs, key=repr)
     alone: list[Canonical] = []
     for row in ours:
@@ -195,7 +195,7 @@ def _wider(old: DataType, new: DataType) -> str | None:
 
 
 def attributes(df: DataFrame) -> list[tuple[str, str]]:
-    """Each output column as Catalyst prints it (`name#12`), and the alias it can be asked for by (`t` of `t.name`)."""
+    """Each output column as Catalyst prints it (`name#12`), and the alias that qualifies it (`t` of `t.name`)."""
     output = df._jdf.queryExecution().analyzed().output()
     columns = [output.apply(position) for position in range(output.length())]
     return [(str(column.toString()), str(column.qualifier().mkString("."))) for column in columns]

@@ -115,7 +115,7 @@ class Conditions:
         return Call(rng.choice(("=", "<=>", *COMPARISONS)), (self.value(columns, column), other), "bool")
 
     def foldable(self, kind: Type) -> Expression:
-        """A value that Spark has to compute, and knows when it plans; a constant where no such thing is known."""
+        """An expression that Spark folds to a constant during planning; a literal if none is available."""
         day, later = self.constant("date", nulls=0), self.rng.choice(("days after", "days added", "same"))
         if kind == "date":
             text = Constant(str(day.value), "str")

@@ -50,7 +50,7 @@ HINTS = ("broadcast", "merge", "shuffle_hash", "shuffle_replicate_nl")
 
 @dataclass(frozen=True)
 class World:
-    """What queries are about.
+    """The schema of random queries.
 
     Attributes:
         tables: those of FROM.

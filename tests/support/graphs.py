@@ -44,7 +44,7 @@ class Builder:
         self._count = 0
 
     def column(self, vertex: int, name: str | None = None, ndv: float | None = None) -> Expression:
-        """A column of a relation, made when first asked for."""
+        """A column of a relation, created on first use."""
         name = name or f"c{self._count}"
         if name not in self.columns[vertex]:
             self.columns[vertex][name] = Attribute(self._count, self._count, name)
@@ -159,7 +159,7 @@ def best_costs(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel) -> 
 
 
 def join_cost(graph: JoinGraph, estimates: GraphEstimates, cost: CostModel, one: int, other: int) -> float:
-    """What a join costs, its sides in the places that its type wants."""
+    """The cost of a join, its sides in the places that its type requires."""
     edge, size = graph.operator(one, other), estimates.size
     if edge is not None and not edge.fits(one, other):
         one, other = other, one

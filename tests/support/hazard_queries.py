@@ -128,7 +128,7 @@ class HazardConditions(Conditions):
         return super().predicate(plain, depth)
 
     def may_fail(self, columns: Sequence[Column]) -> Expression | None:
-        """A comparison of what may fail; mostly over columns on which it does not."""
+        """A comparison of an expression that may fail, mostly over columns on which it does not."""
         fitting = [c for c in columns if c.type in MAY_FAIL]
         clean = [c for c in fitting if is_clean(c.name)]
         if not fitting or not clean and self.chance(0.7):
@@ -141,7 +141,7 @@ class HazardConditions(Conditions):
         return self.failing(column)
 
     def failing(self, column: Column) -> Expression:
-        """What may fail of this column."""
+        """An expression over this column that may fail."""
         op = self.rng.choice(MAY_FAIL[column.type])
         if op == "text >":
             return Call(op, (column, Constant(self.rng.randrange(1, 5), "int")), "bool")
@@ -190,7 +190,7 @@ class HazardDraw(Draw):
     def __init__(self, rng: random.Random, rows: Callable[[Node], int], world: World) -> None:
         super().__init__(rng, rows, world)
         self.asks = rng.choice((0.4, 0.7, 0.9))
-        # Few columns, the same of each table, so that they meet: seventeen of each relation nobody could read.
+        # Few columns, the same of each table, so that they match: seventeen per relation would be unreadable.
         some = {"id", "k", "j", *rng.sample([name for name, _ in HAZARD_COLUMNS], 5)}
         self.world = replace(world, tables=tuple(_narrow(table, some) for table in world.tables))
         self.tables = list(self.world.tables)

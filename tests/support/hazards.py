@@ -3,7 +3,7 @@
 Every column comes twice. In **dirty** tables it holds what some expression fails on: a zero to divide by, text that is
 no number, an array too short, a number at the end of its type. In **clean** tables, where its name ends in `c`, it
 does not. So a predicate that may fail, written over a clean column, runs as written, and fails as soon as a rule of
-Spark's or a new order has it meet the rows of a dirty table.
+Spark's or a new order evaluates it on the rows of a dirty table.
 
 Equal but not identical: 0.0 and -0.0 in DOUBLE, FLOAT, arrays and structs; `a` and `A` in a collated column; CHAR of
 two widths; decimals of two scales; dates beside timestamps; INT beside BIGINT and DOUBLE. NaN is equal to itself here.
@@ -33,7 +33,7 @@ COLUMNS: tuple[tuple[str, Type], ...] = (
 )  # fmt: skip
 DIRTY = {"da": 26, "db": 18, "dd": 9, "de": 2}
 CLEAN = {"ca": 24, "cb": 14, "cd": 6, "ce": 1}
-#: Views of literals: Spark evaluates what it can over it when it plans.
+#: Views of literals: Spark evaluates expressions over them during planning.
 STORED_AS_LITERALS = ("dd",)
 DATABASE = "hazards"
 FIRST_DAY = date(2020, 1, 1)

@@ -71,7 +71,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Join:
-    """`style` says how SQL writes it: as a JOIN, as a comma in FROM (inner, cross), or as EXISTS (semi, anti)."""
+    """`style` is the SQL form: a JOIN, a comma in FROM (inner, cross), or EXISTS (semi, anti)."""
 
     left: Node
     right: Node

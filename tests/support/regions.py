@@ -52,7 +52,7 @@ def joins(plan: LogicalPlan) -> list[Join]:
 
 
 def estimates(graph: JoinGraph, rows: list[float], ndv: float = 100.0) -> GraphEstimates:
-    """So many rows of each vertex, and distinct values of every column."""
+    """Statistics with these rows of each vertex, and distinct values of every column."""
     known = [
         RelationStatistics(
             float(n), 40.0 * n, "test", True, {a.bit: ColumnStatistics(ndv=min(ndv, n)) for a in plan.output}, float(n)

@@ -56,7 +56,7 @@ class _Writer:
         self.definitions: set[str] = set()
 
     def frame(self, node: Node) -> str:
-        """Write what builds this node; the name of the variable that holds it comes back."""
+        """Write the code that builds this node; returns the name of its variable."""
         text = self.build(node)
         name = f"f{len(self.lines)}"
         self.lines.append(f"{name} = {text}")

@@ -27,10 +27,10 @@ def session_for_tiny_tables(spark: SparkSession) -> SparkSession:
 
 
 def collect_both(first: DataFrame, second: DataFrame) -> tuple[list[Row], list[Row]]:
-    """The rows of both frames, collected at the same time: planning is single-threaded, a machine mostly is not.
+    """The rows of both frames, collected at the same time: planning is single-threaded, machines are not.
 
     Raises:
-        Exception: whatever the first of them raises.
+        Exception: the first exception of either.
     """
     if first is second:
         rows = first.collect()

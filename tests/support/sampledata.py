@@ -16,7 +16,7 @@ from tests.support.querytree import Type
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The last one is empty: every join type has its own answer to that.
+# The last one is empty: every join type treats this differently.
 ROW_COUNTS = {"a": 30, "b": 24, "c": 18, "d": 12, "e": 9, "f": 5, "g": 20, "h": 0}
 STORED_AS_LITERALS = ("d", "f", "h")
 COLUMNS: tuple[tuple[str, Type], ...] = (

@@ -62,12 +62,12 @@ def optimised(df: DataFrame, **options: Any) -> tuple[DataFrame, pyjoinopt.JoinR
 
 
 def unharmed(df: DataFrame, *, reordered: bool, **options: Any) -> DataFrame:
-    """Check rows and schema of the optimised frame against the plain one, and hand it back.
+    """Compare rows and schema of the optimised frame with the plain one, and return it.
 
     Args:
         df: the frame as written.
-        reordered: whether a join group has to have got another order. A plan that comes back untouched has the same
-            rows, so every check says whether it may.
+        reordered: whether a join group must get another order. An unchanged plan has the same rows too, so every
+            check specifies whether that is allowed.
         **options: for `optimize_joins`.
     """
     fast, report = optimised(df, **options)
@@ -88,7 +88,7 @@ def executed(df: DataFrame) -> str:
 
 
 def joined_tables(df: DataFrame) -> list[str]:
-    """The joins of the optimised logical plan as text, outermost first. What a cache holds is not among them."""
+    """The joins of the optimised logical plan as text, outermost first. Joins of cached plans are not included."""
     text = str(df._jdf.queryExecution().optimizedPlan().toString())
     lines = [line.strip(" :+-") for line in text.splitlines()]
     return [line for line in lines if line.startswith("Join ")]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SCALE = 0.01
 GENERATORS = {"tpch": "dbgen", "tpcds": "dsdgen"}
-#: TPC-H queries in which some join group is ordered anew at that scale, on every version of Spark.
+#: TPC-H queries in which some join group is reordered at that scale, on every version of Spark.
 REORDERED = frozenset({2, 5, 7, 9, 10, 11, 21})
 
 

@@ -82,10 +82,10 @@ def compare(places: Places, query: Query, form: str, options: Options) -> Counte
         options: for `optimize_joins`.
 
     Returns:
-        What the optimizer did.
+        The optimizer's report.
 
     Raises:
-        AssertionError: the answers differ.
+        AssertionError: the results differ.
     """
     plain = frame(places.spark, query, form)
     fast = plain.optimize_joins(strict=True, **options)
@@ -121,7 +121,7 @@ def duckdb_means_the_same(query: Query) -> bool:
 def _third(places: Places, query: Query, rows: list[Row]) -> Sequence[Sequence[Any]]:
     try:
         return places.database.cursor().execute(to_sql(query, "duckdb")).fetchall()
-    except duckdb.InternalException:  # a fault of DuckDB 1.5.5 that now and then meets an OR of equalities in a join
+    except duckdb.InternalException:  # a bug of DuckDB 1.5.5 that sometimes occurs with an OR of equalities in a join
         return rows
 
 

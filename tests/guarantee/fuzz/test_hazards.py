@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.fuzz
-#: Of `--fuzz-n` queries one in so many, from a number that once found an order of joins which failed.
+#: One in this many of the `--fuzz-n` queries, starting with a number that once found a failing join order.
 SHARE, FIRST = 3, 30
 FAILING = frozenset(op for ops in MAY_FAIL.values() for op in ops)
 TELLING = frozenset(op for tests in TELLS.values() for op, _ in tests)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.fuzz
-#: Of `--fuzz-n` queries one in so many; each gets so many models.
+#: One in this many of the `--fuzz-n` queries, and the number of models for each.
 SHARE, MODELS = 6, 3
 
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.fuzz
 ENOUGH_FAILURES = 3
 #: Of the slow tests.
 FURTHER = 300
-#: Of so many queries one runs in an enabled session, too.
+#: One in this many queries also runs in an enabled session.
 ENABLED = 4
 #: The default cost model never broadcasts tables this small, so most queries use another model.
 OPTIONS: tuple[dict[str, str], ...] = (

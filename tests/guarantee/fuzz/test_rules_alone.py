@@ -16,7 +16,7 @@ from tests.support.run import session_for_tiny_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Of `--fuzz-n` queries one in so many; each is run once for every rule that changes it.
+#: One in this many of the `--fuzz-n` queries; each is run once for every rule that changes it.
 SHARE = 30
 
 

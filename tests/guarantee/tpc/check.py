@@ -60,9 +60,9 @@ def check_query(spark: SparkSession, benchmark: str, number: int, text: str) -> 
 
 
 def check_plan(plain: DataFrame, benchmark: str, number: int) -> None:
-    """Optimise one query and compare its schema and what was found and changed; nothing of it is run."""
-    # With samples that are waited for and drawn for this query alone: the counts depend neither on how busy the machine
-    # is, nor on what ran before.
+    """Optimise one query, and compare its schema and the numbers of found and changed groups, without running it."""
+    # Samples are drawn for this query alone, without a time limit: the counts depend neither on the load of the
+    # machine, nor on earlier queries.
     bridge_for(plain).forgetSamples()
     fast = plain.optimize_joins(strict=True, statistics="full", store="off")
     assert_same_schema(plain, fast)

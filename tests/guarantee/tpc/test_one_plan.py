@@ -17,9 +17,9 @@ from tests.support import tpc
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Ways to write a query, beside the one in which it comes.
+#: The number of ways to write a query, in addition to the original one.
 WAYS = 4
-#: What one group makes: per join its relations, but for the numbers of their copies, its type, rows and what is hinted.
+#: The plan of one group: each join's relations (without the numbers of copies), type, rows and hint.
 Made = tuple[tuple[list[str], str, str, str, list[str]], ...]
 
 

@@ -1,6 +1,6 @@
 """Random SQL to which every rule applies: set operations, DISTINCT, odd GROUP BYs, limits, windows, unions, joins.
 
-The queries are small and mean nothing; they are there for their plans. All tables have three columns of one type, so
+The queries are small and have no meaning; only their plans matter. All tables have three columns of one type, so
 any part fits into any other. The same seed gives the same queries.
 """
 
@@ -31,7 +31,7 @@ def create_tables(session: SparkSession) -> None:
 
 
 def queries(count: int, seed: int = 1, limits: bool = True) -> Iterator[str]:
-    """So many queries; without limits every one of them has a single right answer."""
+    """This many queries; without limits each of them has a single correct result."""
     for number in range(count):
         yield _Writer(random.Random(f"{seed} {number}"), limits).query(3)
 

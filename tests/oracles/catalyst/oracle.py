@@ -37,7 +37,7 @@ class Canon:
     """Numbers for plans: equal numbers mean equal plans.
 
     Args:
-        known: ids of columns that exist before a rule runs; all others are called by the order they are met in.
+        known: ids of columns that exist before a rule runs; all others are numbered by their first occurrence.
     """
 
     def __init__(self, known: Iterable[int] | None = None) -> None:
@@ -93,7 +93,7 @@ class Canon:
 
 
 class Oracle:
-    """The rules of a live Spark; use it as a context manager so that the plans it opened are let go."""
+    """The rules of a live Spark; use it as a context manager so that the plans it opened are released."""
 
     def __init__(self, session: SparkSession) -> None:
         self.shim = bridge_of(session)
@@ -120,7 +120,7 @@ class Oracle:
         confs: dict[str, str] | None = None,
         plan: LogicalPlan | None = None,
     ) -> Export:
-        """What Catalyst's rules make of an export, or of a plan that one of our rules made of it."""
+        """The result of Catalyst's rules on an export, or on the result of one of our rules."""
         request: dict[str, Any] = {"rules": list(rules), "once": once, "confs": confs or {}}
         if plan is not None:
             edits = Edits()
@@ -134,7 +134,7 @@ class Oracle:
     def effective(
         self, export: Export, rules: dict[str, int], confs: dict[str, str] | None = None
     ) -> dict[str, Export]:
-        """The rules that change an exported plan, each with the plan it makes in (at most) so many applications."""
+        """The rules that change an exported plan, each with its result after at most this many applications."""
         request = {"rules": list(rules.items()), "confs": confs or {}}
         answer = json.loads(self._catalyst.effectiveRules(export.handle, json.dumps(request)))
         return {rule: self._let_go(decoded(plan)) for rule, plan in answer.items()}
@@ -151,7 +151,7 @@ class Oracle:
         return export
 
     def release(self) -> None:
-        """Let go of all plans opened so far."""
+        """Release all plans opened so far."""
         while self._handles:
             self.shim.release(self._handles.pop())
 

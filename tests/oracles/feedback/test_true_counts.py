@@ -34,7 +34,7 @@ FILTERED_FROM_OUTSIDE = frozenset({46, 68, 78})
 
 
 def may_be_smaller(graph: JoinGraph, relations: int) -> bool:
-    """Whether Spark may derive a filter for some of these relations from what ties them to others.
+    """Whether Spark may derive a filter for some of these relations from predicates that connect them to others.
 
     From `n1 = FRANCE and n2 = GERMANY or n1 = GERMANY and n2 = FRANCE` one on n1; from `a = b` and `b < 5` one on a.
     """
@@ -49,7 +49,7 @@ def may_be_smaller(graph: JoinGraph, relations: int) -> bool:
 
 
 def as_spark_reads(graph: JoinGraph, relations: int) -> LogicalPlan | None:
-    """The join of some relations without the NULLs that Spark drops before, as what ties them to others rejects these.
+    """The join of some relations without the NULLs that Spark drops, since predicates on other relations reject them.
 
     None where that is more than columns with a value: of other expressions it depends on how they treat NULL.
     """
@@ -66,7 +66,7 @@ def as_spark_reads(graph: JoinGraph, relations: int) -> LogicalPlan | None:
 
 
 class Truth:
-    """Counts of sub-plans of one query, each by a query of its own and only once."""
+    """Counts of sub-plans of one query, each by a separate query that runs once."""
 
     def __init__(self, df: DataFrame, spark: SparkSession) -> None:
         self._spark = spark

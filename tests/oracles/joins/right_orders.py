@@ -52,7 +52,7 @@ class Placement:
         return found
 
     def of(self, tree: JoinTree) -> Iterator[dict[int, tuple[str, Expression | None, bool, list[Expression]]]]:
-        """Per node what it applies, for every way to spread the filters; nothing if the operators cannot be placed."""
+        """The predicates of each node, for every placement of the filters; empty if operators cannot be placed."""
         nodes = [node for node in tree.post_order() if not node.is_leaf]
         applied: dict[int, tuple[str, Expression, bool]] = {}
         for kind, predicate, l_reads, r_reads in self.operators:

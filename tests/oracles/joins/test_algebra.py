@@ -102,7 +102,7 @@ def test_every_cell_is_what_all_small_relations_say(move: Move) -> None:
 
 
 def _need(kept: dict[tuple[bool, bool], bool]) -> int:
-    """The cell that says for which conditions, rejecting NULLs or not, the move was right."""
+    """The table cell: for which conditions, null-rejecting or not, the move was correct."""
     if not kept or not kept[True, True]:
         assert not any(kept.values())
         return NEVER

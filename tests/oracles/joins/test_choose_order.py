@@ -278,7 +278,7 @@ def test_filters_first_in_a_star() -> None:
     g = builder.graph()
     estimates = GraphEstimates(g, filtered)
     assert estimates.rows(0b0101) == pytest.approx(2000)
-    # D, larger than what is joined to it, is the side that is streamed.
+    # D is larger than the relations joined to it, so it is the probe side.
     assert search(g, estimates, COut()).tree.show(g.names) == "(D ⋈ ((A ⋈ C) ⋈ B))"
 
 
@@ -294,7 +294,7 @@ def test_wide_edge_alone_needs_one_cross_product() -> None:
     g, estimates = graph("ABC", [1000, 20, 300])
     result = search(g, estimates, COut())
     check_tree(g, result.tree)
-    assert cross_products(g, result.tree) == 1  # the smallest two, then the edge ties the third
+    assert cross_products(g, result.tree) == 1  # the smallest two, then the edge connects the third
     assert result.tree.show(g.names) in ("((C ⋈ B) ⋈ A)", "(A ⋈ (C ⋈ B))")
 
 

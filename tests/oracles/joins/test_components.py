@@ -80,7 +80,7 @@ def all_products(graph: JoinGraph, estimates: GraphEstimates, model: CostModel, 
 
 
 def smallest_first(graph: JoinGraph, estimates: GraphEstimates, model: CostModel, parts: Sequence[int]) -> set[float]:
-    """What it costs to join the two smallest parts again and again, for every way to choose among equals."""
+    """The cost of repeatedly joining the two smallest parts, for every way to choose among equals."""
     if len(parts) == 1:
         return {0.0}
     pairs = list(combinations(parts, 2))

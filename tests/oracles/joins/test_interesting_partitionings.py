@@ -36,7 +36,7 @@ from tests.support.graphs import join_cost
 from tests.support.letters import Letters
 from tests.support.regions import region_of
 
-Row = tuple[float, frozenset[int]]  # cost, the classes by which the result lies
+Row = tuple[float, frozenset[int]]  # cost, the classes by which the result is partitioned
 
 
 def drawn(seed: int) -> tuple[JoinGraph, GraphEstimates]:
@@ -132,7 +132,7 @@ def all_ways(graph: JoinGraph, estimates: GraphEstimates, model: PartitionedMode
     kind = INNER if edge is None else edge.join_type
     parts = model.parts(size(left), size(right), size(tree.relations), kind)
     wanted = sides_wanted(graph, left, right, edge)
-    lies = frozenset() if kind == FULL else wanted[0]  # rows that are padded lie where their NULLs do not belong
+    lies = frozenset() if kind == FULL else wanted[0]  # padded rows are in partitions to which NULLs do not belong
     ways = set()
     for l_cost, l_lies in all_ways(graph, estimates, model, tree.left):
         for r_cost, r_lies in all_ways(graph, estimates, model, tree.right):

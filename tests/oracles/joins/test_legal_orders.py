@@ -35,7 +35,7 @@ from tests.oracles.joins.small_worlds import Orders, World, random_tables, same
 from tests.support.letters import Letters
 from tests.support.regions import region_of
 
-#: Some chunks have full joins most of all, which are open to nothing.
+#: Some chunks have mostly full joins, which have no open side.
 MOSTLY_FULL = {FULL: 6, LEFT: 2, RIGHT: 1, INNER: 2, SEMI: 1, ANTI: 1}
 
 
@@ -62,7 +62,7 @@ def test_every_legal_order_gives_the_written_rows(chunk: int) -> None:
                 assert same(rows, expected), f"{seed}: {tree.show(graph.names, graph.sign)} of\n{show(plan)}"
         for tree in rng.sample(legal.trees, min(3, len(legal.trees))):
             assert same(world.of_plan(emit(graph, tree, region).plan), expected), seed
-    assert several > 60 and orders > 400  # the drawing still draws what this test is about
+    assert several > 60 and orders > 400  # the random queries still cover what this test is about
 
 
 def test_a_filter_above_many_full_joins_waits_for_them_all(w: Letters) -> None:
@@ -79,7 +79,7 @@ def test_a_filter_above_many_full_joins_waits_for_them_all(w: Letters) -> None:
 
 
 def kept_as_written(plan: LogicalPlan) -> bool:
-    """Does an operator read nothing on its open side?"""
+    """Whether an operator reads nothing on its open side."""
     for node in post_order(plan):
         if isinstance(node, Join) and node.join_type in (LEFT, RIGHT, SEMI, ANTI):
             side = node.right if node.join_type == RIGHT else node.left

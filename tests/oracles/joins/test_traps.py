@@ -49,7 +49,7 @@ def check(plan: LogicalPlan, relations: tuple[LogicalPlan, ...], rows: list[floa
 
 @pytest.mark.parametrize("budget", [EXACT, GREEDY])
 def test_a_filter_does_not_vanish(budget: int) -> None:
-    """However an order turns out, every written conjunct is in it, once."""
+    """Every order contains every written conjunct exactly once."""
     seen = 0
     for seed in range(150):
         draw = Draw(seed, random.Random(seed).choice((3, 4, 5, 6)))
@@ -74,7 +74,7 @@ def test_one_conjunct_joins_while_the_other_must_wait(w, abcd, budget):
     a, b, c, _ = abcd
     plan = Join(Join(a, b, LEFT, w("a1 = b1")), c, INNER, w("a2 = c1 and b2 <=> c2"))
     result = check(plan, (a, b, c), [1e6, 1e5, 1], budget)
-    assert isinstance(result, Filter) and describe(result.condition) == "(b2 <=> c2)"  # a meets c first
+    assert isinstance(result, Filter) and describe(result.condition) == "(b2 <=> c2)"  # a is joined with c first
     assert predicates_of(result) == predicates_of(plan)
 
 
@@ -95,7 +95,7 @@ def test_an_inner_join_above_a_left_join_is_not_free(w, abcd, budget):
     plan = Join(Join(a, b, LEFT, w("a1 = b1")), c, INNER, w("b2 <=> c2"))
     result = check(plan, (a, b, c), [1e6, 2, 2], budget)
     (left,) = (node for node in post_order(result) if isinstance(node, Join) and node.join_type == LEFT)
-    assert not left.right.output_set & c.output_set  # b and c, small as they are, do not meet first
+    assert not left.right.output_set & c.output_set  # b and c are not joined first, although they are small
 
 
 @pytest.mark.parametrize("budget", [EXACT, GREEDY])
@@ -178,7 +178,7 @@ def test_the_order_of_hash_tables_does_not_show() -> None:
 
 
 def many_orders() -> str:
-    """What the search makes of some queries whose relations all look alike."""
+    """The search's results for queries whose relations all look the same."""
     shown = []
     for seed, budget in itertools.product(range(12), (EXACT, GREEDY)):
         draw = Draw(seed, 5, plain=True)

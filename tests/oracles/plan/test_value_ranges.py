@@ -148,7 +148,7 @@ def test_what_fails_in_any_mode(lenient: DataFrame, text: str) -> None:
 
 
 def _rounds(df: DataFrame, text: str) -> bool:
-    """False for what fails of rounding alone, where this Spark does not round."""
+    """False for expressions that fail only because of rounding, if this Spark does not round."""
     return text != ROUNDED or df.sparkSession.version >= "4"
 
 

@@ -28,7 +28,7 @@ VALUES = [None, 0, 1, 2]
 
 
 def truth(e: Expression, row: dict[str, int | None]) -> int | bool | None:
-    """SQL's answer for one row."""
+    """The SQL value for one row."""
     args = [truth(child, row) for child in e.children]
     match e.kind:
         case "AttributeReference":

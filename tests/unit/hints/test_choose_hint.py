@@ -64,7 +64,7 @@ def test_never_where_spark_broadcasts_by_itself() -> None:
     assert hint("Inner", SMALL, large, (1e9, LIMIT)) == ("BROADCAST", None)
     assert hint("Inner", SMALL, SMALL, (LIMIT, 1e9)) == (None, None)
     assert hint("Inner", large, GUESS, (LIMIT, 1e9)) == (None, None), "of which nothing is proved"
-    # The left side of a left join cannot be broadcast: that Spark thinks it small changes nothing.
+    # The left side of a left join cannot be broadcast: Spark's small estimate for it has no effect.
     assert hint("LeftOuter", LARGE, SMALL, (1000, 1e9)) == (None, "BROADCAST")
 
 
@@ -87,7 +87,7 @@ def test_the_smaller_proved_side() -> None:
 
 
 def test_of_sides_expected_to_be_equal_the_one_proved_smaller() -> None:
-    """However they are written: else a query would have several plans."""
+    """The hint does not depend on the written order; otherwise a query would have several plans."""
     looser = replace(SMALL, upper_bound=2000.0)
     assert hint("Inner", SMALL, looser) == ("BROADCAST", None)
     assert hint("Inner", looser, SMALL) == (None, "BROADCAST")
@@ -111,7 +111,7 @@ def test_sides_of_plans() -> None:
     assert given(node("GlobalLimit", TABLES["orders"], limit=100))
     assert given(Join(nations, nations, "Cross"))
     assert not given(Filter(eq("o_key", lit(5)), TABLES["orders"]))
-    assert not given(group(TABLES["orders"], "o_status"))  # nobody counted its values
+    assert not given(group(TABLES["orders"], "o_status"))  # its values were not counted
     assert not given(Join(customers, customers, "Cross"))
     assert not given(node("LocalLimit", TABLES["orders"], limit=100))
     assert given(group(Filter(eq(col("o_status"), lit("F")), TABLES["orders"]), "o_date"))

@@ -18,7 +18,7 @@ from tests.unit.report.test_pictures import check_geometry
 
 HERE = Path(__file__).resolve().parent
 RECORDS = sorted((HERE / "records").glob("*.json"))
-#: Beside the text that is 110 columns wide: some as trees, some as a narrow terminal without Unicode shows them.
+#: In addition to the text of 110 columns: some as trees, some as in a narrow terminal without Unicode.
 TREES = {"tpch_08", "tpch_21_semi_anti", "outer_joins_kept", "nothing"}
 NARROW = {"tpch_05_as_it_is", "refusals", "outer_joins_kept"}
 

@@ -24,7 +24,7 @@ def types(plan: LogicalPlan) -> list[str]:
     [
         ("b1 is null", "a1 = b1", True), ("b1 is null and a2 > 1", "a1 = b1", True),
         ("b1 is null and b2 is null", "a1 = b1", True), ("b2 is null", "a1 = b1 and b2 > 3", True),
-        ("b2 is null", "a1 = b1", False),  # there may be partners with a NULL
+        ("b2 is null", "a1 = b1", False),  # there may be matches with a NULL
         ("b1 is null", "a1 <=> b1", False), ("b1 is null or a2 > 1", "a1 = b1", False),
         ("b1 is null and coalesce(b2, 1) = 1", "a1 = b1", False), ("b1 is not null", "a1 = b1", False),
         ("a1 is null", "a1 = b1", False), ("b1 is null and a2 = b2", "a1 = b1", False),
@@ -64,7 +64,7 @@ def test_not_if_somebody_reads_the_padded_side(w: Letters) -> None:
 
 
 def test_what_is_computed_from_padded_columns_goes_with_them(w: Letters) -> None:
-    """A projection between the join and the reader computes a column that nobody reads."""
+    """A projection above the join computes an unused column."""
     a, b, c = w.relation("a", "a1 a2"), w.relation("b", "b1 b2"), w.relation("c", "c1")
     padded = Filter(w("b1 is null"), Join(a, b, LEFT, w("a1 = b1")))
     between = w.project("a1 a2", padded, w.alias("n", "b2 + 1"))

@@ -18,7 +18,7 @@ from pyjoinopt.rewrites.set_operations_to_joins import set_operations_as_joins
     ],
 )  # fmt: skip
 def test_only_what_can_be_compared_is_joined(operation: str, type: str, may_be_compared: bool) -> None:
-    """Spark's `<=>` knows no order of intervals that have months, days and microseconds."""
+    """Spark's `<=>` does not support intervals with months, days and microseconds, which have no order."""
     columns = [Attribute(bit, bit + 1, name, type) for bit, name in enumerate("abc")]
     a, b, c = (relation(column.name, [column]) for column in columns)
     plan = LogicalPlan(operation, (Join(a, b, INNER), Join(c, c, INNER)), (columns[0], columns[1]), info={"all": False})

@@ -87,7 +87,7 @@ def with_subqueries(plan: Any) -> list[Any]:
 
 
 def predicted(roots: list[LogicalPlan], conf: Mapping[str, str], spark: tuple[int, int]) -> list[list[JoinOperator]]:
-    """The predicted operators of a plan and its subqueries, one list each, as often as a join is met in the tree."""
+    """The predicted operators of a plan and its subqueries, one list each, a join as often as it occurs."""
     operators = {id(join): operator for join, operator in predict_joins(roots[0], conf, spark=spark)}
     return [[operators[id(join)] for join in joins_of(root)] for root in roots]
 
@@ -113,7 +113,7 @@ def joins_of(plan: LogicalPlan) -> list[Join]:
 
 
 def tree_order(plan: LogicalPlan) -> Iterator[LogicalPlan]:
-    """Every node of a plan's tree, top down, left before right; a shared one as often as it is met."""
+    """Every node of a plan's tree, top down, left before right; a shared one as often as it occurs."""
     stack = [plan]
     while stack:
         node = stack.pop()

@@ -146,7 +146,7 @@ def test_operators_of_every_join(queries: tuple[str, SparkSession, dict[int, tup
 
 
 def hinted(plan: LogicalPlan, strategy: str) -> LogicalPlan:
-    """The plan with a hint on all joins that can be built anew, those of subqueries too."""
+    """The plan with a hint on all joins that can be rebuilt, including those of subqueries."""
     number = count()
 
     def at(node: LogicalPlan) -> LogicalPlan:

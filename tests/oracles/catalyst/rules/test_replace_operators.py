@@ -143,7 +143,7 @@ def frame(session: SparkSession, text: str) -> DataFrame:
 def tallied(
     session: SparkSession, oracle: Oracle, texts: list[str], names: tuple[str, ...] = FAMILY
 ) -> dict[str, Tally]:
-    """Each rule beside Catalyst's own on each query."""
+    """Each rule compared with Catalyst's own on each query."""
     tallies = {name: Tally(name) for name in names}
     for text in texts:
         compare(oracle, text, [oracle.finished(frame(session, text))], {name: RULES[name] for name in names}, tallies)

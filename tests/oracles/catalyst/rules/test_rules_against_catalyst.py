@@ -20,9 +20,9 @@ from tests.support import tpc
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Of the states of a TPC query, so many at most.
+#: The most states of a TPC query to use.
 SAMPLE = 2
-#: Of the generated queries, so many go through all of Spark's optimizer.
+#: The number of generated queries that run through all of Spark's optimizer.
 PASSED = 10
 BENCHMARKS = [
     ("tpch", 1), pytest.param("tpcds", 4, marks=pytest.mark.ci), pytest.param("tpcds", 1, marks=pytest.mark.slow),

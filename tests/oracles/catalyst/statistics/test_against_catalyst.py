@@ -128,7 +128,7 @@ def test_outer_joins(spark: SparkSession, oracle: Oracle) -> None:
     report(outer, both)
     print(alone.row(), *(d.splitlines()[0] for d in alone.different), sep="\n")
     assert outer.fired_in_python > 40
-    # What Python cannot evaluate it leaves alone: fewer joins, never others.
+    # Joins whose conditions Python cannot evaluate are left unchanged: it rewrites fewer joins, never others.
     assert alone.equal > 0.9 * alone.plans and alone.fired_in_python <= outer.fired_in_python
 
 

@@ -181,7 +181,7 @@ def test_joins(session: SparkSession, oracle: Oracle, kind: str) -> None:
 
 
 def test_a_join_with_its_own_groups(session: SparkSession, oracle: Oracle) -> None:
-    """One side is unique on the keys, whatever is known of their values."""
+    """One side is unique on the keys, with any statistics of their values."""
     groups = "SELECT few, unknown FROM t GROUP BY few, unknown"
     export = folded(session, oracle, f"SELECT 1 FROM t JOIN ({groups}) g USING (few, unknown)")
     node = first(export, Join)

@@ -47,7 +47,7 @@ def _close(count: int | None) -> int | str | None:
 
 
 def compared(oracle: Oracle, export: Export) -> tuple[Counter[str], list[str]]:
-    """How many nodes of each kind there are, and what differs."""
+    """The number of nodes of each kind, and the differences."""
     ours = SparkStatistics(reported_by_spark(partial(oracle.relations, export), export.nodes), export.version)
     nodes = list(post_order(export.root))
     theirs = oracle.relations(export, nodes, "catalyst")
@@ -118,7 +118,7 @@ OPERATORS = (
 
 @pytest.fixture(scope="module")
 def few_tables(spark: SparkSession) -> SparkSession:
-    """`t` and `u` are analysed, of `s` only the size is known."""
+    """`t` and `u` are analysed; `s` has only a size."""
     session = spark.newSession()
     session.sql("CREATE DATABASE IF NOT EXISTS whole_plans")
     session.sql("USE whole_plans")

@@ -167,7 +167,7 @@ def test_texts() -> None:
 
 @pytest.mark.parametrize(("operator", "rows", "ndv"), [("and", 10, 10), ("or", 9, 9)])
 def test_not_over_a_test_that_has_no_formula(operator: str, rows: int, ndv: int) -> None:
-    """Of NOT (cint = 3 AND cstring < 'A8') nothing is known; of NOT (... OR ...) the first test is."""
+    """NOT (cint = 3 AND cstring < 'A8') cannot be estimated; for NOT (... OR ...) the first test can."""
     w = Suite()
     cint, text = reference(w.column("cint")), reference(w.column("cstring"))
     tests = call("EqualTo", cint, literal(3, "int")), call("LessThan", text, literal("A8", "string"))
@@ -206,7 +206,7 @@ def test_a_list_longer_than_the_column_has_values() -> None:
 
 
 def test_nulls_are_believed_of_leaves_only() -> None:
-    """Over a join of ten rows with three nothing is known of NULL."""
+    """Over a join of ten rows with three, the number of NULLs is unknown."""
     w = Suite()
     known = {w.column("cint").bit: COLUMNS["cint"][1]}
     joined = join(w.relation("t", "cint"), w.relation("u", "other"))

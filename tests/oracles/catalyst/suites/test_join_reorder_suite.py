@@ -1,4 +1,4 @@
-"""What `test_cost_based_join_reorder` leaves out of Spark's JoinReorderSuite: hints in long chains, and self joins."""
+"""The cases of Spark's JoinReorderSuite that `test_cost_based_join_reorder` omits: hints in long chains, self joins."""
 
 from __future__ import annotations
 

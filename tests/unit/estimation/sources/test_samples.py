@@ -198,7 +198,7 @@ def test_a_new_sample_is_remembered(tmp_path: Path) -> None:
 
 
 def test_a_stored_sample_that_the_jvm_has_already_is_not_offered_again(tmp_path: Path) -> None:
-    """It lacks a column. Whether the store has more by now is worth a look only where files would be opened."""
+    """It lacks a column. The store is read again only if files would have to be opened otherwise."""
     store = Store(tmp_path / "s.sqlite")
     store.put_blob(FILES, BLOB, b"rows")
     requested: list[list[dict[str, Any]]] = []

@@ -50,14 +50,14 @@ def test_foreign_keys_along_a_chain() -> None:
     assert estimates.rows(0b0111) == pytest.approx(ROWS["lines"])
     assert estimates.rows(0b0110) == pytest.approx(ROWS["orders"])
     assert estimates.rows(0b1111) == pytest.approx(ROWS["lines"] / 25)  # one of 25 nations
-    assert estimates.rows(0b0101) == pytest.approx(ROWS["lines"] * ROWS["customers"])  # nothing ties these
+    assert estimates.rows(0b0101) == pytest.approx(ROWS["lines"] * ROWS["customers"])  # no predicate connects these
 
 
 def test_true_counts_are_met_and_inherited() -> None:
     plan = Join(TABLES["lines"], TABLES["orders"], "Inner", eq("l_order", "o_key"))
     plan = Join(plan, TABLES["customers"], "Inner", eq("o_cust", "c_key"))
     _, before = group_of(plan)
-    # Seen: half of the lines' orders, and of all three a fifth of what the estimate made of all lines.
+    # Observed: half of the lines' orders, and for all three a fifth of the estimate for all lines.
     rows = {0b111: ROWS["lines"] / 5, 0b011: ROWS["lines"] / 2}
     _, estimates = group_of(plan, rows)
     assert estimates.rows(0b011) == pytest.approx(ROWS["lines"] / 2)

@@ -37,7 +37,7 @@ def test_not_below_a_predicate_that_comes_late(w: Letters) -> None:
 
 
 def test_not_where_only_an_implied_equality_ties_them(w: Letters) -> None:
-    """a1 = c1 follows, but nobody tests it below the upper join: there a and b are a product."""
+    """a1 = c1 follows, but no operator tests it below the upper join: there a and b are a product."""
     a, b, c = three(w)
     plan = Join(Join(a, b, INNER), c, INNER, w("a1 = c1 and b1 = c1"))
     assert made(plan) == {"Join a1 a2 b1 b2 c1": "abc"}
@@ -50,7 +50,7 @@ def test_filters_of_one_relation_that_stand_above(w: Letters) -> None:
 
 
 def test_the_top_makes_everything(w: Letters) -> None:
-    """Be it that one relation stands in two places, or that nobody tests what follows."""
+    """Either because one relation occurs twice, or because no operator tests the derived equality."""
     a, b, c = three(w)
     twice = Join(Join(a, b, INNER, w("a1 = b1")), w.project("", b, w.alias("x", "b2")), INNER, w("a2 = x"))
     assert made(twice)["Join a1 a2 b1 b2 x"] == "abb"

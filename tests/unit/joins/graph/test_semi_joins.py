@@ -94,7 +94,7 @@ def test_an_order_that_looks_too_early_is_refused(w, abcs):
 
 
 def test_a_predicate_that_waited_for_it_goes_on_top(w, abcs):
-    """A cast that can fail must not meet rows that the semi join removes, and a semi join's condition hides it."""
+    """A cast that can fail must see only rows that the semi join keeps, and must not become part of its condition."""
     a, b, c, s = abcs
     below = Join(Join(a, b, INNER, w("a1 = b1")), s, SEMI, w("a2 = s1"))
     plan = Filter(w("ansi_cast(a2) = b2"), Join(below, c, INNER, w("b2 = c1")))

@@ -16,7 +16,7 @@ from tests.support.graphs import Builder
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_graph_is_given_up_that_could_be_searched(seed: int) -> None:
-    """As many pairs as there are is budget enough; a little less may be seen to be too little."""
+    """A budget of exactly the number of pairs is enough; a much smaller one is recognised as too small."""
     rng = random.Random(seed)
     n = rng.randint(13, 15)
     builder = Builder([float(rng.randint(1, 10**6)) for _ in range(n)])

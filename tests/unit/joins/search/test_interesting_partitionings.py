@@ -23,7 +23,7 @@ from tests.support.regions import region_of
 
 
 def three_on_one_key(tables: int) -> tuple[JoinGraph, GraphEstimates]:
-    """A fact table of which two columns meet other tables; one of these columns meets two."""
+    """A fact table with two join columns; one of them joins two tables."""
     columns = [[Attribute(v * 8 + c, v * 8 + c, "ab"[c]) for c in range(2)] for v in range(4)]
     edges = []
     for number, pairs in ((0, [(0, 1), (0, 3)]), (1, [(0, 2)])):
@@ -60,7 +60,7 @@ def test_nothing_to_gain() -> None:
 
 @pytest.mark.parametrize("lower", [LEFT, FULL, SEMI, ANTI])
 def test_what_lies_by_the_key_of_an_outer_join(w: Letters, lower: str) -> None:
-    """The result of a full join lies by no key, for what is padded in has none; those of the others stay in place."""
+    """The result of a full join has no partitioning, since padded rows have no key; the other joins keep theirs."""
     a, b, c, d = (w.relation(name) for name in "abcd")
     plan = Join(Join(Join(a, b, INNER, w("a = b")), c, lower, w("a = c")), d, LEFT, w("a = d"))
     graph, written = build_graph(region_of(plan), {})
@@ -110,7 +110,7 @@ def test_left_joins_on_one_key_move_the_left_side_once(w: Letters) -> None:
 
 @pytest.mark.parametrize("more", ["", "aj < cj", "aj <=> cj", "aj = cj + 1"])
 def test_an_equality_that_no_class_has_is_part_of_the_key(w: Letters, more: str) -> None:
-    """Spark hashes by every equality of a join, so the left side, which lies by `ak` alone, has to be moved again."""
+    """Spark hashes by every equality of a join, so the left side, partitioned by `ak` alone, is shuffled again."""
     a, b, c = (w.relation(name, f"{name}k {name}j") for name in "abc")
     last = w("ak = ck" + (f" and {more}" if more else ""))
     graph, written = build_graph(region_of(Join(Join(a, b, INNER, w("ak = bk")), c, INNER, last)), {})
