@@ -54,7 +54,8 @@ def order_decides_copies(
         columns: column -> its vertices, as a set; of the right sides of semi and anti joins, too.
         above: the columns that predicates above the group read that may throw, and that Spark moves into it.
     """
-    equals = equated_vertices(written, columns, (e for one in inputs for e in one.columns))
+    inferring = [conjunct for conjunct in written if conjunct.subquery is None]  # the others are IN or EXISTS again
+    equals = equated_vertices(inferring, columns, (e for one in inputs for e in one.columns))
     shared = {bit for bit, vertices in equals.items() if vertices.bit_count() > 1}
     if any(_may_have_copies(_classes(mask, equals, shared)) for mask in above):
         return True
@@ -65,18 +66,18 @@ def order_decides_copies(
                 continue
             if len(classes) > 1 or e.references.bit_count() > 1 or padded & max(classes):
                 return True
-            if not _reaches_all(tree, vertex, max(classes), e.references, tuple(_links(written, columns))):
+            if not _reaches_all(tree, vertex, max(classes), e.references, tuple(_links(inferring, columns))):
                 return True
     return False
 
 
 def _classes(read: int, equals: Mapping[int, int], shared: Collection[int]) -> set[int]:
-    """The vertices of each equality class of some columns."""
+    """For each of some columns, the vertices to which a filter on it may be copied."""
     return {equals[bit] for bit in members(read) if bit in shared}
 
 
 def _may_have_copies(classes: Collection[int]) -> bool:
-    """Whether the number of copies of a filter over columns of these classes may depend on the order."""
+    """Whether the order may decide which of these vertices get a copy of a filter."""
     return len(classes) > 1 or any(vertices.bit_count() > 2 for vertices in classes)
 
 

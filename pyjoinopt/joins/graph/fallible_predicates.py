@@ -34,9 +34,10 @@ _MOST = limits.SUBSTITUTION_SETS
 def equated_vertices(
     written: Iterable[Conjunct], owner: Mapping[int, int], computed: Iterable[Expression] = ()
 ) -> dict[int, int]:
-    """Column -> the vertices of all columns that are set equal to it, its own among them, directly or by others.
+    """Column -> the vertices of all columns that Spark may substitute for it, its own among them.
 
-    A cast of a column counts as the column: from `CAST(a.x AS BIGINT) = b.y` Spark infers a test of `b.y` for the cast.
+    From `a.x = b.y` it substitutes one for the other, and from `CAST(a.x AS BIGINT) = b.y` the cast for `b.y`. Between
+    two casts it substitutes nothing.
 
     Args:
         written: the predicates of the group.
@@ -44,17 +45,27 @@ def equated_vertices(
         computed: named expressions, each to count as equal to what it reads.
     """
     equal = DisjointSets[int]()
+    casts: list[tuple[int, int]] = []
     for e in computed:
         for bit in members(e.references):
             equal.union(_bit(e), bit)
     for left, right, _ in (found for conjunct in written for found in equalities(conjunct.predicate)):
-        operands = tuple(e.children[0] if e.kind == "Cast" else e for e in (left, right))
-        if all(e.kind == "AttributeReference" for e in operands):
-            equal.union(*map(_bit, operands))
-    found: dict[int, int] = {}
-    for columns in equal.groups():
-        found |= dict.fromkeys(columns, reduce(or_, (owner.get(column, 0) for column in columns)))
-    return found
+        if left.kind == right.kind == "AttributeReference":
+            equal.union(_bit(left), _bit(right))
+        for one, cast in ((left, right), (right, left)):
+            if one.kind == "AttributeReference" and cast.kind == "Cast":
+                if cast.children[0].kind == "AttributeReference":
+                    casts.append((_bit(one), _bit(cast.children[0])))
+    for pair in casts:  # so that each has a class
+        for bit in pair:
+            equal.union(bit, bit)
+    classes = equal.groups()
+    class_of = {column: number for number, columns in enumerate(classes) for column in columns}
+    reached = [reduce(or_, (owner.get(column, 0) for column in columns), 0) for columns in classes]
+    for _ in casts:  # a path has as many steps at most
+        for column, below in casts:
+            reached[class_of[column]] |= reached[class_of[below]]
+    return {column: reached[number] for column, number in class_of.items()}
 
 
 def substitution_sets(predicate: Expression, equals: Mapping[int, int], owner: Mapping[int, int]) -> list[int]:

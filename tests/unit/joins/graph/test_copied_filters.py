@@ -20,7 +20,9 @@ def abc(w: Letters) -> tuple[LogicalPlan, ...]:
     ("test", "on", "fixed"),
     [
         ("risky(a1) > 5", "b1 = c1", True),
-        ("risky(a1) > 5", "cast(b1) = c1", True),
+        ("risky(a1) > 5", "cast(b1) = c1", False),  # nothing is substituted for a column below a cast
+        ("risky(c1) > 5", "cast(b1) = c1", True),
+        ("risky(c1) > 5", "cast(b1) = cast(c1)", False),
         ("risky(a1) > 5", "b2 = c1", False),  # the class of a1 has two relations: one join infers it
         ("risky(a2) > 5", "b1 = c1", False),
         ("a1 > 5", "b1 = c1", False),
@@ -95,4 +97,15 @@ def test_a_filter_above_the_group_that_spark_moves_into_it(w: Letters, abc: tupl
         costly = w.alias("costly", call("RLike", w("risky(a1)"), literal("x", "string")))
         plan = Filter(w("costly"), w.project("a1", joined, costly))
         found.append(build_graph(only_region(plan), {})[0].only_as_written)
+    assert found == [True, False]
+
+
+def test_what_is_an_in_again_lets_spark_copy_nothing(w: Letters, abc: tuple[LogicalPlan, ...]) -> None:
+    a, b, c = abc
+    joined = Join(a, b, INNER, w("a1 = b1"))
+    inside = Filter(w("risky(c1) > 5"), c)
+    found = [
+        build_graph(region_of(Join(joined, inside, SEMI, w("b1 = c1"), info=info)), {})[0].only_as_written
+        for info in ({}, {"subquery": 7})
+    ]
     assert found == [True, False]
