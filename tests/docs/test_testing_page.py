@@ -27,6 +27,7 @@ def test_all_snippets_are_found() -> None:
     assert len(BLOCKS) == len(re.findall(r"^```\w", text, re.MULTILINE)) == 7 and len(NAMES) == 6
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", NAMES)
 def test_a_test_of_the_page_passes(name: str, spark: SparkSession, joinopt: JoinOpt) -> None:  # noqa: F811
     names: dict[str, Any] = {"__name__": "page"}

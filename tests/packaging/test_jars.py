@@ -37,6 +37,7 @@ def packaged_jar(checkout: Path) -> Path:
     return jar
 
 
+@pytest.mark.ci
 @pytest.mark.jvm
 def test_two_processes_with_an_empty_cache_compile_once_and_both_get_the_jar(tmp_path: Path) -> None:
     checkout = checkouts.copy_package(tmp_path / "checkout")
@@ -72,6 +73,7 @@ def test_a_packaged_jar_of_the_present_source_is_taken_and_a_stale_one_is_not(ch
     assert jars.jar_source_hash(compiled) == jars.shim_source_hash(SCALA) != jars.jar_source_hash(packaged)
 
 
+@pytest.mark.ci
 @pytest.mark.jvm
 def test_without_source_the_packaged_jar_is_trusted(checkout: Path) -> None:
     packaged = packaged_jar(checkout)
@@ -130,6 +132,7 @@ def test_a_warning_is_an_error_only_with_lint(tmp_path: Path) -> None:
         compile_shim(checkouts.spark_jars(), ensure_java(), [source], tmp_path / "strict.jar", lint=True)
 
 
+@pytest.mark.ci
 @pytest.mark.jvm
 def test_an_error_in_the_source_is_shown_and_leaves_nothing_behind(tmp_path: Path) -> None:
     source = tmp_path / "Wrong.scala"

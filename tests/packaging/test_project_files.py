@@ -41,6 +41,7 @@ def passes(command: list[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_files_follow_their_schema(schema: str) -> None:
     assert SCHEMAS[schema]

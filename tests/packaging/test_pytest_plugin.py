@@ -10,6 +10,7 @@ import pytest
 
 from tests.packaging import checkouts
 
+pytestmark = pytest.mark.ci  # each test starts a suite of its own
 UNTOUCHED = """
 import sys
 

@@ -155,6 +155,7 @@ def compares(plan: LogicalPlan) -> bool:
     return True
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("chunk", [0, *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(1, 5))])
 def test_what_is_right_by_rich_conditions_and_not_legal_is_known(chunk: int) -> None:
     compared, missed = 0, set()
