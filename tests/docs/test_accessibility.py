@@ -22,7 +22,7 @@ from filelock import FileLock
 from pyjoinopt._version import __version__
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.render.html import render_page
-from tests.docs.test_docs import loaded
+from release.site import publish
 from tests.support.tpc import cache_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,9 +68,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built by `make docs`, published beside another version, and some HTML reports."""
     subprocess.run(["make", "docs"], cwd=ROOT, check=True, timeout=600)
     folder = tmp_path_factory.mktemp("site")
-    publish = loaded("publish").publish
-    publish(ROOT / "site", folder, "0.0.1")
-    publish(ROOT / "site", folder, __version__)
+    publish(ROOT / "site", folder, "tag", "v0.0.1")
+    publish(ROOT / "site", folder, "tag", f"v{__version__}")
     for path in sorted(RECORDS.glob("*.json")):
         report = JoinReport.from_dict(json.loads(path.read_text(encoding="utf-8")))
         (folder / f"report_{path.stem}.html").write_text(render_page(report), encoding="utf-8")

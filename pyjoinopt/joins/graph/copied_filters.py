@@ -18,7 +18,7 @@ Source: Catalyst's `InferFiltersFromConstraints`, `ConstraintHelper`, `ColumnPru
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -56,29 +56,35 @@ def order_decides_copies(
     """
     inferring = [conjunct for conjunct in written if conjunct.subquery is None]  # the others are IN or EXISTS again
     equals = equated_vertices(inferring, columns, (e for one in inputs for e in one.columns))
-    shared = {bit for bit, vertices in equals.items() if vertices.bit_count() > 1}
-    if any(_may_have_copies(_classes(mask, equals, shared)) for mask in above):
-        return True
-    for vertex, one in enumerate(inputs if shared else ()):
-        for e in _fallible(one.plan, filters[vertex]):
-            classes = _classes(e.references, equals, shared)
-            if not _may_have_copies(classes):
-                continue
-            if len(classes) > 1 or e.references.bit_count() > 1 or padded & max(classes):
+    classes = {vertices for vertices in equals.values() if vertices.bit_count() > 1}
+    if not classes or (len(classes) == 1 and max(classes).bit_count() == 2):
+        return False
+    shared = sum(1 << bit for bit, vertices in equals.items() if vertices in classes)
+    read = [(vertex, e.references) for vertex, one in enumerate(inputs) for e in _fallible(one.plan, filters[vertex])]
+    owned = sum(1 << bit for bit in columns)
+    for mask in above:  # of the columns of relations, all in one if it is a filter of a relation
+        of = reduce(or_, (columns[bit] for bit in members(mask & owned)), 0)
+        read.append((of.bit_length() - 1, mask & owned))
+    links: list[tuple[int, int, int]] = []
+    for vertex, mask in read:
+        mask = _below_projections(mask, inputs[vertex])
+        reached = {equals[bit] for bit in members(mask & shared)}
+        if len(reached) > 1 or any(vertices.bit_count() > 2 for vertices in reached):
+            together = max(reached)
+            if len(reached) > 1 or mask.bit_count() > 1 or padded & together:
                 return True
-            if not _reaches_all(tree, vertex, max(classes), e.references, tuple(_links(inferring, columns))):
+            links = links or [*_links(inferring, columns), *_renamed(inputs, columns)]
+            if not _reaches_all(tree, vertex, together, mask, links):
                 return True
     return False
 
 
-def _classes(read: int, equals: Mapping[int, int], shared: Collection[int]) -> set[int]:
-    """For each of some columns, the vertices to which a filter on it may be copied."""
-    return {equals[bit] for bit in members(read) if bit in shared}
-
-
-def _may_have_copies(classes: Collection[int]) -> bool:
-    """Whether the order may decide which of these vertices get a copy of a filter."""
-    return len(classes) > 1 or any(vertices.bit_count() > 2 for vertices in classes)
+def _below_projections(read: int, one: JoinInput) -> int:
+    """What a filter reads once Spark has moved it below the projections of an input, as a set of columns."""
+    for e in reversed(one.columns):
+        if e.attribute is not None and e.attribute.mask & read:
+            read = read & ~e.attribute.mask | e.references
+    return read
 
 
 def _fallible(plan: LogicalPlan, own: Iterable[Expression]) -> list[Expression]:
@@ -101,7 +107,14 @@ def _links(written: Iterable[Conjunct], columns: Mapping[int, int]) -> Iterator[
             for left, right, null_safe in equalities(conjunct.predicate):
                 if left.kind == right.kind == "AttributeReference" and not null_safe:
                     for one, other in ((left, right), (right, left)):
-                        yield one.references, other.references, columns[other.references.bit_length() - 1]
+                        yield one.references, other.references, columns.get(other.references.bit_length() - 1, 0)
+
+
+def _renamed(inputs: Iterable[JoinInput], columns: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
+    """The same from a column to its other name in a projection."""
+    for e in (e for one in inputs for e in one.columns):
+        if e.attribute is not None and e.children[0].kind == "AttributeReference":
+            yield e.references, e.attribute.mask, columns.get(e.attribute.bit, 0)
 
 
 def _reaches_all(
@@ -124,9 +137,11 @@ def _reaches_all(
         sides = (tree.left, tree.right) if tree.left.relations >> vertex & 1 else (tree.right, tree.left)
         brought.append(sides[1].relations & together)
         tree = sides[0]
-    for one in filter(None, reversed(brought)):
-        reached = reduce(or_, (other for known, other, at in links if known & column and at == one), 0)
-        if not reached:  # also if there are several: a link ends at one
+    for one in (1 << vertex, *filter(None, reversed(brought))):
+        reached = [other for known, other, at in links if known & column and at == one]
+        if not reached and one != 1 << vertex:  # also if there are several: a link ends at one
             return False
-        column |= reached
+        column = reduce(or_, reached, column)
+        for known, other, at in links:  # and its other names
+            column |= other if known & column and at == one else 0
     return True

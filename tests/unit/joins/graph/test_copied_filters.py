@@ -83,10 +83,11 @@ def test_the_hidden_side_of_a_semi_join_gets_copies_too(w: Letters, abc: tuple[L
     assert build_graph(region_of(last), {})[0].only_as_written is (kind == ANTI)
 
 
-def test_a_renamed_key_is_the_key(w: Letters, abc: tuple[LogicalPlan, ...]) -> None:
-    a, b, c = abc
-    renamed = w.project("c1", Join(Filter(w("risky(b1) > 5"), b), c, INNER, w("b1 = c1")), w.alias("name", "b1"))
-    assert build_graph(region_of(Join(a, renamed, INNER, w("a1 = name"))), {})[0].only_as_written
+@pytest.mark.parametrize(("name", "fixed"), [("a1", True), ("b1", False), ("c1", False)])
+def test_a_renamed_key_is_the_key(w: Letters, abc: tuple[LogicalPlan, ...], name: str, fixed: bool) -> None:
+    a, b, c = (Filter(w(f"risky({name}) > 5"), one) if one.output[0].name == name else one for one in abc)
+    renamed = w.project("c1", Join(b, c, INNER, w("b1 = c1")), w.alias("name", "b1"))
+    assert build_graph(region_of(Join(a, renamed, INNER, w("a1 = name"))), {})[0].only_as_written is fixed
 
 
 def test_a_filter_above_the_group_that_spark_moves_into_it(w: Letters, abc: tuple[LogicalPlan, ...]) -> None:
@@ -98,6 +99,15 @@ def test_a_filter_above_the_group_that_spark_moves_into_it(w: Letters, abc: tupl
         plan = Filter(w("costly"), w.project("a1", joined, costly))
         found.append(build_graph(only_region(plan), {})[0].only_as_written)
     assert found == [True, False]
+
+
+def test_a_copy_goes_on_from_the_other_name_of_a_key(w: Letters, abc: tuple[LogicalPlan, ...]) -> None:
+    a, b, c = abc
+    lower = Filter(w("risky(a1) > 5"), Join(a, b, INNER, w("a1 = b1")))
+    for name, fixed in (("a1", False), ("a2", False)):
+        renamed = w.project("a2", lower, w.alias(f"of_{name}", name))
+        graph, _ = build_graph(region_of(Join(renamed, c, INNER, w(f"of_{name} = c1"))), {})
+        assert graph.only_as_written is fixed
 
 
 def test_what_is_an_in_again_lets_spark_copy_nothing(w: Letters, abc: tuple[LogicalPlan, ...]) -> None:
