@@ -166,6 +166,7 @@ class _Decoder:
         hint = entry.get("hint") or n.NO_HINT
         if entry.get("early"):
             entry["early"] = number
+            entry["early_reads"] = 0 if condition is None else condition.references
         exists = self.attributes[entry["exists"]] if "exists" in entry else None
         return n.Join(
             children[0], children[1], entry["t"], condition, (hint[0], hint[1]), number, number, entry, exists

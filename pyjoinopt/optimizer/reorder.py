@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
@@ -29,7 +31,7 @@ from pyjoinopt.plan.expressions import EQUALITIES, Expression, conjuncts, refere
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
 from pyjoinopt.plan.facts.never_null import never_null_above
 from pyjoinopt.plan.fallible.window_ranks import ranks
-from pyjoinopt.plan.nodes import Aggregate, Filter, LogicalPlan, Project
+from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.relation_names import relation_name
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.traversal import parents_of, post_order
@@ -97,6 +99,7 @@ class _Run:
         for node in nodes:
             for child in node.children:
                 self._read[id(child)] = self._read.get(id(child), 0) | node.references
+        self._early_reads = reduce(or_, (node.early_reads for node in nodes if isinstance(node, Join)), 0)
         self._parents, self._defined = parents_of(nodes), _in_definitions(nodes)
         self._keys, self._ranks = DistinctKeys(), ranks(nodes)
 
@@ -133,7 +136,8 @@ class _Run:
                 self._expect(pair, above, pair.written)
             return _NOTHING
         restore = id(node) in self._positional
-        reduced = group if restore or group.hidden else self._without_unread(group, self._read[id(node)])
+        read = self._read[id(node)] | self._early_reads
+        reduced = group if restore or group.hidden else self._without_unread(group, read)
         reduced = semi_to_inner_joins(reduced, self._keys, self._context.sensitive)
         ordered = order_group(with_ranks(reduced, self._ranks), plans, above, self._context)
         changed = ordered.moved or len(ordered.group.items) < len(group.items)

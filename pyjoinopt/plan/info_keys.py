@@ -56,6 +56,7 @@ SET_OF_NODES = {
     "lists": "Expand: `projections` as expressions",
     "narrowed": "Expand, Generate, Window, CTERelationRef: a copy with fewer columns; sent to the JVM as lists",
     "reads_set": "all but a few: `reads` as a set of bits",
+    "early_reads": "Join: the columns that the IN or EXISTS reads",
     "subquery": "Join: built as the IN or EXISTS filter that it was; the number of the join that has `early`",
 }
 

@@ -157,17 +157,24 @@ class Join(LogicalPlan):
         return number
 
     @property
+    def early_reads(self) -> int:
+        """The columns that the predicate of the query reads; a part of it may have left the condition."""
+        reads: int = self.info.get("early_reads", 0)
+        return reads
+
+    @property
     def subquery(self) -> int | None:
         number: int | None = self.info.get("subquery")
         return number
 
     def as_subquery(self) -> Join:
         """The same semi or anti join, to be built as the predicate that it was in the query."""
-        return Join(self.left, self.right, self.join_type, self.condition, self.hint, info={"subquery": self.early})
+        info = {"subquery": self.early, "early_reads": self.early_reads}
+        return Join(self.left, self.right, self.join_type, self.condition, self.hint, info=info)
 
     def with_inputs(self, left: LogicalPlan, right: LogicalPlan, condition: Expression | None, hint: Hint) -> Join:
         """A new join of the same type, and of the same predicate of the query if it was one."""
-        info = {"early": self.early} if self.early is not None else None
+        info = {"early": self.early, "early_reads": self.early_reads} if self.early is not None else None
         return Join(left, right, self.join_type, condition, hint, info=info)
 
     def with_hint(self, hint: Hint) -> Join:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
+from pyjoinopt.plan.nodes import Aggregate, Join, LogicalPlan, Project
 from pyjoinopt.plan.operator_kinds import COMPARES_ROWS
 from pyjoinopt.plan.traversal import post_order
 
@@ -50,6 +50,8 @@ def needed_columns(root: LogicalPlan, projections: bool = True, definitions: boo
             reads = node.references
         elif node.kind in _WHOLE or len(node.children) == 1 and not node.children[0].output_set & node.output_set:
             reads = -1
+        elif isinstance(node, Join):
+            reads = own | node.references | node.early_reads
         else:
             reads = own | node.references
         for child in () if node.cached else node.children:

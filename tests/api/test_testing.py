@@ -102,7 +102,11 @@ class TestNoCartesian:
 
 
 class TestMaxRows:
-    @pytest.mark.parametrize("join", [["orders", "vip"], {"vip", "orders"}, "vip ⋈ orders", "(orders, vip)"], ids=repr)
+    @pytest.mark.parametrize(
+        "join",
+        [["orders", "vip"], {"vip", "orders"}, "vip ⋈ orders", "(orders, vip)"],
+        ids=["list", "set", "text", "brackets"],
+    )
     def test_a_join_of_the_chosen_order(self, slow: DataFrame, join: Any) -> None:
         true = slow.sparkSession.sql("SELECT * FROM orders JOIN vip ON v_customer = o_customer").count()
         assert 0 < true < 100

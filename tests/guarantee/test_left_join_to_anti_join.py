@@ -25,6 +25,8 @@ if TYPE_CHECKING:
          "on v_customer = o_customer where l_price is null group by o_region", True),
         ("select c_id from customers where c_id in (select o_id from orders left join vip on o_customer = v_customer "
          "where v_customer is null)", True),
+        ("select c_id from customers left join orders on c_id = o_customer join lines on true where exists "
+         "(select 1 from vip where v_customer = l_order + 1 and o_customer is null)", False),
         ("select c_id, o_day from customers left join orders on c_id = o_customer where o_customer is null", False),
         ("select c_id from customers left join orders on c_id = o_customer where o_region is null", False),
         ("select * from customers left join orders on c_id = o_customer where o_customer is null", False),
