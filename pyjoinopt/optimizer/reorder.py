@@ -136,7 +136,7 @@ class _Run:
                 self._expect(pair, above, pair.written)
             return _NOTHING
         restore = id(node) in self._positional
-        read = self._read[id(node)] | self._early_reads
+        read = self._read.get(id(node), 0) | self._early_reads
         reduced = group if restore or group.hidden else self._without_unread(group, read)
         reduced = semi_to_inner_joins(reduced, self._keys, self._context.sensitive)
         ordered = order_group(with_ranks(reduced, self._ranks), plans, above, self._context)
