@@ -49,7 +49,7 @@ private[pyjoinopt] final class ExpressionBuilder(
       case "False" => Literal.FalseLiteral
       case "Literal" => literal(entry.path(1).asText, entry.path(2))
       case "If" => If(at(1), at(2), at(3))
-      case "Add" => Add(at(1), at(2))
+      case "Add" => new Add(at(1), at(2)) // its default arguments are of different types in 4.0 and 4.3
       case "Sum" => new Sum(at(1))
       case "Count" => Count(at(1))
       case "Max" => Max(at(1))
