@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from pyjoinopt._version import __version__
 from pyjoinopt.demo.measure import Measurement
-from pyjoinopt.demo.show import factor_of, method, paragraph, rows_of, table
+from pyjoinopt.demo.show import method, paragraph, summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_HEAD = (
+_COLUMNS = (
     *("query", "form", "reordered", "outer", "hints", "cost before", "cost after"),
     *("plan ms", "s before", "s after", "faster", "rows"),
 )
@@ -32,33 +32,4 @@ def introduction(spark: SparkSession, scale: float, counts: dict[str, int], roun
 
 
 def table_of(measured: Sequence[Measurement]) -> str:
-    rows = [
-        (
-            one.query.name,
-            one.query.form,
-            f"{one.report.joins_reordered} joins" if one.report.joins_reordered else "-",
-            str(len(one.report.eliminated_outer_joins) or "-"),
-            str(len(one.report.hints) or "-"),
-            _short(one.report.cost_before),
-            _short(one.report.cost_after),
-            f"{one.planning * 1000:.0f}",
-            f"{one.before:.2f}",
-            f"{one.after:.2f}",
-            factor_of(one),
-            rows_of(one),
-        )
-        for one in measured
-    ]
-    return table(_HEAD, rows, 2)
-
-
-def _short(number: float) -> str:
-    """A number in few characters.
-
-    >>> _short(0), _short(8123), _short(1_250_000), _short(31_000_000_000)
-    ('0', '8.1 k', '1.2 M', '31.0 G')
-    """
-    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if number >= size:
-            return f"{number / size:.1f} {unit}"
-    return f"{number:.0f}"
+    return summary(measured, _COLUMNS)

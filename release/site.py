@@ -36,7 +36,7 @@ def publish(site: Path, pages: Path, kind: str, name: str) -> list[str]:
 
     Args:
         site: The built site.
-        pages: The folder with one folder for each version; others stay as they are.
+        pages: The folder with one folder for each version; others are not changed.
         kind: `tag` or `branch`.
         name: The name of the tag or branch.
     Returns:

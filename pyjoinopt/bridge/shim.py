@@ -154,8 +154,8 @@ def _load(session: Any, jvm: Any) -> Any:
         versions = json.loads(shim.version())
     except Exception as error:
         what = "the shim that Spark was started with" if jar is None else str(jar)
-        todo = "" if jar is None else f" Start Spark with this jar: --jars {jar}, or spark.jars={jar}"
-        raise ShimError(f"{what} could not be loaded into this JVM ({error}).{todo}") from error
+        advice = "" if jar is None else f" Start Spark with this jar: --jars {jar}, or spark.jars={jar}"
+        raise ShimError(f"{what} could not be loaded into this JVM ({error}).{advice}") from error
     if versions["scala"] != ".".join(scala.split(".")[:2]):
         raise ShimError(
             f"the JVM runs Scala {scala} but has a shim for Scala {versions['scala']}; restart it without that jar"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyjoinopt.demo.measure import MEANINGFUL_SECONDS, NOTICEABLE, Measurement, Query
 
@@ -94,24 +94,40 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
     return "\n".join(lines)
 
 
-def summary(measured: Sequence[Measurement]) -> str:
+#: Column -> its text for one query.
+_COLUMNS: dict[str, Callable[[Measurement], str]] = {
+    "query": lambda one: one.query.name,
+    "form": lambda one: one.query.form,
+    "reordered": lambda one: f"{one.report.joins_reordered} joins" if one.report.joins_reordered else "-",
+    "outer": lambda one: str(len(one.report.eliminated_outer_joins) or "-"),
+    "avoided": lambda one: str(len(one.report.avoided_joins) or "-"),
+    "hints": lambda one: str(len(one.report.hints) or "-"),
+    "cost before": lambda one: _short(one.report.cost_before),
+    "cost after": lambda one: _short(one.report.cost_after),
+    "plan ms": lambda one: f"{one.planning * 1000:.0f}",
+    "s before": lambda one: f"{one.before:.2f}",
+    "s after": lambda one: f"{one.after:.2f}",
+    "faster": factor_of,
+    "rows": rows_of,
+}
+_SUMMARY = ("query", "form", "reordered", "outer", "avoided", "s before", "s after", "faster", "rows")
+
+
+def summary(measured: Sequence[Measurement], columns: Sequence[str] = _SUMMARY) -> str:
     """The table of a query a line: what was changed, times, factor, rows."""
-    head = ("query", "form", "reordered", "outer", "avoided", "s before", "s after", "faster", "rows")
-    rows = [
-        (
-            one.query.name,
-            one.query.form,
-            f"{one.report.joins_reordered} joins" if one.report.joins_reordered else "-",
-            str(len(one.report.eliminated_outer_joins) or "-"),
-            str(len(one.report.avoided_joins) or "-"),
-            f"{one.before:.2f}",
-            f"{one.after:.2f}",
-            factor_of(one),
-            rows_of(one),
-        )
-        for one in measured
-    ]
-    return table(head, rows, 2)
+    return table(columns, [[_COLUMNS[name](one) for name in columns] for one in measured], 2)
+
+
+def _short(number: float) -> str:
+    """A number in few characters.
+
+    >>> _short(0), _short(8123), _short(1_250_000), _short(31_000_000_000)
+    ('0', '8.1 k', '1.2 M', '31.0 G')
+    """
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number:.0f}"
 
 
 def conclusion(measured: Sequence[Measurement]) -> list[str]:

@@ -187,7 +187,7 @@ class Links(HTMLParser):
 
 
 def linked(folder: Path) -> Iterator[tuple[str, str, Path, str]]:
-    """Page, link, file and anchor of each link that stays on the site."""
+    """Page, link, file and anchor of each link to a page of the site."""
     for page in sorted((folder / __version__).rglob("*.html")):
         for link in Links(page.read_text(encoding="utf-8")).links:
             parts = urlsplit(link)

@@ -40,7 +40,7 @@ RISKY = [
     "100 % d_z < 50",
 ]
 #: The number of queries that plain Spark runs, and the most to draw; fewer of the first chunk by default.
-QUERIES, FEW, SEEDS = 12, 6, 60
+QUERIES, FEW, SEEDS = 12, 3, 60
 
 
 @pytest.fixture(scope="module")

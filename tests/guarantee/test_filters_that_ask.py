@@ -83,7 +83,7 @@ def test_of_a_computed_column_it_stays(db: SparkSession) -> None:
 def test_a_value_for_each_row_that_may_be_two_is_asked_of_no_other_row(db: SparkSession) -> None:
     """Spark fails if the subquery returns two values for a row; the written order removes such rows before."""
     if db.version < "4":
-        pytest.skip("Spark asks for an aggregate here before 4.0")
+        pytest.skip("Spark 3.5 requires an aggregate here")
     text = f"""SELECT * FROM {SLOW} WHERE l_price + o_id <> (SELECT c_id FROM customers WHERE c_id = o_customer + l_qty)
         AND l_qty < 4"""
     unharmed(db.sql(text), reordered=False)  # nothing may move past it

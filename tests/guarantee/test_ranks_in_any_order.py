@@ -60,8 +60,8 @@ def numbered(spark: SparkSession) -> Iterator[SparkSession]:
     yield session
 
 
-#: By default every third query.
-_FEWER = [pytest.param(name, marks=[pytest.mark.ci] if i % 3 else []) for i, name in enumerate(QUERIES)]
+#: By default every fifth query.
+_FEWER = [pytest.param(name, marks=[pytest.mark.ci] if i % 5 else []) for i, name in enumerate(QUERIES)]
 
 
 @pytest.mark.parametrize("name", _FEWER)

@@ -104,6 +104,7 @@ def test_a_worker_that_starts_slowly_is_there_for_later_queries(
     assert "in time for a plan within 1000 ms" in warning and "60000 ms (spark.pyjoinopt.startTimeout)" in warning
 
 
+@pytest.mark.ci
 def test_waiting_for_a_busy_worker_counts(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:

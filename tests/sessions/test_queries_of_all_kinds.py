@@ -208,6 +208,7 @@ def test_subqueries_are_planned_on_their_own(session: SparkSession, warnings: Ca
     assert found == rows(session.sql(text))
 
 
+@pytest.mark.ci
 def test_the_time_is_for_a_query_with_its_subqueries(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:

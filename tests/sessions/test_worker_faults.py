@@ -182,6 +182,7 @@ def test_the_real_worker_is_replaced(
     assert not set(workers()) & set(victims)
 
 
+@pytest.mark.ci
 def test_killed_in_the_middle_of_a_request(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:

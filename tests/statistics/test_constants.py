@@ -131,7 +131,7 @@ def enabled(events: SparkSession) -> Iterator[SparkSession]:
     disable(events)
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("step", [10, pytest.param(1, marks=pytest.mark.ci)])
 def test_both_entrances_estimate_alike(enabled: SparkSession, step: int) -> None:
     """There Spark has folded constants and unwrapped casts before; here the exporter and the estimates do."""
     for condition in CONDITIONS[::step]:

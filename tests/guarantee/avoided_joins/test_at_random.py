@@ -41,6 +41,7 @@ def test_products(tiny: SparkSession, pytestconfig: pytest.Config, repeat: bool,
     assert changed > count // 4
 
 
+@pytest.mark.ci
 @HALF
 def test_self_joins(tiny: SparkSession, pytestconfig: pytest.Config, share: int) -> None:
     changed = compared(tiny, draws.self_join, pytestconfig.getoption("--fuzz-seed"), 40 // share)
