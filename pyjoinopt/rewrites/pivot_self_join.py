@@ -118,7 +118,7 @@ def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory) -> Rewritten:
         for name in dict.fromkeys(r.name for r in readers):
             table = definitions[name]
             places = {reference(a).key: i for i, a in enumerate(table.output)}
-            unique = [{places[k] for k in key} for key in keys(table) if all(k in places for k in key)]
+            unique = [{places[k] for k in key} for key in keys(table) if key and all(k in places for k in key)]
             group, by = _together([r for r in readers if r.name == name], unique, predicates)
             pivoted = _pivot(group, by, read, fresh) if len(group) > 1 else None
             if pivoted is None:

@@ -25,7 +25,7 @@ from math import prod
 from operator import or_
 
 from pyjoinopt.catalyst.planner.build_side import parse_bytes
-from pyjoinopt.catalyst.planner.distinct_keys import DistinctKeys
+from pyjoinopt.catalyst.planner.distinct_keys import DistinctKeyVisitor
 from pyjoinopt.catalyst.statistics.column_stat import ROW_OVERHEAD, default_size
 from pyjoinopt.plan.expressions import SUBQUERY, Expression, conjuncts, walk
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Aggregate, Join, LogicalPlan
@@ -90,7 +90,7 @@ class SparkSizes:
         self._unknown = UNKNOWN if default is None else default
         self._needed = -1 if root is None else reduce(or_, needed_columns(root).values())
         self._leaf_bytes = leaf_bytes
-        self._keys = DistinctKeys(conf)
+        self._keys = DistinctKeyVisitor(conf)
         # Bytes, and rows where Spark knows them. The node is kept, so that its id stays its own.
         self._known: dict[int, tuple[LogicalPlan, int, int | None]] = {}
         nodes = [] if root is None else post_order(root)

@@ -1,21 +1,21 @@
 """Which columns identify the rows of a plan.
 
 *Distinct keys* are sets of columns that no two output rows share: the grouping columns of an aggregate, all columns
-of a DISTINCT. They survive whatever only drops rows; a join keeps those of one side if it matches at most one row of
-the other. They are computed on demand, once per node.
+of a DISTINCT, any column of a single row. They survive whatever only drops rows; a join keeps those of one side if it
+matches at most one row of the other. They are computed on demand, once per node.
 
-Source: Catalyst's `DistinctKeyVisitor`, of which this is a part: an aggregate has its grouping columns as a key, but
-not its child's keys, too. Spark's size estimates need all of it (`catalyst.planner.distinct_keys`). Keys that
-statistics prove are propagated along with these (`estimation.plans.unique_keys`), because they come with bounds.
+Source: Catalyst's `DistinctKeyVisitor`, except that a null-safe equality is no key of a join here
+(`catalyst.planner.distinct_keys` has it as one). Keys that statistics prove are propagated in
+`estimation.plans.unique_keys`, because they come with bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from pyjoinopt.plan.equi_keys import hash_keys
-from pyjoinopt.plan.expressions import Expression, reference
+from pyjoinopt.plan.expressions import Attribute, Expression, reference
 from pyjoinopt.plan.nodes import ANTI, INNER, LEFT, RIGHT, SEMI, Aggregate, Join, LogicalPlan, Project
 from pyjoinopt.plan.operator_kinds import NAMES
 from pyjoinopt.util.node_memo import NodeMemo
@@ -26,6 +26,7 @@ _KEEP_KEYS = NAMES | frozenset(
     "Filter Sort Window WindowGroupLimit GlobalLimit LocalLimit Offset Tail".split()
     + "Repartition RepartitionByExpression RebalancePartitions".split()
 )
+_NONE: frozenset[frozenset[Any]] = frozenset()
 
 Keys = frozenset[Any]
 _K = TypeVar("_K")
@@ -38,33 +39,46 @@ class DistinctKeys:
         self._keys = NodeMemo[LogicalPlan, frozenset[Keys]]()
 
     def __call__(self, plan: LogicalPlan) -> frozenset[Keys]:
-        """Sets of expression keys (`Expression.key`), each unique over the rows of `plan`."""
+        """Sets of expression keys (`Expression.key`), each unique over the rows of `plan`; the empty set: one row."""
         return self._keys.filled(plan, lambda node: node.children, self._keys_of)
 
     def _keys_of(self, node: LogicalPlan) -> frozenset[Keys]:
-        if isinstance(node, Aggregate):
-            return projected_keys(frozenset({frozenset(g.key for g in node.grouping)}), node.aggregates)
         below = [self._keys[child] for child in node.children]
+        if isinstance(node, Aggregate):
+            return projected_keys(_added(below[0], frozenset(g.key for g in node.grouping)), node.aggregates)
         if isinstance(node, Project):
             return projected_keys(below[0], node.projections)
         if isinstance(node, Join):
             return self._keys_of_join(node, below[0], below[1])
-        whole = frozenset({frozenset(reference(a).key for a in node.output)}) if node.output else frozenset()
         if node.kind == "Distinct" or (node.kind in ("Except", "Intersect") and not node.info.get("all", True)):
-            return whole
-        if node.kind == "GlobalLimit" and (node.info.get("limit") or 2) <= 1:
-            return whole
-        return below[0] if node.kind in _KEEP_KEYS and below else frozenset()
+            return frozenset({frozenset(_column(a) for a in node.output)})
+        if node.kind == "GlobalLimit" and node.info.get("limit") in (0, 1):
+            return frozenset(frozenset({_column(a)}) for a in node.output)
+        if node.kind == "Sample":
+            return _NONE if node.info.get("replacement", True) else below[0]
+        if node.kind == "WithCTE":
+            return below[-1]
+        return below[0] if node.kind in _KEEP_KEYS and below else _NONE
 
     def _keys_of_join(self, node: Join, left: frozenset[Keys], right: frozenset[Keys]) -> frozenset[Keys]:
         if node.join_type in (SEMI, ANTI):
             return left
-        pairs = hash_keys(node)
-        if not pairs:
-            return frozenset()
-        left_unique = is_unique(left, [pair[0] for pair in pairs])
-        right_unique = is_unique(right, [pair[1] for pair in pairs])
-        return joined_keys(node.join_type, left, right, left_unique, right_unique)
+        of_left, of_right = self.compared(node) if left or right else ((), ())
+        return joined_keys(node.join_type, left, right, is_unique(left, of_left), is_unique(right, of_right))
+
+    def compared(self, join: Join) -> tuple[Sequence[Expression], Sequence[Expression]]:
+        """The expressions over either side that a join requires to be equal, pair by pair."""
+        pairs = hash_keys(join)
+        return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+
+
+def _added(keys: frozenset[Keys], new: Keys) -> frozenset[Keys]:
+    """With one more key, unless a smaller one is known; without the keys that contain it."""
+    return keys if any(key <= new for key in keys) else frozenset({key for key in keys if not new <= key} | {new})
+
+
+def _column(attribute: Attribute) -> Any:
+    return reference(attribute).key
 
 
 def joined_keys(
@@ -91,9 +105,9 @@ def joined_keys(
 
 
 def is_unique(keys: frozenset[Keys], columns: Iterable[Expression]) -> bool:
-    """True if some distinct key is among the columns, so that no two rows share all their values."""
+    """True if some distinct key is among the columns, so that no two rows share all their values; False for none."""
     have = frozenset(c.key for c in columns)
-    return any(key <= have for key in keys)
+    return bool(have) and any(key <= have for key in keys)
 
 
 def projected_keys(keys: frozenset[Keys], listed: tuple[Expression, ...]) -> frozenset[Keys]:
@@ -106,7 +120,8 @@ def projected_keys(keys: frozenset[Keys], listed: tuple[Expression, ...]) -> fro
         column = reference(e.attribute).key
         kept.add(column)
         if e.kind == "Alias":
-            names.setdefault(e.children[0].key, column)
+            names[e.children[0].key] = column  # of several names the last, as Catalyst has it
     found = {key for key in keys if key <= kept}
-    found |= {renamed for renamed in (frozenset(names.get(k, k) for k in key) for key in keys) if renamed <= kept}
-    return frozenset(key for key in found if key)
+    return frozenset(
+        found | {renamed for renamed in (frozenset(names.get(k, k) for k in key) for key in keys) if renamed <= kept}
+    )

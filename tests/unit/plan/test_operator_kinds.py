@@ -7,7 +7,6 @@ from itertools import product
 
 import pytest
 
-from pyjoinopt.catalyst.planner import distinct_keys as of_planner
 from pyjoinopt.catalyst.rules import push_predicate_through_non_join
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.operators import estimate_operator
@@ -107,7 +106,6 @@ def test_lists_of_catalyst_are_their_own() -> None:
     """They cover fewer operators, and claim no more about rows than the table, except for Catalyst-only ones."""
     assert distinct_keys._KEEP_KEYS <= kinds.ROW_SUBSETS | {"Window"}
     assert {"CollectMetrics", "EventTimeWatermark"} & distinct_keys._KEEP_KEYS == set()
-    assert of_planner._KEEPS - {"Sample"} <= distinct_keys._KEEP_KEYS
     assert (max_rows._NO_MORE | max_rows._NO_MORE_BY_PARTITION) & OPERATOR_KINDS.keys() <= kinds.NEVER_MORE_ROWS
     pushed = push_predicate_through_non_join._GENERIC & OPERATOR_KINDS.keys()
     assert pushed == {"Distinct", "RepartitionByExpression", "Repartition", "RebalancePartitions", "Sort"}

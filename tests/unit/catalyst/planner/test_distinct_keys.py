@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyjoinopt.catalyst.planner.distinct_keys import DistinctKeys
+from pyjoinopt.catalyst.planner.distinct_keys import DistinctKeyVisitor
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan
 from tests.support.letters import Letters
 
@@ -17,7 +17,7 @@ def node(kind: str, *children: LogicalPlan, **info: Any) -> LogicalPlan:
 
 def keys(w: Letters, plan: LogicalPlan, conf: dict[str, str] | None = None) -> set[str]:
     names = {w(name).key: name for name in w.columns}
-    return {" ".join(sorted(names.get(e, "?") for e in key)) for key in DistinctKeys(conf)(plan)}
+    return {" ".join(sorted(names.get(e, "?") for e in key)) for key in DistinctKeyVisitor(conf)(plan)}
 
 
 def test_groups(w: Letters) -> None:
@@ -27,7 +27,7 @@ def test_groups(w: Letters) -> None:
     assert keys(w, w.group("a b", x, names="a")) == set()
     assert keys(w, w.group("a b", w.group("a", x, names="a"), names="a")) == {"a"}
     assert keys(w, w.group("a", w.group("a b", x), names="a")) == {"a"}
-    assert keys(w, w.group("", x, names="a")) == set()
+    assert keys(w, w.group("", x, names="a")) == {""}  # a single row
     assert keys(w, x) == set()
 
 
@@ -48,8 +48,10 @@ def test_operators(w: Letters) -> None:
     assert keys(w, node("Except", x, x, all=True)) == set()
     assert keys(w, node("GlobalLimit", x, limit=1)) == {"a", "b"}
     assert keys(w, node("GlobalLimit", grouped, limit=2)) == {"a"}
-    for kind in ("Sort", "Window", "LocalLimit", "Sample", "Repartition", "Tail"):
+    for kind in ("Sort", "Window", "LocalLimit", "Repartition", "Tail"):
         assert keys(w, node(kind, grouped)) == {"a"}
+    assert keys(w, node("Sample", grouped, replacement=False)) == {"a"}
+    assert keys(w, node("Sample", grouped, replacement=True)) == set()
     assert keys(w, Filter(w("a > 1"), grouped)) == {"a"}
     assert keys(w, node("Union", grouped, grouped)) == keys(w, node("Expand", grouped)) == set()
     assert keys(w, grouped, {"spark.sql.optimizer.propagateDistinctKeys.enabled": "false"}) == set()
