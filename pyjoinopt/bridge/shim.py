@@ -95,7 +95,7 @@ def _answer_at_once(gateway: Any) -> None:
         client = gateway.java_gateway_server.getCallbackClient()
         client.getPerThreadConnection().getSocket().setTcpNoDelay(True)
     except Exception as error:  # another kind of py4j connection, which is only slower
-        _log.debug("py4j answers stay delayed: %s", error)
+        _log.debug("py4j answers are still delayed: %s", error)
 
 
 def _check_classic(of: Any) -> None:

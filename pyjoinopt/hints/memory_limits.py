@@ -5,7 +5,7 @@ that there can be is bounded, too, and that bound is a matter of memory: a broad
 driver, sent in blocks, and kept by every executor, which together takes several times its bytes. So with "auto" it
 may be proved to have a sixteenth of the driver's heap, and an eighth of what an executor has for work and cache, but
 eight times the threshold in any case and a hundred times at most. The table of a partition, which cannot be written to
-disk and shares an executor with other tasks, stays at eight times.
+disk and shares an executor with other tasks, is left at eight times.
 
 The part is chosen with room to spare: with two gigabytes of heap, in local mode, Spark broadcasts an eighth of it and
 fails with a quarter.

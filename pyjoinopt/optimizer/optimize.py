@@ -229,6 +229,6 @@ def _describe_barriers(report: JoinReport, plan: LogicalPlan) -> None:
 
 
 def _give_reason(report: JoinReport, root: LogicalPlan) -> None:
-    """A plan that stays unchanged gets a reason, whichever step decided that."""
+    """A plan that is not changed gets a reason, whichever step decided that."""
     if not report.groups and not report.refusals:
         report.refuse("the whole query", why_unchanged(root, report.strategy))

@@ -170,7 +170,7 @@ class _Made:
     """What becomes of a group.
 
     Attributes:
-        plan: its new plan; None if it stays as written.
+        plan: its new plan; None if its order is kept.
         rows: operators with their rows and upper bounds, as estimated from the whole group.
     """
 

@@ -17,7 +17,7 @@ def inline_common_expressions(predicate: Expression) -> Expression:
     """The predicate with BETWEEN and its like replaced by their definitions, common expressions inlined.
 
     A reference means the definition with its id in the nearest `With` around it. Where an id is not unique, or the
-    result would be very long, the `With` stays as it is.
+    result would be very long, the `With` is kept.
     """
     if not predicate.contains & UNEVALUABLE or not any(e.kind == "With" for e in walk(predicate)):
         return predicate
@@ -37,7 +37,7 @@ def inline_common_expressions(predicate: Expression) -> Expression:
 
 
 def _short(child: Expression, meant: dict[int | None, Expression]) -> bool:
-    """Would the definitions fit in? Not below a `With` that stayed and defines one of the same ids."""
+    """Would the definitions fit in? Not below a `With` that was kept and defines one of the same ids."""
     sizes = {id: sum(1 for _ in walk(definition)) for id, definition in meant.items()}
     length = 0
     for e in walk(child):

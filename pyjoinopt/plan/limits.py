@@ -1,4 +1,4 @@
-"""Caps on how large expressions and sets of predicates may grow, so that planning time stays bounded.
+"""Caps on how large expressions and sets of predicates may grow, so that planning time is bounded.
 
 Sizes are counted in expression nodes. Inlining definitions can double an expression with every level
 (`x = x + x`, fifty times), and equalities imply quadratically many others; beyond a cap the plan is left as it is,

@@ -37,7 +37,7 @@ def attribute_set(attributes: Sequence[Attribute]) -> int:
 class LogicalPlan:
     """A node of the plan; an opaque one if it has no subclass.
 
-    `cached` is true if the session holds cached data for exactly this sub-plan: it must stay as it is. `info` holds
+    `cached` is true if the session holds cached data for exactly this sub-plan: it must not be changed. `info` holds
     what only some kinds have, by the keys of `plan.info_keys`.
     """
 

@@ -10,7 +10,7 @@ An operator that is not in the table may do anything. The columns of the table:
 | is_name | it changes nothing at all: a name, or a hint |
 | filters | a filter on the child's columns gives the same rows above and below it (Catalyst pushes it through) |
 | duplicates | which rows there are above, duplicates aside, depends only on which there are below, duplicates aside |
-| partitioning | rows stay in their partitions |
+| partitioning | rows remain in their partitions |
 
 Reimplementations of Catalyst classes keep the lists that those classes have, which differ on purpose:
 `plan.facts.max_rows` (`maxRows`), `plan.facts.distinct_keys`, `catalyst.planner.*`, `catalyst.rules.*`. Catalyst sees
@@ -114,7 +114,7 @@ NEVER_MORE_ROWS = _those()
 PASSES_FILTERS = _those(filters=True)
 #: Where duplicates do not matter above, they do not matter below.
 IGNORES_DUPLICATES = _those(duplicates=True)
-#: Rows stay in their partitions.
+#: Rows remain in their partitions.
 KEEPS_PARTITIONING = _those(partitioning=True)
 
 

@@ -1,7 +1,7 @@
 """Walks over plans, without recursion: users nest `withColumn` two thousand deep, Python's stack does not.
 
 Nodes may be shared (Spark plans are DAGs now and then); each distinct node is visited once and its result reused.
-No walk goes below a cached node: Spark reads the cache only while that sub-plan stays exactly as it is, so for every
+No walk goes below a cached node: Spark reads the cache only while that sub-plan is not changed at all, so for every
 pass it is a leaf.
 """
 

@@ -74,7 +74,7 @@ class JoinReport(ReportData):
         """Add join groups whose sections are deferred.
 
         Args:
-            changes: the written and the chosen order of each in one line; None if the order stays.
+            changes: the written and the chosen order of each in one line; None if the order is kept.
         """
         self._groups_added += len(changes)
         self.changes += [change for change in changes if change is not None]

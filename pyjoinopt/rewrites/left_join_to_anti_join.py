@@ -139,7 +139,7 @@ def _sides(join: LogicalPlan) -> tuple[LogicalPlan, LogicalPlan]:
 
 
 def _anti_join(node: Filter, test: Expression, padded: int) -> LogicalPlan:
-    """Of the filter's conjuncts those stay that read the kept side; of a padded row all others are true."""
+    """Of the filter's conjuncts those are kept that read the kept side; of a padded row all others are true."""
     join = node.child
     assert isinstance(join, Join)
     kept, semi_right = _sides(join)

@@ -10,7 +10,7 @@ its place in the join order. An early LeftSemi offers its equality to that rule,
 both directions (a LeftAnti those of its left side to its right one), and its IS NOT NULL makes Spark turn outer joins
 below it into inner ones. In the example `cast(r.c AS BIGINT) > 3` holds of all rows of r, and fails for p.c = 'none'.
 
-Done if the condition reads a column that is sensitive, or guarded by an outer join that must stay one
+Done if the condition reads a column that is sensitive, or guarded by an outer join that must remain one
 (`plan.facts.equality_substitution`). Spark then pushes the filter down as in the written query; the order of the other
 joins is searched as if the join were where the order has it.
 

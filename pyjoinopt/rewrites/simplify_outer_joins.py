@@ -87,8 +87,8 @@ def demote_outer_join(plan: LogicalPlan, *, sensitive: int | None = None) -> Rew
     for node in reversed(nodes):
         above = strict.get(id(node), {})
         if isinstance(node, Join):
-            stays = node.cached or node.join_type not in OUTER or _is_guarded(node, sensitive, guarded)
-            types[id(node)] = node.join_type if stays else _narrowest(node, above)
+            unchanged = node.cached or node.join_type not in OUTER or _is_guarded(node, sensitive, guarded)
+            types[id(node)] = node.join_type if unchanged else _narrowest(node, above)
         for child, columns in zip(node.children, _below(node, above, types.get(id(node), "")), strict=not node.cached):
             kept = {bit: why for bit, why in columns.items() if child.output_set >> bit & 1}
             seen = strict.get(id(child))  # under a second parent: only what both throw away

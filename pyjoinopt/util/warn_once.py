@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Hashable
 
-#: Causes of one kind that are remembered. The oldest is forgotten first, so a process that runs for weeks stays small.
+#: Causes of one kind that are remembered. The oldest is forgotten first, so memory is bounded in a long process.
 _MOST = 1000
 
 _lock = threading.Lock()

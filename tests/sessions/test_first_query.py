@@ -145,7 +145,7 @@ def test_one_that_never_comes_up_costs_one_query_its_bound_and_one_warning(
     _, reports = planned(session, query.optimizedPlan)
     assert time.monotonic() - started < 4 and reports == []
     (warning,) = warnings()
-    assert warning.startswith("WARN The joins of a query stay as written") and said in warning
+    assert warning.startswith("WARN The joins of a query are not changed") and said in warning
     if "sleep" in program:
         assert rows(session.sql(SQL)) == expected and warnings() == []  # nobody waits for it again
         assert eventually(lambda: not children(str(tmp_path))) and warnings() == []

@@ -32,7 +32,7 @@ def test_edits_that_cannot_be_made_change_nothing(
     ).collect()
     assert found == expected
     (warning,) = warnings()
-    assert "stay as written" in warning
+    assert "are not changed" in warning
     assert not row.changed and row.notes and row.notes in warning
 
 

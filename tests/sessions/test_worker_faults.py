@@ -85,7 +85,7 @@ def test_a_broken_worker_costs_one_warning(
     found, reports = planned(session, lambda: rows(session.sql(SQL)))
     assert (found, reports) == (expected, [])
     (warning,) = warnings()
-    assert warning.startswith("WARN The joins of a query stay as written: ") and said in warning
+    assert warning.startswith("WARN The joins of a query are not changed: ") and said in warning
     advice, _, without = warning.partition(". To do without: ")
     assert ADVICE.get(fault, "Another one is started") in advice and "spark.pyjoinopt.enabled=false" in without
     assert gone(str(tmp_path))

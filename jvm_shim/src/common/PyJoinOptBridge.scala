@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 /**
  * The entry points for Python: plans are exported as JSON, edits are imported as JSON.
  *
- * Laws: the JVM makes no decision about join orders. The objects behind an export stay in the JVM under a number until
+ * Laws: the JVM makes no decision about join orders. The JVM keeps the objects behind an export under a number until
  * the export is released. Edits are checked before they become a DataFrame.
  */
 object PyJoinOptBridge {
@@ -59,7 +59,7 @@ object PyJoinOptBridge {
 
   def cancelAnalysis(number: Long): Unit = RunningAnalyses.cancel(number)
 
-  /** The DataFrame that the edits describe. The handle stays open. */
+  /** The DataFrame that the edits describe. The handle is left open. */
   def rebuild(handle: Long, edits: String): Compat.Rows = {
     val exported = Handles(handle)
     exported.session.withActive(new PlanRebuilder(exported, Support.parse(edits)).dataset())

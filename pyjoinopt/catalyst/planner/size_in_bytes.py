@@ -1,7 +1,7 @@
 """Spark's estimate of the size of a plan's result.
 
 Without its cost-based optimizer Spark knows bytes, not rows (`SizeInBytesOnlyStatsPlanVisitor`). A filter changes
-nothing, a projection scales by the width of the columns that stay, and a join is as large as the *product* of its
+nothing, a projection scales by the width of the columns that remain, and a join is as large as the *product* of its
 sides, unless one side is unique on its keys (`distinct_keys`): then as their sum. That is why a few rows behind a
 filter or a join look too large to broadcast, and where a hint helps.
 
@@ -91,7 +91,7 @@ class SparkSizes:
         self._needed = -1 if root is None else reduce(or_, needed_columns(root).values())
         self._leaf_bytes = leaf_bytes
         self._keys = DistinctKeyVisitor(conf)
-        # Bytes, and rows where Spark knows them. The node is kept, so that its id stays its own.
+        # Bytes, and rows where Spark knows them. The node is kept, so that its id is not reused.
         self._known: dict[int, tuple[LogicalPlan, int, int | None]] = {}
         nodes = [] if root is None else post_order(root)
         self._definitions = {n.info.get("cte"): n for n in nodes if n.kind == "CTERelationDef"}

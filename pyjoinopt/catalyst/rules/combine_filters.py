@@ -5,7 +5,7 @@
         t
 
 The conjuncts of the lower filter come first, since they were evaluated first; those of the upper one that repeat them
-are dropped. A conjunct that is meant to fail (`raise_error`) stays in a filter of its own above, so that it sees only
+are dropped. A conjunct that is meant to fail (`raise_error`) is kept in a filter of its own above, so that it sees only
 the rows that passed. Over a nondeterministic filter nothing is merged: which rows it lets through depends on which
 rows it sees.
 """
@@ -51,8 +51,8 @@ class Combined:
         if above or repeats & self._known or len(self._known) < len(pending):
             kept = []
             for predicate in pending:
-                stays = not predicate.deterministic or fallibility.is_meant_to_throw(predicate)
-                if not stays and predicate.key not in repeats:
+                apart = not predicate.deterministic or fallibility.is_meant_to_throw(predicate)
+                if not apart and predicate.key not in repeats:
                     repeats.add(predicate.key)
                     kept.append(predicate)
             pending.clear()

@@ -2,7 +2,7 @@
 
 A group is a maximal tree of inner joins that have a condition and no hint; projections of plain columns in between
 are looked through. If it has three to twelve relations and a row count is known of each, `join_reorder_dp` searches
-the best tree. Groups that do not qualify stay as written as a whole: no part of them is tried. Groups inside a
+the best tree. Groups that do not qualify keep their order as a whole: no part of them is tried. Groups inside a
 relation (below an aggregate, a union, an outer join) are groups of their own.
 """
 

@@ -25,7 +25,7 @@ def eliminate_sorts(plan: LogicalPlan) -> LogicalPlan:
     """The plan without sorts that have no effect on its result (Catalyst's `EliminateSorts`).
 
     Args:
-        plan: any plan; cached sub-plans stay as they are.
+        plan: any plan; cached sub-plans are not changed.
 
     Returns:
         The plan, the very same object if every sort is needed.

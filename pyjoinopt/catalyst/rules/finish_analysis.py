@@ -21,7 +21,7 @@ _HINT = "ResolvedHint"
 def finish_analysis(plan: LogicalPlan) -> LogicalPlan:
     """The plan without aliases, views and hint nodes; hints are in the joins.
 
-    Cached sub-plans stay as they are: Spark knows them by their exact shape.
+    Cached sub-plans are not changed: Spark knows them by their exact shape.
     """
 
     def nameless(node: LogicalPlan) -> LogicalPlan:

@@ -8,7 +8,7 @@ A local limit may be repeated further down wherever so many rows of the input ar
     left of a left outer join, right of right  every row of that side gives at least one row
     both sides of a join without condition     n rows of one side meet all rows of the other (inner, cross, outer)
     left of a semi or anti join without one    all left rows pass, or none does
-    OFFSET m                                   then it must be m rows more; the offset stays above
+    OFFSET m                                   then it must be m rows more; the offset remains above
     an operator that runs Python functions     row by row
 
     SELECT * FROM orders LEFT JOIN customer ON ... LIMIT 5
@@ -19,7 +19,7 @@ A local limit may be repeated further down wherever so many rows of the input ar
         customer                              orders
                                             customer
 
-A join is also looked for below one projection. The limit at the top stays, since a join may give more rows than it
+A join is also looked for below one projection. The limit at the top is kept, since a join may give more rows than it
 takes. No local limit is added where there cannot be that many rows anyway (`plan.facts.max_rows`).
 
 Two more. `SELECT DISTINCT a FROM t LIMIT 1` is any one row of `t`: a limit of one over an aggregate that only groups
@@ -45,7 +45,7 @@ def limit_push_down(plan: LogicalPlan) -> LogicalPlan:
     """Every local limit repeated where it saves work (Catalyst's `LimitPushDown`).
 
     Args:
-        plan: any plan; cached sub-plans stay as they are.
+        plan: any plan; cached sub-plans are not changed.
 
     Returns:
         The plan, the very same object if no limit could be added.

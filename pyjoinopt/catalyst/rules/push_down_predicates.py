@@ -37,9 +37,9 @@ def push_down_predicates(
 
     Args:
         plan: any plan; cached sub-plans are left as they are, and no filter is pushed into one.
-        as_catalyst: move whatever Catalyst moves. By default Python UDFs and outer references stay, and what
+        as_catalyst: move whatever Catalyst moves. By default Python UDFs and outer references are not moved, and what
             may fail is not evaluated on rows that it did not meet.
-        avoid_double_evaluation: a conjunct over a computed column stays above the projection that computes it if that
+        avoid_double_evaluation: a conjunct over a computed column remains above the projection that computes it if that
             is costly (Spark 4.2's `spark.sql.optimizer.avoidDoubleFilterEval`).
         parts: which of Catalyst's three rules run, by name.
 

@@ -3,7 +3,7 @@
     a JOIN b ON a.k = b.k AND ((a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4))
     Filter (a.x = 1 OR a.x = 3) a  JOIN  Filter (b.y = 2 OR b.y = 4) b  ON ... the same condition
 
-The condition stays whole; what follows from it (`plan.facts.or_extraction`) only makes the sides smaller. Spark does so
+The condition is kept; what follows from it (`plan.facts.or_extraction`) only makes the sides smaller. Spark does so
 right before it looks for an order, so an estimate of a relation without these filters is many times too large: two
 nations of twenty-five, or three of seventy kinds of customers.
 

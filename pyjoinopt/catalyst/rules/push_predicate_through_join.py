@@ -10,9 +10,9 @@ A filter over a join and the join's own condition are split by the columns they 
     right outer              right                           left
     full outer               nothing                         nothing
 
-What the table does not move stays where it is (of a left single join, whose condition must stay whole, nothing moves
-in Spark). A side whose rows survive without a match can take a filter from above but must not lose rows to the join's
-own condition; the padded side is the other way round.
+What the table does not move remains in its place (of a left single join, whose condition must be kept whole, Spark
+moves nothing). A side whose rows survive without a match can take a filter from above but must not lose rows to the
+join's own condition; the padded side is the other way round.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ conjunct reads:
     SELECT * FROM (SELECT k, sum(v) AS s FROM t GROUP BY k) WHERE k = 7 AND s > 1
 
 reads one group of `t` after the push: `k = 7` drops whole groups, so it may drop their rows; `s > 1` is known only of
-the finished group and stays. A window is the same with its partitions. A global aggregate gives a row even over no
-rows, therefore it lets nothing pass, and a conjunct without columns (`false`) does not pass any aggregate.
+the finished group and is not moved. A window is the same with its partitions. A global aggregate gives a row even over
+no rows, therefore it lets nothing pass, and a conjunct without columns (`false`) does not pass any aggregate.
 
 No operator is passed that computes something nondeterministic: what `rand()` gives depends on the rows before. A
 projection is passed neither by a conjunct over a column that is costly to compute (it would be computed twice) nor by
@@ -100,7 +100,7 @@ def pushed_into_branches(predicates: Iterable[Expression], union: LogicalPlan) -
 
 
 def _in_order(pending: deque[Expression], passage: PushdownResult) -> PushdownResult:
-    """A conjunct that may fail does not overtake one that is evaluated before it and stays: that guards it."""
+    """A conjunct that may fail does not overtake one that is evaluated before it and is not moved: that guards it."""
     if not passage.above or not passage.below or not any(may_throw(p) for p in passage.below):
         return passage
     kept = {id(p) for p in passage.above}
@@ -123,7 +123,7 @@ def _in_order(pending: deque[Expression], passage: PushdownResult) -> PushdownRe
 def _partition(
     pending: Iterable[Expression], policy: PushdownPolicy, below: Callable[[Expression], Expression | None]
 ) -> PushdownResult:
-    """Split by `below`, which gives what a movable conjunct becomes, or None if it stays."""
+    """Split by `below`, which gives what a movable conjunct becomes, or None if it is not moved."""
     result = PushdownResult(deque(), [])
     for predicate in pending:
         moved = below(predicate) if policy.movable(predicate) else None
@@ -228,7 +228,7 @@ def _below(
     costly: set[int],
     policy: PushdownPolicy,
 ) -> Expression | None:
-    """The predicate in terms of `inner`; None if it must stay above a projection."""
+    """The predicate in terms of `inner`; None if it must remain above a projection."""
     if not policy.as_catalyst and not policy.movable(predicate):
         return None
     if predicate.references & computed:

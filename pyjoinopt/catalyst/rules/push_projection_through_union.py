@@ -14,7 +14,7 @@ gets a new identity: `a + 1 AS x` of one branch and `d + 1 AS x` of another are 
 not read gone from the branches, the scans below need not read them.
 
 The projection must be deterministic, and since Spark 4.1 it must not list a column twice (a union with such a branch
-is taken for unresolved). One with a correlated subquery stays, too, since the subquery's plan and conditions name
+is taken for unresolved). One with a correlated subquery is kept, too, since the subquery's plan and conditions name
 columns of the first branch only; on such a query Spark 4.3 fails here.
 """
 
@@ -32,7 +32,7 @@ def push_projection_through_union(plan: LogicalPlan, *, fresh: ColumnFactory, re
     """Every deterministic Project over a Union goes into its branches (Catalyst's `PushProjectionThroughUnion`).
 
     Args:
-        plan: any plan; cached sub-plans stay as they are.
+        plan: any plan; cached sub-plans are not changed.
         fresh: gives the new columns of the branches but the first.
         repeats: push a projection that lists a column twice, too (Spark before 4.1).
 

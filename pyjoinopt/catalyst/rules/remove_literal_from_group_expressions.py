@@ -3,11 +3,11 @@
     SELECT a, 'x', sum(b) FROM t GROUP BY a, 'x', 1 + 1      groups as      GROUP BY a
 
 Constants come from generated queries, from ordinals, and from views that call a constant a column; they make the key
-that is hashed and shipped wider. Only the grouping shrinks, the columns of the result stay.
+that is hashed and shipped wider. Only the grouping shrinks, the columns of the result are kept.
 
 One thing must not happen: if all of them are constants, an empty GROUP BY is not what is left. Over no rows
 `SELECT sum(b) FROM t GROUP BY 1` has no row (there is no group), `SELECT sum(b) FROM t` has one. So a cheap constant,
-the int 0, stays as the only key.
+the int 0, is the only key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def remove_literal_from_group_expressions(plan: LogicalPlan) -> LogicalPlan:
     Constant is what Catalyst calls foldable: literals and deterministic expressions over nothing but them.
 
     Args:
-        plan: any plan; cached sub-plans stay as they are.
+        plan: any plan; cached sub-plans are not changed.
 
     Returns:
         The plan, the very same object if no grouping has a constant to drop.

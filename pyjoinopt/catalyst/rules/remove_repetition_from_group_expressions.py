@@ -3,7 +3,7 @@
     GROUP BY a + 1, b, 1 + a, b      groups as      GROUP BY a + 1, b
 
 "The same" is what Catalyst calls semantically equal: `a + 1` and `1 + a`, `a < b` and `b > a`, `x.A` and `a`. Of equal
-expressions the first stays. A nondeterministic expression equals nothing, not even itself: each `rand()` draws anew.
+expressions the first is kept. A nondeterministic expression equals nothing, not even itself: each `rand()` draws anew.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def remove_repetition_from_group_expressions(plan: LogicalPlan) -> LogicalPlan:
     """Drop repeated expressions from every GROUP BY (Catalyst's `RemoveRepetitionFromGroupExpressions`).
 
     Args:
-        plan: any plan; cached sub-plans stay as they are.
+        plan: any plan; cached sub-plans are not changed.
 
     Returns:
         The plan, the very same object if nothing is repeated.

@@ -19,7 +19,7 @@ def replace_distinct_with_aggregate(plan: LogicalPlan) -> LogicalPlan:
     """Every Distinct becomes an Aggregate (Catalyst's `ReplaceDistinctWithAggregate`).
 
     Args:
-        plan: any plan; cached sub-plans stay as they are.
+        plan: any plan; cached sub-plans are not changed.
 
     Returns:
         The plan, the very same object if it has no Distinct.

@@ -23,7 +23,7 @@ def replace_except_with_anti_join(plan: LogicalPlan) -> LogicalPlan:
     """Every EXCEPT (DISTINCT) becomes Distinct over an anti join (Catalyst's `ReplaceExceptWithAntiJoin`).
 
     Args:
-        plan: any plan; cached sub-plans stay as they are.
+        plan: any plan; cached sub-plans are not changed.
 
     Returns:
         The plan, the very same object if it has no EXCEPT.

@@ -8,7 +8,7 @@ it passes the right side's filter. No join, one scan instead of two:
     SELECT DISTINCT a, b FROM t WHERE b = 12 AND NOT coalesce(a = 5, false)
 
 `coalesce` because a filter takes an unknown condition for a failed one: a row with NULL in a is not on the right, so
-it must stay, and `NOT (a = 5)` alone would drop it.
+it must be kept, and `NOT (a = 5)` alone would drop it.
 
 When is that right? Take away from each side a projection on top and the filters below it. What remains must be the
 same relation under the same projection. The right side's condition must be deterministic, and read only columns that
@@ -49,7 +49,7 @@ def replace_except_with_filter(plan: LogicalPlan, *, conf: Mapping[str, str] | N
     """EXCEPT (DISTINCT) over one relation becomes Distinct over a filter (Catalyst's `ReplaceExceptWithFilter`).
 
     Args:
-        plan: any plan; cached sub-plans stay as they are.
+        plan: any plan; cached sub-plans are not changed.
         conf: Spark's settings; `spark.sql.optimizer.replaceExceptWithFilter` switches the rule off.
 
     Returns:

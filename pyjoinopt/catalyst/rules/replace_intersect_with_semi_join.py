@@ -23,7 +23,7 @@ def replace_intersect_with_semi_join(plan: LogicalPlan) -> LogicalPlan:
     """Every INTERSECT (DISTINCT) becomes Distinct over a semi join (Catalyst's `ReplaceIntersectWithSemiJoin`).
 
     Args:
-        plan: any plan; cached sub-plans stay as they are.
+        plan: any plan; cached sub-plans are not changed.
 
     Returns:
         The plan, the very same object if it has no INTERSECT.

@@ -28,7 +28,7 @@ def rewrite_except_all(plan: LogicalPlan, *, fresh: constructors.ColumnFactory) 
     """Every EXCEPT ALL becomes a union, a sum, a filter and a generator (Catalyst's `RewriteExceptAll`).
 
     Args:
-        plan: any plan; cached sub-plans stay as they are.
+        plan: any plan; cached sub-plans are not changed.
         fresh: for the counting columns.
 
     Returns:

@@ -26,7 +26,7 @@ def rewrite_intersect_all(plan: LogicalPlan, *, fresh: constructors.ColumnFactor
     """Every INTERSECT ALL becomes a union, two counts, a filter and a generator (Catalyst's `RewriteIntersectAll`).
 
     Args:
-        plan: any plan; cached sub-plans stay as they are.
+        plan: any plan; cached sub-plans are not changed.
         fresh: for the marking and counting columns.
 
     Returns:

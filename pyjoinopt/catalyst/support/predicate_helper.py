@@ -50,7 +50,7 @@ def filtered(predicates: Sequence[Expression], child: LogicalPlan) -> LogicalPla
 def rejoined(join: Join, left: LogicalPlan, right: LogicalPlan, predicates: Sequence[Expression]) -> Join:
     """The same join (type, hint) over other inputs and with another condition.
 
-    Existence and single joins cannot be made from scratch; they stay copies of their origin.
+    Existence and single joins cannot be made from scratch; they remain copies of their origin.
     """
     condition = conjunction(predicates)
     if join.join_type not in (EXISTENCE, SINGLE):

@@ -22,7 +22,7 @@ PARTS = frozenset({COMBINE, NON_JOIN, JOIN})
 
 @dataclass(slots=True)
 class PushdownResult:
-    """Conjuncts that pass a node (in terms of what is below it), those that stay above, and whether any was changed."""
+    """Conjuncts that pass a node (in terms of what is below it), those that remain above, whether any was changed."""
 
     below: deque[Expression]
     above: list[Expression]

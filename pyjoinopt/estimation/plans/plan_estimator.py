@@ -6,7 +6,7 @@ looked up among all nodes of the plan, not only below the node that is estimated
 
 Filters over a relation of which there is a sample are counted there, all of a chain at once, through
 projections. So are the different values that are left of the columns by which the relation is joined. What else the
-columns hold after the filter stays a matter of arithmetic.
+columns hold after the filter is a matter of arithmetic.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Groups of an aggregate, rows of a DISTINCT, local rows that were counted: what `RelationStatistics.keys` holds. They
 survive whatever only drops rows. A join whose other side is unique on what it is compared by repeats no row, so the
-keys of this side stay, and this side's bound is a bound of the result. Where all rows were counted, it is known how
+keys of this side are kept, and this side's bound is a bound of the result. Where all rows were counted, it is known how
 many of them share a value at most: a row of the other side has no more matches than that.
 
 Statistics of files suggest a likely key, but prove none; `ColumnStatistics.key_values` is for those.
@@ -111,7 +111,7 @@ def most_met(known: RelationStatistics, columns: int) -> float:
 
 
 def times(a: float, b: float) -> float:
-    """A product in which 0 stays 0."""
+    """A product in which 0 times anything is 0."""
     return 0.0 if a == 0 or b == 0 else a * b
 
 

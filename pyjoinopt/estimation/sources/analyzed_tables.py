@@ -21,7 +21,7 @@ _here: OrderedDict[tuple[str, str], Known] = OrderedDict()
 
 
 def remember(files: Files, known: Known, store: Store | None) -> None:
-    """Keep what was gathered; columns that were gathered earlier stay."""
+    """Keep what was gathered; columns that were gathered earlier are kept."""
     before = recall(files, store)
     columns = {**(before.columns if before else {}), **known.columns}
     known = Known(known.rows, known.bytes, columns, known.exact, known.source, known.gathered, known.note)

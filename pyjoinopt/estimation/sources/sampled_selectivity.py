@@ -1,7 +1,7 @@
 """From hits in a sample to a share of all rows, and where a sample is worth having.
 
 **Few hits.** Of n rows k fulfil the condition. The share is taken for k/n, mixed with the arithmetic estimate as if
-that were one row more. No hit proves no emptiness: with a chance of 95 % a share of 3/n stays unseen. The estimate is
+that were one row more. No hit proves no emptiness: with a chance of 95 % a share of 3/n is not seen. The estimate is
 then half a row of n, or less if the arithmetic estimate is less, and `source` notes that there was no hit. Where
 arithmetic is sound (numbers compared within known bounds) no hit only contradicts an estimate above 3/n, and k hits
 weigh k times as much as the arithmetic estimate, in logarithms. If the sample is the whole relation, k is a count.

@@ -187,7 +187,7 @@ class GraphEstimates:
             few, many = (own, b.minima) if len(own) <= len(b.minima) else (b.minima, own)
             for t, value in few.items():
                 other = many.get(t)
-                if other is not None:  # the smaller of the two minima stays, the larger one divides
+                if other is not None:  # the smaller of the two minima is kept, the larger one divides
                     total -= signs[t] * (value if value > other else other)
             if a.waiting and b.waiting:
                 both = a.relations | b.relations

@@ -6,7 +6,7 @@ or two orders of one set would have two estimates. So it is what that side *must
 there beyond that, left joins, removes no rows. Hence rows(A and B) >= rows(A) for every A that contains the preserved
 side.
 
-A filter over one relation that stays above the outer join that pads it (`b.x IS NULL`, for rows without a partner)
+A filter over one relation that remains above the outer join that pads it (`b.x IS NULL`, for rows without a partner)
 keeps what it would keep of that relation with so many more NULLs.
 """
 
@@ -31,7 +31,7 @@ _ANTI_LEAST = ASSUMPTIONS.anti_join_least
 
 
 def is_applied_above(edge: Edge) -> bool:
-    """Whether the edge is an outer join, or a filter over one relation that stays above joins."""
+    """Whether the edge is an outer join, or a filter over one relation that remains above joins."""
     return edge.join_type in (LEFT, FULL) or (edge.join_type == INNER and edge.ses.bit_count() == 1)
 
 

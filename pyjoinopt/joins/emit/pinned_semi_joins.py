@@ -5,8 +5,8 @@
 An order may probe `returns` late, with the few rows that the other joins leave. Spark would undo that: its rule
 PushLeftSemiLeftAntiThroughJoin pushes a semi or anti join below inner and outer joins, to the relation whose columns it
 reads, however many rows that relation has. No rule pushes an existence join. It marks each row of its left side with
-whether it has a partner, so with a filter on the mark it equals the semi or anti join, and it stays where the order has
-it. Spark itself makes existence joins, of an EXISTS under an OR.
+whether it has a partner, so with a filter on the mark it equals the semi or anti join, and it remains where the order
+has it. Spark itself makes existence joins, of an EXISTS under an OR.
 
 In a group with a fallible predicate nothing is pinned: as written, Spark evaluates an IN or EXISTS right above the
 relation that it reads, and that may be what keeps `a.k = 0` from a join on `10 / a.k = b.k`.

@@ -1,6 +1,6 @@
 """Which joins may be ordered together: the join groups of a plan.
 
-A group is a connected set of joins, together with all operators between them that need not stay between them:
+A group is a connected set of joins, together with all operators between them that need not remain between them:
 
     Project [c.name, total]                       not part of the group: it is on top of it
       Join  o.key = i.key AND i.qty > o.min   \\
@@ -258,7 +258,7 @@ class _GroupFinder:
     # -- projections in between --------------------------------------------------------------------------------
 
     def _absorb(self, group: OpenGroup) -> bool:
-        """Absorb the pending projections; False, and nothing done, if one of them must stay."""
+        """Absorb the pending projections; False, and nothing done, if one of them must be kept."""
         computed = 0
         for node in group.pending:
             for e in node.expressions:

@@ -148,7 +148,7 @@ def tests_costly(group: OpenGroup | None, condition: Expression | None) -> bool:
 def guard(group: OpenGroup, predicates: Iterable[Expression]) -> None:
     """Record what predicates above the group read that may throw.
 
-    They stay above the group, but Spark moves them down to the lowest join that has all they read, in any order.
+    They remain above the group, but Spark moves them down to the lowest join that has all they read, in any order.
     """
     waiting = (e for node in group.pending for e in node.expressions if e.kind == "Alias")
     columns = {**group.deferred, **{e.attribute.bit: e for e in waiting if e.attribute is not None}}

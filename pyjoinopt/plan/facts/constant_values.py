@@ -1,7 +1,7 @@
 """Which expressions are constants with a value, and for how long that value holds.
 
 The exporter evaluates every constant expression as Catalyst will when it folds constants: `date '2000-02-01' + interval
-60 days` is 2000-04-01, and evaluating it cannot fail. The expression stays in the plan; its value is kept beside it.
+60 days` is 2000-04-01, and evaluating it cannot fail. The expression is kept in the plan; its value is kept beside it.
 
 What reads the current date, the time, the time zone or the user has the value of the moment at which the plan was
 optimised. It is good for an estimate. Nothing may be proved by it, for the plan may run another day.

@@ -111,7 +111,7 @@ def sensitive_columns(nodes: Sequence[LogicalPlan], discerning_only: bool = Fals
 
 
 def null_supplied_by_guarded(nodes: Iterable[LogicalPlan], sensitive: int) -> int:
-    """Columns of null-supplying sides of outer joins that must stay outer joins.
+    """Columns of null-supplying sides of outer joins that must remain outer joins.
 
     An outer join keeps a predicate over its null-supplying side above it, where it is evaluated on matched rows only,
     and evaluates its own condition pair by pair. Once the join is inner, Spark pushes both down to the relation. A

@@ -122,7 +122,7 @@ def _is_cast_column(e: Expression) -> bool:
 def replaced_by_literals(predicates: ExpressionSet, most: int) -> list[Expression]:
     """The predicates again with a literal for a column that equals it, those that are new; about `most` of them.
 
-    Equalities that replace columns themselves stay as they are, and so does every `<=>`.
+    Equalities that replace columns themselves are not changed, and neither is any `<=>`.
     """
     bindings: dict[int, tuple[Expression, Expression]] = {}
     for p in predicates:

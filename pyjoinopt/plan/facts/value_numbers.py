@@ -4,7 +4,7 @@ Inference makes the same predicate again and again: `b > 5` from `a > 5` and `a 
 must be recognised, also when it is written `5 < b` or `NOT (b <= 5)`. A `ValueNumbering` gives every expression a
 number, equal for equivalent expressions, so that a set of predicates is a dict and a comparison costs nothing.
 
-Some parameters of expressions stay in the JVM (the escape character of LIKE, for one). Expressions that
+Some parameters of expressions are kept in the JVM (the escape character of LIKE, for one). Expressions that
 look alike but for such parameters get the same number too, which is then not `certain`. A number that is not certain
 is good for leaving something out ("we know that already"), never for putting one expression in place of another.
 """

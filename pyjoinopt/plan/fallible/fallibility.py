@@ -150,7 +150,7 @@ def why_not_movable(predicate: Expression) -> str:
     if predicate.contains & PYTHON_UDF:
         return "it calls a Python UDF, which may fail or behave differently on other rows"
     if predicate.contains & (OUTER_REFERENCE | CORRELATED):
-        return "it reads columns of an outer query, so it must stay in its place in the subquery"
+        return "it reads columns of an outer query, so it must not be moved out of its place in the subquery"
     if predicate.contains & SUBQUERY:
         return "it contains a subquery predicate that is not ordered as a join, so it is evaluated where it is written"
     if not predicate.deterministic:

@@ -77,7 +77,7 @@ def _needed(edge: EdgeReport) -> set[str]:
 
 
 def _lanes(edges: tuple[EdgeReport, ...], row: dict[str, int]) -> list[_Drawn]:
-    """A lane for every edge that touches two relations or more; short ones first, so that they stay near the names."""
+    """A lane for every edge that touches two relations or more; short ones first, so that they are near the names."""
     placed: list[_Drawn] = []
     free: list[list[tuple[int, int]]] = []  # per lane the stretches that are taken
     spans = []

@@ -9,8 +9,8 @@ tables. An order that never differs from the written one is correct, and must be
 `<=>`, each over separate columns, because a combination of conditions may make other orders correct too. There are
 fewer legal orders than correct ones where
 
-* a condition may fail at run time (both sides stay as written) or reads nothing on a side that is open, the left one
-  of a left, semi or anti join (that side stays as written);
+* a condition may fail at run time (both sides keep their order) or reads nothing on a side that is open, the left one
+  of a left, semi or anti join (that side keeps its order);
 * a condition rejects NULLs in a way that `plan.facts.null_rejection` does not see.
 
 **Independence of the written order.** A legal order, written as a query, has as many legal orders as the original

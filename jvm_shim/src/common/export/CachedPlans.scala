@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
  * Finds the nodes of a plan that Spark would replace by cached data.
  *
  * Spark compares the analysed plan, top down, with the plans in its cache. If joins inside such a plan are reordered,
- * Spark misses the cache and computes everything again, so a cached node must stay unchanged.
+ * Spark misses the cache and computes everything again, so a cached node must not be changed.
  *
  * Laws: exactly the nodes that Spark would replace are marked; there is no lookup below a cached node. A session
  * without cached data does no lookup at all.

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
  * Inlines common table expressions that are referenced once, so that the joins above and inside one can form one group.
  *
  * Laws: Spark does the same at the start of optimisation (`InlineCTE`), so no row changes. Spark finds cached data by
- * the cached plan, so nothing is inlined while anything is cached. Recursive definitions stay.
+ * the cached plan, so nothing is inlined while anything is cached. Recursive definitions are kept.
  */
 private[pyjoinopt] object CommonTables {
 

@@ -17,7 +17,7 @@ private[pyjoinopt] final case class ConstantValue(value: Any, current: Boolean)
  * Evaluates the constant expressions of a plan, as Catalyst will. Runtime-replaceable functions are replaced first, and
  * so are the current time, the session's time zone, its user and its catalog.
  *
- * The value is used in estimates, and it proves that the expression can be evaluated. The expression itself stays in
+ * The value is used in estimates, and it proves that the expression can be evaluated. The expression itself is kept in
  * the plan, since a DataFrame that is optimised today may be collected tomorrow.
  *
  * Laws: only maximal constant subexpressions are evaluated, and on copies, so that nothing is cached in the plan's own

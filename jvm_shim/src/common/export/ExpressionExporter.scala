@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.{DataType, DateType, TimestampNTZType, Timesta
 
 /**
  * Numbers expressions and exports the properties of each that an optimizer needs: is it deterministic, can it fail,
- * does it reject NULLs, which others are semantically equal. The expressions themselves stay in the JVM under their
+ * does it reject NULLs, which others are semantically equal. The expressions themselves are kept in the JVM under their
  * numbers.
  *
  * Laws: an expression of an unknown class is exported with its class name and flags, and nothing throws. Two

@@ -3,7 +3,7 @@ package org.apache.spark.sql.pyjoinopt
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
-/** The objects of an export, which stay in the JVM: a number in the export is an index into these lists. */
+/** The objects of an export, which the JVM keeps: a number in the export is an index into these lists. */
 private[pyjoinopt] final case class Handle(
     session: Compat.Session,
     root: LogicalPlan,

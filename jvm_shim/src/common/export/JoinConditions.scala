@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
  * still, where they cannot become joins.
  *
  * Laws: Spark's own rule (PushPredicateThroughJoin) decides which conjuncts move through which types of joins. A join
- * without such a subquery in its condition stays unchanged, and so does a subquery that cannot be moved.
+ * without such a subquery in its condition is not changed, and neither is a subquery that cannot be moved.
  */
 private[pyjoinopt] object JoinConditions {
 

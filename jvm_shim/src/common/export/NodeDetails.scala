@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
  * Exports details of some kinds of plan nodes beyond children, output and expressions.
  *
  * Law: nodes are matched by type and read by accessor, never by constructor pattern: the constructors of many nodes
- * gain an argument with each version of Spark, the accessors stay.
+ * gain an argument with each version of Spark, the accessors remain.
  */
 private[pyjoinopt] final class NodeDetails(
     attributes: AttributeTable,
@@ -128,7 +128,7 @@ private[pyjoinopt] object NodeDetails {
   private val strategies: Map[String, JoinStrategyHint] =
     (JoinStrategyHint.strategies + NO_BROADCAST_HASH).map(s => Support.className(s) -> s).toMap
 
-  /** Marks of joins that must stay in place, because of a hint or for lack of one. They are no hints to Spark. */
+  /** Marks of joins that must not be moved, because of a hint or for lack of one. They are no hints to Spark. */
   val Keep = "KEEP_JOIN_ORDER"
   val NotRequested = "NOT_ASKED"
 

@@ -20,7 +20,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{
  * a time, over a placeholder for the child of the filter.
  *
  * Laws: the joins are those that Spark makes, so no row changes. Filters that Spark rewrites to anything but semi and
- * anti joins stay. So does a filter next to or around a correlated scalar subquery: Spark pushes the other conjuncts
+ * anti joins are kept. So is a filter next to or around a correlated scalar subquery: Spark pushes the other conjuncts
  * into that subquery, but does not push joins. So does NOT IN: Spark's planner matches the exact form of its condition,
  * which other rules would change. Spark finds cached data by the cached plan, so nothing is rewritten while anything is
  * cached.

@@ -67,7 +67,7 @@ private[pyjoinopt] object ExecutedPlan {
       ran
   }
 
-  /** The operator inside wrappers; an adaptive plan that is not final stays as it is. */
+  /** The operator inside wrappers; an adaptive plan that is not final is returned itself. */
   private def bare(plan: SparkPlan): SparkPlan = {
     var inner = plan
     var wrapped = true

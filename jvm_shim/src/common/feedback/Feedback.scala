@@ -11,7 +11,7 @@ import org.apache.spark.sql.util.QueryExecutionListener
  * Spark's listener of one session: records the metrics of every query that ended without an error.
  *
  * Laws: a query never waits for the listener and never fails because of it. Only the last few queries are kept, as
- * text. They stay when their session ends.
+ * text. They are kept when their session ends.
  */
 private[pyjoinopt] final class Feedback(describe: QueryExecution => Option[String], record: String => Unit)
     extends QueryExecutionListener {

@@ -19,7 +19,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.BooleanType
 
 /**
- * Builds the new expressions of an edit message. All others are referred to by number and stay unchanged.
+ * Builds the new expressions of an edit message. All others are referred to by number and are not changed.
  *
  * Law: an alias keeps its id and name, an attribute is that of the child's output, and a subquery keeps its output
  * columns.

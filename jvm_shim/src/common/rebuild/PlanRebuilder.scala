@@ -26,7 +26,7 @@ import org.apache.spark.sql.types.BooleanType
 /**
  * Builds the plan that a list of edits describes, over the numbered nodes of an export.
  *
- * Laws: nodes without edits stay the same objects, so Spark's analyser, cache and statistics find them. A copied node
+ * Laws: nodes without edits remain the same objects, so Spark's analyser, cache and statistics find them. A copied node
  * keeps its tags, except the tag by which `df["a"]` finds columns by position if their positions have changed. The
  * nullability of columns in an expression of the export is updated for its new place. A plan becomes a DataFrame only
  * after PlanChecks.

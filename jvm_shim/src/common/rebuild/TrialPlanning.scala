@@ -14,7 +14,7 @@ import org.apache.spark.sql.internal.SQLConf
  * a Python UDF over both sides of an outer join, a Cartesian product where these are forbidden. Rules that succeed on
  * the written query may fail on the rebuilt one. Joins, filters, projections and aggregates of ordinary expressions,
  * and uncorrelated scalar subqueries, can always be planned. Other plans are planned on trial, and after a failure the
- * query stays as written.
+ * query is not changed.
  *
  * Law: the trial is discarded. The returned DataFrame has planned nothing yet, so it uses data that is cached before it
  * runs.

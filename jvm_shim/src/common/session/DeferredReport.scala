@@ -18,7 +18,7 @@ private[pyjoinopt] final class DeferredReport(worker: Worker, val id: Long) {
     source = None
   }
 
-  /** The answer could not be used: the plan stayed as it was, whatever the report states. */
+  /** The answer could not be used: the plan was not changed, whatever the report states. */
   def unused(why: String): Unit = synchronized { problem = Some(why) }
 
   /** The report, read now if need be. None if the worker ended before it had sent it. */

@@ -141,7 +141,7 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
  * Removes these nodes, early in the optimizer, so that filters and limits move as without them.
  *
  * Between this rule and OptimizeJoins nearly every node is copied, and information on nodes is lost. So a hint is bound
- * to the columns below it, whose ids stay the same. Other queries over the same view have columns with the same ids. So
+ * to the columns below it, whose ids remain the same. Other queries over the same view have columns with the same ids. So
  * the hint is bound to the thread, too, and to the query by Spark's tracker of it: a query may be planned while another
  * is planned in the same thread, and a query that fails leaves its hints behind.
  */

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
  * A session's analyser is created once. It has the rules of extensions in a field that it reads for every query, and
  * only reflection can add a rule to that field.
  *
- * Law: if reflection fails, the session stays as it is, and drops these hints like all unknown ones.
+ * Law: if reflection fails, the session is not changed, and drops these hints like all unknown ones.
  */
 private[pyjoinopt] object LiveHints {
   private val Field = "extendedResolutionRules"

@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.QueryPlanningTracker
 /**
  * The time that a query may spend in join ordering. Spark plans its subqueries separately; they share one budget.
  *
- * Waiting for a worker counts, whether it is busy or starting. After a worker has failed, later plans of the query stay
- * as written, without a message. The same holds if there was no worker in time, unless a later plan may wait longer:
+ * Waiting for a worker counts, whether it is busy or starting. After a worker has failed, later plans of the query are
+ * not changed, without a message. The same is true if there was no worker in time, unless a later plan may wait longer:
  * Spark plans the small subquery of a large query first.
  */
 private[pyjoinopt] final class PlanningTimeBudget {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, Data
 /**
  * The queries inside MERGE, UPDATE and DELETE on tables with row-level operations.
  *
- * Law: a plan that reads the target table stays as Spark wrote it, including the join with the source: Spark counts
+ * Law: a plan that reads the target table remains as Spark wrote it, including the join with the source: Spark counts
  * matches there, and filters groups of rows by it. The largest subplans that do not read the target are optimised like
  * queries.
  */

@@ -26,7 +26,7 @@ private[pyjoinopt] object Workers {
 
   /**
    * The result of `body` with a worker, within the time that the query has left. None if there is no worker, if it
-   * failed, or if the query was cancelled meanwhile: the thread stays interrupted then, for Spark to notice.
+   * failed, or if the query was cancelled meanwhile: the thread remains interrupted then, for Spark to notice.
    */
   def withWorker[T](session: Compat.Session, settings: WorkerSettings, time: PlanningTimeBudget)(
       body: (Worker, Deadline) => T): Option[T] =
@@ -119,12 +119,12 @@ private[pyjoinopt] object Workers {
   }
 
   def warn(text: String): Unit = OptimizeJoins.log.warn(
-    s"The joins of a query stay as written: $text. To do without: spark.pyjoinopt.enabled=false.")
+    s"The joins of a query are not changed: $text. To do without: spark.pyjoinopt.enabled=false.")
 
   /** A WARN that every query would repeat is logged once. */
   def warnOnce(text: String, cause: Throwable = null): Unit = {
     if (warned.size > 1000) warned.clear()
-    if (warned.add(text)) OptimizeJoins.log.warn(s"The joins of a query stay as written: $text", cause)
+    if (warned.add(text)) OptimizeJoins.log.warn(s"The joins of a query are not changed: $text", cause)
   }
 
   /** Send the metrics of queries that ended to all workers, with their next requests. */
