@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pyjoinopt import disable, enable, last_reports
 from tests.guarantee.drawn_orders import in_drawn_orders
 from tests.support.shop import SLOW, optimised, unharmed
 
@@ -29,6 +31,60 @@ ASKED = {
         "o_id IN (SELECT v_customer FROM vip) AND NOT EXISTS (SELECT 1 FROM customers WHERE c_region = l_qty)", "▷",
     ),
 }  # fmt: skip
+
+
+#: A subquery's own subquery, of which Spark makes an existence join, or a join only later.
+INSIDE = {
+    "exists or": "EXISTS (SELECT 1 FROM regions WHERE r_id <=> c_region) OR c_id > 3",
+    "not exists or": "NOT EXISTS (SELECT 1 FROM regions WHERE r_id = c_region) OR c_id > 3",
+    "in or": "c_region IN (SELECT r_id FROM regions WHERE r_id > 0) OR c_id > 3",
+    "in or, that looks outward": "c_region IN (SELECT r_id FROM regions WHERE r_id <= c_id) OR c_id IS NULL",
+    "not in": "c_region NOT IN (SELECT r_id FROM regions WHERE r_id > 1)",
+    "two of them": (
+        "(EXISTS (SELECT 1 FROM regions WHERE r_id = c_region)) = (EXISTS (SELECT 1 FROM vip WHERE c_id = v_rank))"
+    ),
+    "of three": (
+        "EXISTS (SELECT 1 FROM regions WHERE r_id = c_region AND"
+        " (EXISTS (SELECT 1 FROM vip WHERE v_rank = r_id) OR r_id > 2)) OR c_id > 3"
+    ),
+}
+AROUND = {
+    "exists": "EXISTS (SELECT 1 FROM customers WHERE ({}) AND c_id = o_customer)",
+    "not exists": "NOT EXISTS (SELECT 1 FROM customers WHERE ({}) AND c_id = o_customer)",
+    "in": "o_customer IN (SELECT c_id FROM customers WHERE {})",
+    "in a join": "o_customer IN (SELECT c_id FROM customers JOIN regions x ON c_region = x.r_id WHERE {})",
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("inside", INSIDE)
+def test_a_subquery_in_a_subquery_is_left_to_spark(db: SparkSession, inside: str, around: str) -> None:
+    """Spark pulls up its outer references when it optimises the outer subquery, and only then makes a join of it."""
+    text = f"SELECT * FROM {INNER} WHERE {AROUND[around].format(INSIDE[inside])}"
+    fast = unharmed(db.sql(text), reordered=True, cost="c_out")
+    assert "⋉" in signs(fast) or "▷" in signs(fast)
+
+
+@pytest.fixture(scope="module")
+def enabled(db: SparkSession) -> Iterator[SparkSession]:
+    enable(db)
+    db.conf.set("spark.pyjoinopt.timeout", "60s")
+    db.conf.set("spark.pyjoinopt.cost", "c_out")
+    yield db
+    for key in ("timeout", "cost"):
+        db.conf.unset(f"spark.pyjoinopt.{key}")
+    disable(db)
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_the_extension_leaves_them_to_spark(enabled: SparkSession, around: str) -> None:
+    for inside in INSIDE.values():
+        text = f"SELECT * FROM {INNER} WHERE {AROUND[around].format(inside)}"
+        enabled.conf.set("spark.pyjoinopt.enabled", "false")
+        written = sorted(map(str, enabled.sql(text).collect()))
+        enabled.conf.set("spark.pyjoinopt.enabled", "true")
+        assert sorted(map(str, enabled.sql(text).collect())) == written, text
+        assert all(report.error is None for report in last_reports(enabled)), text
 
 
 def signs(df) -> str:

@@ -103,6 +103,8 @@ class Draw:
 
     def __init__(self, rng: random.Random, rows: Callable[[Node], int], world: World = SAMPLES) -> None:
         self.rng, self.rows, self.world = rng, rows, world
+        # A source of its own: a query without a subquery in a subquery is the same as if there were none in any query.
+        self.inner_rng = random.Random(str(rng.getstate()[1][:3]))
         self.conditions = world.conditions(rng)
         self.chance = self.conditions.chance
         self.numbers = count(1)
@@ -216,6 +218,8 @@ class Draw:
         inside = output(source)
         form = self.rng.choice(("exists", "in", "scalar"))
         conditions: list[Expression] = [self.conditions.predicate(inside, 1)] if self.chance(0.4) else []
+        if form != "scalar" and self.inner_rng.random() < 0.25:
+            conditions.append(self.inner_subquery(inside))
         if form == "exists":
             conditions.append(self.conditions.equality(columns, inside))
             return Subquery("exists", source, tuple(conditions), "bool", negated=self.chance(0.3))
@@ -231,6 +235,23 @@ class Draw:
         value = Call(self.rng.choice(("min", "max")), (column,), column.type)
         scalar = Subquery("scalar", source, tuple(conditions), column.type, value=value)
         return Call(self.rng.choice(("<=", ">=", "<>")), (operand, scalar), "bool")
+
+    def inner_subquery(self, columns: Sequence[Column]) -> Expression:
+        """EXISTS or IN for a subquery's own condition, often beside an OR, where no semi join can stand for it."""
+        rng = self.inner_rng
+        conditions = self.world.conditions(rng)
+        tables = sorted(table.name for table in self.world.tables if table.name in self.world.inside)
+        name = rng.choice(tables)
+        table = next(t for t in self.world.tables if t.name == name)
+        inside = output(source := replace(table, alias=f"q{next(self.numbers)}"))
+        operand, negated = rng.choice(columns), rng.random() < 0.3
+        same = [column for column in inside if column.type == operand.type]
+        if same and rng.random() < 0.4:
+            condition = (conditions.predicate(inside, 2),)
+            found = Subquery("in", source, condition, "bool", operand, rng.choice(same), negated)
+        else:
+            found = Subquery("exists", source, (conditions.equality(columns, inside),), "bool", negated=negated)
+        return found if rng.random() < 0.3 else Call("or", (found, conditions.predicate(columns, 2)), "bool")
 
     def some(self, columns: Sequence[Column], most: int) -> list[Column]:
         """A few of the columns, in their order, the keys more likely than the rest."""

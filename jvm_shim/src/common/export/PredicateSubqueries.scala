@@ -1,5 +1,7 @@
 package org.apache.spark.sql.pyjoinopt
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.{PullupCorrelatedPredicates, RewritePredicateSubquery}
 import org.apache.spark.sql.catalyst.plans.{Cross, Inner, LeftAnti, LeftSemi}
@@ -17,7 +19,8 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{
  * Rewrites IN and correlated EXISTS to semi and anti joins, so that they can be ordered and hinted like other joins.
  *
  * Spark makes these joins too, but only after its rules for join order. Here Spark's own two rules run on one filter at
- * a time, over a placeholder for the child of the filter.
+ * a time, over placeholders for the child of the filter and for the plans of the subqueries: a subquery of a subquery
+ * that becomes no join is not for these rules yet, because its own outer references were not pulled up.
  *
  * Laws: the joins are those that Spark makes, so no row changes. Filters that Spark rewrites to anything but semi and
  * anti joins are kept. So is a filter next to or around a correlated scalar subquery: Spark pushes the other conjuncts
@@ -124,12 +127,19 @@ private[pyjoinopt] object PredicateSubqueries {
   private def asJoin(input: LogicalPlan, conjunct: Expression, analysed: Boolean): Option[LogicalPlan] = {
     val placeholder = LocalRelation(input.output: _*)
     val filter = Filter(conjunct.transform { case s: SubqueryExpression => prepared(s, analysed) }, placeholder)
-    val made = RewritePredicateSubquery(if (analysed) PullupCorrelatedPredicates(filter) else filter)
-    if (!isJoins(made, placeholder) || made.outputSet != input.outputSet) None
+    val pulled = if (analysed) PullupCorrelatedPredicates(filter) else filter
+    val hidden = mutable.ArrayBuffer[(LogicalPlan, LogicalPlan)](placeholder -> input)
+    val made = RewritePredicateSubquery(pulled.transformExpressions { case s: SubqueryExpression =>
+      val leaf = LocalRelation(s.plan.output: _*)
+      hidden += leaf -> s.plan
+      s.withNewPlan(leaf)
+    })
+    val isReady = analysed || hidden.tail.forall(!_._2.containsPattern(OUTER_REFERENCE))
+    if (!isReady || !isJoins(made, placeholder) || made.outputSet != input.outputSet) None
     else {
       made.foreach(node =>
         if (node.isInstanceOf[Join] && (node.output == input.output)) node.setTagValue(Early, conjunct))
-      Some(made.transformUp { case leaf if leaf eq placeholder => input })
+      Some(made.transformUp { case leaf: LocalRelation => hidden.find(_._1 eq leaf).fold[LogicalPlan](leaf)(_._2) })
     }
   }
 
