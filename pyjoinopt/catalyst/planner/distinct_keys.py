@@ -3,7 +3,9 @@
 Spark takes the result of an equi-join for the product of its sides, unless one side has at most one row for each
 value of its keys: then for their sum. Uniqueness is derived from the plan alone (`plan.facts.distinct_keys`); what
 differs here are the keys of a join, among which Spark counts null-safe equalities, and that a setting turns all of it
-off.
+off. Spark knows no keys of a WindowGroupLimit, which it adds below a filter on a rank. A plan with names is not
+optimised yet and may still get one, so keys do not pass names either: a hint for a join that Spark would broadcast
+anyway does no harm, but without it a join that Spark would not broadcast is shuffled.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pyjoinopt.catalyst.planner.equi_keys import extract_equi_keys
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys, Keys, is_unique
 from pyjoinopt.plan.nodes import Join, LogicalPlan
+from pyjoinopt.plan.operator_kinds import NAMES
 
 
 class DistinctKeyVisitor(DistinctKeys):
@@ -22,6 +25,8 @@ class DistinctKeyVisitor(DistinctKeys):
     Args:
         conf: the session's settings; `spark.sql.optimizer.propagateDistinctKeys.enabled` is read.
     """
+
+    keeps = DistinctKeys.keeps - NAMES - {"WindowGroupLimit"}
 
     def __init__(self, conf: Mapping[str, str] | None = None) -> None:
         super().__init__()

@@ -4,8 +4,8 @@
 of a DISTINCT, any column of a single row. They survive whatever only drops rows; a join keeps those of one side if it
 matches at most one row of the other. They are computed on demand, once per node.
 
-Source: Catalyst's `DistinctKeyVisitor`, except that a null-safe equality is no key of a join here
-(`catalyst.planner.distinct_keys` has it as one). Keys that statistics prove are propagated in
+Source: Catalyst's `DistinctKeyVisitor`, except that a null-safe equality is no key of a join here, and that keys pass a
+WindowGroupLimit and names (`catalyst.planner.distinct_keys` is exact). Keys that statistics prove are propagated in
 `estimation.plans.unique_keys`, because they come with bounds.
 """
 
@@ -20,8 +20,8 @@ from pyjoinopt.plan.nodes import ANTI, INNER, LEFT, RIGHT, SEMI, Aggregate, Join
 from pyjoinopt.plan.operator_kinds import NAMES
 from pyjoinopt.util.node_memo import NodeMemo
 
-#: Operators that keep the keys of their child, as Catalyst's DistinctKeyVisitor has them, and names, which Catalyst has
-#: removed. It knows no others; more keys than Catalyst knows would let rules do what Catalyst does not.
+#: Operators that keep the keys of their child: those of Catalyst's DistinctKeyVisitor, names, which Catalyst has
+#: removed, and WindowGroupLimit, which it adds after the rules that read keys.
 _KEEP_KEYS = NAMES | frozenset(
     "Filter Sort Window WindowGroupLimit GlobalLimit LocalLimit Offset Tail".split()
     + "Repartition RepartitionByExpression RebalancePartitions".split()
@@ -34,6 +34,8 @@ _K = TypeVar("_K")
 
 class DistinctKeys:
     """Distinct keys of the nodes of one plan, remembered by node."""
+
+    keeps = _KEEP_KEYS
 
     def __init__(self) -> None:
         self._keys = NodeMemo[LogicalPlan, frozenset[Keys]]()
@@ -58,7 +60,7 @@ class DistinctKeys:
             return _NONE if node.info.get("replacement", True) else below[0]
         if node.kind == "WithCTE":
             return below[-1]
-        return below[0] if node.kind in _KEEP_KEYS and below else _NONE
+        return below[0] if node.kind in self.keeps and below else _NONE
 
     def _keys_of_join(self, node: Join, left: frozenset[Keys], right: frozenset[Keys]) -> frozenset[Keys]:
         if node.join_type in (SEMI, ANTI):

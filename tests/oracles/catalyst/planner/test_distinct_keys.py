@@ -29,6 +29,7 @@ QUERIES = {
     "some rows": "SELECT DISTINCT x, y FROM nums LIMIT 5",
     "sorted, filtered": f"SELECT * FROM {GROUPED} WHERE n > 1 SORT BY n",
     "a window": f"SELECT *, row_number() OVER (PARTITION BY x ORDER BY n) r FROM {GROUPED}",
+    "ranks with a limit": f"SELECT x, y, r FROM (SELECT *, rank() OVER (ORDER BY n) r FROM {GROUPED}) WHERE r < 4",
     "except": "SELECT x, y FROM nums EXCEPT SELECT y, x FROM nums",
     "intersect": "SELECT x, y FROM nums INTERSECT SELECT y, x FROM nums",
     "union": "SELECT DISTINCT x FROM nums UNION ALL SELECT DISTINCT y FROM nums",
@@ -75,7 +76,13 @@ def differences(df: DataFrame) -> tuple[int, list[str]]:
 def test_keys(nums: SparkSession, name: str) -> None:
     with_keys, different = differences(nums.sql(QUERIES[name]))
     assert different == []
-    assert with_keys or name in ("union", "no groups", "cube")
+    assert with_keys or name in ("union", "cube")
+
+
+def test_a_limit_on_ranks_has_no_keys(nums: SparkSession) -> None:
+    df = nums.sql(QUERIES["ranks with a limit"])
+    assert "WindowGroupLimit" in str(df._jdf.queryExecution().optimizedPlan().toString())
+    assert items(df._jdf.queryExecution().optimizedPlan().distinctKeys().toSeq()) == []
 
 
 def test_rows_drawn_twice_are_no_longer_unique(nums: SparkSession) -> None:
