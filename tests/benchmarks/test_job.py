@@ -105,6 +105,26 @@ def test_q_errors(planned: job.Planned) -> None:
     assert grading.q_error(0.001, 0) == 1
 
 
+def test_true_rows_of_sets_without_a_count() -> None:
+    """Two tables that refer to one film, of which a fourth is left; and a table that nothing connects with them."""
+    a, film, b, x = (reference(Attribute(i, i, name, "int")) for i, name in enumerate(("a", "film", "b", "x")))
+    tables = [relation(e.attribute.name, [e.attribute]) for e in (a, film, b, x)]
+    edges = [
+        Edge(call("EqualTo", one, other), sides, sides, ((left, one), (right, other)), implied=implied)
+        for one, other, left, right, implied in ((a, film, 1, 2, False), (film, b, 2, 4, False), (a, b, 1, 4, True))
+        for sides in [left | right]
+    ]
+    statistics = [RelationStatistics(1.0, 8.0, unfiltered=rows) for rows in (100.0, 40.0, 200.0, 5.0)]
+    cards = {1: 100.0, 2: 10.0, 4: 200.0, 8: 5.0, 3: 30.0, 6: 50.0, 7: 120.0}
+    graph = JoinGraph(tuple(tables), tuple("afbx"), tuple(edges), ((),) * 4)
+    found = job.Planned(job.Query("films", "", tuple("afbx"), cards, {}), graph, statistics)
+    true = job.TrueRows(found, cards)
+    assert true(0b011) == 30
+    assert true(0b101) == 120 * 4
+    assert true(0b1101) == 120 * 4 * 5
+    assert true(0b1111) == 120 * 5
+
+
 def test_floor_and_summary() -> None:
     assert grading.times_worse(900, 1) == 1
     assert grading.times_worse(5_000, 1) == 5

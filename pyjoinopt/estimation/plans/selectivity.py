@@ -173,9 +173,12 @@ def _listed(attribute: Attribute, values: Sequence[float | None], relation: Rela
     share = min(1.0, count / ndv)
     if known.bins and None not in values:
         return min(1.0, max(share, sum(share_equal(known.bins, v) for v in values if v is not None)))
-    if attribute.type.startswith(TEXT) and ndv < ASSUMPTIONS.repeated_text * relation.base_rows:
-        return share**ASSUMPTIONS.popular_text
-    return share
+    return share**ASSUMPTIONS.popular_text if attribute.type.startswith(TEXT) and _repeats(ndv, relation) else share
+
+
+def _repeats(ndv: float, relation: RelationStatistics) -> bool:
+    """Whether a text column with so many distinct values has many rows with the same text."""
+    return ndv < ASSUMPTIONS.repeated_text * relation.base_rows
 
 
 def _between_literals(e: Expression) -> float | None:
@@ -227,8 +230,11 @@ def _pattern(e: Expression, relation: RelationStatistics) -> float:
     attribute = column_of(e.children[0])
     if attribute is None:
         return pattern_share(e, _equal(relation))
-    equal = _listed(attribute, [None], relation)
-    return (1.0 - (relation.column(attribute.bit).nulls or 0.0)) * pattern_share(e, equal)
+    filled = 1.0 - (relation.column(attribute.bit).nulls or 0.0)
+    ndv = relation.distinct(attribute.bit)
+    repeated = None if ndv is None else _repeats(ndv, relation)
+    share = pattern_share(e, _listed(attribute, [None], relation), repeated)
+    return filled * max(share, 1.0 / relation.base_rows)
 
 
 def _null_fraction(e: Expression, relation: RelationStatistics) -> float:
