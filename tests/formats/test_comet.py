@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 JARS = os.environ.get("PYJOINOPT_TEST_COMET", "")
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.jvm,
     pytest.mark.skipif(not JARS, reason="`make test-comet` downloads Comet and says where it is"),
 ]
 #: An EXISTS that is joined late: without Comet it is pinned there as an existence join.
