@@ -80,7 +80,7 @@ def test_an_empty_relation_and_a_limit(tpch: SparkSession) -> None:
         assert not [o for o in run.operators if o.note and o.relations]
 
 
-def test_explain_shows_it_and_analyzes_one_if_asked(
+def test_explain_shows_it_and_analyzes_one_on_request(
     tpch: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     df = tpch.sql(tpc.spark_queries("tpch")[5])
@@ -158,7 +158,7 @@ def test_where_no_three_relations_meet_it_says_what_is_between(tpch: SparkSessio
     assert pyjoinopt.join_report(tpch.sql(tpc.spark_queries("tpch")[5])).refusals == []
 
 
-def test_what_is_between_two_groups_is_said_beside_them(tpch: SparkSession) -> None:
+def test_what_is_between_two_groups_is_shown_beside_them(tpch: SparkSession) -> None:
     text = """SELECT n_name, n FROM nation JOIN customer ON n_nationkey = c_nationkey JOIN
         (SELECT o_custkey, count(*) AS n FROM orders JOIN lineitem ON o_orderkey = l_orderkey GROUP BY o_custkey)
         ON c_custkey = o_custkey"""

@@ -56,6 +56,7 @@ def test_no_quicker_search_is_better_than_the_exact_one(shape: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.jvm
 def test_sparks_rule_in_its_own_process_and_its_end() -> None:
     requested = SparkSearch(20)
     try:

@@ -72,7 +72,7 @@ def joined(read: Any) -> DataFrame:
     return orders.crossJoin(groups).join(customers, on)
 
 
-def test_a_source_tells_tables_apart(read: Any, db: Postgres, counts: Counts, same: Any) -> None:
+def test_a_source_distinguishes_tables(read: Any, db: Postgres, counts: Counts, same: Any) -> None:
     report = same(joined(read))
     where = db.url.removeprefix("jdbc:")
     assert counts.requested == {f"{table} at {where}" for table in counts.rows}

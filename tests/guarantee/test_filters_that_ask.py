@@ -80,7 +80,7 @@ def test_of_a_computed_column_it_stays(db: SparkSession) -> None:
     unharmed(db.sql(text), reordered=True)
 
 
-def test_a_value_for_each_row_that_may_be_two_is_asked_of_no_other_row(db: SparkSession) -> None:
+def test_a_value_for_each_row_that_may_be_two_is_evaluated_for_no_other_row(db: SparkSession) -> None:
     """Spark fails if the subquery returns two values for a row; the written order removes such rows before."""
     if db.version < "4":
         pytest.skip("Spark 3.5 requires an aggregate here")
@@ -89,7 +89,7 @@ def test_a_value_for_each_row_that_may_be_two_is_asked_of_no_other_row(db: Spark
     unharmed(db.sql(text), reordered=False)  # nothing may move past it
 
 
-def test_counts_of_a_run_are_those_after_the_subquery_was_asked(db: SparkSession) -> None:
+def test_counts_of_a_run_are_those_after_the_subquery_was_evaluated(db: SparkSession) -> None:
     predicate = ASKING["one relation, its own value"]
     df = db.sql(f"SELECT * FROM {SLOW} WHERE {predicate}")
     fast, report = optimised(df)

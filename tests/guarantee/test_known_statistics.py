@@ -201,7 +201,7 @@ def test_histograms_of_the_catalog(spark: SparkSession) -> None:
         session.sql("DROP TABLE squares")
 
 
-def test_counts_that_are_not_of_these_files_are_told(empty_tables: SparkSession) -> None:
+def test_counts_that_are_not_of_these_files_are_reported(empty_tables: SparkSession) -> None:
     table = pyjoinopt.statistics.show(empty_tables.table("e_big"))
     assert (table.rows[0], table.source[0], table.exact[0]) == (1_000_000, "catalog", False)
     assert table.note[0].startswith("older than the files")

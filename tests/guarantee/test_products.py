@@ -53,7 +53,7 @@ def test_the_small_ones_are_multiplied_first(session: SparkSession) -> None:
     assert optimized.count("Join") == 2
 
 
-def test_what_only_follows_is_asked_where_the_written_order_needs_it(session: SparkSession) -> None:
+def test_what_only_follows_is_tested_where_the_written_order_needs_it(session: SparkSession) -> None:
     """Each is compared with d alone, and the best order joins b and c first: by an equality, also if so written."""
     session.range(500).selectExpr("id % 50 AS k").createOrReplaceTempView("many")
     text = "SELECT b.x, m.k FROM {} WHERE b.x = d.k AND c.x = d.k AND m.k = d.k"

@@ -71,7 +71,7 @@ def test_rows_are_those_as_written(numbered: SparkSession, monkeypatch: pytest.M
     in_drawn_orders(plain, monkeypatch, name, 8)
 
 
-def test_a_step_back_is_asked_in_any_order(numbered: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_back_is_a_key_in_any_order(numbered: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = in_drawn_orders(numbered.sql(QUERIES["all three"]), monkeypatch, "any", 20)
     first = {frozenset(re.findall(r"\((\w) ⋈ (\w)\)", order)[0]) for ((_, order),) in drawn}
     assert first == {frozenset("xy"), frozenset("xz"), frozenset("yz")}

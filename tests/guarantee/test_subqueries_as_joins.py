@@ -109,7 +109,7 @@ def test_in_any_legal_order(db: SparkSession, monkeypatch: pytest.MonkeyPatch, p
     assert any(one != other for shown in drawn for one, other in shown)
 
 
-def test_one_that_keeps_little_is_asked_first(db: SparkSession) -> None:
+def test_one_that_keeps_little_is_joined_first(db: SparkSession) -> None:
     fast = unharmed(db.sql(f"SELECT * FROM {INNER} WHERE o_customer IN (SELECT v_customer FROM vip)"), reordered=True)
     (group,) = fast._pyjoinopt_report.groups
     assert group.order_after in ("(lines ⋈ (orders ⋉ vip))", "((orders ⋉ vip) ⋈ lines)")

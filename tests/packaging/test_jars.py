@@ -124,6 +124,7 @@ def test_the_jar_that_is_shipped_has_no_code_for_tests() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.jvm
 def test_a_warning_is_an_error_only_with_lint(tmp_path: Path) -> None:
     source = tmp_path / "Unused.scala"
     source.write_text("object Unused { private val number: Int = 1 }\n")

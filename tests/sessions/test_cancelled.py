@@ -139,7 +139,7 @@ def test_control_c_is_not_for_the_worker(session: SparkSession) -> None:
     assert workers() == before
 
 
-def test_what_a_worker_is_told_and_says(
+def test_what_a_worker_gets_and_returns(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     """It imports no modules from the working directory, and an endless line does not fill the driver's memory."""

@@ -43,7 +43,7 @@ def test_what_a_query_did_counts_when_it_comes_again(learning: SparkSession) -> 
     assert sources(learning, SQL).count("feedback") >= 2
 
 
-def test_two_queries_over_the_same_views_are_told_apart(learning: SparkSession) -> None:
+def test_two_queries_over_the_same_views_are_distinguished(learning: SparkSession) -> None:
     """They read columns of the same ids, and each learns from its own run only."""
     other = SQL.replace("dim_v = 1", "dim_v < 3")
     for text in (SQL, other):

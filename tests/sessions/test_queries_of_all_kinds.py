@@ -241,7 +241,7 @@ def test_streams_are_left_alone(session: SparkSession, small_files: Path, tmp_pa
         ).count()
 
 
-def test_what_is_asked_again_is_planned_alike(session: SparkSession) -> None:
+def test_a_repeated_query_is_planned_alike(session: SparkSession) -> None:
     df = session.sql(SQL)
     plans = {df.select("*")._jdf.queryExecution().optimizedPlan().canonicalized().toString() for _ in range(3)}
     assert len(plans) == 1

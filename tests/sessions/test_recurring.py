@@ -172,7 +172,7 @@ def test_a_question_that_fails_now_is_no_reason_to_fail() -> None:
     assert recurring.recall(b"key", failing) is None
 
 
-def test_not_more_is_kept_than_was_said() -> None:
+def test_not_more_is_kept_than_configured() -> None:
     recurring = PlanCache()
     for i in range(PlanCache.MOST + 10):
         recurring.remember(str(i).encode(), RecordedRequests(lambda request: request), None, None, ({"i": i}, {}))

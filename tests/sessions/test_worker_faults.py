@@ -99,7 +99,7 @@ def test_a_broken_worker_costs_one_warning(
 ANSWERS = GREETS + "write({'id': request['id'], 'answer': {'edits': None, 'summary': '', 'problem': None}})\n"
 
 
-def test_a_worker_that_dies_before_it_tells_costs_its_report_only(
+def test_a_worker_that_dies_before_it_reports_costs_its_report_only(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     expected = rows(session.sql(SQL))
@@ -112,7 +112,7 @@ def test_a_worker_that_dies_before_it_tells_costs_its_report_only(
 
 
 @pytest.mark.parametrize("reported", ["write({'id': request['id'], 'answer': {}})", "time.sleep(60)"])
-def test_a_worker_that_tells_nothing_clear_is_ended(
+def test_a_worker_that_returns_nothing_clear_is_ended(
     session: SparkSession, warnings: Callable[[], list[str]], tmp_path: Path, reported: str
 ) -> None:
     """The next caller detects it: a reader of reports without a warning, a query with one."""

@@ -109,7 +109,7 @@ def test_it_is_used_from_then_on(session: SparkSession, tmp_path: Path) -> None:
     assert known_of(df)["source"] == "footers"
 
 
-def test_the_sample_is_as_large_as_was_asked(session: SparkSession) -> None:
+def test_the_sample_is_as_large_as_requested(session: SparkSession) -> None:
     (one,) = pyjoinopt.analyze(session, "t", columns=["name"], sample_rows=100_000, progress=False)
     assert one.sampled == 20_000
     for name in ("a", "b", "c"):

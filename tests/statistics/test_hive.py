@@ -66,7 +66,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> dict:
     return json.loads(lines[0].removeprefix("TOLD "))
 
 
-def test_analysed_tables_are_as_the_metastore_says(answer: dict) -> None:
+def test_analysed_tables_are_as_in_the_metastore(answer: dict) -> None:
     row = answer["told"]["counted"]
     assert (row["rows"], row["source"]) == (300, "catalog")
     assert row["distinct"]["k"] == pytest.approx(30, rel=0.1)

@@ -218,7 +218,7 @@ def test_wide_tables(spark: SparkSession, tmp_path: Path) -> None:
     assert known.rows == 1 and spy.answers[-1]["columns"] == ["c3", "c1999"], "rows 1, 10, ..., 19, of which 19"
 
 
-def test_a_sample_grows_with_the_columns_that_are_asked_for(table: DataFrame) -> None:
+def test_a_sample_grows_with_the_columns_that_are_requested(table: DataFrame) -> None:
     estimate(table.where("kind like 'r%'"))
     _, spy = estimate(table.where("tag like 'r%'"))
     assert spy.answers[-1]["columns"] == ["kind", "tag"]

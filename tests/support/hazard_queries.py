@@ -212,7 +212,7 @@ class HazardDraw(Draw):
             node = made
         for _ in range(self.rng.choice((1, 1, 2))):
             if self.chance(0.12):
-                node = self.asked_in_on(node)
+                node = self.subquery_in_on(node)
             drawn = [Filter(node, tuple(self.key_subquery(node))) for _ in range(4)]
             node = next((made for made in drawn if self.rows(made)), drawn[0])
         if self.chance(0.3):
@@ -258,7 +258,7 @@ class HazardDraw(Draw):
             return self.conditions.failing(column)
         return self.conditions.tells([column])
 
-    def asked_in_on(self, node: Node) -> Node:
+    def subquery_in_on(self, node: Node) -> Node:
         """One more join, whose condition holds a subquery over both of its sides."""
         right = self.leaf_of(self.tables)
         made = Join(node, right, "inner", (self.key_equality(node, right),), "join", self.rng.choice((None, *HINTS)))

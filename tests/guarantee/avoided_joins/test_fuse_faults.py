@@ -27,7 +27,7 @@ COUNTS = "select * from (select count(*) c from t where {}) a, (select count(*) 
         ("x < 2", "x > 1 and 1 < x"),
     ],
 )
-def test_wrong_rows_a_filter_said_twice(tiny: SparkSession, first: str, second: str) -> None:
+def test_wrong_rows_a_repeated_filter(tiny: SparkSession, first: str, second: str) -> None:
     """Every predicate of the first aggregate alone must be removed from its input, not only the last one."""
     checked(tiny.sql(COUNTS.format(first, second)))
 

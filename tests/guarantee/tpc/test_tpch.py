@@ -20,7 +20,7 @@ def test_query(number: int, text: str, tpch: SparkSession) -> None:
     check_query(tpch, "tpch", number, text)
 
 
-def test_what_an_or_says_of_both_nations_is_known(tpch: SparkSession) -> None:
+def test_what_an_or_implies_for_both_nations_is_known(tpch: SparkSession) -> None:
     """Query 7: (FRANCE and GERMANY) or (GERMANY and FRANCE); Spark filters both nations, a join at a time."""
     report = pyjoinopt.join_report(tpch.sql(dict(QUERIES)[7]), strict=True, statistics="full")
     (group,) = report.groups

@@ -74,7 +74,7 @@ def worlds(shared: int) -> Iterator[tuple]:
 
 
 @pytest.mark.parametrize("move", MOVES, ids=lambda move: move.name)
-def test_every_cell_is_what_all_small_relations_say(move: Move) -> None:
+def test_every_cell_is_true_of_all_small_relations(move: Move) -> None:
     w = Letters()
     columns = {i: ("p", "q") if i == move.shared else ("x" + str(i),) for i in range(3)}
     relations = [w.relation(f"r{i + 1}", " ".join(columns[i])) for i in range(3)]

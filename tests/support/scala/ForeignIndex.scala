@@ -27,14 +27,14 @@ class ForeignIndex(inner: FileIndex, job: () => Unit) extends FileIndex {
 }
 
 object ForeignIndex {
-  val asked = new AtomicInteger
+  val requested = new AtomicInteger
 
   def frame(session: classic.SparkSession, path: String): classic.Dataset[Row] = {
     val plain = session.read.parquet(path)
     val relation = plain.queryExecution.analyzed.collectFirst { case r: LogicalRelation => r }.get
     val files = relation.relation.asInstanceOf[HadoopFsRelation]
     val index = new ForeignIndex(files.location, () => {
-      asked.incrementAndGet()
+      requested.incrementAndGet()
       session.sparkContext.parallelize(1 to 2, 2).count()
     })
     classic.Dataset.ofRows(session, LogicalRelation(files.copy(location = index)(session)))

@@ -47,7 +47,7 @@ def test_everything_faster_needs_no_excuse() -> None:
     ]
 
 
-def test_what_became_slower_is_said_with_its_ratio() -> None:
+def test_what_became_slower_is_shown_with_its_ratio() -> None:
     said = conclusion([measured("one", 4.0, 1.0), measured("two", 1.0, 2.0), measured("three", 1.0, 0.95)])
     assert said[0].endswith("1 of 3 changed queries ran faster.")
     assert said[1] == "Changed, but within 10 % of the time before: three (1.05x)."

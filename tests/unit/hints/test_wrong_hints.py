@@ -54,7 +54,7 @@ def test_what_is_built_is_proved_to_stay_below_the_limit(
 
 @settings(deadline=None)
 @given(sides(), sides(), st.tuples(bounds, bounds), st.sampled_from([BROADCAST, HASH, MERGE]), st.booleans())
-def test_what_the_query_says_is_left_alone(
+def test_what_the_query_contains_is_left_alone(
     left: RelationStatistics, right: RelationStatistics, spark_bytes: tuple[float, float], hint: str, on_left: bool
 ) -> None:
     existing = (hint, None) if on_left else (None, hint)

@@ -47,7 +47,7 @@ def test_operator_and_side() -> None:
     assert reported == [(j.operator, j.build) for j in group.joins_before]
 
 
-def test_a_right_join_is_told_with_the_sides_of_the_report() -> None:
+def test_a_right_join_has_the_sides_of_the_report() -> None:
     w = Letters()
     a, b, _ = tables(w)
     plan = Join(b, a, RIGHT, w("a1 = b1"))  # the report has it as a left join of a and b
@@ -66,7 +66,7 @@ def test_hints_with_their_reason() -> None:
     assert only.hint == "BROADCAST right: yours"
 
 
-def test_nothing_is_said_where_spark_counts_otherwise() -> None:
+def test_nothing_is_shown_where_spark_counts_otherwise() -> None:
     w = Letters()
     a, b, _ = tables(w)
     plan = Join(a, b, INNER, w("a1 = b1"))

@@ -62,7 +62,7 @@ def test_the_table_holds_of_small_worlds(kind: str) -> None:
             assert set(result) == {row[:2] for row in model(list(dict.fromkeys(rows)))}
 
 
-def test_what_cannot_be_said_is_not_said() -> None:
+def test_what_cannot_be_computed_is_not_shown() -> None:
     """A world that shows why for each kind that has no mark."""
     limit, dedup, window = MODELS["GlobalLimit"], MODELS["Deduplicate"], MODELS["Window"]
     assert [r for r in limit([(0, 0), (0, 0), (0, 1)]) if r[1]] != limit([(0, 1)])

@@ -176,7 +176,7 @@ def test_a_join_graph_with_edges_of_every_kind() -> None:
     assert 'class="leaf"' in text and "stroke-dasharray" in text, "what is waited for is hollow, what follows dashed"
 
 
-def test_what_changed_is_told_without_colour() -> None:
+def test_what_changed_is_shown_without_colour() -> None:
     assert "★" in report(4).to_svg()
     unchanged = JoinReport(groups=[GroupReport((), (), "", "", (), 1.0, 1.0, "exact", 0, 0.0, False)])
     assert "★" not in unchanged.groups[0].order_after

@@ -75,7 +75,7 @@ def test_nothing_changed() -> None:
     assert JoinReport(seconds=0.003).to_text() == "Joins: nothing changed, planned in 3 ms"
 
 
-def test_a_failure_is_told() -> None:
+def test_a_failure_is_reported() -> None:
     assert "the original plan is used: ValueError: no" in JoinReport(error="ValueError: no").to_text()
 
 

@@ -7,7 +7,7 @@ from pyjoinopt.rewrites.plan_equivalence import PlanMatcher, column
 from tests.support.letters import Letters
 
 
-def test_numbers_tell_relations(w: Letters) -> None:
+def test_numbers_identify_relations(w: Letters) -> None:
     a, b = w.relation("a", "a1 a2", alike=1), w.relation("b", "b1 b2", alike=1)
     c, d = w.relation("c", "c1 c2", alike=2), w.relation("d", "d1 d2")
     alike = PlanMatcher()

@@ -139,7 +139,7 @@ def test_the_first_case_in_full() -> None:
 @pytest.mark.parametrize(
     "conf", [{}, {**STAR, "spark.sql.cbo.starSchemaDetection": "false"}, {**STAR, "spark.sql.cbo.enabled": "true"}]
 )
-def test_only_if_asked_for_and_not_when_costs_decide(conf: dict[str, str]) -> None:
+def test_only_on_request_and_not_when_costs_decide(conf: dict[str, str]) -> None:
     w, case = suite(), CASES["a selective star on all dimensions"]
     query = w.query(case.tables, case.where.replace("|", "and"))
     assert show(optimize(w, query, conf)) == show(optimize(Analysed(), query, {}))

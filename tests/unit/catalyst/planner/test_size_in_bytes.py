@@ -168,7 +168,7 @@ def test_tables_without_bytes_are_unknown(name: str) -> None:
     assert col(sorted(COLUMNS)[0]).attribute is not None
 
 
-def test_what_a_filter_asks_multiplies_it_unless_it_stands_alone() -> None:
+def test_what_a_filter_tests_multiplies_it_unless_it_is_alone() -> None:
     t, requested = table(4000, A, B, S), table(100, C)
     exists = Expression("Exists", flags=SUBQUERY, plan=requested, info={"outer_references": A.mask})
     once = Expression("Exists", flags=SUBQUERY, plan=requested)

@@ -57,7 +57,7 @@ def test_literals_are_put_in_place_of_columns_from_4_3_on() -> None:
     assert inferred("a = 1 and a = 2 and b > a") == {"(a" + IS, "(b" + IS, "(b > 2)"}
 
 
-def test_a_filter_is_not_told_what_its_input_knows() -> None:
+def test_a_filter_gets_no_predicate_that_its_input_has() -> None:
     w = Letters()
     plan = Filter(w("a > 1"), Filter(w("a > 1 and a is not null"), w.relation("x", "a b")))
     assert infer_filters_from_constraints(plan) is plan

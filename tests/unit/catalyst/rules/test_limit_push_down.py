@@ -106,7 +106,7 @@ def test_a_larger_global_limit_makes_place() -> None:
     assert second is plan.children[0].children[1]
 
 
-def test_an_offset_asks_for_more_rows() -> None:
+def test_an_offset_needs_more_rows() -> None:
     w = Letters()
     plan = local(5, node("Offset", w.relation("x", "a"), constructors.constant(2, "int")))
     assert show(limit_push_down(plan)).splitlines() == ["Offset 2", "  LocalLimit (5 + 2)", "    LocalRelation x"]

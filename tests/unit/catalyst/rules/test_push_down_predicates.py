@@ -183,7 +183,7 @@ def test_names_are_transparent_and_cached_plans_are_not() -> None:
     assert push_down_predicates(inside) is inside
 
 
-def test_python_udfs_stay_unless_asked_to_be_faithful() -> None:
+def test_python_udfs_are_not_moved_unless_as_catalyst_does() -> None:
     w = Letters()
     x, y = w.relation("x", "a b"), w.relation("y", "d e")
     udf = Expression("PythonUDF", (reference(w.attribute("a")),), "boolean", DETERMINISTIC | PYTHON_UDF)

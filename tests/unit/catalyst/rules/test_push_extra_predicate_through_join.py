@@ -31,7 +31,7 @@ def reported(plan: LogicalPlan) -> dict[str, list[str]]:
     return found
 
 
-def test_both_sides_are_told_and_the_condition_stays(w: Letters) -> None:
+def test_both_sides_are_filtered_and_the_condition_is_kept(w: Letters) -> None:
     plan = join(w.relation("x", "a b"), w.relation("y", "d e"), w(f"b = d and ({OR})"))
     result = push_extra_predicate_through_join(plan)
     assert reported(result) == {"x": ["((a = 1) OR (a = 3))"], "y": ["((d = 2) OR (e = 4))"]}
@@ -39,7 +39,7 @@ def test_both_sides_are_told_and_the_condition_stays(w: Letters) -> None:
     assert push_extra_predicate_through_join(result) is result, "what is there already is not said again"
 
 
-def test_an_alternative_that_says_nothing(w: Letters) -> None:
+def test_an_alternative_without_a_test_of_the_side(w: Letters) -> None:
     plan = join(w.relation("x", "a b"), w.relation("y", "d e"), w("a = 1 and d = 2 or a = 3 or e = a"))
     assert push_extra_predicate_through_join(plan) is plan
 
@@ -84,7 +84,7 @@ def test_what_somebody_else_reads_too_loses_no_rows(w: Letters) -> None:
     assert set(reported(push_extra_predicate_through_join(plan))) == {"y"}
 
 
-def test_what_may_fail_is_not_said(w: Letters) -> None:
+def test_what_may_fail_is_not_derived(w: Letters) -> None:
     w.relation("x", "a b"), w.relation("y", "d e")
     e = w("raise_error(a) and d = 2 or a = 3 and e = 4")
     assert extract_predicate_within(e, w("a = b").references) is None

@@ -45,7 +45,7 @@ def found(w: Analysed, names: str, where: str, conf: dict[str, str] | None = Non
 # -- what is a star ------------------------------------------------------------------------------------------------
 
 
-def test_a_star_is_told_by_sizes_and_keys() -> None:
+def test_a_star_is_detected_by_sizes_and_keys() -> None:
     w = small()
     assert found(w, "a b f c", JOINED) == "f a b c"
     assert found(w, "a b f c", "f1 = a1 and b1 = f2 and f3 <=> c1") == "f a b c"

@@ -329,7 +329,7 @@ def test_null_is_one_group_however_many_rows_have_it() -> None:
         assert (known.rows, column.ndv, column.nulls) == (groups, 9.0, pytest.approx(0.1))
 
 
-def test_constants_tell_the_parts_of_a_union_apart() -> None:
+def test_constants_distinguish_the_parts_of_a_union() -> None:
     tag = Attribute(330, 330, "tag", "string")
 
     def tagged(text: str) -> LogicalPlan:

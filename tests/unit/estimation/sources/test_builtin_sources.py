@@ -81,7 +81,7 @@ def test_footers_are_read_only_if_the_catalog_knows_nothing() -> None:
     assert (known(shim).rows, known(shim).exact, shim.requested[:2]) == (10, True, ["first", "footers"])
 
 
-def test_of_a_table_that_was_only_counted_footers_tell_the_columns() -> None:
+def test_of_a_table_that_was_only_counted_footers_have_the_columns() -> None:
     shim = Shim({"rows": 7, "source": "catalog", "columns": {}, "files": FILES}, footers=FOOTERS)
     assert (known(shim).rows, known(shim).source, known(shim).columns) == (7, "catalog", {"a": Column(min=1, max=3)})
 
@@ -93,7 +93,7 @@ def test_of_a_table_that_was_only_counted_footers_tell_the_columns() -> None:
         ("none", "size", 0),
     ],
 )  # fmt: skip
-def test_each_option_says_what_it_says(option: str, source: str, questions: int) -> None:
+def test_each_option_has_its_source(option: str, source: str, questions: int) -> None:
     shim = Shim(SIZE, footers=SIZE)
     assert known(shim, option).source == source
     assert len(shim.requested) == questions
@@ -216,7 +216,7 @@ def test_columns_alone_are_added_to_what_others_count() -> None:
 
 
 @pytest.mark.parametrize("option", ["auto", "catalog", "footers", "full"])
-def test_users_are_asked_under_every_option_but_none(option: str) -> None:
+def test_declared_statistics_are_used_under_every_option_but_none(option: str) -> None:
     ours = Catalogue(Known(rows=3))
     register(ours)
     assert known(Shim(SIZE), option).rows == 3
@@ -250,7 +250,7 @@ def test_a_wrong_source_costs_one_warning(wrong: Any) -> None:
     assert len(reported) == 1
 
 
-def test_a_source_is_told_what_it_will_be_asked() -> None:
+def test_a_source_gets_the_list_of_requests_first() -> None:
     class Prepared(Catalogue):
         def prepare(self, relations: Any) -> None:
             self.prepared = [relation.name for relation in relations]

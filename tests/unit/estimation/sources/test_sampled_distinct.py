@@ -40,7 +40,7 @@ def test_a_filter_that_does_not() -> None:
 
 
 @pytest.mark.parametrize("hits", [20, 60, 200])
-def test_few_rows_of_many_values_say_nothing_against_the_others(hits: int) -> None:
+def test_few_rows_of_many_values_are_no_evidence_against_the_others(hits: int) -> None:
     # The jackknife takes 60 rows of 1,800 days for some 1,000 days, and a join on them for too few.
     rng = random.Random(hits)
     values = [rng.randrange(1800) + 1 for _ in range(4000)]
@@ -61,7 +61,7 @@ def test_nulls_and_few_hits() -> None:
     assert left_after([0, *range(1, 51)] + [0] * 49, (1 << 100) - 1, 1000.0, 1000.0, None) == pytest.approx(500)
 
 
-def test_it_is_what_joins_are_told() -> None:
+def test_it_is_what_joins_get() -> None:
     key, kind, other = Attribute(0, 0, "key", "int"), Attribute(1, 1, "kind", "string"), Attribute(2, 2, "o", "int")
     t = LogicalPlan("LogicalRelation", (), (key, kind), number=0)
     u = LogicalPlan("LogicalRelation", (), (other,), number=1)

@@ -138,7 +138,7 @@ def test_a_whole_relation_is_counted() -> None:
     assert (other.rows, other.exact) == (375, False), "8 rows are not the 1,000 that footers count"
 
 
-def test_a_sample_of_no_rows_says_nothing() -> None:
+def test_a_sample_of_no_rows_gives_no_estimate() -> None:
     assert estimate(Shim({P: 0}, rows=0), Filter(P, T)).source == "footers"
 
 
@@ -222,7 +222,7 @@ def test_a_failing_jvm_costs_nothing_but_the_sample(caplog: pytest.LogCaptureFix
     assert "gone" in caplog.text
 
 
-def test_without_looking_first_it_asks_when_needed() -> None:
+def test_without_a_first_pass_it_requests_when_needed() -> None:
     assert estimate(Shim({P: 0b1}), Filter(P, T), look=False).source == "footers, sample"
 
 

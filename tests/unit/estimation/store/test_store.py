@@ -65,7 +65,7 @@ def test_what_was_put_comes_back(path: Path) -> None:
     assert Store(path).get([files("a"), files("b"), files("a", "other")]) == {("a", "s"): (known, None)}
 
 
-def test_only_some_columns_were_asked_for(path: Path) -> None:
+def test_only_some_columns_were_requested(path: Path) -> None:
     store = Store(path)
     store.put({files("a"): Known(1.0, source="x")}, {}, {files("a"): frozenset("kb")})
     assert store.get([files("a")])["a", "s"][1] == {"k", "b"}

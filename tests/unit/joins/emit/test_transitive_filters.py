@@ -40,7 +40,7 @@ def test_wherever_the_filter_stands(w, abc, below):
     assert inherited(plan) == {"b": ["(b1 > 5)"], "c": ["(c1 > 5)"]}
 
 
-def test_what_a_relation_tests_anyway_is_not_said_again(w, abc):
+def test_what_a_relation_tests_anyway_is_not_derived(w, abc):
     a, b, c = abc
     plan = Filter(w("5 < b1 and a1 > 5 and a1 is not null"), chain(w, a, b, c))
     assert inherited(plan) == {"c": ["(5 < c1)"]}
@@ -76,7 +76,7 @@ def test_a_column_that_a_projection_hides_is_not_its_namesake(w, abc):
 @pytest.mark.parametrize(
     "predicate", ["risky(a1) > 5", "rand(a1) > 5", "a1 > a2", "a1 is not null"], ids=["fails", "chance", "two", "null"]
 )
-def test_predicates_that_are_not_said_again(w, abc, predicate):
+def test_predicates_that_are_not_derived(w, abc, predicate):
     assert inherited(Filter(w(predicate), chain(w, *abc))) == {}
 
 
@@ -96,13 +96,13 @@ def test_keys_that_may_fail(w, abc):
 
 
 @pytest.mark.parametrize("kind", [LEFT, SEMI, ANTI])
-def test_the_condition_of_another_join_says_nothing_of_its_sides(w, abc, kind):
+def test_the_condition_of_another_join_implies_nothing_for_its_sides(w, abc, kind):
     a, b, c = abc
     plan = Join(Join(a, b, INNER, w("a1 = b1")), c, kind, w("b1 = c1"))
     assert inherited(Filter(w("a1 > 5"), plan)) == {"b": ["(b1 > 5)"]}
 
 
-def test_a_filter_of_padded_columns_says_nothing(w, abc):
+def test_a_filter_of_padded_columns_implies_nothing(w, abc):
     a, b, c = abc
     plan = Join(Join(a, b, INNER, w("a1 = b1")), c, FULL, w("b1 = c1"))
     assert inherited(Filter(w("coalesce(a1, 9) > 5"), plan)) == {}
@@ -114,7 +114,7 @@ def test_inside_of_a_padded_side(w, abcd):
     assert inherited(Join(a, inner, LEFT, w("a1 = b1"))) == {"c": ["(c1 > 5)"]}
 
 
-def test_an_equality_above_padding_says_nothing_of_what_is_padded(w, abcd):
+def test_an_equality_above_padding_implies_nothing_for_what_is_padded(w, abcd):
     a, b, c, d = abcd
     padded = Join(a, b, LEFT, w("a2 = b2"))
     plan = Join(Join(padded, c, LEFT, w("a2 = c2")), Filter(w("d1 > 5"), d), LEFT, w("a1 = d1"))

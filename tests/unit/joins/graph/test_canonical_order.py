@@ -35,7 +35,7 @@ def copies(order: tuple[int, ...], *, filters: bool) -> list[str]:
     return seen
 
 
-def test_a_long_chain_of_copies_is_told_apart() -> None:
+def test_a_long_chain_of_copies_is_distinguished() -> None:
     """Each differs from its neighbours only by how far it is from the ends."""
     seen = set()
     for seed in range(4):
@@ -52,5 +52,5 @@ def test_a_long_chain_of_copies_is_told_apart() -> None:
 
 
 @pytest.mark.parametrize("filters", [True, False], ids=["by their filters", "by what ties them"])
-def test_copies_are_told_apart(filters: bool) -> None:
+def test_copies_are_distinguished(filters: bool) -> None:
     assert len({tuple(copies(order, filters=filters)) for order in itertools.permutations(range(3))}) == 1

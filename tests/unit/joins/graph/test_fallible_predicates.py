@@ -28,7 +28,7 @@ def test_of_every_column_that_is_equal(w: Letters) -> None:
     assert substitution_sets(w("a2 > b2"), equals, _vertices(w)) == [0b011]
 
 
-def test_too_many_to_tell(w: Letters, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_to_compare(w: Letters, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fallible_predicates, "_MOST", 3)
     equals = {w.attribute(name).bit: 0b111 for name in ("a1", "b1")}
     assert substitution_sets(w("a1 > b1"), equals, _vertices(w)) == [0]
