@@ -22,7 +22,7 @@ def main() -> None:
         nbclient.NotebookClient(content, timeout=300, resources={"metadata": {"path": str(HERE)}}).execute()
         for cell in content.cells:
             cell.metadata.pop("execution", None)  # times of this run, another diff every time
-            if cell.cell_type == "code":  # what a JVM says when it starts tells of this machine
+            if cell.cell_type == "code":  # what a JVM prints when it starts names this machine
                 cell.outputs = [o for o in cell.outputs if not (o.output_type == "stream" and o.name == "stderr")]
         nbformat.write(content, path)
 
