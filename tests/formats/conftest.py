@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,12 +85,20 @@ def known() -> Callable[[DataFrame], tuple[Relation, Known]]:
     return of
 
 
+def settled(jobs: Callable[[], int]) -> int:
+    """The number of jobs, once none has started for a while: Delta reads its log in the background after a write."""
+    count = -1
+    while count != (count := jobs()):
+        time.sleep(0.3)
+    return count
+
+
 @pytest.fixture
 def proved(known: Any, jobs: Any) -> Callable[..., Known]:
     """The statistics of a frame. Reading them must start no job, and they are compared with the data of the frame."""
 
     def check(df: DataFrame, exact: bool = True) -> Known:
-        before = jobs()
+        before = settled(jobs)
         facts = known(df)[1]
         assert jobs() == before, "a job was started for statistics"
         rows = df.collect()
