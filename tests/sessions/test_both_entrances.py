@@ -30,7 +30,6 @@ DIFFERENT: dict[str, dict[str, frozenset[int]]] = {
     "An IN over one side of an equality": {"tpch": frozenset({18})},
     "A semi or anti join": {"tpch": frozenset({21}), "tpcds": frozenset({10, 70, 78, 94})},
     "INTERSECT and EXCEPT": {"tpcds": frozenset({38})},
-    "NULL keys below a UNION": {"tpcds": frozenset({54})},
 }
 PAGE = Path(pyjoinopt.__file__).parent.parent / "docs" / "sessions.md"
 SETTINGS = {

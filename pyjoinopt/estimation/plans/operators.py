@@ -211,8 +211,8 @@ def _union(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStati
     if all(len(child.output) == len(node.output) for child in node.children):
         for position, attribute in enumerate(node.output):
             parts = [s.column(c.output[position].bit) for s, c in zip(inputs, node.children)]
-            if any(part.ndv is not None for part in parts):
-                columns[attribute.bit] = _merged(parts)
+            if any(part.ndv is not None or part.nulls for part in parts):
+                columns[attribute.bit] = _merged(parts, [s.rows for s in inputs])
     bound = sum(s.upper_bound for s in inputs)
     exact = all(s.exact for s in inputs)
     return _sized(
@@ -221,16 +221,19 @@ def _union(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStati
     )
 
 
-def _merged(parts: list[ColumnStatistics]) -> ColumnStatistics:
+def _merged(parts: list[ColumnStatistics], rows: list[float]) -> ColumnStatistics:
+    """One column of several branches; `rows` are those of the branches."""
     lows, highs = [p.min for p in parts if p.min is not None], [p.max for p in parts if p.max is not None]
     ranged = len(lows) == len(highs) == len(parts)
     ndv = max((p.ndv for p in parts if p.ndv is not None), default=None)
     if all(p.ndv_bound <= 1 for p in parts):
         ndv = float(len(parts))  # constants identify the branch that a row is from
+    nulls = [p.nulls * r for p, r in zip(parts, rows) if p.nulls is not None]
     return ColumnStatistics(
         ndv,
         min(lows) if ranged else None,
         max(highs) if ranged else None,
+        nulls=sum(nulls) / sum(rows) if len(nulls) == len(parts) and sum(rows) > 0 else None,
         guessed=True,
         ndv_bound=sum(p.ndv_bound for p in parts),
     )

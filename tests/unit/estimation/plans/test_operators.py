@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, from_json, row_width, unknown
-from pyjoinopt.estimation.plans.operators import default_leaf, estimate_plan
+from pyjoinopt.estimation.model.relation_statistics import (
+    ColumnStatistics,
+    RelationStatistics,
+    from_json,
+    row_width,
+    unknown,
+)
+from pyjoinopt.estimation.plans.operators import default_leaf, estimate_operator, estimate_plan
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias, relation
@@ -327,6 +333,23 @@ def test_null_is_one_group_however_many_rows_have_it() -> None:
         known = estimate_plan(plan, lambda _: from_json(entry, days.output))
         column = known.column(DAY.bit)
         assert (known.rows, column.ndv, column.nulls) == (groups, 9.0, pytest.approx(0.1))
+
+
+def test_nulls_of_a_union_are_those_of_its_branches() -> None:
+    """So that rows with NULL keys are counted alike whether Spark has filtered them below the union or not."""
+    key, left, right = (Attribute(i, i, name, "int") for i, name in ((70, "k"), (71, "l"), (72, "r")))
+    few, many = relation("few", [left]), relation("many", [right])
+    known: dict[int, tuple[float, float | None]] = {id(few): (100.0, 0.5), id(many): (300.0, 0.1)}
+
+    def of(plan: LogicalPlan) -> RelationStatistics:
+        rows, nulls = known[id(plan)]
+        columns = {plan.output[0].bit: ColumnStatistics(nulls=nulls)}
+        return RelationStatistics(rows, rows * 8, columns=columns)
+
+    union = LogicalPlan("Union", (few, many), (key,))
+    assert estimate_operator(union, [of(few), of(many)], of).column(key.bit).nulls == pytest.approx(80 / 400)
+    known[id(many)] = (300.0, None)
+    assert estimate_operator(union, [of(few), of(many)], of).column(key.bit).nulls is None
 
 
 def test_constants_distinguish_the_parts_of_a_union() -> None:
