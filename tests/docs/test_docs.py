@@ -5,10 +5,12 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.util
+import os
 import re
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import patch
 
 import pytest
 
@@ -24,11 +26,12 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 @cache
 def loaded(name: str) -> ModuleType:
-    """A script of the documentation as a module."""
+    """A script of the documentation as a module; what it sets in the environment is not for other tests."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with patch.dict(os.environ):
+        spec.loader.exec_module(module)
     return module
 
 
