@@ -1,12 +1,15 @@
-"""Helpers of the benchmarks: a session, timing, and a description of the machine."""
+"""Helpers of the benchmarks: a session, timing, limits of time, and a description of the machine."""
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -51,6 +54,31 @@ def spread(times: list[float]) -> str:
     """Median with quartiles."""
     quarter, median = len(times) // 4, (times[(len(times) - 1) // 2] + times[len(times) // 2]) / 2
     return f"{median:8.1f} ms   ({times[quarter]:.1f} .. {times[-1 - quarter]:.1f})"
+
+
+@contextmanager
+def time_limit(seconds: float, cancel: Callable[[], object]) -> Iterator[threading.Event]:
+    """Cancel what runs inside after so many seconds; the event is set then.
+
+    It is cancelled again and again until the block is left: a cancellation has no effect on a query that is still
+    being planned, which would run without a limit.
+    """
+    over, left = threading.Event(), threading.Event()
+
+    def stop() -> None:
+        if not left.wait(None if math.isinf(seconds) else seconds):
+            over.set()
+            cancel()
+        while not left.wait(0.1):
+            cancel()
+
+    thread = threading.Thread(target=stop, name="time limit", daemon=True)
+    thread.start()
+    try:
+        yield over
+    finally:
+        left.set()
+        thread.join()
 
 
 def machine() -> str:

@@ -9,7 +9,8 @@ relative to that of the best order (see `grading`). A second run adds the true n
 its filters, as a sample or feedback would. The remaining error is that of the join estimates.
 
 The script also runs the default search, with its budget of pairs, once for C_out and once for the default cost model,
-and grades both by C_out. The latter is what users get. Nothing is removed from the join graph for the comparison: an
+and grades both by C_out. The latter is what users get. With the true counts of all sets it shows by how many rows the
+default model's preferences differ from those of C_out. Nothing is removed from the join graph for the comparison: an
 order may join tables that only implied equalities connect, or tiny tables without any. The file has no counts of such
 sets (`TrueRows` derives them). Then the script grades the orders of the default model and search by that model with
 true counts. Sides of up to ten megabytes count as broadcast.
@@ -239,6 +240,11 @@ def grade_given(found: Planned, counts: dict[int, float]) -> float:
     return _graded(found, _Given(found.estimates(found.statistics), TrueRows(found, counts)))
 
 
+def grade_model(found: Planned) -> float:
+    """The grade of the order that the default model prefers with the true counts of all sets."""
+    return _worse_than_best(found, search(found.graph, _truth(found), SparkCost(), BUDGET).tree)
+
+
 def grade_written(found: Planned) -> float:
     """The grade of the written order, which is that of Spark without its CBO."""
     return _worse_than_best(found, _written(found))
@@ -272,9 +278,13 @@ def grade_written_by_model(found: Planned) -> float:
 
 
 def _graded_by_model(found: Planned, tree: JoinTree) -> float:
-    truth: Any = _Given(found.estimates(found.statistics), TrueRows(found, found.query.cards))
+    truth = _truth(found)
     best = search(found.graph, truth, SparkCost(), BUDGET)
     return JoinCosts(found.graph, truth, SparkCost()).order(tree) / best.cost
+
+
+def _truth(found: Planned) -> Any:
+    return _Given(found.estimates(found.statistics), TrueRows(found, found.query.cards))
 
 
 def q_errors(found: Planned, statistics: Sequence[RelationStatistics]) -> list[float]:
@@ -313,6 +323,7 @@ def report(found: list[Planned], worst: int) -> None:
         "the same, default search and model": [grade_by_default(q, SparkCost(), q.statistics) for q in found],
         "true counts of single tables added": [grade(q, q.known_counts()) for q in found],
         "true counts, default search and model": [grade_by_default(q, SparkCost(), q.known_counts()) for q in found],
+        "true counts of all sets, default model": [grade_model(q) for q in found],
     }
     if all(q.query.estimated.keys() >= q.query.cards.keys() for q in found):
         runs["PostgreSQL's estimates"] = [grade_given(q, q.query.estimated) for q in found]

@@ -1,15 +1,23 @@
 """Times `optimize_joins()`, compared with Spark's own optimizer on the same query.
 
-    python -m benchmarks.overhead [--most 30] [--repeat 20] [--memory] [--sessions]
+    python -m benchmarks.overhead [--most 30] [--repeat 20] [--memory] [--sessions] [--shapes] [--share]
 
 For 2 … 30 joins (a chain with a filter on every third table, written in a bad order) it times the whole warm call, from
 the DataFrame to the new DataFrame, and Spark's `optimizedPlan` of a new DataFrame with the cost-based optimizer off and
-on (tables ANALYZEd, so that it reorders up to its limit of 12). The target is 60 ms at 10 joins.
+on (tables ANALYZEd, so that it reorders up to its limit of 12).
+
+Then it times the call for some shapes of queries (`planning_shapes`); `--shapes` measures only this. The targets, for a
+warm call on a quiet machine: 8 ms at 5 joins, 12 ms at 10 joins, 40 ms for a star of 30 left joins to dimensions with
+unique keys, 12 ms for a star of 12 dimensions, 25 ms for a chain of 50 relations; and 2.5 s for the search alone over
+1,000 relations, because Spark itself takes minutes for such a query.
 
 Then it times what the session extension adds to Spark's own planning, from the analysed to the physical plan,
 alternating the session off and on: warm for 2 … 10 joins, for new queries and for a repeated one; the first query,
-which starts a worker; and a query that is not sent to a worker. The targets are 15 ms at 5 joins and 0.2 ms without a
-worker. `--sessions` measures only this.
+which starts a worker; and a query that is not sent to a worker. The targets are 8 ms for a new query of 5 joins and
+0.2 ms without a worker. `--sessions` measures only this.
+
+`--share` runs the queries of TPC-H and TPC-DS at scale 1 (`--scale`) instead, and prints which share of a query's time
+the planning of its joins is. The target for planning is 25 ms for nine in ten queries of TPC-DS.
 
 `--memory` makes 1,000 calls and prints, every 250 calls, the driver's heap after a collection, the number of objects
 that py4j holds, and the open handles of the shim.
@@ -30,30 +38,10 @@ from typing import Any
 
 import pyjoinopt
 from benchmarks.common import machine, measure, session
+from benchmarks.planning_shapes import RELATIONS, chain, print_shapes, tables
+from benchmarks.planning_share import print_shares
 from pyjoinopt.bridge.shim import bridge_for
 from tests.support.oracle_bridge import oracle_of
-
-
-def tables(spark: Any, count: int) -> None:
-    """Chain tables t0 … tn, stored and ANALYZEd."""
-    from pyspark.sql import functions as F
-
-    for i in range(count):
-        rows = 200 + 37 * ((i * 7) % 11)
-        frame = spark.range(rows).select(
-            F.col("id").alias(f"k{i}"), (F.col("id") % (rows // 2)).alias(f"f{i}"), (F.col("id") % 13).alias(f"v{i}")
-        )
-        frame.coalesce(1).write.mode("overwrite").saveAsTable(f"t{i}")
-        spark.sql(f"ANALYZE TABLE t{i} COMPUTE STATISTICS FOR ALL COLUMNS")
-
-
-def query(joins: int, other: int = 0) -> str:
-    """`joins` joins in a FROM list that zigzags through the chain; each `other` makes a new query."""
-    order = [i for pair in zip(range(joins + 1), range(joins, -1, -1)) for i in pair][: joins + 1]
-    predicates = [f"t{i}.f{i} = t{i + 1}.k{i + 1}" for i in range(joins)]
-    filters = [f"t{i}.v{i} < 5" for i in range(0, joins + 1, 3)]
-    names = ", ".join(f"t{i}" for i in dict.fromkeys([*order, *range(joins + 1)]))
-    return f"SELECT count(*) AS n, sum(v0 + {other}) AS s FROM {names} WHERE {' AND '.join(predicates + filters)}"
 
 
 def spark_milliseconds(spark: Any, text: str, cbo: bool, repeat: int) -> float:
@@ -72,8 +60,8 @@ def sessions(spark: Any, repeat: int) -> None:
     spark.conf.set("spark.pyjoinopt.timeout", "60s")
     spark.conf.set("spark.pyjoinopt.prestart", "off")  # the first query is to start the worker
     pyjoinopt.enable(spark, hints=True)
-    planning_milliseconds(spark, query(5), on=False)
-    off, cold = (planning_milliseconds(spark, query(5), on=on) for on in (False, True))
+    planning_milliseconds(spark, chain(5), on=False)
+    off, cold = (planning_milliseconds(spark, chain(5), on=on) for on in (False, True))
     print(f"\nthe first query of a session   {cold:8.1f} ms (off: {off:.1f} ms)")
     print("more: what a query's planning takes longer with the session on; median, and a quarter of them at most")
     print("                                 a new query                           the same query again")
@@ -81,10 +69,10 @@ def sessions(spark: Any, repeat: int) -> None:
     new = count(1)
     for joins in (2, 3, 5, 8, 10):
         for _ in range(2 * repeat):
-            planning_milliseconds(spark, query(joins, next(new)), on=True)
+            planning_milliseconds(spark, chain(joins, next(new)), on=True)
         figures = []
         for step in (1, 0):
-            texts = [query(joins, next(new) * step) for _ in range(repeat + 2)]
+            texts = [chain(joins, next(new) * step) for _ in range(repeat + 2)]
             pairs = [[planning_milliseconds(spark, text, on=on) for on in (False, True)] for text in texts][2:]
             more = sorted(on - off for off, on in pairs)
             off, on = (median(times) for times in zip(*pairs))
@@ -94,7 +82,7 @@ def sessions(spark: Any, repeat: int) -> None:
         print(row.format(joins, *figures[:5], *figures[6:]))
     if Path("/proc/self/stat").exists():
         for name, step in (("a new query", 1), ("the same again", 0)):
-            texts = [query(5, 10_000 + step * i) for i in range(2 * repeat)]
+            texts = [chain(5, 10_000 + step * i) for i in range(2 * repeat)]
             (off, _), (driver, worker) = (processor_milliseconds(spark, texts, on) for on in (False, True))
             print(f"processor time at 5 joins, {name}   driver {driver - off:.1f} ms, worker {worker:.1f} ms")
     plain = spark.sql("SELECT count(*) FROM t0 JOIN t1 ON f0 = k1")._jdf
@@ -168,15 +156,27 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--sessions", action="store_true", help="only what the session extension costs")
+    parser.add_argument("--shapes", action="store_true", help="only the shapes")
+    parser.add_argument("--share", action="store_true", help="only the share of planning in the time of TPC queries")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the TPC data (1)")
     arguments = parser.parse_args()
+    if arguments.share:
+        spark = session(**{"spark.driver.memory": "8g", "spark.sql.shuffle.partitions": "200"})
+        print(f"{machine()}, Spark {spark.version}, scale {arguments.scale:g}, the faster of two runs")
+        print_shares(spark, arguments.scale, 2)
+        spark.stop()
+        return
     spark = session(**{"spark.sql.catalogImplementation": "in-memory", "spark.sql.warehouse.dir": tempfile.mkdtemp()})
-    tables(spark, arguments.most + 1)
+    tables(spark, max(arguments.most + 1, RELATIONS))
     print(f"{machine()}, Spark {spark.version}, median of {arguments.repeat}, milliseconds")
-    if not arguments.sessions:
+    if not arguments.sessions and not arguments.shapes:
         calls(spark, arguments.most, arguments.repeat)
-    sessions(spark, arguments.repeat)
+    if not arguments.sessions:
+        print_shapes(spark, arguments.repeat)
+    if not arguments.shapes:
+        sessions(spark, arguments.repeat)
     if arguments.memory:
-        memory(spark, query(min(10, arguments.most)))
+        memory(spark, chain(min(10, arguments.most)))
     spark.stop()
 
 
@@ -186,7 +186,7 @@ def calls(spark: Any, most: int, repeat: int) -> None:
     for joins in sorted({2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, most}):
         if joins > most:
             continue
-        text = query(joins)
+        text = chain(joins)
         frame = spark.sql(text)
         ours = measure(lambda frame=frame: pyjoinopt.optimize_joins(frame, strict=True), repeat, warm=10)
         report = pyjoinopt.join_report(frame, strict=True)

@@ -33,7 +33,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Entries of a report that are times, or name a query of this run.
-UNSTABLE = frozenset({"seconds", "planning_seconds", "search_seconds", "number", "handle", "milliseconds"})
+UNSTABLE = frozenset({
+    "seconds", "planning_seconds", "search_seconds", "number", "handle", "milliseconds", "background_bytes",
+})  # fmt: skip
 SETTINGS = {
     "spark.pyjoinopt.statistics": "footers",
     "spark.pyjoinopt.statisticsMs": "60000",

@@ -17,7 +17,6 @@ import os
 import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Event, Timer
 from time import perf_counter
 from typing import Any
 
@@ -25,6 +24,7 @@ from platformdirs import user_cache_dir
 from tqdm import tqdm
 
 import pyjoinopt
+from benchmarks.common import time_limit
 from benchmarks.generated_code import GeneratedCode
 from benchmarks.true_rows import TrueRows
 from pyjoinopt.util.same_rows import same_rows
@@ -108,31 +108,21 @@ def _runner(
         if learn and text not in seen:
             seen.add(text)
             prepare(spark.sql(text))
-        late = Event()
-
-        def cancel() -> None:
-            late.set()
-            spark.sparkContext.cancelAllJobs()
-
-        timer = Timer(limit or 0.0, cancel)
         code.forget()
-        started, spent = perf_counter(), _processors(jvm)
-        if limit is not None:
-            timer.start()
-        try:
-            rows = [tuple(row) for row in prepare(spark.sql(text)).collect()]
-        except Exception:
-            if not late.is_set():
-                raise
-            rows = None
-        finally:
-            timer.cancel()
-        return (perf_counter() - started, _processors(jvm) - spent), rows
+        started, spent = perf_counter(), processors(jvm)
+        with time_limit(limit or math.inf, spark.sparkContext.cancelAllJobs) as late:
+            try:
+                rows = [tuple(row) for row in prepare(spark.sql(text)).collect()]
+            except Exception:
+                if not late.is_set():
+                    raise
+                rows = None
+        return (perf_counter() - started, processors(jvm) - spent), rows
 
     return run
 
 
-def _processors(jvm: int) -> float:
+def processors(jvm: int) -> float:
     """Processor seconds of this process and the JVM so far; without /proc, of this process only."""
     here = sum(os.times()[:2])
     try:

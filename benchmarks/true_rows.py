@@ -8,25 +8,19 @@ estimates. Other differences are due to the cost model or to Spark.
 from __future__ import annotations
 
 import json
-import tempfile
-import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import duckdb
-
 from benchmarks.subplans import Group, connected_sets, is_correlated, name_of
-from benchmarks.truth import Counter, Unprintable, materialise
+from benchmarks.truth import count_group
 from pyjoinopt import optimize_joins
 from pyjoinopt.api import dataframe
 from pyjoinopt.bridge.decode import Export
-from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.feedback.learned_rows import LearnedRows
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.optimizer import plan_statistics
-from tests.oracles.catalyst.oracle import Oracle
 
 #: Sets of one group that are counted, and seconds for one count.
 MOST, PATIENCE = 500, 30.0
@@ -83,18 +77,7 @@ class TrueRows:
     def _counted(self, graph: JoinGraph, name: str) -> dict[str, float]:
         assert self._export is not None
         group = Group(self._export, graph, connected_sets(graph, MOST, name), name)
-        limits = {"threads": 2, "memory_limit": "5GB", "temp_directory": tempfile.gettempdir()}
-        found: dict[str, float] = {}
-        with duckdb.connect(config=limits) as connection, Oracle(bridge_for(self._spark.range(1))) as oracle:
-            materialise(oracle, group, connection, self._spark, self._folder)
-            counter = Counter(graph, connection)
-            for relations in group.sets:
-                timer = threading.Timer(PATIENCE, connection.interrupt)
-                timer.start()
-                try:
-                    found[str(relations)] = counter.count(relations)
-                except (Unprintable, duckdb.InterruptException, duckdb.OutOfMemoryException):
-                    pass
-                finally:
-                    timer.cancel()
-        return found
+        files = {path.stem: [path] for path in self._folder.glob("*.parquet")}
+        found: dict[str, Any] = {}
+        count_group(group, self._spark, files, found, PATIENCE)
+        return {relations: rows for relations, rows in found.items() if not isinstance(rows, str)}

@@ -1,20 +1,25 @@
 """Counts the rows of a sub-plan with DuckDB.
 
 Spark computes the rows of each relation (a table under its filters, an aggregate, a subquery) once, with only the
-columns that joins compare. DuckDB joins and counts them. No join is executed in full: rows of a relation that are equal
-in the columns of the joins are grouped and counted first, and the counts are multiplied, so that even a set with 10^12
-rows is counted in moments.
+columns that joins compare. DuckDB joins and counts them, within a limit of time and memory. No join is executed in
+full: rows of a relation that are equal in the columns of the joins are grouped and counted first, and the counts are
+multiplied, so that even a set with 10^12 rows is counted in moments.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
+from benchmarks.common import time_limit
 from benchmarks.subplans import Group, applied, table_of
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, OperatorEdge
@@ -53,24 +58,108 @@ def _expressions_read(plan: LogicalPlan) -> set[Any]:
     return wanted
 
 
-def materialise(oracle: Oracle, group: Group, connection: Any, spark: Any, folder: Path) -> None:
-    """Put the relations of a group into DuckDB, each as table `v{i}`."""
+def count_group(
+    group: Group, spark: Any, files: Mapping[str, Sequence[Path]], truths: dict[str, Any], seconds: float = 30.0
+) -> None:
+    """Count the sets of a group.
+
+    Args:
+        group: the group.
+        spark: the session of its query.
+        files: table name in lower case -> its Parquet files; Spark reads other tables.
+        truths: set as text -> its rows, or as a text the reason why they are not known. Missing sets are added.
+        seconds: at most for one count, and for one relation that Spark computes.
+    """
+    with tempfile.TemporaryDirectory() as scratch, Oracle(spark) as oracle:
+        limits = {"threads": 2, "memory_limit": "4GB", "temp_directory": scratch}
+        with duckdb.connect(config=limits) as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            unknown = materialise(oracle, group, connection, spark, files, Path(scratch), seconds)
+            counter = Counter(group.graph, connection)
+            for relations in group.sets:
+                if str(relations) in truths:
+                    continue
+                reasons = [reason for v, reason in unknown.items() if relations >> v & 1]
+                truths[str(relations)] = reasons[0] if reasons else _counted(counter, connection, relations, seconds)
+
+
+def _counted(counter: Counter, connection: Any, relations: int, seconds: float) -> float | str:
+    try:
+        with time_limit(seconds, connection.interrupt):
+            return counter.count(relations)
+    except Unprintable as error:
+        return f"DuckDB's query has no translation of {error}"
+    except duckdb.InterruptException:
+        return f"not counted within {seconds:g} s"
+    except duckdb.OutOfMemoryException:
+        return "not counted within 4 GB"
+    except duckdb.Error as error:
+        return f"DuckDB: {str(error).splitlines()[0]}"
+
+
+def materialise(
+    oracle: Oracle,
+    group: Group,
+    connection: Any,
+    spark: Any,
+    files: Mapping[str, Sequence[Path]],
+    scratch: Path,
+    seconds: float,
+) -> dict[int, str]:
+    """Put the relations of a group into DuckDB, each as table `v{i}`.
+
+    Returns:
+        The relations that are not there, with the reason.
+    """
+    unknown: dict[int, str] = {}
     for v, (plan, bits) in enumerate(zip(group.graph.relations, compared_columns(group.graph))):
         leaf = table_of(plan)
-        if leaf is not None:
-            by_bit = {a.bit: a.name for a in leaf.output}
-        if leaf is not None and all(bit in by_bit for bit in bits):
+        by_bit = {a.bit: a.name for a in leaf.output} if leaf is not None else {}
+        read = files.get(_table_name(leaf)) if leaf is not None else None
+        if read and all(bit in by_bit for bit in bits):
             columns = ", ".join(f'"{by_bit[bit]}" AS c{bit}' for bit in bits)
-            table = leaf.info["rel"]["name"].removesuffix(".parquet").rpartition(".")[2]  # or a file without a table
-            file = (folder / f"{table}.parquet").as_posix()
-            connection.execute(f"CREATE OR REPLACE TEMP VIEW v{v} AS SELECT {columns} FROM read_parquet('{file}')")
+            _create(connection, f"VIEW v{v}", columns, read)
             continue
         chosen = tuple(reference(a) for a in plan.output if a.bit in bits)
         df = as_frame(oracle, group.export, Project(chosen, plan), spark)
-        rows = df.toDF(*(f"c{e.attribute.bit}" for e in chosen if e.attribute)).toArrow()
-        connection.register("rows_from_spark", rows)
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE v{v} AS SELECT * FROM rows_from_spark")
-        connection.unregister("rows_from_spark")
+        folder = scratch / f"v{v}"
+        reason = _write(df.toDF(*(f"c{e.attribute.bit}" for e in chosen if e.attribute)), folder, spark, seconds)
+        if reason:
+            unknown[v] = reason
+        else:
+            _create(connection, f"TABLE v{v}", "*", sorted(folder.glob("*.parquet")))
+    return unknown
+
+
+def _table_name(leaf: LogicalPlan) -> str:
+    """The last part of a table's name, or the name of a file that is read without a table."""
+    name: str = leaf.info["rel"]["name"]
+    return name.removesuffix(".parquet").rpartition(".")[2].strip("`").lower()
+
+
+def _create(connection: Any, what: str, columns: str, files: Sequence[Path]) -> None:
+    listed = ", ".join("'" + file.as_posix().replace("'", "''") + "'" for file in files)
+    rows = f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
+    connection.execute(f"CREATE OR REPLACE TEMP {what} AS SELECT {columns} FROM {rows}")
+
+
+def _write(df: Any, folder: Path, spark: Any, seconds: float) -> str:
+    """Write the rows of a relation; the reason if that fails, otherwise nothing."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    context, jobs = spark.sparkContext, uuid.uuid4().hex
+    context.setJobGroup(jobs, "rows of a relation", interruptOnCancel=True)
+    try:
+        with time_limit(seconds, lambda: context.cancelJobGroup(jobs)) as over:
+            df.write.parquet(folder.as_posix())
+    except (PySparkException, Py4JJavaError) as error:
+        if over.is_set():
+            return f"a relation not computed within {seconds:g} s"
+        return f"Spark cannot compute a relation: {str(error).splitlines()[0]}"
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    return ""
 
 
 _OPERATORS = {

@@ -86,11 +86,12 @@ def _parts(text: str) -> list[str]:
 
 
 #: Sources of row counts that can be left out, the best first.
-RUNGS = ("feedback", "analyze", "catalog", "memory", "footers", "text", "samples", "keys")
-#: Names of the rewrites that can be left out of `pyjoinopt.rewrites.normalise.REWRITES`.
+RUNGS = ("feedback", "analyze", "catalog", "database", "memory", "footers", "text", "samples", "keys", "bounds")
+#: Names of the rewrites that can be left out: those of `pyjoinopt.rewrites.normalise.REWRITES`, and one that follows.
 REWRITES = (
     "existence_to_semi_joins", "set_operations_to_joins", "extract_common_factors", "simplify_outer_joins",
     "fuse_aggregates", "pivot_self_join", "push_extra_predicate", "left_join_to_anti_join", "self_join_to_semi_join",
+    "prefilter_aggregates",
 )  # fmt: skip
 
 OPTIONS: tuple[Option, ...] = (
@@ -106,8 +107,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "hint_slack", PREFIX + "hintSlack", "auto", ("auto",),
-        "How far a hinted side's proven upper bound may exceed spark.sql.autoBroadcastJoinThreshold, as a factor. "
-        "With 1, a side is broadcast only if it is proved to fit the threshold, however small its estimate is. 'auto' "
+        "How far a hinted side's upper bound may exceed spark.sql.autoBroadcastJoinThreshold, as a factor. "
+        "With 1, a side is broadcast only if its bound fits the threshold, however small its estimate is. 'auto' "
         "allows a broadcast a sixteenth of the driver's heap and an eighth of an executor's memory, limited to 8 to "
         "100 times the threshold, and a shuffled hash table 8 times the threshold.",
         numbers=True,
@@ -133,8 +134,9 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "statistics_without", PREFIX + "statisticsWithout", "", RUNGS,
         "Sources not to use, separated by commas: 'feedback' (rows counted in earlier runs), 'analyze' (results of "
-        "pyjoinopt.analyze), 'catalog', 'memory' (cached data), 'footers', 'text' (widths of lines), 'samples', 'keys' "
-        "(proved by reading columns in the background).",
+        "pyjoinopt.analyze), 'catalog', 'database' (statistics of the PostgreSQL server of a JDBC relation), 'memory' "
+        "(cached data), 'footers', 'text' (widths of lines), 'samples', 'keys' (proved by reading columns in the "
+        "background), 'bounds' (upper bounds by random samples and sketches, for hints).",
         several=True,
     ),
     Option(
@@ -144,10 +146,22 @@ OPTIONS: tuple[Option, ...] = (
         several=True,
     ),
     Option(
-        "statistics_ms", PREFIX + "statisticsMs", 2000, None,
+        "statistics_ms", PREFIX + "statisticsMs", "auto", ("auto",),
         "How many milliseconds a query waits for the file footers of all its tables together. It waits a quarter of "
-        "that for samples and a twentieth for proofs of keys. Later results serve the next query. With "
-        "statistics='full' it waits five times as long, for everything.",
+        "that for samples and a twentieth for proofs of keys. 'auto' is 2000, but the wait for samples grows with the "
+        "size of the query's files, from 20 milliseconds (with several joins 500) to a second. Later results serve "
+        "the next query. With statistics='full' it waits five times as long, for everything.",
+        numbers=True,
+    ),
+    Option(
+        "background_mb", PREFIX + "backgroundMb", 4096, None,
+        "How many MiB of columns the driver may read in the background for one query, to prove keys. A table with more "
+        "than 50 million rows, or 512 MiB of these columns, is not read at all.",
+    ),
+    Option(
+        "session_background_mb", PREFIX + "sessionBackgroundMb", 32_768, None,
+        "The same for all queries of a session together. Keys that are proved are stored, and need no further reading "
+        "until the files change.",
     ),
     Option(
         "store", PREFIX + "store", "auto", None,
@@ -224,7 +238,9 @@ class Options:
     statistics: str = "auto"
     statistics_without: str = ""
     rewrites_without: str = ""
-    statistics_ms: int = 2000
+    statistics_ms: int | str = "auto"
+    background_mb: int = 4096
+    session_background_mb: int = 32_768
     store: str = "auto"
     feedback: bool = False
     strict: bool = False
@@ -256,8 +272,8 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     >>> check_keywords({"stratgy": "auto"})
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, hint_slack, cost, \
-cost_constants, statistics, statistics_without, rewrites_without, statistics_ms, store, feedback, strict, pair_budget, \
-search_seconds
+cost_constants, statistics, statistics_without, rewrites_without, statistics_ms, background_mb, session_background_mb, \
+store, feedback, strict, pair_budget, search_seconds
     """
     checked = {}
     for name, value in keywords.items():
@@ -302,8 +318,8 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
 
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, hint_slack='auto', cost='c_out', cost_constants='', statistics='auto', \
-statistics_without='', rewrites_without='', statistics_ms=2000, store='auto', feedback=False, strict=False, \
-pair_budget=25000, search_seconds=10)
+statistics_without='', rewrites_without='', statistics_ms='auto', background_mb=4096, session_background_mb=32768, \
+store='auto', feedback=False, strict=False, pair_budget=25000, search_seconds=10)
     """
     chosen = {}
     for key, text in conf.items():

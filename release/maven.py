@@ -20,7 +20,7 @@ POM = ROOT / "jvm_shim" / "pom.xml"
 def command(
     goal: str, repository: Path, owner: project.Project, version: str, scala: str | None = None
 ) -> list[str]:
-    """The command line of Maven.
+    """The command line of Maven. It builds anew: a target folder keeps classes that the source no longer has.
 
     Args:
         goal: `deploy`, or an earlier phase.
@@ -33,7 +33,7 @@ def command(
     properties = {"revision": version, **owner.maven(), "altDeploymentRepository": target}
     settings = [f"-D{key}={value}" for key, value in properties.items() if value]
     modules = ["--projects", f"maven/scala-{scala}"] if scala else []
-    return ["mvn", "--batch-mode", "--no-transfer-progress", "-f", str(POM), *modules, *settings, goal]
+    return ["mvn", "--batch-mode", "--no-transfer-progress", "-f", str(POM), *modules, *settings, "clean", goal]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -49,8 +49,9 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
         df: a DataFrame. On Spark Connect the server orders the joins when it plans the query: the result is `df` with
             the hint OPTIMIZE_JOINS, and `strategy` is the only option.
         **options: `strategy`, `hints`, `cost`, `statistics`, `statistics_without`, `rewrites_without`,
-            `statistics_ms`, `store`, `feedback`, `strict`, `pair_budget`, `search_seconds`; see
-            `pyjoinopt.config.OPTIONS`. Each is also a session key `spark.pyjoinopt.*`; the keyword wins.
+            `statistics_ms`, `background_mb`, `session_background_mb`, `store`, `feedback`, `strict`, `pair_budget`,
+            `search_seconds`; see `pyjoinopt.config.OPTIONS`. Each is also a session key `spark.pyjoinopt.*`; the
+            keyword wins.
 
     Returns:
         A DataFrame. Its method `join_report()`, or `pyjoinopt.join_report` of it, returns the `JoinReport` of this

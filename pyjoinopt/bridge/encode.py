@@ -64,6 +64,9 @@ class Edits:
 
     def _entry(self, node: LogicalPlan) -> list[Any]:
         children = [self._known[id(child)] for child in node.children]
+        if isinstance(node, n.Join) and node.join_type == n.EXISTENCE and _has_new_hint(node):
+            condition = None if node.condition is None else self.expression(node.condition)
+            return ["JoinLike", node.origin, *children, None, condition, list(node.hint)]
         same_shape = len(node.info.get("x", ())) == len(node.expressions)
         if node.origin is not None and same_shape and not node.info.get("narrowed"):
             return self._copy(node, children)
@@ -173,7 +176,12 @@ _BUILT: dict[str, Callable[[Edits, LogicalPlan, list[int]], list[Any]]] = {
     "Window": Edits._window,
     "Expand": Edits._expand,
     "CTERelationRef": Edits._reference,
+    "LogicalRelation": Edits._reference,
 }
+
+
+def _has_new_hint(join: n.Join) -> bool:
+    return list(join.hint) != list(join.info.get("hint") or n.NO_HINT)
 
 
 def _subquery_plans(node: LogicalPlan) -> list[LogicalPlan]:

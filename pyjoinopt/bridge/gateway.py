@@ -7,12 +7,27 @@ pipes (`pyjoinopt/worker/serve.py`).
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pyjoinopt.bridge.decode import Export, decode
 from pyjoinopt.bridge.encode import Edits
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.plan.nodes import LogicalPlan
+
+
+@dataclass(frozen=True)
+class KeyProofs:
+    """Which sets of columns are unique keys of their relations.
+
+    Attributes:
+        proofs: for each relation and set True if it is proved, False if it is not unique or cannot be proved, None if
+            it is not known yet, or the reason why it is not read.
+        read: bytes that proofs of keys have read for the session so far.
+    """
+
+    proofs: list[list[bool | str | None]]
+    read: int = 0
 
 
 class Gateway(Protocol):
@@ -48,18 +63,15 @@ class Gateway(Protocol):
         """
         ...
 
-    def keys(self, relations: list[dict[str, Any]], **request: Any) -> list[list[bool | None]]:
+    def keys(self, relations: list[dict[str, Any]], **request: Any) -> KeyProofs:
         """Which sets of columns are unique keys of their relations.
 
         Args:
             relations: for each `node`, `id` and `schema` (its files), `sets` (of attribute numbers), and perhaps
                 `partitions` (filters that select files).
             **request: `deadlineMs`; `mostRows`, `mostBytes` and `mostParts` (row groups or stripes), beyond which a
-                table is not read: 50 million, 512 MiB of the columns, 1,000.
-
-        Returns:
-            For each relation and set True if it is proved, False if it is not unique or cannot be proved, None if it is
-            not known yet.
+                table is not read: 50 million, 512 MiB of the columns, 1,000; `mostOfQuery` and `mostOfSession`, the
+                bytes that all proofs of this export and of its session may read.
         """
         ...
 
@@ -90,10 +102,11 @@ class RequestGateway:
         ]
         return list(self._send({**request, "relations": encoded, "exprs": edits.expressions})["relations"])
 
-    def keys(self, relations: list[dict[str, Any]], **request: Any) -> list[list[bool | None]]:
+    def keys(self, relations: list[dict[str, Any]], **request: Any) -> KeyProofs:
         edits = Edits()
         encoded = [{**one, "partitions": [edits.expression(e) for e in one.get("partitions", ())]} for one in relations]
-        return list(self._send({**request, "proofs": encoded, "exprs": edits.expressions})["proofs"])
+        answer = self._send({**request, "proofs": encoded, "exprs": edits.expressions})
+        return KeyProofs(list(answer["proofs"]), int(answer["read"]))
 
     def edits(self, plan: LogicalPlan, may_widen: bool = False) -> dict[str, Any]:
         """The message that turns the exported plan into a new one.
@@ -118,7 +131,7 @@ class Py4jGateway(RequestGateway):
     Args:
         shim: the bridge in that driver.
         jdf: the JVM object of a DataFrame.
-        **options: `optimizing`, to export IN and EXISTS as joins; `strategy`, the option of the call, since the
+        **options: `optimizing`, to export subqueries as joins; `strategy`, the option of the call, since the
             reimplementations of Spark's rules get the same plan as these.
     """
 
@@ -151,8 +164,9 @@ class Py4jGateway(RequestGateway):
 
         Args:
             leaf: a node of the export.
-            **request: `columns` (attribute numbers), `rows` (to sample), `expected` (estimated rows), `give` (return
-                the sample), `description` (of the job).
+            **request: `columns` (attribute numbers), `rows` (to sample), `expected` (estimated rows), `keys` (attribute
+                numbers of columns whose values are sampled), `keyRows` (to sample by each of these), `give` (return
+                the samples), `description` (of the job).
 
         Returns:
             The number of the analysis.

@@ -19,6 +19,7 @@ _BRIDGE = "org.apache.spark.sql.pyjoinopt.PyJoinOptBridge"
 _log = logging.getLogger("pyjoinopt")
 _lock = Lock()
 _loaded: tuple[Any, Any] | None = None  # (the py4j gateway it belongs to, the bridge object)
+_context: tuple[Any, Any] | None = None  # (a JavaSparkContext, its SparkContext)
 _thread = local()
 
 
@@ -45,7 +46,7 @@ def bridge_of(session: Any) -> Any:
     _check_classic(session)
     context = session.sparkContext
     gateway = context._gateway
-    if context._jsc is None or gateway is None or context._jsc.sc().isStopped():
+    if context._jsc is None or gateway is None or _scala_context(context._jsc).isStopped():
         raise SessionError("this Spark session was stopped; start one and build its DataFrames again")
     _answer_at_once(gateway)
     with _lock:
@@ -54,10 +55,19 @@ def bridge_of(session: Any) -> Any:
         return _loaded[1]
 
 
+def _scala_context(java_context: Any) -> Any:
+    """The Scala context of a Java one; kept, because each call of `sc()` is a request and gives a new object."""
+    global _context
+    known = _context
+    if known is None or known[0] is not java_context:
+        known = _context = (java_context, java_context.sc())
+    return known[1]
+
+
 def forget() -> None:
     """Forget the shim of the last JVM."""
-    global _loaded
-    _loaded = None
+    global _loaded, _context
+    _loaded = _context = None
 
 
 def forget_samples() -> None:

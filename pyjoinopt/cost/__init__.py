@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 from pyjoinopt.cost.c_out import COut
 from pyjoinopt.cost.constants import DEFAULT, Constants, read_constants
-from pyjoinopt.cost.model import CostModel, PartitionedModel, Parts, Side, SidedModel
+from pyjoinopt.cost.model import CostModel, PartitionedModel, Parts, Side, SidedModel, TypedSidedModel
 from pyjoinopt.cost.spark import SparkCost
 from pyjoinopt.cost.weighted import CARD_WEIGHT, WEIGHT, Weighted
 
 __all__ = [
     "MODELS", "COut", "Constants", "CostModel", "PartitionedModel", "Parts", "Side", "SidedModel", "SparkCost",
-    "Weighted", "cost_model",
+    "TypedSidedModel", "Weighted", "cost_model",
 ]  # fmt: skip
 
 #: Names that `cost_model` knows, the default first.

@@ -85,6 +85,17 @@ class SidedModel(CostModel, Protocol):
         """
 
 
+@runtime_checkable
+class TypedSidedModel(SidedModel, Protocol):
+    """A sided model whose outer, semi and anti joins differ from inner ones only in which side may be built."""
+
+    def most_built(self, join_type: str) -> tuple[int, int]:
+        """The most that a join of this type may build of its left and of its right side (`Size.build`).
+
+        `join` must be `join_cost_of_sides` of both sides with no larger `build`, plus the rows of the output.
+        """
+
+
 class Parts(NamedTuple):
     """A join's cost in parts.
 

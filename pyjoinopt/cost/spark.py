@@ -62,27 +62,32 @@ class SparkCost:
         True
         """
         if join_type != _INNER:
-            most = _BUILDABLE.get(join_type, (BROADCAST_HASH, BROADCAST_HASH))
+            most = self.most_built(join_type)
             left = Size(left.rows, left.bytes, min(left.build, most[0]))
             right = Size(right.rows, right.bytes, min(right.build, most[1]))
         return join_cost_of_sides(self.side(left), self.side(right)) + output.rows
+
+    def most_built(self, join_type: str) -> tuple[int, int]:
+        """The most that a join of this type may build of its left and of its right side."""
+        return _BUILDABLE.get(join_type, (BROADCAST_HASH, BROADCAST_HASH))
 
     def side(self, size: Size) -> Side:
         """What a set costs as a side of a join."""
         rows, bytes, build = size
         moved = self._shuffle + rows * (1.0 + self._shuffled_row) + bytes * self._shuffled_byte
+        spilt = self._spilt(bytes) if bytes > self.memory else 0.0
         return Side(
-            probe=rows,
-            build=self._broadcast + rows * self._broadcast_row + bytes * self._broadcast_byte
+            rows,
+            self._broadcast + rows * self._broadcast_row + bytes * self._broadcast_byte
             if build == BROADCAST_HASH else _NEVER,
-            shuffle=moved,
-            hash=rows * self._hashed_row if build else _NEVER,
-            sort=moved + rows * self._sorted_row + self._spilt(bytes),
+            moved,
+            rows * self._hashed_row if build else _NEVER,
+            moved + rows * self._sorted_row + spilt,
         )  # fmt: skip
 
     def parts(self, left: Size, right: Size, output: Size, join_type: str = _INNER) -> Parts:
         """The parts of a join's cost."""
-        most = _BUILDABLE.get(join_type, (BROADCAST_HASH, BROADCAST_HASH))
+        most = self.most_built(join_type)
         l_build, r_build = min(left.build, most[0]), min(right.build, most[1])
         if BROADCAST_HASH in (l_build, r_build):
             row, byte = self._broadcast_row, self._broadcast_byte

@@ -5,8 +5,8 @@ run, with the hints that it will get. Three things decide:
 
 * what Spark does by itself: it broadcasts what it *estimates* to be small, from file sizes and products of joins;
 * what is *expected*: a broadcast is worth a hint if it fits `spark.sql.autoBroadcastJoinThreshold`;
-* what is *proved*: Spark does not check a hint, so it is given only if the upper bound of the rows fits into memory,
-  too (`MemoryAllowance`).
+* what is *bounded*: Spark does not check a hint, so it is given only if an upper bound of the rows fits into memory,
+  too (`MemoryAllowance`). The bound is proved, or supported by random samples, with an error of one in a million each.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class BuildableSides:
     def __call__(self, relations: int, bytes: float, estimates: GraphEstimates) -> int:
         fits = bytes <= self._threshold
         limit = self._threshold * (self._allowance.broadcast if fits else self._allowance.hashed)
-        if bytes <= limit and estimates.upper_bound(relations) * estimates.width(relations) <= limit:
+        if bytes <= limit and estimates.likely_bound(relations) * estimates.width(relations) <= limit:
             return BROADCAST_HASH if fits else SHUFFLE_HASH
         if self._broadcast_by_spark(relations):
             return BROADCAST_HASH

@@ -1,4 +1,4 @@
-"""A plan from end to end, in six steps:
+"""A plan from end to end, in seven steps:
 
     decode      bridge.decode        Spark's plan becomes a plan of immutable Python nodes (done by the caller)
     rewrite     rewrites.normalise   predicates move to their places, redundant joins go
@@ -6,6 +6,7 @@
     choose      joins.search         the cheapest legal order of each group
     emit        joins.emit           the plan in that order
     hint        hints.apply_hints    strategies that Spark would not choose by itself
+    filter      optimizer.prefilter_aggregates   the input of an aggregate, by what its result is joined with
 
 and `bridge.encode` makes the edits of which Spark's plan is rebuilt (done by the caller, too). Finding, choosing and
 emitting go together in `reorder`, group by group, because a group is ordered over what its inputs have become.
@@ -22,9 +23,11 @@ from functools import lru_cache, partial
 
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.gateway import Gateway
+from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.catalyst.planner.size_in_bytes import SizesOf, SparkSizes
 from pyjoinopt.config import Options
 from pyjoinopt.cost import cost_model
+from pyjoinopt.cost.constants import DEFAULT, read_constants
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.hints.apply_hints import HintGiver
@@ -36,6 +39,7 @@ from pyjoinopt.optimizer.describe_group import change_in_one_line, describe_grou
 from pyjoinopt.optimizer.forecast_operators import Forecast
 from pyjoinopt.optimizer.order_group import OrderingContext
 from pyjoinopt.optimizer.plan_statistics import PlanStatistics
+from pyjoinopt.optimizer.prefilter_aggregates import PREFILTER, Prefilter
 from pyjoinopt.optimizer.reorder import ChangedGroup, Reordered, reorder
 from pyjoinopt.optimizer.spark_strategies import heuristic_order, spark_order
 from pyjoinopt.plan.constructors import ColumnFactory
@@ -97,7 +101,8 @@ def optimize(
         return Optimized(export.root)
     run = _Optimization(export, gateway, options, report, analysed, watching, watch_pairs)
     plan = run.of(export.root)
-    report.defer(lambda: report.notes.extend(run.statistics.leaves.notes()))
+    report.background_bytes = run.statistics.background_bytes
+    report.defer(lambda: report.notes.extend(run.statistics.notes()))
     if plan is export.root:
         report.defer(lambda: _give_reason(report, export.root))
     return Optimized(export.root if options.strategy == "none" else plan, tuple(run.expected))
@@ -159,6 +164,9 @@ class _Optimization:
         reordered = self._reorder(rewritten.plan, estimates)  # find groups, choose their orders, emit
         hinted = self._hint(reordered.plan, estimates)
         self._describe(rewritten, reordered, hinted)
+        filtered = self._prefilter(hinted, estimates)
+        if filtered is not hinted:  # the rows that run are not those of the groups
+            return filtered
         self.expected += reordered.expected
         only_moved = hinted is rewritten.plan and not rewritten.eliminated and not rewritten.avoided
         return root if only_moved and not reordered.dropped else hinted  # Spark moves the same predicates
@@ -199,6 +207,16 @@ class _Optimization:
             return plan
         return HintGiver(estimates, self._export.conf, self._report, self._sizes, self._allowance).apply(plan)
 
+    def _prefilter(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
+        options, conf = self._options, self._export.conf
+        if not options.hints or options.strategy != "auto" or PREFILTER in options.without_rewrites:
+            return plan
+        constants = read_constants(options.cost_constants) if options.cost_constants else DEFAULT
+        prefilter = Prefilter(estimates, self._fresh, self._sensitive, JoinConf.of(conf), self._allowance, constants)
+        plan, notes = prefilter.apply(plan)
+        self._report.filtered_aggregates += notes
+        return plan
+
     def _describe(self, rewritten: _Rewritten, reordered: Reordered, hinted: LogicalPlan) -> None:
         """Report what was done to one plan; what only readers of the report need is deferred."""
         report = self._report
@@ -212,6 +230,8 @@ class _Optimization:
         )
         report.defer(lambda: _describe_barriers(report, rewritten.plan))
         report.defer(lambda: report.groups.extend(_described(reordered.groups, forecast)))
+        pairs = [ChangedGroup(pair, changed=False) for pair in reordered.pairs]
+        report.defer(lambda: report.pairs.extend(_described(pairs, forecast)))
 
 
 def _described(groups: Sequence[ChangedGroup], forecast: Forecast) -> list[GroupReport]:

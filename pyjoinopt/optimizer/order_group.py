@@ -21,6 +21,7 @@ from pyjoinopt.joins.search.choose_order import choose_order
 from pyjoinopt.joins.search.deadline import Deadline
 from pyjoinopt.joins.search.join_costs import JoinCosts
 from pyjoinopt.joins.search.search_context import SearchContext
+from pyjoinopt.optimizer.group_synopses import synopses_of
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
@@ -40,7 +41,7 @@ class OrderingContext:
         memory: row counts of groups that ran before.
         seconds: how long the search for one group's order may take.
         buildable: which sides of joins may be built; None to decide by expected sizes alone.
-        watch_pairs: whether groups of two relations, in which there is nothing to order, are estimated and remembered.
+        watch_pairs: whether the rows of groups of two relations, in which there is nothing to order, are remembered.
         pin: whether Spark will still move semi and anti joins, so that some have to be pinned; never where a native
             engine runs the query, which may have no existence joins.
         sensitive: columns over which Spark must see no new equality (`plan.facts.equality_substitution`).
@@ -101,7 +102,7 @@ class OrderedGroup:
         costs: of joins and orders.
         chosen: the order that is used; as written if no better one was found or may be used.
         cost_before, cost_after: of the order as written, and of the chosen one.
-        strategy: which search found it; see `SearchResult`.
+        strategy: which search found it, see `SearchResult`; empty for two relations.
         pairs: pairs of sets that were compared.
         seconds: how long that took.
         moved: whether the chosen order is not the written one.
@@ -139,8 +140,20 @@ def estimate_group(
     for alias in group.deferred.values():
         needed |= alias.references
     buildable = None if context.buildable is None else context.buildable.of(graph.relations)
-    estimates = GraphEstimates(graph, statistics, needed, above.never_null, true_rows, buildable)
+    synopses = synopses_of(graph, statistics, context.estimate)
+    estimates = GraphEstimates(graph, statistics, needed, above.never_null, true_rows, buildable, synopses)
     return EstimatedGroup(graph, written, statistics, estimates)
+
+
+def as_written(
+    group: JoinGroup, plans: Mapping[int, LogicalPlan], above: Above, context: OrderingContext
+) -> OrderedGroup:
+    """A group of two relations, in its only order; for the arguments see `estimate_group`."""
+    whole = Deadline()
+    estimated = estimate_group(group, plans, above, context)
+    costs = SearchContext(estimated.graph, estimated.estimates, context.cost, whole).costs
+    cost = costs.order(estimated.written)
+    return OrderedGroup(group, estimated, costs, estimated.written, cost, cost, "", 0, whole.elapsed, False)
 
 
 def order_group(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
+from pyjoinopt.estimation.model.relation_statistics import LikelyBound
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.emit.emit_plan import emit
@@ -24,7 +25,7 @@ from pyjoinopt.optimizer.order_group import (
     EstimatedGroup,
     OrderedGroup,
     OrderingContext,
-    estimate_group,
+    as_written,
     order_group,
 )
 from pyjoinopt.plan.expressions import EQUALITIES, Expression, conjuncts, reference
@@ -62,6 +63,7 @@ class Reordered:
     Attributes:
         plan: the plan with its groups in the best orders found; the very object that was given if none changed.
         groups: those of three relations or more.
+        pairs: those of two relations, which have one order.
         refusals: what was left as written, and why.
         dropped: one sentence for every outer join that was found to be redundant.
         expected: the groups, to be recognised when they have run.
@@ -69,6 +71,7 @@ class Reordered:
 
     plan: LogicalPlan
     groups: list[ChangedGroup] = field(default_factory=list)
+    pairs: list[OrderedGroup] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     expected: list[ExpectedGroup] = field(default_factory=list)
@@ -116,8 +119,8 @@ class _Run:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             done[id(node)] = plan
             self._context.estimate.add_ctes([plan])  # its readers are estimated by what it has become
-            for operator, rows, bound in made.rows:
-                self._context.estimate.override_rows(done.get(id(operator), operator), rows, bound)
+            for operator, rows, bound, likely in made.rows:
+                self._context.estimate.override_rows(done.get(id(operator), operator), rows, bound, likely)
         self._result.plan = done[id(self._nodes[-1])]
         return self._result
 
@@ -131,9 +134,11 @@ class _Run:
         plans = {id(item.plan): done[id(item.plan)] for item in group.items.values()}
         above = self._above(node)
         if len(group.items) < 3:
-            if self._context.watch_pairs and len(group.items) == 2:
-                pair = estimate_group(group, plans, above, self._context)
-                self._expect(pair, above, pair.written)
+            if len(group.items) == 2:
+                pair = as_written(group, plans, above, self._context)
+                self._result.pairs.append(pair)
+                if self._context.watch_pairs:
+                    self._expect(pair.estimated, above, pair.chosen)
             return _NOTHING
         restore = id(node) in self._positional
         read = self._read.get(id(node), 0) | self._early_reads
@@ -165,17 +170,20 @@ class _Run:
             self._result.expected.append(expected)
 
 
+_Rows = tuple[LogicalPlan, float, float, LikelyBound | None]
+
+
 @dataclass(frozen=True)
 class _Made:
     """What becomes of a group.
 
     Attributes:
         plan: its new plan; None if its order is kept.
-        rows: operators with their rows and upper bounds, as estimated from the whole group.
+        rows: operators with their rows and bounds, proved and by samples, as estimated from the whole group.
     """
 
     plan: LogicalPlan | None = None
-    rows: tuple[tuple[LogicalPlan, float, float], ...] = ()
+    rows: tuple[_Rows, ...] = ()
 
 
 _NOTHING = _Made()
@@ -195,10 +203,11 @@ def _kept(ordered: OrderedGroup) -> _Made:
     return _Made(None, _rows(original_joins(ordered.estimated.graph, ordered.group), ordered.estimated.estimates))
 
 
-def _rows(
-    plans: Iterable[tuple[LogicalPlan, int]], estimates: GraphEstimates
-) -> tuple[tuple[LogicalPlan, float, float], ...]:
-    return tuple((plan, estimates.rows(joined), estimates.upper_bound(joined)) for plan, joined in plans)
+def _rows(plans: Iterable[tuple[LogicalPlan, int]], estimates: GraphEstimates) -> tuple[_Rows, ...]:
+    return tuple(
+        (plan, estimates.rows(joined), estimates.upper_bound(joined), estimates.likely(joined))
+        for plan, joined in plans
+    )
 
 
 def _equates(group: JoinGroup, columns: int) -> bool:

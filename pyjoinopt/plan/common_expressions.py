@@ -19,7 +19,15 @@ def inline_common_expressions(predicate: Expression) -> Expression:
     A reference means the definition with its id in the nearest `With` around it. Where an id is not unique, or the
     result would be very long, the `With` is kept.
     """
-    if not predicate.contains & UNEVALUABLE or not any(e.kind == "With" for e in walk(predicate)):
+    if not predicate.contains & UNEVALUABLE:
+        return predicate
+    if predicate.inlined is None:
+        predicate.inlined = _inlined(predicate)
+    return predicate.inlined
+
+
+def _inlined(predicate: Expression) -> Expression:
+    if not any(e.kind == "With" for e in walk(predicate)):
         return predicate
 
     def change(e: Expression) -> Expression:

@@ -87,7 +87,7 @@ class Expression:
 
     __slots__ = (
         "kind", "children", "type", "flags", "contains", "attribute", "value", "text", "plan", "info",
-        "number", "origin", "sem", "references", "_key",
+        "number", "origin", "sem", "references", "_key", "inlined", "fallible",
     )  # fmt: skip
 
     def __init__(
@@ -129,6 +129,9 @@ class Expression:
         self.contains: int = contains
         self.references: int = references
         self._key: Any = None
+        # Computed once, on first use, by `common_expressions` and by `fallibility`.
+        self.inlined: Expression | None = None
+        self.fallible: bool | None = None
 
     # -- questions ---------------------------------------------------------------------------------------------
 
@@ -169,7 +172,7 @@ class Expression:
 
     def with_children(self, children: tuple[Expression, ...]) -> Expression:
         """The same expression over other children (Catalyst's `withNewChildren`)."""
-        if all(a is b for a, b in zip(self.children, children, strict=True)):
+        if children == self.children:  # by identity: expressions have no other equality
             return self
         flags = self.flags & ~(CONSTANT | CURRENT)
         if not all(c.deterministic for c in children):

@@ -51,10 +51,10 @@ EXPORTED_OF_NODES = {
 
 #: Key -> the operators that have it, and its meaning, as the decoder, a rule or a rewrite sets it.
 SET_OF_NODES = {
-    "again": "CTERelationRef: another reference to the same definition, with columns of its own; built anew",
+    "again": "CTERelationRef, LogicalRelation: another reading of the same, with columns of its own; built anew",
     "held": "Join: a semi or anti join that Spark's optimizer must not push down (`joins.emit.pinned_semi_joins`)",
     "lists": "Expand: `projections` as expressions",
-    "narrowed": "Expand, Generate, Window, CTERelationRef: a copy with fewer columns; sent to the JVM as lists",
+    "narrowed": "Expand, Generate, Window, CTERelationRef, LogicalRelation: a copy with other columns; sent as lists",
     "reads_set": "all but a few: `reads` as a set of bits",
     "early_reads": "Join: the columns that the IN or EXISTS reads",
     "subquery": "Join: built as the IN or EXISTS filter that it was; the number of the join that has `early`",

@@ -76,13 +76,13 @@ class LogicalPlan:
 
     def with_children(self, children: tuple[LogicalPlan, ...]) -> LogicalPlan:
         """The same node over other children that have the same output."""
-        if all(a is b for a, b in zip(self.children, children, strict=True)):
+        if children == self.children:  # by identity: nodes have no other equality
             return self
         return self._copy(children, self.expressions)
 
     def with_expressions(self, expressions: tuple[Expression, ...]) -> LogicalPlan:
         """The same node with other expressions in the same places."""
-        if all(a is b for a, b in zip(self.expressions, expressions, strict=True)):
+        if expressions == self.expressions:
             return self
         return self._copy(self.children, expressions)
 
@@ -178,9 +178,12 @@ class Join(LogicalPlan):
         return Join(left, right, self.join_type, condition, hint, info=info)
 
     def with_hint(self, hint: Hint) -> Join:
-        """The same join with a hint."""
-        info = {"held": True} if self.held else None
-        return Join(self.left, self.right, self.join_type, self.condition, hint, info=info)
+        """The same join with a hint. An existence join remains a copy of its origin, which adds the column."""
+        if self.join_type == EXISTENCE:
+            info, mark = _uncached(self.info), self.output[-1]
+            return Join(self.left, self.right, EXISTENCE, self.condition, hint, None, self.origin, info, mark)
+        held = {"held": True} if self.held else None
+        return Join(self.left, self.right, self.join_type, self.condition, hint, info=held)
 
     def with_type(self, join_type: str) -> Join:
         """The same join with another of the types inner, cross, left, right, full."""

@@ -20,18 +20,25 @@ def post_order(root: LogicalPlan) -> Iterator[LogicalPlan]:
     """Every distinct node, children before parents; subquery plans and cached sub-plans are not entered."""
     seen: set[int] = set()
     stack: list[LogicalPlan | None] = [root]  # None: the one below it has had its children
+    pop = stack.pop
     while stack:
-        node = stack.pop()
+        node = pop()
         if node is None:
-            node = stack.pop()
+            node = pop()
             assert node is not None
             yield node
-        elif id(node) not in seen:
-            seen.add(id(node))
-            if node.children and not node.cached:
-                stack += (node, None, *reversed(node.children))
-            else:
-                yield node
+            continue
+        number = id(node)
+        if number in seen:
+            continue
+        seen.add(number)
+        children = node.children
+        if not children or node.cached:
+            yield node
+        elif len(children) == 1:
+            stack += (node, None, children[0])
+        else:
+            stack += (node, None, *children[::-1])
 
 
 def transform_up(root: LogicalPlan, change: Change) -> LogicalPlan:

@@ -67,7 +67,7 @@ class JoinReport(ReportData):
 
     @property
     def has_groups(self) -> bool:
-        """Whether a join group was added, even if its section is still deferred."""
+        """Whether a group of three relations or more was added, even if its section is still deferred."""
         return self._groups_added > 0
 
     def expect_groups(self, changes: Sequence[str | None]) -> None:
@@ -116,9 +116,10 @@ class JoinReport(ReportData):
     def _group(self, number: int) -> GroupReport:
         if type(number) is not int:
             raise TypeError(f"group is {number!r}, but must be a whole number, counted from 1")
-        if not 1 <= number <= len(self.groups):
-            raise ValueError(f"there is no group {number}: this report has {len(self.groups)}, counted from 1")
-        return self.groups[number - 1]
+        groups = self.all_groups
+        if not 1 <= number <= len(groups):
+            raise ValueError(f"there is no group {number}: this report has {len(groups)}, counted from 1")
+        return groups[number - 1]
 
     def to_graph_svg(self, group: int = 1) -> str:
         """The join graph of one group as an SVG picture: its relations, and the predicates that connect them.
@@ -146,7 +147,7 @@ class JoinReport(ReportData):
 
         rows = [
             {"group": i, **to_dict(join), "share": g.share(join)}
-            for i, g in enumerate(self.groups, 1)
+            for i, g in enumerate(self.all_groups, 1)
             for join in g.estimated_rows
         ]
         columns = ["group", *(f.name for f in fields(JoinEstimate)), "share"]

@@ -29,14 +29,19 @@ class ReportData:
     Attributes:
         changed: whether the plan was changed.
         groups: the join groups with three relations or more.
+        pairs: the join groups with two relations, which have one order. Spark's own strategies have none.
         eliminated_outer_joins: one sentence for each outer join that became a simpler join or was removed.
         spared_joins: one sentence for each join that was avoided, or became a simpler join.
+        filtered_aggregates: one sentence for each aggregate that gets fewer rows.
         hints: hints that were given.
         refusals: what was left as written, with reasons.
-        notes: statistics of the user that were not used, such as declared keys of columns that do not exist.
+        notes: statistics of the user that were not used, such as declared keys of columns that do not exist; keys that
+            are not proved because their columns have too many bytes.
         strategy: the option of the call.
         seconds: planning time, including the calls to the JVM.
         runs: the runs of `explain_joins(analyze=True)`.
+        background_bytes: bytes that the driver had read in the background to prove keys, for the queries of the session
+            until this one was planned.
         error: the internal error after which the optimizer returned its input; None if there was none.
     """
 
@@ -44,6 +49,7 @@ class ReportData:
     groups: list[GroupReport] = field(default_factory=list)
     eliminated_outer_joins: list[str] = field(default_factory=list)
     spared_joins: list[str] = field(default_factory=list)
+    filtered_aggregates: list[str] = field(default_factory=list)
     hints: list[HintReport] = field(default_factory=list)
     refusals: list[RefusalReport] = field(default_factory=list)
     strategy: str = "auto"
@@ -51,6 +57,13 @@ class ReportData:
     runs: list[RunReport] = field(default_factory=list)
     error: str | None = None
     notes: list[str] = field(default_factory=list)
+    pairs: list[GroupReport] = field(default_factory=list)
+    background_bytes: int = 0
+
+    @property
+    def all_groups(self) -> list[GroupReport]:
+        """The groups with three relations or more, then those with two, as they are numbered in texts and pictures."""
+        return [*self.groups, *self.pairs]
 
     @property
     def avoided_joins(self) -> list[str]:
@@ -85,23 +98,20 @@ class ReportData:
 
     def advice(self) -> list[str]:
         """Sentences on how to improve the estimates that the orders are based on."""
-        return better_estimates(self.groups, self.runs)
+        return better_estimates(self.all_groups, self.runs)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """The report that `to_dict` wrote; keys that this version does not have are ignored."""
         names = ("changed", "eliminated_outer_joins", "spared_joins", "strategy", "seconds", "error")
         report = cls(**{name: data[name] for name in names})
+        report.filtered_aggregates = list(data.get("filtered_aggregates", ()))
         report.notes = list(data.get("notes", ()))
+        report.background_bytes = int(data.get("background_bytes", 0))
         report.hints = [from_dict(HintReport, hint) for hint in data["hints"]]
         report.refusals = [from_dict(RefusalReport, refusal) for refusal in data["refusals"]]
-        for group in data["groups"]:
-            kinds: dict[str, type[Any]] = {
-                "relations": RelationReport, "estimated_rows": JoinEstimate, "joins_before": JoinEstimate,
-                "edges": EdgeReport,
-            }  # fmt: skip
-            lists = {name: tuple(from_dict(kind, part) for part in group.get(name, ())) for name, kind in kinds.items()}
-            report.groups.append(from_dict(GroupReport, group, **lists))
+        report.groups = [_group_from(group) for group in data["groups"]]
+        report.pairs = [_group_from(group) for group in data.get("pairs", ())]
         for run in data.get("runs", ()):
             operators = tuple(from_dict(OperatorReport, operator) for operator in run["operators"])
             report.runs.append(from_dict(RunReport, run, operators=operators))
@@ -110,3 +120,11 @@ class ReportData:
     def to_dict(self) -> dict[str, Any]:
         """All fields as dicts and lists, with `cost_before` and `cost_after`."""
         return {**to_dict(self), "cost_before": self.cost_before, "cost_after": self.cost_after}
+
+
+def _group_from(data: dict[str, Any]) -> GroupReport:
+    kinds: dict[str, type[Any]] = {
+        "relations": RelationReport, "estimated_rows": JoinEstimate, "joins_before": JoinEstimate, "edges": EdgeReport,
+    }  # fmt: skip
+    lists = {name: tuple(from_dict(kind, part) for part in data.get(name, ())) for name, kind in kinds.items()}
+    return from_dict(GroupReport, data, **lists)

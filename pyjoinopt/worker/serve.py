@@ -238,7 +238,8 @@ class Planning:
 def summary(report: JoinReport) -> str:
     """The changes, in one line."""
     hints = (f"{h.strategy} {h.side} of {h.join}" for h in report.hints)
-    return "; ".join((*report.changes, *report.eliminated_outer_joins, *report.spared_joins, *hints))
+    spared = (*report.eliminated_outer_joins, *report.spared_joins, *report.filtered_aggregates)
+    return "; ".join((*report.changes, *spared, *hints))
 
 
 def main() -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from benchmarks.estimates import SubPlan, table
+from benchmarks.estimates import table
 from benchmarks.subplans import as_plan, connected_sets
 from benchmarks.truth import Counter, Unprintable, compared_columns, to_sql
+from benchmarks.workload_grader import SubPlan
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, OperatorEdge
 from pyjoinopt.plan.expressions import Attribute, Expression, call, literal, reference
 from pyjoinopt.plan.nodes import SEMI, Join, relation

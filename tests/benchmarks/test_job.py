@@ -94,6 +94,8 @@ def test_orders_are_graded_by_the_default_model_too(planned: job.Planned) -> Non
     assert job.grade_written_by_model(planned) == pytest.approx(written / best)
     assert written / best > 1.5
     assert job.grade_by_model(planned, planned.known_counts()) == 1
+    assert job.grade_model(planned) == 1  # the estimates of its statistics prefer the written order
+    assert job.grade_by_default(planned, SparkCost(), planned.statistics) > 1
     assert grading.share_of_best([1, 1, written / best]) == pytest.approx(2 / 3)
 
 

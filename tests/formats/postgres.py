@@ -49,6 +49,7 @@ class Postgres:
             "initdb", "-D", str(self._data), "-U", self.user, "--auth=scram-sha-256", f"--pwfile={secret}", "--no-sync"
         )
         options = f"-c listen_addresses=127.0.0.1 -c port={self._port} -c unix_socket_directories='' -c fsync=off"
+        options += " -c autovacuum=off"  # tables are analysed when a test does it
         self._run("pg_ctl", "-D", str(self._data), "-l", str(self._log), "-w", "-o", options, "start")
         return self
 

@@ -88,16 +88,19 @@ def test_hash_tables_are_what_spark_then_makes(db: SparkSession) -> None:
 
 
 def test_what_a_broadcast_may_be_goes_by_the_memory_there_is(db: SparkSession, tmp_path: Path) -> None:
-    """A few of 5,000 rows are expected, and at most all: 35 times the threshold, but negligible for the memory."""
-    db.range(5000).selectExpr("id AS k", "cast(id AS string) AS v").write.parquet(str(tmp_path / "few"))
-    db.range(20_000).selectExpr("id % 5000 AS f", "id AS n").write.parquet(str(tmp_path / "many"))
-    few = db.read.parquet(str(tmp_path / "few")).where("v LIKE '%77'").select("k")
+    """A few of 140,000 rows are expected, and at most all: 35 times the threshold, but negligible for the memory."""
+    db.range(140_000).selectExpr("id AS k", "cast(id AS string) AS v").write.parquet(str(tmp_path / "few"))
+    db.range(60_000).selectExpr("id % 5000 AS f", "id AS n").write.parquet(str(tmp_path / "many"))
+    few = db.read.parquet(str(tmp_path / "few")).where("v LIKE '%777'").select("k")
     df = few.join(db.read.parquet(str(tmp_path / "many")), few.k == F.col("f"))
-    db.conf.set("spark.sql.autoBroadcastJoinThreshold", "2kb")
+    db.conf.set("spark.sql.autoBroadcastJoinThreshold", "64kb")
     try:
-        fast = unharmed(df, statistics="full", reordered=False)
+        proofs = {"statistics": "full", "statistics_without": "bounds"}
+        fast = unharmed(df, reordered=False, **proofs)
         assert [hint.strategy for hint in fast._pyjoinopt_report.hints] == ["BROADCAST"]
-        careful = unharmed(df, statistics="full", hint_slack=8, reordered=False)
+        careful = unharmed(df, hint_slack=8, reordered=False, **proofs)
         assert not [hint for hint in careful._pyjoinopt_report.hints if hint.strategy == "BROADCAST"]
+        sampled = unharmed(df, statistics="full", hint_slack=8, reordered=False)
+        assert [" by a sample of " in hint.reason for hint in sampled._pyjoinopt_report.hints] == [True]
     finally:
         db.conf.unset("spark.sql.autoBroadcastJoinThreshold")

@@ -39,12 +39,12 @@ LEFT = f"{SLOW} LEFT JOIN regions ON r_id = l_qty"
 def test_in_any_legal_order(db: SparkSession, monkeypatch: pytest.MonkeyPatch, predicate: str) -> None:
     plain = db.sql(f"SELECT * FROM {LEFT} WHERE {predicate}")
     drawn = in_drawn_orders(plain, monkeypatch, predicate, 4)
-    assert all(any(written.count("⋈") == 2 for written, _ in shown) for shown in drawn), "the group is not whole"
+    assert all(any(written.count("⋈") >= 2 for written, _ in shown) for shown in drawn), f"not whole: {drawn}"
     assert sum(any(one != other for one, other in shown) for shown in drawn) >= 2
 
 
-@pytest.mark.parametrize("predicate", [ASKING["one relation, one value"], ASKING["one relation, its own value"]])
-def test_they_count_where_spark_tests_them(db: SparkSession, predicate: str) -> None:
+def test_they_count_where_spark_tests_them(db: SparkSession) -> None:
+    predicate = ASKING["one relation, one value"]
     _, without = optimised(db.sql(f"SELECT * FROM {SLOW}"))
     fast = unharmed(db.sql(f"SELECT * FROM {SLOW} WHERE {predicate}"), reordered=True)
     rows = [
@@ -90,10 +90,10 @@ def test_a_value_for_each_row_that_may_be_two_is_evaluated_for_no_other_row(db: 
 
 
 def test_counts_of_a_run_are_those_after_the_subquery_was_evaluated(db: SparkSession) -> None:
-    predicate = ASKING["one relation, its own value"]
+    predicate = ASKING["or, one relation"]
     df = db.sql(f"SELECT * FROM {SLOW} WHERE {predicate}")
     fast, report = optimised(df)
     listener.analyze(report, df, fast, True)
-    true = db.sql(f"SELECT * FROM orders WHERE {predicate} AND o_customer IS NOT NULL").count()
-    counted = {o.rows for run in report.runs for o in run.operators if set(o.relations) == {"orders"}}
-    assert counted == {true}
+    true = db.sql(f"SELECT * FROM orders WHERE ({predicate}) AND o_customer + o_region IS NOT NULL").count()
+    counted = {o.rows for run in report.runs for o in run.operators if set(o.relations) == {"orders+customers"}}
+    assert counted == {true}, report.runs

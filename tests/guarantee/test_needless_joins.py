@@ -32,5 +32,6 @@ def test_the_same_columns_above_a_semi_join(db: SparkSession) -> None:
     """The right side of the semi join is also joined above: its columns must not occur twice."""
     unique = db.table("orders").select("o_customer").distinct()
     df = db.table("customers").join(unique, db.table("customers")["c_id"] == unique["o_customer"], "left_semi")
-    joined = df.join(db.table("regions"), df["c_region"] == db.table("regions")["r_id"])
-    unharmed(joined.join(unique, joined["c_id"] == unique["o_customer"], "left"), reordered=True)
+    joined = df.join(unique, df["c_id"] == unique["o_customer"], "left")
+    regions = db.table("regions")
+    unharmed(joined.join(regions, joined["c_region"] == regions["r_id"]), reordered=True)

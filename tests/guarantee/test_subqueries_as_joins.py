@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt import disable, enable, last_reports
+from pyjoinopt import JoinReport, disable, enable, last_reports
 from tests.guarantee.drawn_orders import in_drawn_orders
 from tests.support.shop import SLOW, optimised, unharmed
 
@@ -79,12 +79,21 @@ def enabled(db: SparkSession) -> Iterator[SparkSession]:
 @pytest.mark.parametrize("around", AROUND)
 def test_the_extension_leaves_them_to_spark(enabled: SparkSession, around: str) -> None:
     for inside in INSIDE.values():
+        before = last_reports(enabled)
         text = f"SELECT * FROM {INNER} WHERE {AROUND[around].format(inside)}"
         enabled.conf.set("spark.pyjoinopt.enabled", "false")
         written = sorted(map(str, enabled.sql(text).collect()))
         enabled.conf.set("spark.pyjoinopt.enabled", "true")
         assert sorted(map(str, enabled.sql(text).collect())) == written, text
-        assert all(report.error is None for report in last_reports(enabled)), text
+        reports = _added(before, last_reports(enabled))
+        assert all(report.error is None for report in reports), text
+        orders = [group.order_after or group.order_before for report in reports for group in report.groups]
+        assert any(set("⋉▷") & set(order) for order in orders), text
+
+
+def _added(before: list[JoinReport], after: list[JoinReport]) -> list[JoinReport]:
+    """The reports that were added to a list whose oldest ones may have been dropped for them."""
+    return next(after[len(before) - k :] for k in range(len(before) + 1) if before[k:] == after[: len(before) - k])
 
 
 def signs(df) -> str:

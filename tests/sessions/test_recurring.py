@@ -172,6 +172,16 @@ def test_a_question_that_fails_now_is_no_reason_to_fail() -> None:
     assert recurring.recall(b"key", failing) is None
 
 
+def test_bytes_that_the_session_has_read_since_change_no_answer() -> None:
+    """Proofs of keys for other queries are counted in the same number."""
+    recurring, answers = PlanCache(), iter([{"proofs": [[True]], "read": 1}, {"proofs": [[True]], "read": 5}])
+    requests = RecordedRequests(lambda request: next(answers))
+    requests({"proofs": []})
+    recurring.remember(b"k", requests, None, None, ({"edits": None}, {}))
+    assert recurring.recall(b"k", lambda request: next(answers)) == ({"edits": None}, {})
+    assert recurring.recall(b"k", lambda request: {"proofs": [[None]], "read": 5}) is None
+
+
 def test_not_more_is_kept_than_configured() -> None:
     recurring = PlanCache()
     for i in range(PlanCache.MOST + 10):

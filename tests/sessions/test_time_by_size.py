@@ -73,6 +73,18 @@ def test_files_count_with_their_size_and_cached_data_with_its_own(session: Spark
         cached.unpersist()
 
 
+def test_a_join_of_two_relations_is_planned_if_its_files_are_large(session: SparkSession, tmp_path: Path) -> None:
+    text = "SELECT fact_k, mid_v FROM fact JOIN mid ON fact_f = mid_k WHERE fact_v < 4"
+    before, reports = planned(session, lambda: rows(session.sql(text)))
+    assert not reports, "it has one order, and a hint is not worth the time"
+    swollen(session, tmp_path, 65 << 20)
+    after, reports = planned(session, lambda: rows(session.sql(text)))
+    (report,) = reports
+    (pair,) = report.pairs
+    assert sorted(relation.name for relation in pair.relations) == ["fact", "mid"] and not report.groups
+    assert after == before
+
+
 def test_no_file_is_listed_to_learn_a_size(session: SparkSession) -> None:
     """A partitioned table of the catalog is of unknown size until it is ANALYZEd."""
     discovered = session._jvm.org.apache.spark.metrics.source.HiveCatalogMetrics.METRIC_FILES_DISCOVERED()

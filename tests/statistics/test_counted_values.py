@@ -39,12 +39,16 @@ def test_a_table_that_was_counted_as_a_whole(spark: SparkSession, tmp_path: Path
     assert most(df, store) == {"id": 1, "seven": 15, "some": 34, "text": 100}
 
 
-def test_a_sample_of_a_larger_table_proves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sample_of_a_larger_table_proves_less_than_sketches(spark: SparkSession, tmp_path: Path) -> None:
+    """Values that share a counter of a sketch count together, so the bound may be too large, but never too small."""
     path, store = str(tmp_path / "t"), tmp_path / "store"
     spark.range(500).selectExpr(*COLUMNS).write.parquet(path)
     df = spark.read.parquet(path)
     pyjoinopt.analyze(spark, df, columns=df.columns, progress=False, store=str(store), sample_rows=100)
-    assert most(df, store) == {}
+    found = most(df, store)
+    assert found.keys() == {"id", "seven", "some", "text"}, "fractions have no sketch"
+    for name, truth in {"id": 1, "seven": 72, "some": 167, "text": 500}.items():
+        assert truth <= found[name] <= truth + 20
 
 
 def test_rows_of_the_plan_itself(spark: SparkSession, tmp_path: Path) -> None:

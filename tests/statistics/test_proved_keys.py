@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyjoinopt
-from pyjoinopt.bridge.gateway import Py4jGateway
+from pyjoinopt.bridge.gateway import KeyProofs, Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.estimation.sources.leaf_statistics import LeafStatistics
 from pyjoinopt.estimation.sources.proven_keys import BLOB, ProvedKeys
@@ -52,10 +52,15 @@ class Spy:
     def __init__(self, gateway: Py4jGateway, **limits: int) -> None:
         self._gateway, self._limits = gateway, limits
         self.requested: list[dict[str, Any]] = []
+        self.reasons: list[str] = []
+        self.read = 0
 
-    def __call__(self, relations: list[dict[str, Any]], **request: Any) -> list[list[bool | None]]:
+    def __call__(self, relations: list[dict[str, Any]], **request: Any) -> KeyProofs:
         self.requested += relations
-        return self._gateway.keys(relations, **{"deadlineMs": 20_000, **self._limits, **request})
+        proofs = self._gateway.keys(relations, **{"deadlineMs": 20_000, **self._limits, **request})
+        self.reasons += [reason for sets in proofs.proofs for reason in sets if isinstance(reason, str)]
+        self.read = proofs.read
+        return proofs
 
 
 def keys_of(df: DataFrame, store: Store | None = None, **limits: int) -> tuple[set[str], Spy]:
@@ -135,9 +140,80 @@ def test_a_table_beyond_the_bounds_is_not_read(spark: SparkSession, folder: Path
     parts = 3 if format == "parquet" else 2
     least = {"mostRows": ROWS, "mostParts": parts, "mostBytes": 1 << 20}[limit]
     below = {"mostRows": ROWS - 1, "mostParts": parts - 1, "mostBytes": 100}[limit]
-    assert keys_of(df, **{limit: below})[0] == set()
+    found, spy = keys_of(df, **{limit: below})
+    assert found == set() and len(set(spy.reasons)) == 1
     bridge_for(df).forgetSamples()
     assert keys_of(df, **{limit: least})[0] == {"id"}
+
+
+def test_a_query_has_a_budget_of_bytes(spark: SparkSession, folder: Path) -> None:
+    """The columns of one proof fit; the budget of a query that is spent is no reason for the next query."""
+    first, second = (joined(spark.newSession(), folder / "parquet", column) for column in ("id", "sparse"))
+    assert keys_of(first, mostOfQuery=1 << 20)[0] == {"id"}
+    found, spy = keys_of(second, mostOfQuery=1000)
+    assert found == set() and set(spy.reasons) == {
+        "the 0 MiB that a query may read in the background are not enough (spark.pyjoinopt.backgroundMb)"
+    }
+    assert spy.read == 0, "nothing is read that would exceed it"
+    assert keys_of(second, mostOfQuery=1 << 20)[0] == {"sparse"}, "a reason is not remembered"
+
+
+def test_a_session_has_a_budget_of_bytes(spark: SparkSession, folder: Path) -> None:
+    session = spark.newSession()
+    found, spy = keys_of(joined(session, folder / "parquet", "id"), mostOfSession=1 << 20)
+    spent = spy.read
+    assert found == {"id"} and 10_000 < spent < 1 << 20
+    found, spy = keys_of(joined(session, folder / "parquet", "sparse"), mostOfSession=spent + 1000)
+    assert found == set() and "that a session may read" in spy.reasons[0] and spy.read == spent
+    found, spy = keys_of(joined(session, folder / "parquet", "id"), mostOfSession=spent + 1000)
+    assert found == {"id"} and spy.read == spent, "what is proved needs no more bytes"
+    other = joined(spark.newSession(), folder / "parquet", "sparse")
+    found, spy = keys_of(other, mostOfSession=1 << 20)
+    assert found == {"sparse"} and 0 < spy.read < 1 << 20, "another session has a budget of its own"
+
+
+def test_a_proof_ends_where_the_budget_ends(spark: SparkSession, folder: Path) -> None:
+    """By the footers the column of ORC files fits, but more bytes are read than the budget has."""
+    found, spy = keys_of(joined(spark.newSession(), folder / "orc", "sparse"))
+    assert found == {"sparse"}
+    bridge_for(spark.range(1)).forgetSamples()
+    found, ended = keys_of(joined(spark.newSession(), folder / "orc", "sparse"), mostOfQuery=spy.read - 1)
+    assert found == set() and "that a query may read" in ended.reasons[0] and 0 < ended.read <= spy.read
+
+
+def test_the_report_has_reasons_and_bytes(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    session = spark.newSession()
+    session.read.parquet(str(folder / "parquet")).createOrReplaceTempView("t")
+    wide = session.range(150_000).selectExpr("id", "uuid() || uuid() as code").coalesce(1)
+    wide.write.parquet(str(tmp_path / "wide"))
+    session.read.parquet(str(tmp_path / "wide")).createOrReplaceTempView("wide")
+    df = session.sql("select * from t a join t b on a.id = b.id join wide on wide.code = b.text")
+    report = pyjoinopt.join_report(df, statistics="full", background_mb=1, store=str(tmp_path / "store.sqlite"))
+    assert 0 < report.background_bytes < 1 << 20
+    (note,) = [note for note in report.notes if "not proved" in note]
+    assert "(code) of wide" in note and note.endswith("are not enough (spark.pyjoinopt.backgroundMb)")
+    again = pyjoinopt.join_report(df, statistics="full", store=str(tmp_path / "store.sqlite"))
+    assert again.background_bytes > 2 << 20 and not any("not proved" in note for note in again.notes)
+
+
+def test_a_declared_key_needs_no_proof(spark: SparkSession, folder: Path) -> None:
+    """Of a table of any size, here of one that is not read."""
+    df = joined(spark, folder / "parquet", "sparse")
+    assert keys_of(df, mostRows=1)[0] == set()
+    pyjoinopt.statistics.declare("parquet", key="sparse")
+    try:
+        with Py4jGateway(bridge_for(df), df._jdf) as gateway:
+            nodes = list(post_order(normalise(gateway.export.root).plan))
+            leaves = [node for node in nodes if not node.children]
+            known = LeafStatistics(gateway.statistics, leaves, "auto", nodes)
+            spy = Spy(gateway, mostRows=1)
+            proved = ProvedKeys(known, known.relation, spy)
+            proved.prove(nodes)
+            table = next(leaf for leaf in leaves if len(leaf.output) > 2)
+            assert proved(table).is_unique(next(a.mask for a in table.output if a.name == "sparse"))
+            assert spy.requested == []
+    finally:
+        pyjoinopt.statistics.forget_declared()
 
 
 def test_remembered_for_these_very_files(spark: SparkSession, folder: Path, tmp_path: Path) -> None:

@@ -54,25 +54,32 @@ def table(spark: SparkSession, written: Path) -> Iterator[DataFrame]:
 
 
 class Spy:
-    """Forwards requests to the JVM, and records them with their responses."""
+    """Forwards requests to the JVM, and records them with their responses.
 
-    def __init__(self, gateway: Py4jGateway) -> None:
+    Args:
+        gateway: to the JVM.
+        whole: whether small tables are read whole, as they are by default.
+    """
+
+    def __init__(self, gateway: Py4jGateway, whole: bool = False) -> None:
         self._gateway = gateway
+        self._whole = {} if whole else {"wholeRows": 0}
         self.requested: list[dict[str, Any]] = []
         self.answers: list[dict[str, Any]] = []
 
     def __call__(self, relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
-        answers = self._gateway.samples(relations, **{"evaluateMs": 300_000, **request, "deadlineMs": 300_000})
+        patient = {"evaluateMs": 300_000, **request, "deadlineMs": 300_000}
+        answers = self._gateway.samples(relations, **self._whole, **patient)
         self.requested += relations
         self.answers += answers
         return answers
 
 
-def estimate(df: DataFrame, store: Store | None = None) -> tuple[RelationStatistics, Spy]:
+def estimate(df: DataFrame, store: Store | None = None, whole: bool = False) -> tuple[RelationStatistics, Spy]:
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         nodes = gateway.export.nodes
         known = LeafStatistics(gateway.statistics, [n for n in nodes if not n.children], "auto", nodes, store)
-        spy = Spy(gateway)
+        spy = Spy(gateway, whole)
         estimates = PlanEstimates(known, nodes, Samples(spy, known.relation, store))
         plan = normalise(gateway.export.root).plan
         estimates.prefetch_samples(plan)
@@ -115,6 +122,16 @@ def test_a_small_table_is_counted(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(100).selectExpr("id", "'n' || (id % 7) as name").write.parquet(str(tmp_path / "small"))
     known, _ = estimate(spark.read.parquet(str(tmp_path / "small")).where("name like '%3'"))
     assert (known.rows, known.exact, known.upper_bound, known.source) == (14, True, 14, "footers, sample")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_a_table_of_some_thousand_rows_is_counted(spark: SparkSession, written: Path, kind: str) -> None:
+    bridge_for(spark.range(1)).forgetSamples()
+    table = getattr(spark.read, kind)(str(written / kind))
+    for condition in ("note like 'note 1%' and x < 3000", "special = 1 or tag = 'r2'"):
+        known, _ = estimate(table.where(condition), whole=True)
+        truth = table.where(condition).count()
+        assert (known.rows, known.upper_bound, known.exact) == (truth, truth, True)
 
 
 def test_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:

@@ -88,14 +88,21 @@ def row_counter(connection: duckdb.DuckDBPyConnection) -> Callable[[Node], int]:
 
 
 class Generator:
-    """Draws queries; `query(number)` depends on the seed and the number alone."""
+    """Draws queries; `query(number)` depends on the seed and the number alone.
 
-    def __init__(self, seed: int, rows: Callable[[Node], int]) -> None:
+    Args:
+        seed: of all queries.
+        rows: counts the rows of a node.
+        subqueries: whether all filters have subqueries (`SubqueryDraw`).
+    """
+
+    def __init__(self, seed: int, rows: Callable[[Node], int], *, subqueries: bool = False) -> None:
         self.seed, self.rows = seed, rows
+        self.draw = SubqueryDraw if subqueries else Draw
 
     def query(self, number: int) -> Query:
         """The query with this number."""
-        return Draw(random.Random(f"query {self.seed} {number}"), self.rows).query()
+        return self.draw(random.Random(f"query {self.seed} {number}"), self.rows).query()
 
 
 class Draw:
@@ -103,8 +110,9 @@ class Draw:
 
     def __init__(self, rng: random.Random, rows: Callable[[Node], int], world: World = SAMPLES) -> None:
         self.rng, self.rows, self.world = rng, rows, world
-        # A source of its own: a query without a subquery in a subquery is the same as if there were none in any query.
+        # A source of its own: what is drawn from it changes no query without subqueries.
         self.inner_rng = random.Random(str(rng.getstate()[1][:3]))
+        self.group_rng = random.Random(f"groups {rng.getstate()[1][:3]}")
         self.conditions = world.conditions(rng)
         self.chance = self.conditions.chance
         self.numbers = count(1)
@@ -138,6 +146,9 @@ class Draw:
             return self.leaf()
         if relations < 4 and self.rows is not _no_count and self.chance(0.05):
             return self.chain(relations)
+        if relations == 2 and self.world is SAMPLES and self.rows is not _no_count and self.group_rng.random() < 0.3:
+            drawn = (self.groups_of_few() for _ in range(TRIES))
+            return next((node for node in drawn if 0 < self.rows(node) <= MOST_ROWS), self.leaf())
         left = relations - 1 if self.chance(0.6) else self.rng.randrange(1, relations)
         return self.dressed(self.join(self.tree(left), self.tree(relations - left)))
 
@@ -168,6 +179,26 @@ class Draw:
         if roll < 0.43:
             return self.union(node)
         return node
+
+    def groups_of_few(self) -> Node:
+        """A filtered relation joined with an aggregate by its grouping key, which few groups then need."""
+        rng, conditions = self.group_rng, self.world.conditions(self.group_rng)
+        stored = sorted((t for t in self.world.tables if t.name in self.world.inside), key=lambda t: t.name)
+        few, source = (replace(rng.choice(stored), alias=f"r{next(self.numbers)}") for _ in range(2))
+        few_columns, columns = output(few), output(source)
+        kind = rng.choice(("int", "int", "int", "str", "date"))
+        key, value = conditions.column(columns, kind), rng.choice(columns)
+        partner = conditions.column(few_columns, kind)
+        assert key is not None and partner is not None
+        call = Call("count", (value,), "int") if rng.random() < 0.5 else Call("max", (value,), value.type)
+        call = Call("count", (value,), "int") if value.type == "bool" else call
+        groups = Aggregate(source, f"g{next(self.numbers)}", ((_name(0, key), key),), (("m0_v", call),))
+        filtered = Filter(few, (conditions.predicate(few_columns),))
+        equal = Call("=", (partner, output(groups)[0]), "bool")
+        join_kind = rng.choice(("inner", "inner", "left", "semi", "anti"))
+        if join_kind == "inner" and rng.random() < 0.5:
+            return Join(groups, filtered, "inner", (Call("=", (output(groups)[0], partner), "bool"),))
+        return Join(filtered, groups, join_kind, (equal,))
 
     def join(self, left: Node, right: Node) -> Node:
         known, empty_allowed = self.rows is not _no_count, self.chance(0.1)
@@ -218,7 +249,7 @@ class Draw:
         inside = output(source)
         form = self.rng.choice(("exists", "in", "scalar"))
         conditions: list[Expression] = [self.conditions.predicate(inside, 1)] if self.chance(0.4) else []
-        if form != "scalar" and self.inner_rng.random() < 0.25:
+        if self.inner_rng.random() < (0.1 if form == "scalar" else 0.25):
             conditions.append(self.inner_subquery(inside))
         if form == "exists":
             conditions.append(self.conditions.equality(columns, inside))
@@ -233,8 +264,31 @@ class Draw:
             equal = self.conditions.equality(columns, inside)
             conditions += [equal] if _is_equality(equal) else []
         value = Call(self.rng.choice(("min", "max")), (column,), column.type)
+        comparison = self.rng.choice(("<=", ">=", "<>"))
         scalar = Subquery("scalar", source, tuple(conditions), column.type, value=value)
-        return Call(self.rng.choice(("<=", ">=", "<>")), (operand, scalar), "bool")
+        return self.compared(columns, operand, comparison, scalar)
+
+    def compared(self, columns: Sequence[Column], operand: Expression, comparison: str, scalar: Subquery) -> Expression:
+        """A comparison with a value for each row: mostly of another aggregate, sometimes beside an EXISTS."""
+        rng = self.inner_rng
+        inside = output(scalar.source)
+        conditions = self.world.conditions(rng)
+        if rng.random() < 0.6:
+            scalar = replace(scalar, condition=(*scalar.condition, conditions.equality(columns, inside)))
+        column, whole = rng.choice(inside), [c for c in columns if c.type == "int"]
+        if whole and rng.random() < 0.5:
+            value = Call(rng.choice(("count", "count distinct", "count rows")), (column,), "int")
+            scalar = replace(scalar, value=replace(value, args=()) if value.op == "count rows" else value, type="int")
+            operand = rng.choice(whole)
+        elif scalar.type in ("int", "dbl") and scalar.value is not None and rng.random() < 0.7:
+            assert isinstance(scalar.value, Call)
+            scalar = replace(scalar, value=replace(scalar.value, op=rng.choice(("sum", "avg"))))
+        if scalar.type in ("int", "dbl") and rng.random() < 0.2:
+            compared: Expression = Call("coalesce", (scalar, conditions.constant(scalar.type)), scalar.type)
+        else:
+            compared = scalar
+        found = Call(rng.choice((comparison, comparison, "=", "<=>")), (operand, compared), "bool")
+        return Call("and", (found, self.inner_subquery(columns)), "bool") if rng.random() < 0.15 else found
 
     def inner_subquery(self, columns: Sequence[Column]) -> Expression:
         """EXISTS or IN for a subquery's own condition, often beside an OR, where no semi join can stand for it."""
@@ -301,7 +355,6 @@ class Draw:
         ]
         return Union_(sides[0], sides[1], f"u{next(self.numbers)}", distinct=self.chance(0.4))
 
-
     def chain(self, relations: int) -> Chain:
         """Aggregates, limits and windows joined by USING or NATURAL."""
         kinds: tuple[Kind, ...] = ("inner", "inner", "inner", "left", "right", "full")
@@ -326,6 +379,42 @@ class Draw:
             item = Call(self.rng.choice(("count over", "rank over")), (other, key), "int")
         project = Project(leaf, alias, (("k", key), (f"v{number}", item)))
         return Top(project, self.rng.randrange(2, 9)) if form == "limit" else project
+
+
+class SubqueryDraw(Draw):
+    """A query whose filters have subqueries, most of them under OR, over columns of one relation or of several."""
+
+    def query(self) -> Query:
+        self.kinds, self.wall_free = FLAVOURS[1], 0.8
+        node = self.filtered(self.tree(self.rng.randrange(3, 6)))
+        roll = self.rng.random()
+        if roll < 0.2:
+            node = self.aggregate(node)
+        elif roll < 0.6 or len({c.name for c in output(node)}) < len(output(node)):
+            node = self.project(node)
+        return Query((), node)
+
+    def filtered(self, node: Node, *, subqueries: bool = True) -> Node:
+        if not subqueries:
+            return super().filtered(node, subqueries=False)
+        columns = output(node)
+        parts = [self.alternatives(columns) for _ in range(self.rng.choice((1, 1, 2)))]
+        if self.chance(0.4):
+            parts.insert(self.rng.randrange(len(parts) + 1), self.conditions.predicate(columns))
+        return Filter(node, tuple(parts))
+
+    def alternatives(self, columns: Sequence[Column]) -> Expression:
+        """A subquery alone, or under OR with a predicate, with another subquery, or with both of them under AND."""
+        relation = self.rng.choice(sorted({column.qualifier for column in columns}))
+        if self.chance(0.6):
+            columns = [column for column in columns if column.qualifier == relation]
+        found = self.subquery(columns)
+        if self.chance(0.25):
+            return found
+        other = self.subquery(columns) if self.chance(0.3) else self.conditions.predicate(columns)
+        if self.chance(0.2):
+            other = Call("and", (other, self.subquery(columns)), "bool")
+        return Call("or", (found, other) if self.chance(0.5) else (other, found), "bool")
 
 
 def _name(position: int, column: Column) -> str:

@@ -1,8 +1,9 @@
 """TPC-H and TPC-DS for tests: data as Parquet, queries in Spark's SQL.
 
 DuckDB's two extensions contain the generators and the query texts. They are ordinary Python packages, so nothing is
-downloaded here: the extension file is loaded by its path inside the package. The data is written once to a cache
-folder; a lock keeps two test runs from writing at the same time, and a marker file shows that a folder is complete.
+downloaded here: the extension file is loaded by its path inside the package. Large TPC-H tables come from tpchgen-cli,
+which writes them in pieces. The data is written once to a cache folder; a lock keeps two test runs from writing at the
+same time, and a marker file shows that a folder is complete.
 
 The queries come out in DuckDB's dialect. `REPLACEMENTS` lists every place where Spark reads them differently.
 """
@@ -12,6 +13,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sysconfig
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 SCALE = 0.01
 GENERATORS = {"tpch": "dbgen", "tpcds": "dsdgen"}
+#: DuckDB's generator of TPC-H builds the tables in memory, 1.7 GB for each scale factor.
+LARGEST_IN_MEMORY = 3
 #: TPC-H queries in which some join group is reordered at that scale, on every version of Spark.
 REORDERED = frozenset({2, 5, 7, 9, 10, 11, 21})
 
@@ -61,7 +66,7 @@ def duckdb_with(benchmark: str) -> duckdb.DuckDBPyConnection:
 
 
 def parquet_folder(benchmark: str, scale: float = SCALE) -> Path:
-    """The folder with one Parquet file per table; generated on the first call."""
+    """The folder with a Parquet file, or a folder of such files, per table; generated on the first call."""
     folder = cache_folder() / f"{benchmark}-sf{scale:g}-duckdb{duckdb.__version__}"
     marker = folder / "_COMPLETE"
     if marker.exists():
@@ -77,10 +82,23 @@ def parquet_folder(benchmark: str, scale: float = SCALE) -> Path:
 
 def _generate(benchmark: str, scale: float, folder: Path) -> None:
     folder.mkdir()
+    if benchmark == "tpch" and scale > LARGEST_IN_MEMORY:
+        _generate_in_pieces(scale, folder)
+        return
     with duckdb_with(benchmark) as connection:
         connection.execute(f"CALL {GENERATORS[benchmark]}(sf={scale:g})")
         for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             connection.execute(f"COPY {table} TO '{(folder / table).as_posix()}.parquet' (FORMAT parquet)")
+
+
+def _generate_in_pieces(scale: float, folder: Path) -> None:
+    """Large tables of several files, like those of Spark, each in a folder that is named like a file."""
+    generator = [Path(sysconfig.get_path("scripts")) / "tpchgen-cli", "parquet", "-s", f"{scale:g}", "-o", folder]
+    subprocess.run([*generator, "--tables", "nation,region"], check=True, capture_output=True)
+    for table in ("part", "supplier", "partsupp", "customer", "orders", "lineitem"):
+        pieces = ["--tables", table, "--parts", f"{round(scale)}"]
+        subprocess.run([*generator, *pieces], check=True, capture_output=True)
+        (folder / table).rename(folder / f"{table}.parquet")
 
 
 def register(spark: SparkSession, benchmark: str, scale: float = SCALE) -> None:

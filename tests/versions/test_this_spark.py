@@ -59,7 +59,7 @@ def test_the_report(small: SparkSession) -> None:
     report = pyjoinopt.join_report(small.sql(BAD_ORDER), strict=True)
     (group,) = report.groups
     assert group.changed and group.cost_after < group.cost_before
-    assert {r.source for r in group.relations} == {"footers"}
+    assert {r.source for r in group.relations} == {"footers", "footers, sample"}
     assert "((fact ⋈ mid) ⋈ dim)" in report.to_text()
 
 

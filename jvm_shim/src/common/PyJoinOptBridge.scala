@@ -14,7 +14,7 @@ object PyJoinOptBridge {
 
   /**
    * The analysed plan of a DataFrame as JSON. Opens a handle. With the option "optimizing" (and perhaps a "strategy"),
-   * IN and EXISTS are exported as the semi and anti joins that they become.
+   * subqueries in filters are exported as the joins that they become.
    */
   def `export`(dataset: Compat.AnyDataset, options: String): String = {
     val session = dataset.sparkSession
@@ -54,6 +54,7 @@ object PyJoinOptBridge {
   /** Drop all samples and key proofs of this JVM. */
   def forgetSamples(): Unit = {
     Samples.forget()
+    KeySamples.forget()
     KeyProofs.forget()
   }
 

@@ -2,6 +2,8 @@ package org.apache.spark.sql.pyjoinopt
 
 import scala.collection.mutable
 
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
+
 import org.apache.spark.sql.{Dataset, Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.{Expression, NullIntolerant}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -41,4 +43,7 @@ private[pyjoinopt] object Compat {
 
   /** Spark 3.5 has no common expressions. */
   def commonId(expression: Expression): Option[Long] = None
+
+  /** The bytes of the texts of a column, without those of lengths and dictionaries: the reader does not have them. */
+  def textBytes(chunk: ColumnChunkMetaData): Option[Long] = None
 }

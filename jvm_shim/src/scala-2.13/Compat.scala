@@ -2,6 +2,8 @@ package org.apache.spark.sql.pyjoinopt
 
 import scala.collection.mutable
 
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
+
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.{CommonExpressionDef, CommonExpressionRef, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -45,4 +47,8 @@ private[pyjoinopt] object Compat {
     case used: CommonExpressionRef => Some(used.id.id)
     case _ => None
   }
+
+  /** The bytes of the texts of a column, without those of lengths and dictionaries, if the file has them. */
+  def textBytes(chunk: ColumnChunkMetaData): Option[Long] =
+    Option(chunk.getSizeStatistics).map(_.getUnencodedByteArrayDataBytes).filter(_.isPresent).map(_.get.longValue)
 }

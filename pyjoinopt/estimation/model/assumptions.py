@@ -103,6 +103,9 @@ class Assumptions:
     sample_unseen: float = 0.5
     #: [rows] No hit among n rows leaves a share below 3 / n possible: the "rule of three", at 95 % confidence.
     sample_rule_of_three: float = 3.0
+    #: [chance] How often a bound by a random sample may be exceeded. Ours: one in a million. Spark does not check
+    #: a hint, so with a broken bound a query may run out of memory.
+    sample_failure: float = 1e-6
     #: [factor] A sample is used for distinct values if it comes so near to the known count of the whole column.
     #: Ours: rows that are stored together miss by much more.
     distinct_agreement: float = 2.0
@@ -111,6 +114,10 @@ class Assumptions:
     #: [standard deviations] A filter that leaves fewer values than chance by so much is correlated with the column: a
     #: confidence of 95 %.
     distinct_deviations: float = 2.0
+
+    #: [factor] Rows that are stored together are of the same things if two of them have the same value so many times as
+    #: often as two rows of different places. Ours: by chance it is one; where files are written day by day, far more.
+    clustered_coincidences: float = 4.0
 
     # -- results that are nearly empty, and arithmetic -----------------------------------------------------------
 

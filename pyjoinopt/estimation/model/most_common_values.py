@@ -1,6 +1,10 @@
-"""Values that many rows share, where two columns that have some in common are compared with `=`.
+"""Values that many rows share: where a column is compared with one of them, or two columns have some in common.
 
-Distinct counts take all values for equally frequent. Where one of the columns is a key that is near
+**A constant** that is among the most common values of a column keeps its share of the rows. All other values share the
+other rows evenly, and none of them is more frequent than the rarest of the most common ones (PostgreSQL's
+`var_eq_const` in `selfuncs.c`).
+
+**Two columns.** Distinct counts take all values for equally frequent. Where one of the columns is a key that is near
 enough the truth: every row matches one row. Where neither is, the few values that both have often make nearly all the
 rows: of two tables with half of their rows under 'unknown', every fourth pair is of these. The chance that two random
 rows have the same value is the sum of the products of the shares of the values that are frequent on both sides; what is
@@ -34,6 +38,28 @@ def read(given: Any, filled: float) -> Heavy:
         if value is not None and isinstance(share, (int, float)) and 0 < share <= 1:
             found.append((value, min(1.0, share / filled)))
     return tuple(found) if sum(share for _, share in found) <= 1.01 else ()
+
+
+def share_of_value(heavy: Heavy, value: object, ndv: float, rows: float) -> float:
+    """The share of the rows with one value, of those that are not NULL.
+
+    Args:
+        heavy: the most common values of the column, at least one.
+        value: a number or a text.
+        ndv: distinct values of the column.
+        rows: of the relation: a value is in one of them at least.
+
+    >>> kinds = ((1, 0.5), (2.0, 0.25))
+    >>> share_of_value(kinds, 1.0, 27.0, 1e6), share_of_value(kinds, 3.0, 27.0, 1e6)
+    (0.5, 0.01)
+    >>> share_of_value((("x", 1.0),), "y", 1.0, 1e6)
+    1e-06
+    """
+    shares = dict(heavy)
+    if value in shares:
+        return shares[value]
+    others = max(0.0, 1.0 - sum(shares.values())) / max(1.0, ndv - len(shares))
+    return max(1.0 / max(1.0, rows), min(others, *shares.values()))
 
 
 def effective_ndv(domains: Iterable[float], heavy: Sequence[Heavy]) -> list[float]:

@@ -1,7 +1,8 @@
 """What is known about a relation: how many rows, how wide, and what its columns hold.
 
-Two numbers are kept apart. `rows` is the best guess, for costs. `upper_bound` is what can be *proved*, for promises
-(a broadcast hint is one); it is infinite where nothing is proved. Columns are found by attribute number.
+Three numbers are kept apart. `rows` is the best guess, for costs. `upper_bound` is what can be *proved*, for promises
+(a broadcast hint is one); it is infinite where nothing is proved. `likely` is a bound that random samples support, for
+hints alone. Columns are found by attribute number.
 
 A column's `ndv` counts the distinct values that its rows are drawn from. A filter on the column itself makes it
 smaller, a filter on another column does not; `RelationStatistics.distinct` is the count in the rows that are left.
@@ -16,7 +17,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from pyjoinopt.estimation.model import frequency_sketch
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
+from pyjoinopt.estimation.model.frequency_sketch import FrequencySketch
 from pyjoinopt.estimation.model.histogram import Bin
 from pyjoinopt.estimation.model.most_common_values import Heavy, read
 from pyjoinopt.plan.expressions import Attribute
@@ -51,10 +54,12 @@ class ColumnStatistics:
             values it has when nothing is filtered away.
         ndv_bound: proved upper bound of distinct values, NULL not counted.
         bins: an equi-height histogram, if there is one.
-        mean: of a column of counts, such as rows in a group: their average.
+        mean: of a column of counts, such as rows in a group: their average; of a boolean column: the share of true.
         joined: of a column that came through a join: a number of the joined relation that it is from, and that
             relation's rows: all its columns together have no more different values.
         heavy: the most frequent values, each with its share of the rows that are not NULL.
+        frequencies: how often values occur, by a sketch of all rows before filters on other columns.
+        key_threshold: rows whose values have hashes below it are stored as a sample; see `key_samples`.
     """
 
     ndv: float | None = None
@@ -69,9 +74,42 @@ class ColumnStatistics:
     mean: float | None = None
     joined: tuple[int, float] | None = None
     heavy: Heavy = ()
+    frequencies: FrequencySketch | None = None
+    key_threshold: int | None = None
 
 
 _NOTHING = ColumnStatistics()
+
+
+@dataclass(frozen=True, slots=True)
+class LikelyBound:
+    """Rows that are not exceeded, but for a small chance (`ASSUMPTIONS.sample_failure`) for every sample behind it.
+
+    Attributes:
+        rows: the bound.
+        sampled: rows of the sample; of several samples of the smallest.
+        sketched: True if all of them are sketches, which have read all rows.
+    """
+
+    rows: float
+    sampled: int
+    sketched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyBound:
+    """What the frequencies of a column's values do not exceed, but for the chance of a `LikelyBound`.
+
+    Attributes:
+        most: rows that share a value.
+        norm: the l2 norm of the frequencies; infinite if nothing bounds it.
+        sampled, sketched: those of `LikelyBound`.
+    """
+
+    most: float
+    norm: float
+    sampled: int
+    sketched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +128,8 @@ class RelationStatistics:
         filtered_by_text: True if a filter compares a text column with a constant.
         keys: sets of attributes (as bits) of which it is proved that no two rows share all values.
         max_rows_per_value: attribute number -> how many rows share a value of it (not NULL) at most; proved, too.
+        likely: a bound by samples that is below `upper_bound`; None if there is none. Only hints may rest on it.
+        frequency_bounds: attribute number -> what bounds the frequencies of its values; for hints alone.
     """
 
     rows: float
@@ -102,6 +142,8 @@ class RelationStatistics:
     filtered_by_text: bool = False
     keys: frozenset[int] = frozenset()
     max_rows_per_value: Mapping[int, float] = field(default_factory=dict)
+    likely: LikelyBound | None = None
+    frequency_bounds: Mapping[int, FrequencyBound] = field(default_factory=dict)
 
     @property
     def base_rows(self) -> float:
@@ -117,6 +159,19 @@ class RelationStatistics:
     def bytes_bound(self) -> float:
         """Bytes that the proved number of rows would take."""
         return max(self.upper_bound * self.width, self.width)
+
+    @property
+    def likely_bound(self) -> float:
+        """Rows that are not exceeded, by a proof or by samples."""
+        return self.upper_bound if self.likely is None else self.likely.rows
+
+    def with_likely(self, likely: LikelyBound | None) -> RelationStatistics:
+        """The same with this bound, if it is below what is known.
+
+        >>> RelationStatistics(9.0, 72.0, upper_bound=50.0).with_likely(LikelyBound(20.0, 1000)).likely_bound
+        20.0
+        """
+        return self if likely is None or likely.rows >= self.likely_bound else replace(self, likely=likely)
 
     def is_unique(self, columns: int) -> bool:
         """Is it proved that no two rows share the values of these columns (as bits)?
@@ -139,7 +194,27 @@ class RelationStatistics:
         """The same rows, more or fewer of them; no longer counted."""
         bound = self.upper_bound if upper_bound is None else upper_bound
         rows = min(rows, bound)
-        return replace(self, rows=rows, bytes=max(1.0, rows) * self.width, exact=False, upper_bound=bound)
+        # A higher bound is that of an operator that gives more rows than it reads.
+        likely = self.likely if self.likely is not None and bound <= self.upper_bound else None
+        if likely is not None and likely.rows >= bound:
+            likely = None
+        size = max(1.0, rows) * self.width
+        return replace(self, rows=rows, bytes=size, exact=False, upper_bound=bound, likely=likely)
+
+
+def likely_of(inputs: Iterable[RelationStatistics], rows: float) -> LikelyBound | None:
+    """The bound of a result by the samples of its inputs; None if none of these has one.
+
+    Args:
+        inputs: what the result is made of.
+        rows: the bound, worked out from their `likely_bound`.
+    """
+    listed = list(inputs)
+    bounds: list[LikelyBound | FrequencyBound] = [known.likely for known in listed if known.likely is not None]
+    bounds += [bound for known in listed for bound in known.frequency_bounds.values()]
+    if not bounds:
+        return None
+    return LikelyBound(rows, min(bound.sampled for bound in bounds), all(bound.sketched for bound in bounds))
 
 
 @lru_cache(maxsize=1024)
@@ -225,9 +300,15 @@ def from_json(entry: Mapping[str, Any] | None, output: Sequence[Attribute] = ())
         keys = frozenset(1 << bit for bit, c in columns.items() if not c.guessed and c.ndv == rows and not c.nulls)
     counts = {int(bit): _number(c.get("most")) for bit, c in (entry.get("columns") or {}).items() if exact}
     most = {bit: count for bit, count in counts.items() if count is not None}
+    sketches = {bit: column.frequencies for bit, column in columns.items() if exact and column.frequencies is not None}
+    bounds = {
+        bit: FrequencyBound(sketch.norm_bound, sketch.norm_bound, int(rows), True)
+        for bit, sketch in sketches.items()
+    }
     return RelationStatistics(
-        rows, max(1.0, rows) * width, source, exact, columns, bound, rows, keys=keys, max_rows_per_value=most
-    )
+        rows, max(1.0, rows) * width, source, exact, columns, bound, rows, keys=keys, max_rows_per_value=most,
+        frequency_bounds=bounds,
+    )  # fmt: skip
 
 
 def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bool) -> ColumnStatistics:
@@ -247,11 +328,14 @@ def _column(known: Mapping[str, Any], rows: float, type: str | None, trusted: bo
     elif ndv is not None:
         ndv = min(ndv, span)  # a sketch, or the dictionaries of several row groups, may count too many
     repeats = guessed and trusted and filled > span  # more values than there are numbers in the range
+    threshold = known.get("keyThreshold")
     unique = ndv is not None and ndv >= ASSUMPTIONS.nearly_unique * filled and not repeats
     return ColumnStatistics(
         ndv, low, high, nulls / rows if nulls is not None and rows else None, _number(known.get("avgLen")),
         guessed, ndv if unique else None, bound, _bins(known.get("bins")),
         heavy=read(known.get("heavy"), filled / rows if rows else 0.0),
+        frequencies=frequency_sketch.read(known.get("frequencies")),
+        key_threshold=threshold if isinstance(threshold, int) else None,
     )  # fmt: skip
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.literals import column_of
-from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics, likely_of
 from pyjoinopt.estimation.plans.composite_key_rows import key_rows
 from pyjoinopt.estimation.plans.join_domains import Member, met_domains, referred_shares, shared_domains
 from pyjoinopt.estimation.plans.selectivity import selectivity
@@ -28,7 +29,7 @@ def member(e: Expression, relation: RelationStatistics) -> Member:
     known = relation.column(attribute.bit) if attribute is not None else ColumnStatistics()
     return Member(
         known.ndv, known.guessed, known.key_values, relation.base_rows, relation.rows, known.min, known.max, known.bins,
-        relation.filtered_by_text, known.heavy,
+        relation.filtered_by_text, known.heavy, known.frequencies,
     )  # fmt: skip
 
 
@@ -84,18 +85,17 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
     passed = {e.key for side in node.children if _has_alternatives(node) for e in top_filters(side)}
     inner, matched = _inner(node.condition, sides, left, right, passed)
     l_rows, r_rows = left.rows, right.rows
-    l_most, r_most = left.upper_bound, right.upper_bound
-    rows, bound, kind = inner, times(l_most, r_most), node.join_type
+    rows, kind = inner, node.join_type
     if kind == LEFT:
-        rows, bound = max(l_rows, inner), times(l_most, max(1.0, r_most))
+        rows = max(l_rows, inner)
     elif kind == RIGHT:
-        rows, bound = max(r_rows, inner), times(r_most, max(1.0, l_most))
+        rows = max(r_rows, inner)
     elif kind == FULL:
-        rows, bound = max(l_rows, inner) + max(r_rows, inner) - inner, bound + l_most + r_most
+        rows = max(l_rows, inner) + max(r_rows, inner) - inner
     elif kind in (SEMI, ANTI):
-        rows, bound = l_rows * _kept(kind, matched), l_most
+        rows = l_rows * _kept(kind, matched)
     elif kind in (EXISTENCE, SINGLE):
-        rows, bound = l_rows, l_most
+        rows = l_rows
     one_sided = kind in (SEMI, ANTI, EXISTENCE)
     columns = dict(left.columns) if one_sided else _owned(node.left.output, left)
     if not one_sided:
@@ -106,10 +106,29 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
         for padded, known in ((kind in (RIGHT, FULL), left.columns), (kind in (LEFT, FULL, SINGLE), right.columns)):
             if padded:
                 columns.update({bit: padded_column(columns[bit], padding) for bit in known})
-    keys, bound = (left.keys, bound) if one_sided or kind == SINGLE else of_join(node, left, right, bound)
+    if kind == EXISTENCE:
+        columns[node.output[-1].bit] = ColumnStatistics(ndv=2.0, nulls=0.0, ndv_bound=2.0, mean=matched)
+    keys, matches = (left.keys, (1.0, math.inf)) if one_sided or kind == SINGLE else of_join(node, left, right)
+    bound = _bound(kind, left.upper_bound, right.upper_bound, matches)
+    likely = likely_of((left, right), _bound(kind, left.likely_bound, right.likely_bound, matches))
     unfiltered = left.base_rows if one_sided or kind == SINGLE else max(left.base_rows, right.base_rows, rows)
     rows = min(max(rows, 0.0 if one_sided else min(1.0, l_rows * r_rows)), bound)
-    return RelationStatistics(rows, 0.0, source, False, columns, bound, unfiltered, keys=keys)
+    return RelationStatistics(rows, 0.0, source, False, columns, bound, unfiltered, keys=keys).with_likely(likely)
+
+
+def _bound(kind: str, left: float, right: float, matches: tuple[float, float]) -> float:
+    """The most rows of a join, by those of its sides and the most matches of a row of each."""
+    if kind in (SEMI, ANTI, EXISTENCE, SINGLE):
+        return left
+    product = times(left, right)
+    if kind == LEFT:
+        product = times(left, max(1.0, right))
+    elif kind == RIGHT:
+        product = times(right, max(1.0, left))
+    elif kind == FULL:
+        product += left + right
+    by_keys = [times(rows, most) for rows, most in zip((left, right), matches) if most < math.inf]
+    return min([product, *by_keys])
 
 
 def share_kept(

@@ -19,9 +19,14 @@ yet it has only as many values as there are orders.
   them, instead of 1/d, and r of them have (r/d) ** (ln s / ln(1/d)). Half of that way is gone, as in `selectivity`.
   And if the references have only e of the d
   values (5 of 113 kinds of facts), a filter that names what it wants rather names one of these: half-way again, its
-  values are taken to be among sqrt(d * e).
+  value is taken to be among sqrt(d * e). A filter that keeps r values, such as all customers of an age, is the nearer
+  to the average the more these are: the deviation of a mean of r shrinks with sqrt(r), and so does the way.
 
 **Where neither is a key**, values that are frequent on both sides make most of the pairs; see `heavy`.
+
+**Where `analyze` has sketched both of two columns**, it is known how often their values meet, which takes the place of
+the frequent values (`model.frequency_sketch`). Keys that only one side has make a larger number of values, and values
+that are frequent on both sides a smaller one; filters on other columns are taken to leave the ratio as it is.
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
+from pyjoinopt.estimation.model.frequency_sketch import FrequencySketch, pair_domain
 from pyjoinopt.estimation.model.histogram import Bin, repeat_share
 from pyjoinopt.estimation.model.most_common_values import Heavy, effective_ndv
 
@@ -43,7 +49,7 @@ class Member:
         ndv, guessed, key_values: those of `ColumnStatistics`.
         rows: of its relation, before filters.
         kept: rows after them.
-        min, max, bins, heavy: those of `ColumnStatistics`.
+        min, max, bins, heavy, frequencies: those of `ColumnStatistics`.
         filtered_by_text: that of its relation.
     """
 
@@ -57,6 +63,7 @@ class Member:
     bins: tuple[Bin, ...] = ()
     filtered_by_text: bool = False
     heavy: Heavy = ()
+    frequencies: FrequencySketch | None = None
 
     @property
     def fills_range(self) -> bool:
@@ -111,14 +118,17 @@ def met_domains(members: Sequence[Member]) -> list[float]:
         if m.key_values is not None and kept < domain:
             domain = max(kept, _referred_to(m, domain, referring))
             if m.filtered_by_text:
-                domain = max(kept, _named_among(domain, referring))
+                domain = max(kept, _named_among(kept, domain, referring))
                 domain = _popular(kept, domain, max((_evenness(o, d) for o, d in referring), default=1.0))
                 chosen = min(chosen, kept)
         matching.append(domain if m.key_values is not None else min(domain, kept))
-    popular = (
+    popular = [
         d if m.key_values is not None else _popular(chosen, d, _evenness(m, domain))
         for m, d, domain in zip(members, matching, domains)
-    )
+    ]
+    met = pair_domain(members[0].frequencies, members[1].frequencies, max(domains)) if len(members) == 2 else None
+    if met is not None:
+        return [max(1.0, domain * met / max(domains)) for domain in popular]
     return effective_ndv(popular, [m.heavy if m.key_values is None else () for m in members])
 
 
@@ -153,11 +163,12 @@ def _referred_to(key: Member, domain: float, referring: Sequence[tuple[Member, f
     return part if 0 < part and max(d for _, d in referring) >= ASSUMPTIONS.filled_range * part else domain
 
 
-def _named_among(domain: float, referring: Sequence[tuple[Member, float]]) -> float:
+def _named_among(kept: float, domain: float, referring: Sequence[tuple[Member, float]]) -> float:
     """Among how many values of a key a filter chooses that names its values, if the references have been counted."""
     counted = [d for m, d in referring if m.ndv is not None and not m.guessed]
     referred = max(counted) if referring and len(counted) == len(referring) else domain
-    return domain ** (1.0 - ASSUMPTIONS.popular_reference) * min(domain, referred) ** ASSUMPTIONS.popular_reference
+    way = ASSUMPTIONS.popular_reference / math.sqrt(kept)
+    return domain ** (1.0 - way) * min(domain, referred) ** way
 
 
 def _evenness(m: Member, domain: float) -> float:

@@ -18,6 +18,7 @@ from pyjoinopt.estimation.model.relation_statistics import (
     RelationStatistics,
     StatisticsOf,
     from_json,
+    likely_of,
     row_width,
     unknown,
 )
@@ -156,12 +157,14 @@ def _as_key(known: ColumnStatistics | None, groups: float, alone: bool) -> Colum
         ndv = max(1.0, ndv - 1.0) if alone else ndv
         nulls = 1.0 / (ndv + 1.0)
     key_values = ndv if alone else None
-    return replace(known, ndv=ndv, nulls=nulls, guessed=not alone, key_values=key_values, joined=None, heavy=())
+    return replace(
+        known, ndv=ndv, nulls=nulls, guessed=not alone, key_values=key_values, joined=None, heavy=(), frequencies=None
+    )
 
 
 def _repeating(known: RelationStatistics) -> RelationStatistics:
     """Of an operator that may give a row more than once."""
-    return replace(known, keys=frozenset(), max_rows_per_value={})
+    return replace(known, keys=frozenset(), max_rows_per_value={}, frequency_bounds={})
 
 
 def _reference(attribute: Attribute, child: RelationStatistics) -> tuple[Expression, ColumnStatistics | None]:
@@ -191,8 +194,13 @@ def _distinct(
     groups = min(rows, math.prod(count for count, _ in combinations.values()))
     exact = not keys
     # GROUP BY over no rows gives no row; without GROUP BY it gives one.
+    if not keys:  # one row, even of no rows
+        child = replace(child, likely=None)
     result = child.with_rows(min(groups, child.rows) if keys else 1.0, min(bound, child.upper_bound) if keys else 1.0)
-    columns = {bit: replace(known, heavy=()) if known.heavy else known for bit, known in result.columns.items()}
+    columns = {
+        bit: replace(known, heavy=(), frequencies=None) if known.heavy or known.frequencies else known
+        for bit, known in result.columns.items()
+    }
     return replace(result, exact=exact, unfiltered=result.rows, columns=columns)
 
 
@@ -215,10 +223,8 @@ def _union(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStati
                 columns[attribute.bit] = _merged(parts, [s.rows for s in inputs])
     bound = sum(s.upper_bound for s in inputs)
     exact = all(s.exact for s in inputs)
-    return _sized(
-        RelationStatistics(rows, 0.0, weakest(inputs), exact, columns, bound, sum(s.base_rows for s in inputs)),
-        node.output,
-    )
+    known = RelationStatistics(rows, 0.0, weakest(inputs), exact, columns, bound, sum(s.base_rows for s in inputs))
+    return _sized(known.with_likely(likely_of(inputs, sum(s.likely_bound for s in inputs))), node.output)
 
 
 def _merged(parts: list[ColumnStatistics], rows: list[float]) -> ColumnStatistics:
@@ -246,7 +252,8 @@ def renamed(child: RelationStatistics, before: Sequence[Attribute], after: Seque
     columns = {b.bit: child.columns[a.bit] for a, b in zip(before, after) if a.bit in child.columns}
     keys = renamed_keys(child.keys, {a.mask: b.mask for a, b in zip(before, after)})
     most = {b.bit: child.max_rows_per_value[a.bit] for a, b in zip(before, after) if a.bit in child.max_rows_per_value}
-    return replace(child, columns=columns, keys=keys, max_rows_per_value=most)
+    bounds = {b.bit: child.frequency_bounds[a.bit] for a, b in zip(before, after) if a.bit in child.frequency_bounds}
+    return replace(child, columns=columns, keys=keys, max_rows_per_value=most, frequency_bounds=bounds)
 
 
 def _sized(known: RelationStatistics, output: Sequence[Attribute]) -> RelationStatistics:
@@ -291,12 +298,13 @@ def _expanded(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationSt
 def _intersected(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
     fewest = min(inputs, key=lambda s: s.rows)
     bound = min(s.upper_bound for s in inputs)
-    return replace(inputs[0].with_rows(fewest.rows, bound), source=weakest(inputs))
+    known = replace(inputs[0].with_rows(fewest.rows, bound), source=weakest(inputs))
+    return known.with_likely(likely_of(inputs, min(s.likely_bound for s in inputs)))
 
 
 def _unknown_operator(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
     largest = max(inputs, key=lambda s: s.rows)
-    unproved = _repeating(replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs)))
+    unproved = _repeating(replace(largest, exact=False, upper_bound=math.inf, source=weakest(inputs), likely=None))
     return _sized(unproved, node.output)
 
 

@@ -11,15 +11,23 @@ columns hold after the filter is a matter of arithmetic.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from pyjoinopt.estimation.model.comparisons import and_operands
-from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics, StatisticsOf
+from pyjoinopt.estimation.model.literals import column_of
+from pyjoinopt.estimation.model.relation_statistics import (
+    ColumnStatistics,
+    LikelyBound,
+    RelationStatistics,
+    StatisticsOf,
+)
 from pyjoinopt.estimation.plans.operators import estimate_operator, renamed
 from pyjoinopt.estimation.plans.selectivity import apply_filter, selectivity
-from pyjoinopt.estimation.sources.sampled_selectivity import is_weak
-from pyjoinopt.estimation.sources.samples import Samples
+from pyjoinopt.estimation.sources.joined_sample import JoinedSample
+from pyjoinopt.estimation.sources.sampled_selectivity import Share, is_weak
+from pyjoinopt.estimation.sources.samples import Counted, Samples
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Expression, conjunction
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
@@ -31,7 +39,7 @@ _SAME_ROWS = (ROWS_ONE_TO_ONE & ROW_SUBSETS) | {"Project"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Filtered:
+class FilteredLeaf:
     """Some rows of one leaf: those that fulfil all conjuncts; `share` of them by arithmetic."""
 
     leaf: LogicalPlan
@@ -61,24 +69,45 @@ class PlanEstimates:
         self.add_ctes(nodes)
         self._samples = samples
         self._applied = applied
-        self._filtered = NodeMemo[LogicalPlan, _Filtered]()
+        self._filtered = NodeMemo[LogicalPlan, FilteredLeaf]()
         self._known = NodeMemo[LogicalPlan, RelationStatistics]()
-        self._overridden = NodeMemo[LogicalPlan, tuple[float, float]]()
+        self._overridden = NodeMemo[LogicalPlan, tuple[float, float, LikelyBound | None]]()
 
     def add_ctes(self, nodes: Iterable[LogicalPlan]) -> None:
         """Look up common table expressions among these nodes from now on: predicates may have moved in them."""
         self._definitions.update((node.info.get("cte"), node) for node in nodes if node.kind == "CTERelationDef")
 
-    def override_rows(self, plan: LogicalPlan, rows: float, bound: float) -> None:
-        """Override the estimate of a sub-plan, and its proven bound, by those of the join group's estimator.
+    def override_rows(self, plan: LogicalPlan, rows: float, bound: float, likely: LikelyBound | None = None) -> None:
+        """Override the estimate of a sub-plan, and its bounds, by those of the join group's estimator.
 
         That estimator sees composite keys, which an estimate operator by operator does not. Later calls for this node
         give the new rows; ancestors that were estimated before keep theirs.
         """
-        self._overridden[plan] = rows, bound
+        self._overridden[plan] = rows, bound, likely
         before = self._known.get(plan)
         if before is not None:
-            self._known[plan] = _corrected(before, rows, bound)
+            self._known[plan] = _corrected(before, rows, bound, likely)
+
+    def filtered_leaf(self, plan: LogicalPlan) -> FilteredLeaf | None:
+        """The leaf of which a plan has some rows, one to one, and which; None for others, and without samples."""
+        return self._filtered.get(plan)
+
+    def leaf_column(self, e: Expression) -> int | None:
+        """The bit of the leaf's column that an expression has the values of, looking through names and projections."""
+        if self._samples is None:
+            return None
+        column = column_of(self._samples.meaning(e))
+        return None if column is None else column.bit
+
+    def joined_samples(self, leaf: LogicalPlan) -> list[JoinedSample]:
+        """A leaf's sampled rows with their partners in its dimensions; several samples if it has large ones."""
+        return [] if self._samples is None else self._samples.joined(leaf)
+
+    def is_clustered(self, filtered: FilteredLeaf | None, column: int) -> bool:
+        """Whether rows of a leaf that are stored together have the same values of a join key."""
+        if self._samples is None or filtered is None:
+            return False
+        return self._samples.is_clustered(filtered.leaf, column)
 
     def prefetch_samples(self, plan: LogicalPlan) -> None:
         """Send one request for the filters of a whole plan, before its parts are estimated one by one."""
@@ -130,7 +159,7 @@ class PlanEstimates:
         """A filter's estimate with the rows that its leaf's sample gives."""
         if not below:
             if not node.cached and not node.children:
-                self._filtered[node] = _Filtered(node)
+                self._filtered[node] = FilteredLeaf(node)
             return known
         before = self._filtered.get(below[0])
         if before is None:
@@ -142,37 +171,66 @@ class PlanEstimates:
             share = before.share
             for e in own if self._applied else (node.condition,):
                 share *= selectivity(e, first)
-            self._filtered[node] = after = _Filtered(before.leaf, conjuncts, share)
+            self._filtered[node] = after = FilteredLeaf(before.leaf, conjuncts, share)
             return self._sampled(after, known, samples)
         if node.kind in _SAME_ROWS:
             samples.add_aliases(node)
             self._filtered[node] = before
         return known
 
-    def _sampled(self, filtered: _Filtered, known: RelationStatistics, samples: Samples) -> RelationStatistics:
+    def _sampled(self, filtered: FilteredLeaf, known: RelationStatistics, samples: Samples) -> RelationStatistics:
         base = self._known[filtered.leaf]
         share = samples.share(filtered.leaf, filtered.conjuncts, base)
         if share is None:
             return known
-        rest = 1.0
-        for e in share.unknown:
-            rest *= selectivity(e, base)
-        arithmetic = min(1.0, filtered.share / rest) if rest else 0.0
-        counted = share.complete and not share.unknown and base.exact and share.rows == base.rows
-        sound = not any(is_weak([e], base) for e in filtered.conjuncts if e not in share.unknown)
-        rows = float(share.hits) if counted else base.rows * share.estimate(arithmetic, sound) * rest
+        rows = _rows_left(filtered, share, base)
+        better = samples.random_share(filtered.leaf, filtered.conjuncts, base, share, rows)
+        if better is not share:
+            share, rows = better, _rows_left(filtered, better, base)
+        counted = _is_count(share, base)
         bound = rows if counted else known.upper_bound
         source = f"{base.source}, sample{'' if share.hits or share.complete else ' without a hit'}"
-        columns = dict(known.columns)
-        for bit, ndv in samples.distinct(filtered.leaf, share, base, rows).items():
-            column = columns.get(bit, ColumnStatistics())
-            columns[bit] = replace(column, ndv=ndv if column.ndv is None else min(column.ndv, ndv), guessed=False)
-        return replace(known.with_rows(rows, bound), source=source, exact=counted, columns=columns)
+        columns, most = dict(known.columns), dict(known.max_rows_per_value)
+        for bit, found in samples.distinct(filtered.leaf, filtered.conjuncts, share, base, rows).items():
+            columns[bit] = _counted_key(columns.get(bit, ColumnStatistics()), found)
+            if found.most is not None and share.complete and base.exact and share.rows == base.rows:
+                most[bit] = min(most.get(bit, math.inf), found.most)
+        frequencies = dict(known.frequency_bounds)
+        for bit, sampled in samples.frequency_bounds(filtered.leaf, share, base).items():
+            if bit not in frequencies or sampled.most < frequencies[bit].most:
+                frequencies[bit] = replace(sampled, norm=frequencies[bit].norm if bit in frequencies else math.inf)
+        result = replace(known.with_rows(rows, bound), source=source, exact=counted, columns=columns)
+        result = replace(result, max_rows_per_value=most, frequency_bounds=frequencies)
+        return result.with_likely(samples.likely_bound(share, base))
 
     def _remember(self, node: LogicalPlan, known: RelationStatistics) -> None:
         overridden = self._overridden.get(node)
         self._known[node] = known if overridden is None else _corrected(known, *overridden)
 
 
-def _corrected(known: RelationStatistics, rows: float, bound: float) -> RelationStatistics:
-    return known.with_rows(rows, min(bound, known.upper_bound))
+def _counted_key(column: ColumnStatistics, found: Counted) -> ColumnStatistics:
+    """A join key after a filter. Of one that is unique it matters how many values it has without the filter."""
+    if found.most is not None and found.most <= 1.0:
+        return replace(column, guessed=False)
+    ndv = found.ndv if column.ndv is None else min(column.ndv, found.ndv)
+    return replace(column, ndv=ndv, guessed=False, key_values=column.key_values if found.most is None else None)
+
+
+def _is_count(share: Share, base: RelationStatistics) -> bool:
+    return share.complete and not share.unknown and base.exact and share.rows == base.rows
+
+
+def _rows_left(filtered: FilteredLeaf, share: Share, base: RelationStatistics) -> float:
+    """The rows of a leaf that its filters keep, by their share in a sample."""
+    if _is_count(share, base):
+        return float(share.hits)
+    rest = 1.0
+    for e in share.unknown:
+        rest *= selectivity(e, base)
+    arithmetic = min(1.0, filtered.share / rest) if rest else 0.0
+    sound = not any(is_weak([e], base) for e in filtered.conjuncts if e not in share.unknown)
+    return base.rows * share.estimate(arithmetic, sound) * rest
+
+
+def _corrected(known: RelationStatistics, rows: float, bound: float, likely: LikelyBound | None) -> RelationStatistics:
+    return known.with_rows(rows, min(bound, known.upper_bound)).with_likely(likely)

@@ -31,6 +31,7 @@ from pyjoinopt.estimation.model.comparisons import (
 )
 from pyjoinopt.estimation.model.histogram import share_equal
 from pyjoinopt.estimation.model.literals import column_of, constant_value
+from pyjoinopt.estimation.model.most_common_values import share_of_value
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.estimation.plans.intervals import (
     EVERYTHING,
@@ -113,8 +114,8 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
             columns[bit] = narrowed(columns[bit], interval, step)
     for e in and_operands(condition):
         for bit, known in columns.items() if e.kind != "IsNotNull" else ():
-            if known.heavy and e.references >> bit & 1:
-                columns[bit] = replace(known, heavy=())  # as often as before, or not at all
+            if (known.heavy or known.frequencies) and e.references >> bit & 1:
+                columns[bit] = replace(known, heavy=(), frequencies=None)  # as often as before, or not at all
     return replace(relation.with_rows(rows), columns=columns, unfiltered=relation.base_rows, filtered_by_text=named)
 
 
@@ -128,7 +129,8 @@ def _of_constant(e: Expression) -> float:
 def _leaf(e: Expression, relation: RelationStatistics) -> float:
     """A predicate that is no AND, OR or NOT."""
     if e.kind == "AttributeReference":
-        return ASSUMPTIONS.boolean
+        mean = None if e.attribute is None else relation.column(e.attribute.bit).mean
+        return ASSUMPTIONS.boolean if mean is None else mean
     if e.kind in ("IsNull", "IsNotNull"):
         nulls = _null_fraction(e.children[0], relation)
         return nulls if e.kind == "IsNull" else 1.0 - nulls
@@ -157,7 +159,7 @@ def _against_constant(attribute: Attribute, kind: str, constant: Expression, rel
         if value is not None and known.min is not None and known.max is not None:
             if not known.min <= value <= known.max:
                 return 0.0
-        return filled * _listed(attribute, [value], relation)
+        return filled * _listed(attribute, [_value(constant, attribute)], relation)
     if value is None:
         return ASSUMPTIONS.ordering
     step = step_of(attribute)
@@ -165,15 +167,24 @@ def _against_constant(attribute: Attribute, kind: str, constant: Expression, rel
     return ASSUMPTIONS.ordering if share is None else filled * share
 
 
-def _listed(attribute: Attribute, values: Sequence[float | None], relation: RelationStatistics) -> float:
+def _listed(attribute: Attribute, values: Sequence[float | str | None], relation: RelationStatistics) -> float:
     """Share of the rows that have one of these values, among those that are not NULL."""
     known, ndv, count = relation.column(attribute.bit), relation.distinct(attribute.bit), len(values)
     if ndv is None:
         return min(1.0 if count == 1 else ASSUMPTIONS.boolean, count * _equal(relation))
+    if known.heavy and None not in values:
+        return min(1.0, sum(share_of_value(known.heavy, v, ndv, relation.base_rows) for v in values))
     share = min(1.0, count / ndv)
-    if known.bins and None not in values:
-        return min(1.0, max(share, sum(share_equal(known.bins, v) for v in values if v is not None)))
+    numbers = [v for v in values if isinstance(v, float)]
+    if known.bins and len(numbers) == count:
+        return min(1.0, max(share, sum(share_equal(known.bins, v) for v in numbers)))
     return share**ASSUMPTIONS.popular_text if attribute.type.startswith(TEXT) and _repeats(ndv, relation) else share
+
+
+def _value(constant: Expression, attribute: Attribute) -> float | str | None:
+    """A constant as a number, or as a text that a column without a collation is compared with; None if unknown."""
+    value = constant.value if has_value(constant) else None
+    return value if isinstance(value, str) and attribute.type == "string" else constant_value(constant)
 
 
 def _repeats(ndv: float, relation: RelationStatistics) -> bool:
@@ -216,9 +227,9 @@ def _in_list(e: Expression, relation: RelationStatistics) -> float:
             return min(1.0, sum(_leaf(equal, relation) for equal in single))
         return min(ASSUMPTIONS.boolean, count * _equal(relation))
     known = relation.column(attribute.bit)
-    values = [constant_value(v) for v in e.children[1:]] if e.kind == "In" else [None] * count
+    values = [_value(v, attribute) for v in e.children[1:]] if e.kind == "In" else [None] * count
     if known.min is not None and known.max is not None:
-        values = [v for v in values if v is None or known.min <= v <= known.max]
+        values = [v for v in values if not isinstance(v, float) or known.min <= v <= known.max]
     return (1.0 - (known.nulls or 0.0)) * _listed(attribute, values, relation)
 
 

@@ -73,31 +73,32 @@ def plain_mask(expressions: Iterable[Expression]) -> int:
 
 
 def of_join(
-    node: Join, left: RelationStatistics, right: RelationStatistics, bound: float
-) -> tuple[frozenset[int], float]:
-    """(keys, upper bound) of a join's result.
+    node: Join, left: RelationStatistics, right: RelationStatistics
+) -> tuple[frozenset[int], tuple[float, float]]:
+    """The keys of a join's result, and of how many of its rows a row of the left and of the right side is part at most.
 
     Args:
         node: the join; semi and anti joins keep what the left side has, and are not passed here.
         left, right: what is known of its sides.
-        bound: what is proved without keys.
+
+    Returns:
+        The keys, and two factors: the result has at most so many rows for each of the left, and of the right side;
+        infinite where that is not known, or where the result has rows without one of that side.
     """
     if not (left.keys or right.keys or left.max_rows_per_value or right.max_rows_per_value):
-        return frozenset(), bound
+        return frozenset(), (math.inf, math.inf)
     of_left, of_right = _compared(node)
     left_unique, right_unique = left.is_unique(of_left), right.is_unique(of_right)
-    of_left_row, of_right_row = most_met(right, of_right), most_met(left, of_left)
-    if node.join_type in (INNER, LEFT):
-        matches = of_left_row if node.join_type == INNER else max(1.0, of_left_row)
-        bound = min(bound, times(left.upper_bound, matches))
-    if node.join_type in (INNER, RIGHT):
-        matches = of_right_row if node.join_type == INNER else max(1.0, of_right_row)
-        bound = min(bound, times(right.upper_bound, matches))
-    if right_unique and node.join_type in (INNER, LEFT):
-        bound = min(bound, left.upper_bound)
-    if left_unique and node.join_type in (INNER, RIGHT):
-        bound = min(bound, right.upper_bound)
-    return joined_keys(node.join_type, left.keys, right.keys, left_unique, right_unique), bound
+    of_left_row = min(1.0 if right_unique else math.inf, most_met(right, of_right))
+    of_right_row = min(1.0 if left_unique else math.inf, most_met(left, of_left))
+    if node.join_type == LEFT:
+        of_left_row, of_right_row = max(1.0, of_left_row), math.inf
+    elif node.join_type == RIGHT:
+        of_left_row, of_right_row = math.inf, max(1.0, of_right_row)
+    elif node.join_type != INNER:
+        of_left_row = of_right_row = math.inf
+    keys = joined_keys(node.join_type, left.keys, right.keys, left_unique, right_unique)
+    return keys, (of_left_row, of_right_row)
 
 
 def most_met(known: RelationStatistics, columns: int) -> float:

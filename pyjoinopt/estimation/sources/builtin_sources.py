@@ -2,6 +2,7 @@
 
     analyze          what `pyjoinopt.analyze` gathered of these very files
     catalog          the counts that ANALYZE, or somebody else, left in the catalog
+    database         what the PostgreSQL server of a JDBC relation has gathered of the table
     memory           rows that the session holds already: cached data, rows of an RDD that were counted
     footers          footers of Parquet and ORC files
     size / row width of text files: their size over the width of the first lines
@@ -167,13 +168,13 @@ def ladder(
         option: `statistics`.
         leaves: what the JVM reports of them.
         store: what was learnt earlier.
-        without: rungs that "auto" and "full" leave out: "analyze", "catalog", "memory", "footers", "text".
+        without: rungs that "auto" and "full" leave out: "analyze", "catalog", "database", "memory", "footers", "text".
 
     >>> nothing = LeafFacts(lambda *_: {}, [], "catalog", 0)
     >>> [source.name for source in ladder("catalog", nothing, None)]
     ['local', 'catalog', 'default']
     >>> [source.name for source in ladder("auto", LeafFacts(lambda *_: {}, [], "auto", 0), None, {"analyze", "text"})]
-    ['local', 'catalog', 'memory', 'footers', 'reported', 'size', 'default']
+    ['local', 'catalog', 'pg_stats', 'memory', 'footers', 'reported', 'size', 'default']
     """
     local = ReportedByJvm("local", leaves)
     catalog = ReportedByJvm("catalog", leaves, "catalog", "catalyst")
@@ -191,8 +192,9 @@ def ladder(
             rungs = {"footers": footers}
         case _:
             rungs = {
-                "analyze": Analysed(store), "catalog": ReportedByJvm("catalog", leaves), "memory": memory, "footers":
-                footers, "text": text, "reported": reported, "size": Size(leaves),
+                "analyze": Analysed(store), "catalog": ReportedByJvm("catalog", leaves),
+                "database": ReportedByJvm("pg_stats", leaves), "memory": memory, "footers": footers, "text": text,
+                "reported": reported, "size": Size(leaves),
             }  # fmt: skip
     return local, *(source for rung, source in rungs.items() if rung not in without), Default()
 

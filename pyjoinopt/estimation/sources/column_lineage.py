@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from pyjoinopt.estimation.model.comparisons import and_operands
 from pyjoinopt.estimation.model.literals import column_of
+from pyjoinopt.estimation.sources.star_joins import LeafEquality, leaf_equalities
 from pyjoinopt.plan import limits
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.equi_keys import equalities
@@ -24,6 +26,23 @@ from pyjoinopt.plan.traversal import post_order
 
 #: What cannot be evaluated over a row of one relation.
 NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLeaves:
+    """What a plan reads of its leaves.
+
+    Attributes:
+        leaves: of which there may be a sample.
+        filtered: those of which a conjunct reads columns of no other relation, with these conjuncts.
+        keys: number of a leaf -> the columns that joins compare, as an attribute mask.
+        compared: equalities of their columns in inner joins.
+    """
+
+    leaves: tuple[LogicalPlan, ...]
+    filtered: tuple[tuple[LogicalPlan, list[Expression]], ...]
+    keys: dict[int, int]
+    compared: tuple[LeafEquality, ...]
 
 
 class ColumnLineage:
@@ -51,12 +70,16 @@ class ColumnLineage:
     def conjuncts(self, condition: Expression) -> tuple[Expression, ...]:
         """The conjuncts of a condition, over the columns of leaves."""
         parts = and_operands(inline_common_expressions(condition))
-        return tuple(substitute(e, self._meaning) if e.references else e for e in parts)
+        return tuple(map(self.meaning, parts))
+
+    def meaning(self, e: Expression) -> Expression:
+        """An expression over the columns of leaves."""
+        return substitute(e, self._meaning) if e.references else e
 
     def of_leaves(
         self, plan: LogicalPlan, sampled: Callable[[LogicalPlan], bool]
-    ) -> tuple[list[tuple[LogicalPlan, list[Expression]]], dict[int, int]]:
-        """The conjuncts of a plan that read one leaf, wherever they are; number of a leaf -> its join keys.
+    ) -> PlanLeaves:
+        """What a plan reads of its leaves.
 
         Args:
             plan: plans of subqueries are not entered.
@@ -64,10 +87,12 @@ class ColumnLineage:
         """
         nodes = list(post_order(plan))
         owner: dict[int, LogicalPlan] = {}
+        leaves: list[LogicalPlan] = []
         keys = join_keys(nodes)
         keys_of: dict[int, int] = {}
         for node in nodes:
             if not node.children and sampled(node):
+                leaves.append(node)
                 owner.update((attribute.bit, node) for attribute in node.output)
                 keys_of[number_of(node)] = keys & node.output_set
             self.add_aliases(node)
@@ -78,7 +103,8 @@ class ColumnLineage:
                 leaf = owner.get(e.references.bit_length() - 1) if e.references else None
                 if leaf is not None and not e.references & ~leaf.output_set and is_countable(e):
                     found.setdefault(number_of(leaf), (leaf, []))[1].append(e)
-        return list(found.values()), keys_of
+        compared = leaf_equalities(nodes, self.meaning)
+        return PlanLeaves(tuple(leaves), tuple(found.values()), keys_of, tuple(compared))
 
 
 def join_keys(nodes: Iterable[LogicalPlan]) -> int:

@@ -23,6 +23,8 @@ from pyjoinopt.util.warn_once import forget_causes, log_once
 #: Between a table's name and the database that it is in.
 AT = " at "
 _keys: dict[str, set[tuple[str, ...]]] = {}
+#: Columns of each relation that refer to keys.
+_references: dict[str, set[str]] = {}
 _log = logging.getLogger("pyjoinopt")
 #: Names that some query had, which a query without them is not to blame for.
 _found: set[str] = set()
@@ -65,6 +67,7 @@ def declare(
         if not parent or not referred:
             raise ValueError(f"the foreign key {column} refers to {target!r}, but must refer to 'table.column'")
         _keys.setdefault(_bare(parent), set()).add((referred.lower(),))
+        _references.setdefault(_bare(table), set()).add(column.lower())
     if listed:
         _keys.setdefault(_bare(table), set()).add(tuple(name.lower() for name in listed))
 
@@ -80,16 +83,29 @@ def declared_keys(name: str) -> list[tuple[str, ...]]:
     return sorted(set().union(*(_keys.get(one, set()) for one in {_bare(name), _bare(_parts(name)[0])})))
 
 
+def declared_references(name: str) -> list[str]:
+    """The columns of a relation that were declared to refer to a key.
+
+    >>> declare("lines", foreign_keys={"Order_Id": "orders.id"})
+    >>> declared_references("default.lines")
+    ['order_id']
+    >>> forget_declared()
+    """
+    return sorted(set().union(*(_references.get(one, set()) for one in {_bare(name), _bare(_parts(name)[0])})))
+
+
 def forget_declared(table: str | None = None) -> None:
     """Take back what was declared of a relation, or of all."""
     if not isinstance(table, (str, type(None))):
         raise TypeError(f"a table is named by a string, not by {table!r}; without one, all declarations are taken back")
     if table is None:
         _keys.clear()
+        _references.clear()
         _found.clear()
         forget_causes("declared keys")
     else:
         _keys.pop(_bare(table), None)
+        _references.pop(_bare(table), None)
 
 
 def without_effect(relations: Mapping[str, Iterable[str]]) -> list[str]:

@@ -23,10 +23,12 @@ RequestStatistics = Callable[..., dict[int, dict[str, Any]]]
 
 #: Of a table with more columns than this only the needed ones are requested.
 WIDE = 64
+#: Kinds of relations that may be tables of a database.
+_REMOTE = frozenset({"jdbc", "v2"})
 #: The option -> the sources that are requested from the JVM, and whether the identity of files is.
 _FIRST: dict[str, tuple[list[str], bool]] = {
-    "auto": (["catalog", "memory"], True),
-    "full": (["catalog", "memory"], True),
+    "auto": (["catalog", "memory", "database"], True),
+    "full": (["catalog", "memory", "database"], True),
     "catalog": (["catalog"], False),
     "footers": ([], True),
 }
@@ -85,7 +87,11 @@ class LeafFacts:
             sources, identity = _FIRST[self._option]
             sources = [source for source in sources if source not in self._without]
             leaves = list(self._leaves.values())
-            answers = self._request(leaves, self._option, sources=sources, identity=identity, **self._details(leaves))
+            kinds = {(leaf.info.get("rel") or {}).get("kind") for leaf in leaves}
+            limits = {"databaseMs": self._deadline.left()} if self._deadline is not None and kinds & _REMOTE else {}
+            answers = self._request(
+                leaves, self._option, sources=sources, identity=identity, **limits, **self._details(leaves)
+            )
         for number, leaf in self._leaves.items():
             entry = answers.get(number, {})
             files, filters = entry.get("files"), self._filters.get(number, ())

@@ -131,6 +131,8 @@ class LeafStatistics:
         for relation, known in self._known(some):
             if relation.leaf is not None and relation.leaf.number is not None:
                 statistics = _statistics(known, relation.leaf, relation.needed)
+                if "bounds" in self._without:
+                    statistics = replace(statistics, frequency_bounds={})
                 keys = (*known.keys, *declared_keys(relation.name))
                 self._statistics[relation.leaf.number] = with_keys(statistics, relation.leaf.output, keys)
                 if relation.partitions and known.source in _OF_PARTITIONS:

@@ -8,6 +8,10 @@ The answer is remembered for these very files.
 Which columns: of two relations that are joined, the one column that may be a key by its counts, or else all columns by
 which they are joined, together: the key of a table of facts has several.
 
+A table may be too large to be read: a proof has limits of rows and bytes, a query and a session have a budget of bytes
+(`ReadBudget`). The JVM keeps to them and returns the reason, which is reported but not remembered: another session may
+have a larger budget. Declared keys and those of the catalog (`declared_keys`) hold for tables of any size.
+
 Files may change between planning and running, so such a proof is the ground of estimates, bounds and hints, and never
 of a rewriting of the plan.
 """
@@ -17,7 +21,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.literals import column_of
@@ -35,10 +40,37 @@ from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
 BLOB = "keys"
 _log = logging.getLogger("pyjoinopt")
 
-#: A request about some relations; see `Gateway.keys`.
-RequestKeys = Callable[..., list[list[bool | None]]]
 #: Names of columns.
 Names = tuple[str, ...]
+
+
+class Proofs(Protocol):
+    """See `bridge.gateway.KeyProofs`."""
+
+    @property
+    def proofs(self) -> list[list[bool | str | None]]:
+        """For each relation and set of columns, whether it is a key."""
+
+    @property
+    def read(self) -> int:
+        """Bytes that were read for the session."""
+
+
+#: A request about some relations; see `Gateway.keys`.
+RequestKeys = Callable[..., Proofs]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBudget:
+    """How many bytes of columns may be read in the background, to prove keys.
+
+    Attributes:
+        query: for one query.
+        session: for all queries of a session together.
+    """
+
+    query: int
+    session: int
 
 
 class ProvedKeys:
@@ -50,6 +82,11 @@ class ProvedKeys:
         request: see `Gateway.keys`.
         store: where proofs are remembered.
         deadline: how long to wait for proofs that are not remembered.
+        budget: how many bytes may be read; None for no limit.
+
+    Attributes:
+        read: bytes that were read for the session, as of the last request.
+        notes: which keys are not proved, and why.
     """
 
     def __init__(
@@ -59,12 +96,16 @@ class ProvedKeys:
         request: RequestKeys,
         store: Store | None = None,
         deadline: ReadDeadline | None = None,
+        budget: ReadBudget | None = None,
     ) -> None:
         self._leaf = leaf
         self._relation = relation
         self._request = request
         self._store = store
         self._deadline = deadline
+        self._budget = budget
+        self.read = 0
+        self.notes: list[str] = []
         self._meanings = ColumnLineage()
         self._proved: dict[int, set[Names]] = {}
         self._with_keys: dict[int, RelationStatistics] = {}
@@ -91,8 +132,12 @@ class ProvedKeys:
             if unknown:
                 entries.append((leaf, relation, relation.files, unknown, remembered))
         answers = self._answers([_entry(leaf, relation, sets) for leaf, relation, _, sets, _ in entries])
-        for (leaf, _, files, sets, remembered), answer in zip(entries, answers):
-            new = {names: unique for names, unique in zip(sets, answer) if unique is not None}
+        for (leaf, relation, files, sets, remembered), answer in zip(entries, answers):
+            new = {names: unique for names, unique in zip(sets, answer) if isinstance(unique, bool)}
+            for names, reason in zip(sets, answer):
+                note = f"the key ({', '.join(names)}) of {relation.name} is not proved: {reason}"
+                if isinstance(reason, str) and note not in self.notes:
+                    self.notes.append(note)
             self._take(leaf, new)
             if new and self._store is not None:
                 self._store.put_blob(files, BLOB, _to_bytes({**remembered, **new}))
@@ -146,12 +191,16 @@ class ProvedKeys:
             self._proved.setdefault(number_of(leaf), set()).update(proved)
             self._with_keys.pop(number_of(leaf), None)
 
-    def _answers(self, entries: list[dict[str, Any]]) -> list[list[bool | None]]:
+    def _answers(self, entries: list[dict[str, Any]]) -> list[list[bool | str | None]]:
         if not entries:
             return []
         limit = {"deadlineMs": self._deadline.for_keys()} if self._deadline is not None else {}
+        if self._budget is not None:
+            limit |= {"mostOfQuery": self._budget.query, "mostOfSession": self._budget.session}
         try:
-            return self._request(entries, **limit)
+            answers = self._request(entries, **limit)
+            self.read = answers.read
+            return answers.proofs
         except Exception as error:
             _log.warning("no keys are proved: %s", error)
             return [[] for _ in entries]

@@ -64,6 +64,27 @@ def left_after(values: Sequence[int], hits: int, rows: float, kept: float, ndv: 
     return max(1.0, min(found, kept, found if ndv is None else ndv))
 
 
+def most_frequent(values: Sequence[int], hits: int) -> int:
+    """How many of the sampled rows that fulfil a filter have its most frequent value; NULL is none.
+
+    >>> most_frequent([1, 1, 2, 0, 0, 0, 1], 0b1111110)
+    2
+    """
+    counts = Counter(compress(values, _bits(hits, len(values))))
+    counts.pop(0, None)
+    return max(counts.values(), default=0)
+
+
+def nearly_unique(values: Sequence[int], rows: float) -> bool:
+    """Whether so many values differ in a sample that the column may be a key of the relation's rows.
+
+    >>> nearly_unique(range(1, 101), 5000.0), nearly_unique([1, 2] * 50, 5000.0)
+    (True, False)
+    """
+    filled = sum(1 for code in values if code) / max(1, len(values))
+    return _estimate(values, rows) >= ASSUMPTIONS.nearly_unique * rows * filled
+
+
 def _by_chance(values: Sequence[int], chosen: Sequence[int]) -> bool:
     """Could so many different values be left if the rows were chosen without looking at them?"""
     counts = Counter(values)

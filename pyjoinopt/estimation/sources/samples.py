@@ -6,9 +6,15 @@ of one int; the rows that fulfil several are their AND, so that the share of eve
 request. `sampled_selectivity` turns hits into shares.
 
 **When a sample is drawn.** What the store or the JVM has is used whenever a relation is filtered. Drawing a new one
-opens files, so it is done only where arithmetic is weak (patterns, functions, OR, text, more than one column) and
-where it may decide something: not if the plan has a single join. Drawing begins as soon as it is known that footers
-have to be read too, and goes on beside that; how long a query waits for it is a matter of `deadline`.
+opens files, so it is done only where arithmetic is weak (patterns, functions, OR, text, more than one column) or the
+relation is small, and where it may decide something: not if the plan has a single join and small files. A relation with
+a filtered dimension (`star_joins`) is sampled for its joins, and the dimension is read whole. Drawing begins as soon as
+it is known that footers have to be read too, and goes on beside that; how long a query waits for it is a matter of
+`deadline`.
+
+**Random samples.** Most samples are read from a few places, evenly spaced, of which only the first rows are read. They
+give good estimates, but bound nothing, since rows elsewhere may differ. Where a bound may decide whether a side is
+broadcast (`BoundLimits`), a random sample is drawn from many places instead, and replaces the other one.
 """
 
 from __future__ import annotations
@@ -16,17 +22,35 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from operator import or_
 from typing import Any
 
-from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics, StatisticsOf
-from pyjoinopt.estimation.sources.column_lineage import ColumnLineage, is_countable, number_of
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
+from pyjoinopt.estimation.model.relation_statistics import (
+    ColumnStatistics,
+    FrequencyBound,
+    LikelyBound,
+    RelationStatistics,
+    StatisticsOf,
+    row_width,
+)
+from pyjoinopt.estimation.model.sample_bounds import share_bound
+from pyjoinopt.estimation.sources.bound_limits import BoundLimits
+from pyjoinopt.estimation.sources.clustering import is_clustered
+from pyjoinopt.estimation.sources.column_lineage import ColumnLineage, PlanLeaves, is_countable, number_of
+from pyjoinopt.estimation.sources.joined_sample import JoinedSample, from_hex, joined_sample
+from pyjoinopt.estimation.sources.key_samples import find_key_joins, key_samples
 from pyjoinopt.estimation.sources.partition_pruning import partition_columns
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.registry import Files, RelationOf
-from pyjoinopt.estimation.sources.sampled_distinct import codes, left_after
+from pyjoinopt.estimation.sources.sample_request import SampleRequest, selects, with_dimensions
+from pyjoinopt.estimation.sources.sampled_distinct import codes, left_after, most_frequent, nearly_unique
 from pyjoinopt.estimation.sources.sampled_selectivity import Share, is_weak
+from pyjoinopt.estimation.sources.star_joins import SMALL, Star, find_stars
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
@@ -34,20 +58,51 @@ from pyjoinopt.plan.nodes import LogicalPlan
 #: A request about some relations; see `Gateway.samples`.
 RequestSamples = Callable[..., list[dict[str, Any]]]
 
+#: [milliseconds] How long predicates may be evaluated where samples are wanted for certain; otherwise half a second.
+_PATIENT = 10_000
 #: Kind of the store's blobs.
 BLOB = "sample"
+#: [share of a relation's values] What a random sample may read: so much of the time that the query takes to read it.
+_RANDOM_PART = 0.25
+#: [values] What it may read at least: half a second of one core.
+_RANDOM_LEAST = 40_000_000
 _log = logging.getLogger("pyjoinopt")
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is left of a join key by a filter.
+
+    Attributes:
+        ndv: different values.
+        most: rows of the relation that share a value, at most; None if not all rows were read.
+    """
+
+    ndv: float
+    most: float | None = None
 
 
 @dataclass(slots=True)
 class _Sample:
-    """What is known of one leaf's sample: the bits of every conjunct requested so far, the values of key columns."""
+    """What is known of one leaf's sample: the bits of every conjunct requested so far, the values of key columns.
 
+    Attributes:
+        number: of the sample in the JVM; another one has other rows.
+        distinct: conjuncts -> what was counted of join keys among the rows that fulfil all; of a whole relation.
+        joined: its rows with their partners in the relation's dimensions.
+    """
+
+    number: int
     rows: int
     complete: bool
     places: int
-    hits: dict[Any, int | None]
-    keys: dict[int, list[int]]
+    draws: int | None = None
+    stretch: float = 1.0
+    refused: bool = False
+    hits: dict[Any, int | None] = field(default_factory=dict)
+    keys: dict[int, list[int]] = field(default_factory=dict)
+    distinct: dict[frozenset[Any], dict[int, Counted]] = field(default_factory=dict)
+    joined: JoinedSample | None = None
 
 
 class Samples:
@@ -59,6 +114,7 @@ class Samples:
         store: where samples are remembered.
         thorough: draw a sample of every relation that is filtered.
         deadline: how long to wait for samples that are drawn; None for as long as the JVM likes.
+        limits: where random samples are drawn; None for nowhere.
 
     Attributes:
         drawing: False if no new samples are drawn.
@@ -71,8 +127,10 @@ class Samples:
         store: Store | None = None,
         thorough: bool = False,
         deadline: ReadDeadline | None = None,
+        limits: BoundLimits | None = None,
     ) -> None:
         self._request = request
+        self._limits = limits
         self._relation = relation
         self._store = store
         self._thorough = thorough
@@ -82,6 +140,7 @@ class Samples:
         self.drawing = True
         self._meanings = ColumnLineage()
         self._samples: dict[int, _Sample | None] = {}
+        self._by_keys: dict[int, list[JoinedSample]] = {}
 
     # -- questions ---------------------------------------------------------------------------------------------
 
@@ -93,6 +152,10 @@ class Samples:
         """The conjuncts of a condition, over the columns of leaves."""
         return self._meanings.conjuncts(condition)
 
+    def meaning(self, e: Expression) -> Expression:
+        """An expression over the columns of leaves."""
+        return self._meanings.meaning(e)
+
     def prefetch(self, plan: LogicalPlan, known: StatisticsOf) -> None:
         """Send one request for all conjuncts of a plan that read one leaf, wherever they are.
 
@@ -100,12 +163,24 @@ class Samples:
             plan: a plan; plans of subqueries are not entered.
             known: statistics of the leaves, to judge where arithmetic is weak.
         """
-        self._question(self._of_leaves(plan), known)
+        read = self._of_leaves(plan)
+        filtered = {number_of(leaf) for leaf, conjuncts in read.filtered if selects(conjuncts)}
+        stars = []
+        if self.drawing:
+            stars = find_stars(
+                read.leaves, read.compared, lambda leaf: number_of(leaf) in filtered, lambda leaf: known(leaf).rows
+            )
+        self._question(read.filtered, known, stars)
+        joins = find_key_joins(read, known) if self.drawing else []
+        if joins:
+            conjuncts = {number_of(leaf): list({e.key: e for e in some}.values()) for leaf, some in read.filtered}
+            found = key_samples(joins, conjuncts, self._files, partial(self._answers, give=False), self._store)
+            self._by_keys.update(found)
 
     def begin(self, plan: LogicalPlan) -> None:
         """Let the JVM begin to draw what a plan needs whatever its columns hold, and wait for nothing."""
         entries = []
-        for leaf, conjuncts in self._of_leaves(plan):
+        for leaf, conjuncts in self._of_leaves(plan).filtered:
             files = self._files(leaf)
             if files is None or (files.id, files.schema) in self._begun:
                 continue
@@ -117,9 +192,9 @@ class Samples:
                 entries.append({**entry, "read": True})
         self._answers(entries, give=False, deadlineMs=0, evaluateMs=0)
 
-    def _of_leaves(self, plan: LogicalPlan) -> list[tuple[LogicalPlan, list[Expression]]]:
-        found, keys = self._meanings.of_leaves(plan, lambda leaf: self._relation(leaf) is not None)
-        self._keys.update(keys)
+    def _of_leaves(self, plan: LogicalPlan) -> PlanLeaves:
+        found = self._meanings.of_leaves(plan, lambda leaf: self._files(leaf) is not None)
+        self._keys.update(found.keys)
         return found
 
     def _files(self, leaf: LogicalPlan) -> Files | None:
@@ -133,6 +208,8 @@ class Samples:
     ) -> Share | None:
         """How many of a leaf's sampled rows fulfil all of some conjuncts; None without a sample."""
         number = number_of(leaf)
+        if not selects(conjuncts):
+            return None
         countable = [e for e in conjuncts if is_countable(e)]
         sample = self._samples.get(number)
         if sample is None and (number in self._samples or not countable):
@@ -152,63 +229,160 @@ class Samples:
                 together &= bits
         if len(unknown) == len(conjuncts):
             return None
-        return Share(together.bit_count(), sample.rows, sample.complete, tuple(unknown), sample.places, together)
+        return Share(
+            together.bit_count(), sample.rows, sample.complete, tuple(unknown), sample.places, together, sample.draws,
+            sample.stretch,
+        )  # fmt: skip
+
+    def random_share(
+        self, leaf: LogicalPlan, conjuncts: Sequence[Expression], base: RelationStatistics, share: Share, rows: float
+    ) -> Share:
+        """The share in a random sample, if that is worth drawing and is there in time; or else the share given.
+
+        Args:
+            leaf, conjuncts: as of `share`.
+            base: statistics of the leaf.
+            share: their share in the present sample.
+            rows: expected rows.
+        """
+        sample, files = self._samples.get(number_of(leaf)), self._files(leaf)
+        if sample is None or files is None or share.complete or share.draws is not None or sample.refused:
+            return share
+        if sample.joined is not None:  # of whose rows the partners are known
+            return share
+        if self._limits is None or not (self.drawing or self._thorough) or not self._limits.matter(base, rows):
+            return share
+        sample.refused = True  # once a plan
+        countable = [e for e in conjuncts if is_countable(e)]
+        entry = {**self._entry(leaf, files, countable), "keys": self._keys_of(leaf), "read": True, "random": True}
+        columns = len(entry["columns"]) + len(entry["keys"]) + 1
+        entry["maxValues"] = int(max(_RANDOM_LEAST, _RANDOM_PART * base.upper_bound * columns))
+        read = [a for a in leaf.output if a.bit in {*entry["columns"], *entry["keys"]}]
+        entry["draws"] = self._limits.draws(base, rows, row_width(read, base.columns))
+        (answer,) = self._answers([entry])
+        wanted = SampleRequest(leaf, files, countable, entry, joined=False)
+        drawn = self._store_answer(wanted, answer) and self.share(leaf, conjuncts, base)
+        return drawn or share
+
+    def likely_bound(self, share: Share, base: RelationStatistics) -> LikelyBound | None:
+        """A bound of the rows that make a share of a relation; None if the sample gives none, or none is wanted."""
+        if self._limits is None or share.draws is None or base.upper_bound == math.inf:
+            return None
+        return LikelyBound(math.ceil(base.upper_bound * share.likely_most), share.rows)
+
+    def frequency_bounds(self, leaf: LogicalPlan, share: Share, base: RelationStatistics) -> dict[int, FrequencyBound]:
+        """Of join keys, how many of the rows that make a share of a relation have the same value at most.
+
+        None are bounded if the sample gives no bound, or none is wanted; see `model.sample_bounds`.
+        """
+        sample = self._samples.get(number_of(leaf))
+        wanted = self._limits is not None and share.draws is not None and base.upper_bound < math.inf
+        found: dict[int, FrequencyBound] = {}
+        for bit, values in sample.keys.items() if sample is not None and wanted and share.rows == sample.rows else ():
+            hits = most_frequent(values, share.together)
+            most = share_bound(hits, share.rows, share.draws or 0, share.stretch, ASSUMPTIONS.sample_failure)
+            if most < 1.0:
+                found[bit] = FrequencyBound(math.ceil(base.upper_bound * most), math.inf, share.rows)
+        return found
 
     def distinct(
-        self, leaf: LogicalPlan, share: Share, base: RelationStatistics, kept: float
-    ) -> dict[int, float]:
+        self, leaf: LogicalPlan, conjuncts: Sequence[Expression], share: Share, base: RelationStatistics, kept: float
+    ) -> dict[int, Counted]:
         """Of the join keys of a leaf, how many different values are left among the rows that a filter keeps.
 
         Args:
             leaf: whose sample it is.
+            conjuncts: the filter.
             share: the filter's share in the sample.
             base: statistics of the leaf.
             kept: rows that the filter keeps.
         """
         sample = self._samples.get(number_of(leaf))
-        found: dict[int, float] = {}
+        found: dict[int, Counted] = {}
+        if sample is not None and (counted := sample.distinct.get(frozenset(e.key for e in conjuncts))) is not None:
+            return counted
         for bit, values in sample.keys.items() if sample is not None and share.rows == sample.rows else ():
             column = base.column(bit)
-            if column.key_values is None or column.guessed:
+            if column.key_values is None or (column.guessed and not nearly_unique(values, base.rows)):
                 ndv = left_after(values, share.together, base.rows, kept, None if column.guessed else column.ndv)
                 if ndv is not None:
-                    found[bit] = ndv
+                    found[bit] = Counted(ndv)
         return found
+
+    def joined(self, leaf: LogicalPlan) -> list[JoinedSample]:
+        """The sampled rows of a leaf with their partners in small dimensions, and by its keys those in large ones."""
+        sample = self._samples.get(number_of(leaf))
+        found = [replace(sample.joined, hits=sample.hits)] if sample is not None and sample.joined is not None else []
+        return [*found, *self._by_keys.get(number_of(leaf), ())]
+
+    def is_clustered(self, leaf: LogicalPlan, column: int) -> bool:
+        """Whether sampled rows that are stored together have the same values of a join key."""
+        sample = self._samples.get(number_of(leaf))
+        if sample is None or sample.joined is None or column not in sample.keys:
+            return False
+        return is_clustered(sample.keys[column], sample.joined.starts)
 
     def _question(
         self,
         wanted: Sequence[tuple[LogicalPlan, list[Expression]]],
         known: StatisticsOf,
+        stars: Sequence[Star] = (),
     ) -> None:
         """Request first what the JVM has, then send what the store has; open files where that is worth it."""
+        requested = self._wanted(wanted, stars)
+        answers = self._answers([one.entry for one in requested])
+        missing: dict[int, SampleRequest] = {}
+        for one, answer in zip(requested, answers):
+            if self._store_answer(one, answer):
+                continue
+            read = one.joined or self._reads(one.leaf, one.conjuncts, known(one.leaf))
+            # A sample that the JVM has is what the store had, too, unless another process has stored more since: that
+            # is worth a look only where files would be opened otherwise.
+            may_help = read or "columns" not in answer
+            blob = self._store.blob(one.files, BLOB) if self._store is not None and may_help else None
+            if read or blob is not None:
+                missing[number_of(one.leaf)] = one.again(read, blob)
+        if not missing:
+            return
+        changed = [star for star in stars if star.columns.keys() & missing.keys()]
+        again = {number for star in changed for number in star.columns}
+        second = [missing.get(number_of(one.leaf), one) for one in requested]
+        second = [one for one in second if number_of(one.leaf) in missing or number_of(one.leaf) in again]
+        second = with_dimensions(second, changed)
+        for one, answer in zip(second, self._answers([one.entry for one in second])):
+            self._store_answer(one, answer)
+
+    def _wanted(
+        self, wanted: Sequence[tuple[LogicalPlan, list[Expression]]], stars: Sequence[Star]
+    ) -> list[SampleRequest]:
+        """What is requested of each leaf: those with conjuncts, and those of stars."""
+        leaves = {number_of(leaf): (leaf, conjuncts) for leaf, conjuncts in wanted}
+        needed: dict[int, int] = {}
+        dimensions = {number_of(d.leaf) for star in stars for d in star.dimensions}
+        for star in stars:
+            for leaf in (star.center, *(d.leaf for d in star.dimensions)):
+                leaves.setdefault(number_of(leaf), (leaf, []))
+            for number, columns in star.columns.items():
+                needed[number] = needed.get(number, 0) | columns
         requested = []
-        for leaf, conjuncts in wanted:
+        for number, (leaf, conjuncts) in leaves.items():
             files = self._files(leaf)
-            if files is None or all(e.kind == "IsNotNull" for e in conjuncts):
-                self._samples.setdefault(number_of(leaf), None)
-            else:
-                requested.append((leaf, files, list({e.key: e for e in conjuncts}.values())))
-        missing = []
-        for (leaf, files, conjuncts), answer in zip(requested, self._answers([self._entry(*one) for one in requested])):
-            if not self._store_answer(leaf, files, conjuncts, answer):
-                entry = self._entry(leaf, files, conjuncts)
-                entry["read"] = self._reads(leaf, conjuncts, known(leaf))
-                # A sample that the JVM has is what the store had, too, unless another process has stored more since:
-                # that is worth a look only where files would be opened otherwise.
-                may_help = entry["read"] or "columns" not in answer
-                blob = self._store.blob(files, BLOB) if self._store is not None and may_help else None
-                if blob is not None:
-                    entry["blob"] = base64.b64encode(blob).decode("ascii")
-                if entry["read"] or blob is not None:
-                    missing.append((leaf, files, conjuncts, entry))
-        for (leaf, files, conjuncts, _), answer in zip(missing, self._answers([entry for *_, entry in missing])):
-            self._store_answer(leaf, files, conjuncts, answer)
+            if files is None or (number not in needed and not selects(conjuncts)):
+                self._samples.setdefault(number, None)
+                continue
+            once = list({e.key: e for e in conjuncts}.values())
+            entry = self._entry(leaf, files, once, needed.get(number, 0))
+            if number in dimensions:
+                entry["whole"] = True
+            requested.append(SampleRequest(leaf, files, once, entry, number in needed))
+        return with_dimensions(requested, stars)
 
     def _reads(self, leaf: LogicalPlan, conjuncts: Sequence[Expression], known: RelationStatistics) -> bool:
         """Whether files may be opened to know what these conjuncts keep."""
         partitioned = partition_columns(leaf)
         own = [e for e in conjuncts if e.references & ~partitioned]
-        return bool(own) and (self._thorough or (self.drawing and is_weak(own, known)))
+        small = known.rows <= SMALL and known.source == "footers" and selects(own)
+        return bool(own) and (self._thorough or (self.drawing and (small or is_weak(own, known))))
 
     def _answers(self, entries: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
         if not entries:
@@ -216,14 +390,15 @@ class Samples:
         try:
             if self._deadline is not None:
                 request = {"deadlineMs": self._deadline.for_samples(), **request}
+            if self._thorough:
+                request = {"evaluateMs": _PATIENT, **request}
             return self._request(entries, **{"give": self._store is not None, **request})
         except Exception as error:
             _log.warning("no samples: %s", error)
             return [{} for _ in entries]
 
-    def _store_answer(
-        self, leaf: LogicalPlan, files: Files, conjuncts: list[Expression], answer: dict[str, Any]
-    ) -> bool:
+    def _store_answer(self, wanted: SampleRequest, answer: dict[str, Any]) -> bool:
+        leaf, conjuncts = wanted.leaf, wanted.conjuncts
         number = number_of(leaf)
         if answer.get("note"):
             _log.info("sample of %s: %s", (leaf.info.get("rel") or {}).get("name"), answer["note"])
@@ -231,38 +406,49 @@ class Samples:
             self._samples.setdefault(number, None)
             return False
         sample = self._samples.get(number)
-        if sample is None or sample.rows != answer["rows"]:
+        if sample is None or sample.number != answer["sample"]:
             complete, places = bool(answer["complete"]), int(answer.get("pieces", 0))
-            sample = self._samples[number] = _Sample(answer["rows"], complete, places, {}, {})
+            sample = self._samples[number] = _Sample(
+                answer["sample"], answer["rows"], complete, places, answer.get("draws"),
+                float(answer.get("stretch", 1.0)),
+            )  # fmt: skip
+        sample.refused = sample.refused or bool(answer.get("refused"))
         sample.keys.update((int(bit), codes(text)) for bit, text in (answer.get("keys") or {}).items())
         for e, bits in zip(conjuncts, answer["hits"]):
-            sample.hits[e.key] = None if bits is None else int.from_bytes(bytes.fromhex(bits), "little")
+            sample.hits[e.key] = from_hex(bits)
+        if "distinct" in answer:
+            left = {int(bit): Counted(float(n), most) for bit, (n, most) in answer["distinct"].items()}
+            sample.distinct[frozenset(e.key for e in conjuncts)] = left
+        if wanted.star is not None:
+            sample.joined = joined_sample(wanted.star, wanted.predicates, answer) or sample.joined
         if self._store is not None and answer.get("blob"):
             try:
-                self._store.put_blob(files, BLOB, base64.b64decode(answer["blob"]))
+                self._store.put_blob(wanted.files, BLOB, base64.b64decode(answer["blob"]))
             except binascii.Error as error:
                 _log.debug("a sample that is not remembered: %s", error)
         return True
 
-
-    def _entry(self, leaf: LogicalPlan, files: Files, conjuncts: list[Expression]) -> dict[str, Any]:
-        references = 0
-        for e in conjuncts:
-            references |= e.references
+    def _entry(
+        self, leaf: LogicalPlan, files: Files, conjuncts: Sequence[Expression], columns: int = 0
+    ) -> dict[str, Any]:
+        references = reduce(or_, (e.references for e in conjuncts), columns)
         relation = self._relation(leaf)
         partitions = {"partitions": relation.partitions} if relation is not None and relation.partitions else {}
-        columns = [attribute.bit for attribute in leaf.output if references >> attribute.bit & 1]
         return {
-            "node": leaf.number, "id": files.id, "schema": files.schema, "columns": columns, "predicates": conjuncts,
+            "node": leaf.number, "id": files.id, "schema": files.schema,
+            "columns": [a.bit for a in leaf.output if references >> a.bit & 1], "predicates": conjuncts,
             "keys": self._key_columns(leaf), **partitions,
         }  # fmt: skip
 
-
     def _key_columns(self, leaf: LogicalPlan) -> list[int]:
         """The join keys that are not known already."""
-        sample, keys = self._samples.get(number_of(leaf)), self._keys.get(number_of(leaf), 0)
+        sample = self._samples.get(number_of(leaf))
         known = sample.keys if sample is not None else {}
-        return [a.bit for a in leaf.output if keys >> a.bit & 1 and a.bit not in known]
+        return [bit for bit in self._keys_of(leaf) if bit not in known]
+
+    def _keys_of(self, leaf: LogicalPlan) -> list[int]:
+        keys = self._keys.get(number_of(leaf), 0)
+        return [a.bit for a in leaf.output if keys >> a.bit & 1]
 
 
 @dataclass(frozen=True)

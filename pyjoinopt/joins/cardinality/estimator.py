@@ -13,6 +13,8 @@ written makes no difference: Spark infers the missing ones.
 columns of one key, and the product of their distinct counts may exceed the number of keys a thousandfold. A *bundle* of
 such classes is limited by the rows of the relation that it is the key of (`composite_keys`).
 
+**Samples of joins** correct what this says of relations with their dimensions (`join_synopses`).
+
 **Everything else** (ranges, functions, what must wait for other relations) is a factor that counts once its TES is
 complete. So is an outer join (`outer_joins`), and a row count that was observed when the query ran before.
 
@@ -33,8 +35,9 @@ from typing import Protocol
 
 from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, Size
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
-from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.model.relation_statistics import LikelyBound, RelationStatistics, likely_of
 from pyjoinopt.joins.cardinality.graph_model import collect
+from pyjoinopt.joins.cardinality.join_synopses import Synopsis, SynopsisCorrection
 from pyjoinopt.joins.cardinality.log_cardinality import NO_COLUMN, Factor, LogCardinality
 from pyjoinopt.joins.cardinality.null_keys import without_null_keys
 from pyjoinopt.joins.cardinality.outer_joins import Padding, with_outer_joins
@@ -83,6 +86,7 @@ class GraphEstimates:
         never_null: attributes that are not NULL in any row that the query keeps above the group.
         true_rows: rows of sets of vertices that were counted when the query ran before.
         buildable: what a join may build of a set; None for what Spark broadcasts if it knows the sizes.
+        synopses: samples of joins with dimensions.
     """
 
     def __init__(
@@ -93,6 +97,7 @@ class GraphEstimates:
         never_null: int = 0,
         true_rows: Mapping[int, float] | None = None,
         buildable: BuildableSides | None = None,
+        synopses: Sequence[Synopsis] = (),
     ) -> None:
         proved, statistics = statistics, without_null_keys(graph, statistics, never_null)
         self.relations = tuple(statistics)
@@ -109,9 +114,14 @@ class GraphEstimates:
         semi_right = sum(graph.semi_rights)
         given = [0.0 if semi_right >> v & 1 else width for v, width in enumerate(own)]
         outputs = [plan.output_set for plan in graph.relations]
-        sums = LogCardinality(model.base, model.terms, given, model.factors)
+        sums = _with_synopses(LogCardinality(model.base, model.terms, given, model.factors), synopses)
         self._sums = _with_true_rows(with_outer_joins(sums, graph.edges, statistics, outputs), true_rows or {})
-        self._bounds = Bounds(graph.edges, proved, Padding.of(graph.edges), semi_right)
+        padding, bounds = Padding.of(graph.edges), [known.upper_bound for known in proved]
+        self._bounds = Bounds(graph.edges, proved, bounds, padding, semi_right)
+        self._likely = self._bounds
+        if any(known.likely is not None or known.frequency_bounds for known in proved):
+            likely, frequencies = [s.likely_bound for s in proved], [s.frequency_bounds for s in proved]
+            self._likely = Bounds(graph.edges, proved, likely, padding, semi_right, frequencies)
         self._buildable = buildable
         self._sizes: dict[int, Size] = {}
 
@@ -153,6 +163,8 @@ class GraphEstimates:
                 rows = math.exp(round(max(-_HIGHEST, min(_HIGHEST, log_rows)), _DIGITS))
                 bytes = rows * round(width, _DIGITS)
             if self._buildable is not None:
+                if added and not added & (added - 1):
+                    self._bounds.grow(relations, added)
                 build = self._buildable(relations, bytes, self)
             else:
                 build = BROADCAST_HASH if bytes <= BROADCAST_THRESHOLD else NO_BUILD
@@ -163,6 +175,14 @@ class GraphEstimates:
         """Rows that the join of a set is proved not to exceed; infinite if nothing is proved."""
         return self._bounds(relations)
 
+    def likely_bound(self, relations: int) -> float:
+        """Rows that the join of a set does not exceed, by a proof or by samples; for hints only."""
+        return min(self._likely(relations), self._bounds(relations))
+
+    def likely(self, relations: int) -> LikelyBound | None:
+        """The bound that samples give the join of a set, if they give it one; it may be above what is proved."""
+        return likely_of((self.relations[v] for v in members(relations)), self.likely_bound(relations))
+
     def statistics(self, relations: int) -> RelationStatistics:
         """The statistics of the join of a set, in the form that is used for plans."""
         parts = [self.relations[v] for v in members(relations)]
@@ -170,7 +190,12 @@ class GraphEstimates:
         exact = len(parts) == 1 and parts[0].exact
         columns = {bit: column for part in parts for bit, column in part.columns.items()}
         source = parts[0].source if len({p.source for p in parts}) == 1 else "mixed"
-        return RelationStatistics(rows, size, source, exact, columns, self.upper_bound(relations))
+        known = RelationStatistics(rows, size, source, exact, columns, self.upper_bound(relations))
+        return known.with_likely(self.likely(relations))
+
+    def log_factor(self, vertex: int) -> float | None:
+        """Logarithm of what a relation's join multiplies the rows of any other side with; None if sides differ."""
+        return self._sums.log_factor(vertex)
 
     def part(self, vertex: int) -> Part:
         """A single vertex as a part."""
@@ -195,6 +220,9 @@ class GraphEstimates:
                     tes, factor = self._sums.factors[f]
                     if not tes & ~both:
                         total += factor
+            for correction in self._sums.corrections:
+                if correction.touched & a.relations and correction.touched & b.relations:
+                    total += correction(a.relations | b.relations) - correction(a.relations) - correction(b.relations)
             yield total
 
     def joined(self, a: Part, b: Part) -> Part:
@@ -208,6 +236,15 @@ class GraphEstimates:
         both = a.relations | b.relations
         waiting = frozenset(f for f in a.waiting | b.waiting if self._sums.factors[f][0] & ~both)
         return Part(both, next(self.log_rows_with(a, (b,))), minima, waiting)
+
+
+def _with_synopses(sums: LogCardinality, synopses: Sequence[Synopsis]) -> LogCardinality:
+    """The sums, corrected by samples of joins; those of smaller relations first."""
+    plain = sums
+    for synopsis in sorted(synopses, key=lambda s: (plain(s.center).log_rows, s.center)):
+        shares = [sums(p.vertex | p.of).log_rows - sums(p.of).log_rows for p in synopsis.partners]
+        sums = sums.with_correction(SynopsisCorrection(synopsis, shares))
+    return sums
 
 
 def _with_true_rows(sums: LogCardinality, rows: Mapping[int, float]) -> LogCardinality:

@@ -2,7 +2,7 @@
 
 A search needs sets that are one relation larger than a set that it needed before, over and over. So sums are memoised,
 and for a larger set only the contribution of the new relation is computed: its own rows, the terms that it is in, and
-the factors that it completes.
+the factors that it completes, and what samples of joins correct.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from copy import copy
 from typing import NamedTuple
 
 from pyjoinopt.joins.cardinality.composite_keys import Term
+from pyjoinopt.joins.cardinality.join_synopses import SynopsisCorrection
+from pyjoinopt.util.bitset import members
 
 #: Bytes of a row that has no column.
 NO_COLUMN = 8.0
@@ -58,6 +60,10 @@ class LogCardinality:
         terms: minima over relations.
         widths: per relation the bytes of its part of a row.
         factors: of predicates, joins and row counts that are known to be true.
+
+    Attributes:
+        factors: these.
+        corrections: those of `with_correction`.
     """
 
     def __init__(
@@ -68,14 +74,32 @@ class LogCardinality:
             _Term(term.sign, sum(1 << v for v in term.values), sorted((x, 1 << v) for v, x in term.values.items()))
             for term in terms
         ]
-        self._terms_of = [[term for term in self._terms if term.touched >> v & 1] for v in range(len(base))]
+        # Of each relation: the sign of each of its terms, its own value there, and those of all relations.
+        self._terms_of: list[list[tuple[float, float, list[tuple[float, int]]]]] = [[] for _ in base]
+        for of, term in zip(terms, self._terms):
+            for vertex, own in of.values.items():
+                self._terms_of[vertex].append((term.sign, own, term.ascending))
         self.factors = tuple(factors)
+        self.corrections: tuple[SynopsisCorrection, ...] = ()
+        self._factors_of: list[list[Factor]] = [[] for _ in base]
+        for factor in self.factors:
+            for vertex in members(factor.tes):
+                self._factors_of[vertex].append(factor)
         self._known: dict[int, Sum] = {}
 
     def with_factor(self, factor: Factor) -> LogCardinality:
         """The sums with one more factor."""
         larger = copy(self)
         larger.factors, larger._known = (*self.factors, factor), {}
+        larger._factors_of = list(self._factors_of)
+        for vertex in members(factor.tes):
+            larger._factors_of[vertex] = [*self._factors_of[vertex], factor]
+        return larger
+
+    def with_correction(self, correction: SynopsisCorrection) -> LogCardinality:
+        """The sums with one more correction."""
+        larger = copy(self)
+        larger.corrections, larger._known = (*self.corrections, correction), {}
         return larger
 
     def __call__(self, relations: int, added: int = 0) -> Sum:
@@ -87,14 +111,33 @@ class LogCardinality:
             self._known[relations] = found
         return found
 
+    def log_factor(self, relation: int) -> float | None:
+        """Logarithm of what the rows of a set that completes its one factor are multiplied with by this relation.
+
+        None if that depends on the set, because it has terms, several factors, or corrections.
+        """
+        factors = self._factors_of[relation]
+        if self._terms_of[relation] or len(factors) != 1 or any(c.touched >> relation & 1 for c in self.corrections):
+            return None
+        return self._base[relation] + factors[0].log
+
     def _larger(self, before: Sum, relations: int, added: int) -> Sum:
         vertex, rest = added.bit_length() - 1, relations ^ added
         total = before.log_rows + self._base[vertex]
-        for term in self._terms_of[vertex]:
-            total += term.of(relations) - term.of(rest)
-        for tes, log in self.factors:
-            if tes & added and not tes & ~relations:
+        for sign, own, ascending in self._terms_of[vertex]:
+            for value, bit in ascending:
+                if bit & rest:
+                    if own < value:
+                        total += sign * own - sign * value
+                    break
+            else:
+                total += sign * own
+        for tes, log in self._factors_of[vertex]:
+            if not tes & ~relations:
                 total += log
+        for correction in self.corrections:
+            if correction.touched & added:
+                total += correction(relations) - correction(rest)
         return Sum(total, before.width + self._widths[vertex])
 
     def _whole(self, relations: int) -> Sum:
@@ -111,4 +154,6 @@ class LogCardinality:
         for tes, log in self.factors:
             if not tes & ~relations:
                 total += log
+        for correction in self.corrections:
+            total += correction(relations)
         return Sum(total, width)

@@ -222,6 +222,26 @@ class JoinGraph:
         applied = self._applied_operators(one, other)
         return not applied or (len(applied) == 1 and (applied[0].fits(one, other) or applied[0].fits(other, one)))
 
+    def legal_join(self, one: int, other: int) -> tuple[bool, OperatorEdge | None]:
+        """`allows_join` and, if it does, `operator`: both are needed of each pair that a search compares."""
+        reached = self._reached
+        at_one, at_other = reached.get(one), reached.get(other)
+        if at_one is None:
+            at_one = self._operators_reached(one)
+        if at_other is None:
+            at_other = self._operators_reached(other)
+        candidates = at_one & at_other
+        both, found = one | other, None
+        while candidates:
+            low = candidates & -candidates
+            candidates ^= low
+            edge = self.operators[low.bit_length() - 1]
+            if not edge.tes & ~both:
+                if found is not None:
+                    return False, None
+                found = edge
+        return found is None or found.fits(one, other) or found.fits(other, one), found
+
     def can_grow(self, relations: int) -> bool:
         """Whether this set can be part of a larger join result, as far as the sides of operators are concerned.
 

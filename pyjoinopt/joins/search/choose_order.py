@@ -3,11 +3,13 @@
 1. A group is split into *connected components*: what can be joined without a cross product. Most groups are one.
 2. DPhyp orders each component while the budget of pairs lasts; the default is enough for a chain of fifty-three
    relations and for a star of twelve. A component of at most twelve is always ordered exactly.
+   Left joins that keep each row once are put on top where that is the cheapest place (`lookup_joins`), and only the
+   rest of the component is searched.
 3. A component that does not fit is ordered greedily, and DPhyp improves its small sub-trees. Then linearized DP
-   searches
-   the intervals of linear orders of its relations, if the budget is enough for that: by default for eighty-four
-   relations with any edges, for a chain of 160, for stars and grids of 300. In larger components it searches sub-trees
-   of that size. With outer joins, where greedy choices are more often bad, all this is done for each merit (`greedy`).
+   searches the intervals of linear orders of its relations, if the budget is enough for that: by default for
+   eighty-four relations with any edges, for a chain of 160, for stars and grids of 300. In larger components it
+   searches sub-trees of that size. With outer joins, where greedy choices are more often bad, all this is done for
+   each merit (`greedy`).
 4. Components are put together by cross products: six or fewer in the best order, more the smallest first.
 
 Each step starts with what the step before it has found, or would have found nothing better. A deadline ends the search
@@ -16,10 +18,12 @@ at the first tree that is complete.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyjoinopt.cost.model import CostModel
+from pyjoinopt.cost.size import Size
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.graph.hypergraph import JoinGraph, merge_parts
 from pyjoinopt.joins.join_tree import JoinTree, join
@@ -28,6 +32,7 @@ from pyjoinopt.joins.search.deadline import Deadline
 from pyjoinopt.joins.search.dphyp import exact
 from pyjoinopt.joins.search.greedy import MERITS, greedy, reoptimize_subtrees, single_relations
 from pyjoinopt.joins.search.linearized_dp import LinearizedPlan, linearized
+from pyjoinopt.joins.search.lookup_joins import is_cheapest_on_top, lookup_joins, with_lookup_joins
 from pyjoinopt.joins.search.search_context import SearchContext, SearchLimits
 from pyjoinopt.util.bitset import members
 
@@ -78,21 +83,15 @@ def choose_order(context: SearchContext, budget: int = BUDGET, written: JoinTree
         ValueError: the greedy search found no further step or no time, and there is no `written`.
     """
     strategy, pairs = "exact", 0
-    limits = context.limits
     trees: list[JoinTree] = []
     for component in connected_components(context.graph, context.canonical):
-        small = component.bit_count() <= limits.always_exact
-        left = (limits.always_exact_factor if small else 1) * budget - pairs
-        best = exact(context, left, component, partitioned=True)
-        if best is not None:
-            pairs += best.pairs
-            trees.append(best.tree)
-            continue
-        found = _approximate(context, component, budget - pairs, limits.halves_per_pair * budget)
+        found = _with_lookup_joins_last(context, component, budget, pairs)
+        found = found or _order_of_component(context, component, budget, pairs)
         if found is None:
             trees = []
             break
-        strategy = "linearized" if found.as_one and strategy != "greedy" else "greedy"
+        if found.strategy != "exact":
+            strategy = "greedy" if "greedy" in (strategy, found.strategy) else "linearized"
         pairs += found.pairs
         trees.append(found.tree)
     whole = _put_together(context, trees) if len(trees) > 1 else trees[0] if trees else None
@@ -104,6 +103,51 @@ def choose_order(context: SearchContext, budget: int = BUDGET, written: JoinTree
         pairs += compared
     tree = with_sides_in_place(context.graph, whole)
     return SearchResult(tree, context.costs.order(tree), strategy, pairs)
+
+
+class _Ordered(NamedTuple):
+    """An order of a component; see `SearchResult`."""
+
+    tree: JoinTree
+    strategy: str
+    pairs: int
+    sizes: Mapping[int, Size]
+
+
+def _order_of_component(context: SearchContext, component: int, budget: int, spent: int) -> _Ordered | None:
+    """The order of a component by the first method of the ladder that its size allows; None if none was found.
+
+    Args:
+        context: the group.
+        component: its vertices.
+        budget: pairs to compare at most in the group.
+        spent: those of them that are spent.
+    """
+    limits = context.limits
+    small = component.bit_count() <= limits.always_exact
+    best = exact(context, (limits.always_exact_factor if small else 1) * budget - spent, component, partitioned=True)
+    if best is not None:
+        return _Ordered(best.tree, "exact", best.pairs, best.sizes)
+    found = _approximate(context, component, budget - spent, limits.halves_per_pair * budget)
+    if found is None:
+        return None
+    sizes = {part.relations: context.estimates.size(part.relations) for part in found.tree.post_order()}
+    return _Ordered(found.tree, "linearized" if found.as_one else "greedy", found.pairs, sizes)
+
+
+def _with_lookup_joins_last(context: SearchContext, component: int, budget: int, spent: int) -> _Ordered | None:
+    """The order of a component with its lookup joins on top; None if it has none, or if they may be cheaper below."""
+    lookups = lookup_joins(context, component)
+    if not lookups:
+        return None
+    core = component & ~sum(edge.right_tes for edge in lookups)
+    found = _order_of_component(context, core, budget, spent)
+    if found is None or not is_cheapest_on_top(lookups, core, found.sizes):
+        return None
+    tree = with_lookup_joins(found.tree, lookups)
+    if not context.graph.allows_order(with_sides_in_place(context.graph, tree)):
+        return None
+    return found._replace(tree=tree, pairs=found.pairs + len(lookups))
 
 
 def _put_together(context: SearchContext, trees: Sequence[JoinTree]) -> JoinTree | None:

@@ -32,8 +32,10 @@ that are compared.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyjoinopt.cost.size import Size
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.dphyp_enumerator import DPhyp
 from pyjoinopt.joins.search.pair_budget import Exhausted, certainly_over_budget
@@ -42,11 +44,19 @@ from pyjoinopt.joins.search.search_context import SearchContext
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """The best tree, its cost, and the number of pairs that were compared for it."""
+    """What DPhyp has found.
+
+    Attributes:
+        tree: the best tree.
+        cost: its cost.
+        pairs: pairs that were compared for it.
+        sizes: all sets that have a tree, and their sizes.
+    """
 
     tree: JoinTree
     cost: float
     pairs: int
+    sizes: Mapping[int, Size]
 
 
 def exact(
@@ -72,4 +82,4 @@ def exact(
     except Exhausted:
         return None
     found = run.result()
-    return None if found is None else Exact(*found, run.pairs)
+    return None if found is None else Exact(*found, run.pairs, run.sizes)

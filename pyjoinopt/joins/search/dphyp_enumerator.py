@@ -42,6 +42,7 @@ class DPhyp:
     ) -> None:
         self._context = context
         self._graph = graph = context.graph
+        self._operators, self._costs = bool(graph.operators), context.costs
         self._vertices = vertices
         self._all = (1 << len(vertices)) - 1
         rank = {vertex: i for i, vertex in enumerate(vertices)}
@@ -65,7 +66,8 @@ class DPhyp:
         self._size: dict[int, Size] = {}
         self._side: dict[int, Side] = {}
         plain = self._wide or graph.operators or graph.co_required or self._partitionings is not None
-        self._inlined = inlined and not plain and context.costs.by_sides
+        self._inlined = inlined and not plain and self._costs.by_sides
+        self._side_of = self._costs.side_of if self._inlined else None
         for i, vertex in enumerate(vertices):
             self._neighbours[1 << i] = self._near[i]
             self.cost[1 << i] = 0.0
@@ -75,6 +77,11 @@ class DPhyp:
     def pairs(self) -> int:
         """Pairs that were compared."""
         return self._budget.pairs
+
+    @property
+    def sizes(self) -> dict[int, Size]:
+        """The sizes of all sets that have a plan, as sets of the graph's vertices."""
+        return {self._original[relations]: size for relations, size in self._size.items()}
 
     def run(self) -> None:
         """Grow all connected subgraphs, from the last start vertex to the first.
@@ -170,8 +177,11 @@ class DPhyp:
     def _compare(self, one: int, other: int) -> None:
         """Keep the join of two sets if it is legal and cheaper than what is known of the whole."""
         left, right, both = self._original[one], self._original[other], one | other
-        if not self._graph.allows_join(left, right):
-            return
+        edge = None
+        if self._operators:
+            legal, edge = self._graph.legal_join(left, right)
+            if not legal:
+                return
         if both not in self._original:
             if not self._graph.allows(left | right):
                 return
@@ -180,7 +190,7 @@ class DPhyp:
             self._recorded.append((left, right))
         total, known = self.cost[one] + self.cost[other], self.cost.get(both, math.inf)
         if total < known:
-            total += self._context.costs.join(left, right)
+            total += self._costs.typed(left, right, edge) if self._operators else self._costs.join(left, right)
             if total < known:
                 self.cost[both] = total
                 self.half[both] = one
@@ -189,8 +199,8 @@ class DPhyp:
         """Estimate a set for which a first plan was found; `added` is one half of it."""
         self._original[relations] = original
         self._size[relations] = self._context.estimates.size(original, added)
-        if self._context.costs.by_sides:
-            self._side[relations] = self._context.costs.side(original)
+        if self._side_of is not None:
+            self._side[relations] = self._side_of(self._size[relations])
 
     def _reach(self, grown: int, excluded: int) -> int:
         """Neighbours of a set outside `excluded`; of a wide edge one stand-in."""
@@ -233,6 +243,7 @@ class DPhyp:
         consume = self._budget.consume
         consume()
         cost, half, size, side, original = self.cost, self.half, self._size, self._side, self._original
+        add = self._add
         reach, neighbours = self._reach, self._neighbours
         excluded, inf = one | below, math.inf
         room, several = self._all & ~excluded, bool(one & (one - 1))
@@ -241,22 +252,26 @@ class DPhyp:
         starts = reach(one, excluded)
         batches = pairs = 0
         while starts:
-            start = 1 << (starts.bit_length() - 1)
-            stack = [(start, excluded | starts)]
-            starts ^= start
-            batch = [start]
+            base = 0  # what the sets of a batch have grown from
+            batch: list[int] = []
+            stack: list[tuple[int, int]] = []
+            while starts and not stack:  # those that do not grow are compared at once
+                start = 1 << (starts.bit_length() - 1)
+                batch.append(start)
+                beyond = excluded | starts
+                starts ^= start
+                if neighbours[start] & ~beyond:
+                    stack.append((start, beyond))
             while batch:
+                pairs += len(batch)
                 for other in batch:
-                    other_cost = cost.get(other)
-                    if other_cost is None:
-                        continue
-                    pairs += 1
                     both = one | other
-                    total = own_cost + other_cost
+                    total = own_cost + cost[other]
                     known = cost.get(both)
                     if known is None:
-                        left, right = own_original, original[other]
-                        self._add(both, left | right, right if several else left)
+                        fresh, right = other ^ base, original[other]
+                        added = right if several else own_original
+                        add(both, own_original | right, added if fresh & (fresh - 1) else original[fresh])
                         known = inf
                     if total < known:  # `join_cost_of_sides`
                         probe, built, shuffle, hashed, ordered = side[other]
@@ -274,12 +289,16 @@ class DPhyp:
                     grown, beyond = stack.pop()
                     near = neighbours.get(grown)
                     more = reach(grown, beyond) if near is None else near & ~(beyond | grown)
+                    base = grown
                     if more:
                         beyond |= more
-                        addition = more & -more
-                        while addition:
-                            batch.append(grown | addition)
-                            addition = (addition - more) & more
+                        if more & (more - 1):
+                            addition = more & -more
+                            while addition:
+                                batch.append(grown | addition)
+                                addition = (addition - more) & more
+                        else:
+                            batch.append(grown | more)
                         if room & ~(beyond | grown):
                             for larger in batch:
                                 stack.append((larger, beyond))

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pyjoinopt.cost.model import Side, join_cost_of_sides
 from pyjoinopt.joins.join_tree import JoinTree, build_tree, join
 from pyjoinopt.joins.search.ikkbz import ikkbz_order
 from pyjoinopt.joins.search.search_context import SearchContext
@@ -131,12 +132,22 @@ def best_over_intervals(context: SearchContext, order: Sequence[int], limit: int
 
 
 class _Interval(NamedTuple):
-    """The best tree of an interval: its cost, its vertices, their neighbours, and the last place of its left half."""
+    """The best tree of an interval.
+
+    Attributes:
+        cost: of the tree.
+        relations: its vertices.
+        near: their neighbours.
+        half: the last place of its left half; -1 for one vertex.
+        side: what it costs as a side of a join; None unless all joins are priced by sides. It is here because looking
+            up a set of several hundred vertices takes longer than a comparison.
+    """
 
     cost: float
     relations: int
     near: int
     half: int
+    side: Side | None
 
 
 class _Intervals:
@@ -147,39 +158,47 @@ class _Intervals:
         self._wide = [edge.tes for edge in context.graph.wide_edges]
         #: First place -> last place -> the interval.
         self._best: list[dict[int, _Interval]] = [{} for _ in order]
+        costs = context.costs
+        self._side_of = costs.side_of if costs.by_sides else None
         for i, vertex in enumerate(order):
-            self._best[i][i] = _Interval(0.0, 1 << vertex, context.graph.adjacency[vertex], -1)
+            side = costs.side(1 << vertex) if costs.by_sides else None
+            self._best[i][i] = _Interval(0.0, 1 << vertex, context.graph.adjacency[vertex], -1, side)
         #: Halves that were compared.
         self.pairs = 0
 
     def fill(self, i: int, j: int) -> None:
         """Find the best tree of the interval from place i to place j; all shorter ones are known."""
         graph, operators, wide, ending = self._graph, self._graph.operators, self._wide, self._best
-        join_cost = self._context.costs.join
-        best, half, whole = math.inf, -1, 0
-        for k, (l_cost, left, near, _) in ending[i].items():
+        join_cost, typed_cost = self._context.costs.join, self._context.costs.typed
+        best, half, whole, size = math.inf, -1, 0, None
+        for k, (l_cost, left, near, _, l_side) in ending[i].items():
             right_part = ending[k + 1].get(j)
             if right_part is None:
                 continue
-            r_cost, right, _, _ = right_part
+            r_cost, right, _, _, r_side = right_part
             self.pairs += 1
             if not near & right and not (wide and _completed(wide, left, right)):
                 continue
-            if operators and not graph.allows_join(left, right):
+            legal, edge = graph.legal_join(left, right) if operators else (True, None)
+            if not legal:
                 continue
             if not whole:
                 whole = left | right
                 if not graph.allows(whole):
                     return
                 # It is estimated sooner from an interval that is one vertex shorter.
-                self._context.estimates.size(whole, 1 << self._order[j if j - 1 in ending[i] else i])
+                size = self._context.estimates.size(whole, 1 << self._order[j if j - 1 in ending[i] else i])
             total = l_cost + r_cost
             if total < best:
-                total += join_cost(left, right)
+                if l_side is not None and r_side is not None and size is not None:
+                    total += join_cost_of_sides(l_side, r_side) + size.rows
+                else:
+                    total += typed_cost(left, right, edge) if operators else join_cost(left, right)
                 if total < best:
                     best, half = total, k
         if half >= 0:
-            ending[i][j] = _Interval(best, whole, ending[i][half].near | ending[half + 1][j].near, half)
+            side = None if self._side_of is None or size is None else self._side_of(size)
+            ending[i][j] = _Interval(best, whole, ending[i][half].near | ending[half + 1][j].near, half, side)
 
     def result(self) -> IntervalPlan | None:
         """The tree of the whole order."""

@@ -81,6 +81,12 @@ def may_throw(expression: Expression) -> bool:
     What is constant does not count where it is always evaluated: Spark computes it before it reads any row. In a branch
     it may be one that fails, and Spark leaves that for the rows which take the branch; see `evaluates`.
     """
+    if expression.fallible is None:
+        expression.fallible = _has_a_fallible_part(expression)
+    return expression.fallible
+
+
+def _has_a_fallible_part(expression: Expression) -> bool:
     stack = [(inline_common_expressions(expression), NO_KEYS, True)]
     while stack:
         e, known, always = stack.pop()

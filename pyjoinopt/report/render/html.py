@@ -40,7 +40,7 @@ def render_html(report: ReportData, images: bool = False, heading: bool = False)
     if heading:
         first = f"<h1 style='font-size:inherit'>{escape(headline(report))}</h1>"
     parts = [f"<div class='pyjoinopt'>{first}"]
-    for number, group in enumerate(report.groups, 1):
+    for number, group in enumerate(report.all_groups, 1):
         parts.append(_group(number, group, draw))
     for run in report.runs:
         parts.append(_run(run))
@@ -48,6 +48,7 @@ def render_html(report: ReportData, images: bool = False, heading: bool = False)
         parts.append(f"<p>{escape(compared(report.runs))}</p>")
     parts.append(_list("Outer joins eliminated", report.eliminated_outer_joins))
     parts.append(_list("Joins avoided", report.spared_joins))
+    parts.append(_list("Aggregates of fewer rows", report.filtered_aggregates))
     parts.append(_list("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]))
     refusals = [(r.where, r.reason, r.advice) for r in report.refusals]
     if refusals:
@@ -82,7 +83,8 @@ def _group(number: int, group: GroupReport, draw: Callable[[str], str]) -> str:
     orders = (BEFORE, AFTER) if group.changed else (AFTER,)
     drawn = (draw(group_svg(group, number, (which,))) for which in orders)
     pictures = "".join(f"<div tabindex='0' style='{_WIDE}'>{picture}</div>" for picture in drawn)
-    joins = _joins(group, group.estimated_rows, "Joins in the chosen order")
+    title = "Joins in the chosen order" if group.strategy else "The join"
+    joins = _joins(group, group.estimated_rows, title)
     if group.changed:
         joins = _joins(group, group.joins_before, "Joins in the written order") + joins
     graph = ""

@@ -18,7 +18,7 @@ def render_mermaid(report: ReportData) -> str:
     flowchart TB
     """
     lines = ["flowchart TB"]
-    for number, group in enumerate(report.groups, 1):
+    for number, group in enumerate(report.all_groups, 1):
         lines.append(f'  subgraph g{number}["{_mermaid(_title(number, group))}"]')
         for node, label, leaf in _nodes(group):
             shape = ("([", "])") if leaf else ("[", "]")
@@ -37,7 +37,7 @@ def render_dot(report: ReportData) -> str:
     }
     """
     lines = ["digraph joins {", '  rankdir=BT; node [fontname="monospace", fontsize=10];']
-    for number, group in enumerate(report.groups, 1):
+    for number, group in enumerate(report.all_groups, 1):
         lines.append(f'  subgraph cluster_{number} {{ label="{_dot(_title(number, group))}";')
         for node, label, leaf in _nodes(group):
             lines.append(f'    g{number}n{node} [label="{_dot(label)}", shape={"ellipse" if leaf else "box"}];')

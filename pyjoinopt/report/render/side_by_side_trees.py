@@ -33,7 +33,7 @@ def render_tree(report: ReportData, width: int = 110, ascii_only: bool = False) 
     """
     width = max(width, LEAST)
     parts = [headline(report)]
-    parts += [_group(number, group, width, ascii_only) for number, group in enumerate(report.groups, 1)]
+    parts += [_group(number, group, width, ascii_only) for number, group in enumerate(report.all_groups, 1)]
     parts += sections(report, width)
     parts += [run.to_text(width, ascii_only) for run in report.runs]
     text = "\n\n".join(parts)

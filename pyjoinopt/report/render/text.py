@@ -31,7 +31,7 @@ _BESIDE = 76
 def render(report: ReportData, width: int = 110, ascii_only: bool = False) -> str:
     """The whole report, no line longer than `width`."""
     parts = ["\n".join(_folded(headline(report), width))]
-    parts += [_group(i, group, width, ascii_only) for i, group in enumerate(report.groups, 1)]
+    parts += [_group(i, group, width, ascii_only) for i, group in enumerate(report.all_groups, 1)]
     parts += sections(report, width)
     parts += [run.to_text(width, ascii_only) for run in report.runs]
     if len(report.runs) == 2:
@@ -53,6 +53,7 @@ def sections(report: ReportData, width: int) -> list[str]:
     listed = (
         ("Outer joins eliminated", report.eliminated_outer_joins),
         ("Joins avoided", report.spared_joins),
+        ("Aggregates of fewer rows", report.filtered_aggregates),
         ("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]),
         ("Left as written", refusals),
         ("Notes", report.notes),
@@ -71,6 +72,8 @@ def headline(report: ReportData) -> str:
         done.append(f"{_count(len(report.eliminated_outer_joins), 'outer join')} eliminated")
     if report.spared_joins:
         done.append(f"{_count(len(report.spared_joins), 'join')} avoided")
+    if report.filtered_aggregates:
+        done.append(f"{_count(len(report.filtered_aggregates), 'aggregate')} filtered")
     if report.hints:
         done.append(f"{_count(len(report.hints), 'hint')} given")
     only = " would be" if report.strategy == "none" and done else ""
@@ -82,6 +85,8 @@ def headline(report: ReportData) -> str:
 def title_of(number: int, group: GroupReport) -> str:
     """One line on a group."""
     title = f"Group {number}: {len(group.relations)} relations, cost {quantity(group.cost_before)}"
+    if not group.strategy:
+        return f"{title}, one order"
     if group.changed:
         title += f" -> {quantity(group.cost_after)}{_gain(group)}"
     else:
@@ -129,7 +134,7 @@ def operator_of(join: JoinEstimate, group: GroupReport) -> str:
 
 def _group(number: int, group: GroupReport, width: int, ascii_only: bool) -> str:
     box = Box(title_of(number, group), width, ascii_only)
-    box.wrapped(f"before  {group.order_before}", " " * 8)
+    box.wrapped(f"{'before' if group.strategy else 'order '}  {group.order_before}", " " * 8)
     if group.changed:
         box.wrapped(f"after   {group.order_after}", " " * 8)
     beside = box.inside >= _BESIDE

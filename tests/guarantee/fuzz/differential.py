@@ -100,7 +100,8 @@ def compare(places: Places, query: Query, form: str, options: Options) -> Counte
         assert_same_rows(rows, found, label=("plain Spark", "extension"))
 
     report: pyjoinopt.JoinReport = fast.join_report()
-    done = report.eliminated_outer_joins or report.spared_joins or report.hints or any(g.changed for g in report.groups)
+    spared = [*report.eliminated_outer_joins, *report.spared_joins, *report.filtered_aggregates]
+    done = [*spared, *report.hints, *report.changes]
     assert done if report.changed else report.groups or report.refusals, f"a silent report: {report.to_text()}"
     return Counter(
         queries=1,
@@ -108,6 +109,7 @@ def compare(places: Places, query: Query, form: str, options: Options) -> Counte
         with_groups=bool(report.groups),
         changed=any(group.changed for group in report.groups),
         outer_joins_eliminated=bool(report.eliminated_outer_joins),
+        aggregates_filtered=bool(report.filtered_aggregates),
         refused=bool(report.refusals),
         **extension,
     )

@@ -138,3 +138,22 @@ def test_ten_thousand_levels():
         leaf = Filter(plan.expressions[4], leaf)
     edits = Edits()
     assert edits.plan(leaf) == -10_000
+
+
+def test_an_existence_join_with_a_hint_is_a_copy_of_its_origin():
+    attributes = [[11, "j", "a", 0, 1], [12, "j", "b", 0, 0], [13, "j", "exists", 1, 0]]
+    data = export().root.children[0].children[0].info | {"t": "ExistenceJoin", "exists": 2, "o": [0, 2]}
+    nodes = [
+        {"c": "LocalRelation", "k": [], "o": [0], "x": []},
+        {"c": "LocalRelation", "k": [], "o": [1], "x": []},
+        {**data, "c": "Join"},
+    ]
+    join = export(attributes=attributes, nodes=nodes, root=2, filtersNull=[]).root
+    assert isinstance(join, Join)
+    hinted = join.with_hint((None, "BROADCAST"))
+    assert hinted.output == join.output and hinted.hint == (None, "BROADCAST")
+    edits = Edits()
+    assert edits.plan(join) == 2 and edits.plan(hinted) == -1
+    assert edits.nodes == [["JoinLike", 2, 0, 1, None, 2, [None, "BROADCAST"]]]
+    again = hinted.with_children((Filter(join.condition, join.left), join.right))
+    assert edits.plan(again) == -3 and edits.nodes[-1] == ["JoinLike", 2, -2, 1, None, 2, [None, "BROADCAST"]]

@@ -10,7 +10,7 @@ import pytest
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, SHUFFLE_HASH
-from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.model.relation_statistics import LikelyBound, RelationStatistics
 from pyjoinopt.hints.buildable_sides import BuildableSides, BuildableSidesOf
 from pyjoinopt.hints.memory_limits import MemoryAllowance
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
@@ -20,7 +20,7 @@ from tests.support.graphs import Builder
 
 LIMIT = 1000.0
 SLACK = MemoryAllowance(broadcast=8, hashed=4)
-BELIEVED = 1e12
+LARGE_BYTES = 1e12
 
 
 class Known(NamedTuple):
@@ -28,7 +28,7 @@ class Known(NamedTuple):
 
     rows: float
     bound: float = math.inf
-    spark_bytes: float = BELIEVED
+    spark_bytes: float = LARGE_BYTES
 
 
 def estimates(relations: Sequence[Known]) -> GraphEstimates:
@@ -120,6 +120,19 @@ def test_with_broadcasting_switched_off_there_is_none() -> None:
     ],
 )
 def test_by_the_settings_of_a_session(conf: dict[str, str], expected: int) -> None:
-    of = BuildableSidesOf({"spark.sql.autoBroadcastJoinThreshold": "1000b", **conf}, lambda _: int(BELIEVED), SLACK)
+    of = BuildableSidesOf({"spark.sql.autoBroadcastJoinThreshold": "1000b", **conf}, lambda _: int(LARGE_BYTES), SLACK)
     plan = relation("t", [Attribute(0, 0, "a")])
     assert of.of([plan])(1, 1000.0, estimates([Known(25)])) == expected
+
+
+def test_a_bound_by_a_sample_may_be_built() -> None:
+    builder = Builder([25.0, 1e6])
+    builder.equal(0, 1)
+    sampled = RelationStatistics(25.0, 1000.0, "test", False, upper_bound=1e6, likely=LikelyBound(200.0, 8192))
+    known = GraphEstimates(builder.graph(), [sampled, RelationStatistics(1e6, 4e7, "test", True, upper_bound=1e6)])
+    sides = BuildableSides([LARGE_BYTES, LARGE_BYTES], JoinConf(LIMIT, adaptive_threshold=-1), SLACK)
+    assert sides(1, 1000.0, known) == BROADCAST_HASH
+    assert known.upper_bound(1) == 1e6 and known.likely_bound(1) == 200
+    assert known.rows(1) == pytest.approx(25) and known.likely_bound(2) == 1e6
+    assert known.upper_bound(3) == 1e12 and known.likely_bound(3) == 2e8, "nothing is unique"
+    assert known.statistics(3).likely == LikelyBound(2e8, 8192)

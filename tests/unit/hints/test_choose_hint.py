@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
-from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.model.relation_statistics import LikelyBound, RelationStatistics
 from pyjoinopt.estimation.plans.operators import estimate_plan
 from pyjoinopt.hints.choose_hint import join_hint
 from pyjoinopt.hints.memory_limits import MemoryAllowance
@@ -151,12 +151,21 @@ def test_without_keys_there_is_nothing_to_hash() -> None:
 
 
 def test_memory_lets_a_broadcast_be_larger_but_no_hash_table() -> None:
-    medium, wide = RelationStatistics(5e5, 2e7, upper_bound=4e6), RelationStatistics(1e5, 2e6, upper_bound=6e6)
+    medium, wide = RelationStatistics(6e5, 2.4e7, upper_bound=4e6), RelationStatistics(1e5, 2e6, upper_bound=6e6)
     much = MemoryAllowance(broadcast=16, hashed=8)
     assert wide.bytes_bound > 8 * LIMIT
     assert join_hint("Inner", LARGE, wide, 1e11, 1e9, JoinConf(), MemoryAllowance()).right is None
     assert join_hint("Inner", LARGE, wide, 1e11, 1e9, JoinConf(), much).right == "BROADCAST"
     assert join_hint("Inner", LARGE, medium, 1e11, 1e9, JoinConf(), much).right is None
+
+
+def test_a_little_more_than_the_threshold_is_broadcast_beside_a_much_larger_side() -> None:
+    built = RelationStatistics(4e5, 1.6e7, upper_bound=5e5)
+    for times, chosen in ((11, "BROADCAST"), (9, "SHUFFLE_HASH")):
+        probed = RelationStatistics(1e7, times * 1.6e7, "footers", True, upper_bound=1e7)
+        assert hint("Inner", probed, built, allowance=8) == (None, chosen)
+    larger = RelationStatistics(6e5, 2.4e7, upper_bound=6e5)
+    assert hint("Inner", LARGE, larger, allowance=8) == (None, "SHUFFLE_HASH")
 
 
 def test_merge_where_spark_would_broadcast_too_much() -> None:
@@ -167,3 +176,18 @@ def test_merge_where_spark_would_broadcast_too_much() -> None:
     assert hint("Inner", LARGE, large, (1e11, 1e6), allowance=8) == (None, None)
     guessed = RelationStatistics(1e8, 4e9, "size")
     assert hint("Inner", LARGE, guessed, (1e11, 1e6), allowance=8) == (None, None)
+
+
+def test_a_bound_by_a_sample_carries_a_hint_and_is_named() -> None:
+    sampled = replace(SMALL, upper_bound=1e9, likely=LikelyBound(2000.0, 8192))
+    assert hint("Inner", LARGE, sampled) == (None, "BROADCAST")
+    reason = join_hint("Inner", LARGE, sampled, 1e11, 1e9, JoinConf()).reason
+    assert "at most 2,000 rows (80.0 kB) by a sample of 8,192 rows (error: one in 1,000,000)" in reason
+    assert hint("Inner", LARGE, replace(SMALL, upper_bound=1e9)) == (None, None)
+    assert hint("Inner", LARGE, replace(sampled, likely=LikelyBound(1e6, 8192))) == (None, None), "40 MB"
+    assert hint("Inner", LARGE, replace(sampled, likely=LikelyBound(1e6, 8192)), allowance=4) == (None, "BROADCAST")
+
+
+def test_a_proof_that_is_enough_is_the_reason() -> None:
+    both = replace(SMALL, likely=LikelyBound(500.0, 8192))
+    assert "sample" not in join_hint("Inner", LARGE, both, 1e11, 1e9, JoinConf()).reason

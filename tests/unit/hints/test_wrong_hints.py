@@ -45,7 +45,8 @@ def test_what_is_built_is_proved_to_stay_below_the_limit(
         proved = side.upper_bound * side.bytes / max(1.0, side.rows)
         if strategy == BROADCAST:
             assert side.upper_bound < math.inf and proved <= THRESHOLD * times * (1 + 1e-9)
-            assert side.bytes <= THRESHOLD
+            other = right if side is left else left
+            assert side.bytes <= THRESHOLD or (side.bytes <= 2 * THRESHOLD and other.bytes >= 10 * side.bytes)
         elif strategy == HASH:
             assert keyed and side.upper_bound < math.inf and proved <= THRESHOLD * times / 2 * (1 + 1e-9)
         else:

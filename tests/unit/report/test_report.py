@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.model import GroupReport, HintReport, JoinEstimate, RelationReport
@@ -86,3 +87,17 @@ def test_data() -> None:
     assert [(r["where"], r["reason"]) for r in data["refusals"]] == [("Filter f(x)", "it calls a Python UDF")]
     assert JoinReport.from_dict(data).to_dict() == report().to_dict()
     assert report().joins_reordered == 1
+
+
+def test_a_group_of_two_relations_is_in_texts_and_data() -> None:
+    pair = replace(GROUP, strategy="", changed=False, pairs=0, order_after=GROUP.order_before)
+    made = JoinReport(pairs=[pair])
+    assert made.groups == [] and made.all_groups == [pair]
+    assert JoinReport.from_dict(json.loads(made.to_json())) == made
+    old = {name: value for name, value in made.to_dict().items() if name != "pairs"}
+    assert JoinReport.from_dict(old).pairs == [], "reports that were written before"
+    text = made.to_text()
+    assert "Group 1: 2 relations, cost 4.00M, one order" in text and "order   (orders ⋈ region)" in text
+    assert "reordered" not in text and "search" not in text and "pyjoinopt.analyze" in text
+    pictures = made.to_svg(1), made.to_graph_svg(1), made.to_mermaid(), made.to_dot()
+    assert all("region" in rendered for rendered in (made.to_html(), made.to_tree(), *pictures))

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.pyjoinopt
 
+import java.util.concurrent.atomic.AtomicLong
+
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
@@ -11,6 +13,9 @@ private[pyjoinopt] final case class Handle(
     outputs: IndexedSeq[Array[Int]],
     expressions: IndexedSeq[Expression],
     attributes: IndexedSeq[Attribute]) {
+
+  /** The bytes that proofs of keys have read for this query. */
+  val keyBytes = new AtomicLong
 
   /** The attribute with a number that Python sent. */
   def attribute(number: Int): Attribute =

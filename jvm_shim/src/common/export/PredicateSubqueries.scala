@@ -22,11 +22,13 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{
  * a time, over placeholders for the child of the filter and for the plans of the subqueries: a subquery of a subquery
  * that becomes no join is not for these rules yet, because its own outer references were not pulled up.
  *
- * Laws: the joins are those that Spark makes, so no row changes. Filters that Spark rewrites to anything but semi and
- * anti joins are kept. So is a filter next to or around a correlated scalar subquery: Spark pushes the other conjuncts
- * into that subquery, but does not push joins. So does NOT IN: Spark's planner matches the exact form of its condition,
- * which other rules would change. Spark finds cached data by the cached plan, so nothing is rewritten while anything is
- * cached.
+ * An IN or EXISTS under OR becomes an existence join with a filter on its mark (ExistenceJoins).
+ *
+ * Laws: the joins are those that Spark makes, so no row changes. Filters that Spark rewrites to anything else are kept.
+ * So is a filter next to or around a correlated scalar subquery: Spark pushes the other conjuncts into that subquery,
+ * but does not push joins. NOT IN becomes an anti join on equality only if neither side is ever NULL; another NOT IN is
+ * kept, because Spark's planner matches the exact form of its condition, which other rules would change. Spark finds
+ * cached data by the cached plan, so nothing is rewritten while anything is cached.
  */
 private[pyjoinopt] object PredicateSubqueries {
 
@@ -38,11 +40,12 @@ private[pyjoinopt] object PredicateSubqueries {
 
   /** In an analysed plan. `strategy`: None for that of the session. */
   def ofAnalysed(session: Compat.Session, plan: LogicalPlan, strategy: Option[String]): LogicalPlan =
-    if (session.sharedState.cacheManager.isEmpty) joined(session, plan, strategy, analysed = true) else plan
+    if (!session.sharedState.cacheManager.isEmpty || isOfSpark(session, strategy)) plan
+    else ScalarSubqueries.asJoins(joined(JoinConditions.pushed(plan), analysed = true))
 
   /** In a plan that Spark is optimising: the conditions of its subqueries hold the outer references already. */
   def ofOptimizing(session: Compat.Session, plan: LogicalPlan, strategy: Option[String]): LogicalPlan =
-    joined(session, plan, strategy, analysed = false)
+    if (isOfSpark(session, strategy)) plan else joined(plan, analysed = false)
 
   /** Whether this subtree has an IN or EXISTS. */
   def contains(node: TreePatternBits): Boolean =
@@ -55,15 +58,14 @@ private[pyjoinopt] object PredicateSubqueries {
   def predicateOf(join: Join): Option[Expression] = join.getTagValue(Early)
 
   /** How many subqueries of a filter become joins. */
-  def count(filter: Filter): Int = if (contains(filter)) NullRejection.conjuncts(filter.condition).count(isPlain) else 0
+  def count(filter: Filter): Int =
+    if (!contains(filter)) 0
+    else NullRejection.conjuncts(filter.condition).map { conjunct =>
+      if (isPlain(conjunct)) 1 else if (isMarked(conjunct)) ExistenceJoins.count(conjunct) else 0
+    }.sum
 
-  private def joined(
-      session: Compat.Session,
-      plan: LogicalPlan,
-      strategy: Option[String],
-      analysed: Boolean): LogicalPlan =
-    if (sparkStrategies(strategy.getOrElse(session.sessionState.conf.getConfString(Strategy, "").trim))) plan
-    else joined(if (analysed) JoinConditions.pushed(plan) else plan, analysed)
+  private def isOfSpark(session: Compat.Session, strategy: Option[String]): Boolean =
+    sparkStrategies(strategy.getOrElse(session.sessionState.conf.getConfString(Strategy, "").trim))
 
   private def joined(plan: LogicalPlan, analysed: Boolean): LogicalPlan = {
     val filtered = aboveJoins(plan)
@@ -103,14 +105,17 @@ private[pyjoinopt] object PredicateSubqueries {
     case project: Project if isPassed(filter, project) =>
       project.withNewChildren(Seq(asJoins(Filter(filter.condition, project.child), analysed)))
     case input =>
-      val (plain, rest) = NullRejection.conjuncts(filter.condition).reverse.partition(isPlain)
-      if (plain.isEmpty || !filter.deterministic || rest.exists(comparesByRow)) filter
+      val conjuncts = NullRejection.conjuncts(filter.condition).reverse
+      lazy val others = filtered(conjuncts.filterNot(isNotIn), input)
+      val (plain, rest) = conjuncts.partition(c => isPlain(c) || isNotIn(c) && isNeverNull(c, others))
+      if (plain.isEmpty && !rest.exists(isMarked) || !filter.deterministic || rest.exists(comparesByRow)) filter
       else joinedOver(input, plain, rest, analysed).getOrElse(filter)
   }
 
-  private def isPassed(filter: Filter, project: Project): Boolean = count(filter) > 0 &&
-    filter.deterministic && filter.references.subsetOf(project.child.outputSet) &&
-    project.projectList.forall(e => e.deterministic && !SubqueryExpression.hasSubquery(e))
+  private def isPassed(filter: Filter, project: Project): Boolean =
+    NullRejection.conjuncts(filter.condition).exists(isPlain) &&
+      filter.deterministic && filter.references.subsetOf(project.child.outputSet) &&
+      project.projectList.forall(e => e.deterministic && !SubqueryExpression.hasSubquery(e))
 
   private def joinedOver(
       child: LogicalPlan,
@@ -121,27 +126,73 @@ private[pyjoinopt] object PredicateSubqueries {
     val (above, below) = rest.partition(SubqueryExpression.hasSubquery)
     val input = filtered(below, child)
     val joins = plain.foldLeft(Option(input)) { (below, conjunct) => below.flatMap(asJoin(_, conjunct, analysed)) }
-    joins.map(filtered(above, _))
+    joins.flatMap { joined =>
+      // A mark is made below everything else. Rows that Spark removes before it then reach it, too.
+      val isFirst = plain.isEmpty && above.forall(isMarked) &&
+        !joined.exists(n => n.expressions.exists(SubqueryExpression.hasSubquery) || isEarly(n))
+      val (marked, kept) = above.foldLeft((joined, Seq.empty[Expression])) { case ((below, others), conjunct) =>
+        asMarks(below, conjunct, analysed, mayThrow = isFirst && others.isEmpty)
+          .fold((below, others :+ conjunct))((_, others))
+      }
+      if (marked eq input) None else Some(filtered(kept, marked))
+    }
   }
+
+  private def isEarly(node: LogicalPlan): Boolean = node.getTagValue(Early).isDefined
+
+  /** The plan with existence joins and a filter on their marks in the place of the conjunct. */
+  private def asMarks(
+      input: LogicalPlan,
+      conjunct: Expression,
+      analysed: Boolean,
+      mayThrow: Boolean): Option[LogicalPlan] =
+    if (!isMarked(conjunct)) None
+    else PushedPlace.rewritten(input, conjunct) { place =>
+      ExistenceJoins.of(place, mayThrow) {
+        rewritten(_, conjunct, analysed).map { case (made, hidden) => filled(made, hidden) }
+      }
+    }
 
   private def asJoin(input: LogicalPlan, conjunct: Expression, analysed: Boolean): Option[LogicalPlan] = {
     val placeholder = LocalRelation(input.output: _*)
+    val found = conjunct match {
+      case Not(in: InSubquery) =>
+        rewritten(placeholder, in, analysed).map { case (made, hidden) =>
+          (made.transform { case join @ Join(_, _, LeftSemi, _, _) => join.copy(joinType = LeftAnti) }, hidden)
+        }
+      case _ => rewritten(placeholder, conjunct, analysed)
+    }
+    found.filter { case (made, _) =>
+      isJoins(made, placeholder) && made.outputSet == input.outputSet
+    }.map { case (made, subqueries) =>
+      made.foreach(node =>
+        if (node.isInstanceOf[Join] && (node.output == input.output)) node.setTagValue(Early, conjunct))
+      filled(made, (placeholder -> input) +: subqueries)
+    }
+  }
+
+  /**
+   * What Spark's two rules make of a filter over a placeholder: a plan over more placeholders, and the plans of the
+   * subqueries that these stand for. None if the plan of a subquery has outer references left.
+   */
+  private def rewritten(
+      placeholder: LogicalPlan,
+      conjunct: Expression,
+      analysed: Boolean): Option[(LogicalPlan, Seq[(LogicalPlan, LogicalPlan)])] = {
     val filter = Filter(conjunct.transform { case s: SubqueryExpression => prepared(s, analysed) }, placeholder)
     val pulled = if (analysed) PullupCorrelatedPredicates(filter) else filter
-    val hidden = mutable.ArrayBuffer[(LogicalPlan, LogicalPlan)](placeholder -> input)
+    val hidden = mutable.ArrayBuffer.empty[(LogicalPlan, LogicalPlan)]
     val made = RewritePredicateSubquery(pulled.transformExpressions { case s: SubqueryExpression =>
       val leaf = LocalRelation(s.plan.output: _*)
       hidden += leaf -> s.plan
       s.withNewPlan(leaf)
     })
-    val isReady = analysed || hidden.tail.forall(!_._2.containsPattern(OUTER_REFERENCE))
-    if (!isReady || !isJoins(made, placeholder) || made.outputSet != input.outputSet) None
-    else {
-      made.foreach(node =>
-        if (node.isInstanceOf[Join] && (node.output == input.output)) node.setTagValue(Early, conjunct))
-      Some(made.transformUp { case leaf: LocalRelation => hidden.find(_._1 eq leaf).fold[LogicalPlan](leaf)(_._2) })
-    }
+    val isReady = analysed || hidden.forall(!_._2.containsPattern(OUTER_REFERENCE))
+    if (isReady) Some((made, hidden.toList)) else None
   }
+
+  private def filled(plan: LogicalPlan, hidden: Seq[(LogicalPlan, LogicalPlan)]): LogicalPlan =
+    plan.transformUp { case leaf: LocalRelation => hidden.find(_._1 eq leaf).fold[LogicalPlan](leaf)(_._2) }
 
   /** Without aliases, through which Spark cannot pull outer references out of a subquery. */
   private def prepared(subquery: SubqueryExpression, analysed: Boolean): SubqueryExpression =
@@ -159,6 +210,30 @@ private[pyjoinopt] object PredicateSubqueries {
       case in: InSubquery => !in.values.exists(SubqueryExpression.hasSubquery) && isPlain(in.query.plan)
       case _ => false
     })
+
+  private def isNotIn(conjunct: Expression): Boolean = conjunct match {
+    case Not(in: InSubquery) => isPlain(in)
+    case _ => false
+  }
+
+  /** Whether neither side of a NOT IN is NULL in any row of the result. */
+  private def isNeverNull(conjunct: Expression, result: LogicalPlan): Boolean = conjunct match {
+    case Not(in: InSubquery) =>
+      Support.attempt(false) {
+        areNeverNull(in.query.plan.output.take(in.values.length), in.query.plan) && areNeverNull(in.values, result)
+      }
+    case _ => false
+  }
+
+  private def areNeverNull(expressions: Seq[Expression], plan: LogicalPlan): Boolean =
+    !expressions.exists(_.nullable) || {
+      val filled = plan.constraints.collect { case IsNotNull(column: Attribute) => column.exprId }
+      !expressions.exists { e =>
+        e.transform { case a: Attribute => a.withNullability(a.nullable && !filled(a.exprId)) }.nullable
+      }
+    }
+
+  private def isMarked(conjunct: Expression): Boolean = ExistenceJoins.isCandidate(conjunct, isPlain)
 
   private def isPlain(subquery: LogicalPlan): Boolean = !subquery.exists(_.expressions.exists(comparesByRow))
 

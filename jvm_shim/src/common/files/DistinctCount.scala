@@ -9,6 +9,8 @@ package org.apache.spark.sql.pyjoinopt
  * @param parts the number of parts
  * @param known false if the distinct count of some part is unknown
  * @param disjoint whether no value is in two parts
+ * @param values the values of some of these parts
+ * @param read the largest count of these parts, and the sum of their counts
  */
 private[pyjoinopt] final case class DistinctCount(
     most: Double,
@@ -16,7 +18,9 @@ private[pyjoinopt] final case class DistinctCount(
     filled: Double,
     parts: Int,
     known: Boolean,
-    disjoint: Boolean = true) {
+    disjoint: Boolean = true,
+    values: Option[ValueSketch] = None,
+    read: (Double, Double) = (0.0, 0.0)) {
 
   /** For two groups of parts; `separate`: all values of the one are greater than all of the other. */
   def and(other: DistinctCount, separate: Boolean): DistinctCount =
@@ -29,22 +33,34 @@ private[pyjoinopt] final case class DistinctCount(
         filled + other.filled,
         parts + other.parts,
         known && other.known,
-        this.disjoint && other.disjoint && separate)
+        this.disjoint && other.disjoint && separate,
+        (values ++ other.values).reduceOption(_ union _),
+        (math.max(read._1, other.read._1), read._2 + other.read._2)
+      )
 
   /**
    * The estimate for the whole column, which has `rows` rows that are not NULL.
    *
-   * Every part of a column with few values has all of them; the parts of a key have no value in common. In between,
-   * ln(values) / ln(rows) of a part interpolates how many values of another part are new.
+   * Every part of a column with few values has all of them; the parts of a key have no value in common. In between, how
+   * many values of another part are new is seen in the values of some parts, if these were read; or else ln(values) /
+   * ln(rows) of a part interpolates it.
    */
   def estimate(rows: Double): Option[Double] =
     if (!known || parts == 0) None
     else {
       val of = filled / parts
       val all = math.max(sum, sum * rows / filled)
-      val newness = if (disjoint && parts > 1 || of <= 1) 1.0 else math.min(1.0, math.log(most) / math.log(of))
+      val newness = seen.getOrElse {
+        if (disjoint && parts > 1 || of <= 1) 1.0 else math.min(1.0, math.log(most) / math.log(of))
+      }
       Some(math.rint(math.min(rows, most * math.pow(all / most, newness))))
     }
+
+  /** The part of the values of another part that are new, on a logarithmic scale: 0 for none, 1 for all. */
+  private def seen: Option[Double] = values.collect {
+    case sketch if read._2 > 1.5 * read._1 =>
+      math.max(0.0, math.min(1.0, math.log(sketch.count / read._1) / math.log(read._2 / read._1)))
+  }
 }
 
 private[pyjoinopt] object DistinctCount {
@@ -53,9 +69,12 @@ private[pyjoinopt] object DistinctCount {
   val nothing: DistinctCount = DistinctCount(0, 0, 0, 0, known = true)
   val unknown: DistinctCount = nothing.copy(known = false)
 
-  def part(values: Long, filled: Double): DistinctCount =
-    if (values <= 0 || filled <= 0) nothing
-    else DistinctCount(values.toDouble, values.toDouble, filled, 1, known = true)
+  def part(count: Long, filled: Double, values: Option[ValueSketch] = None): DistinctCount =
+    if (count <= 0 || filled <= 0) nothing
+    else {
+      val read = values.fold((0.0, 0.0))(_ => (count.toDouble, count.toDouble))
+      DistinctCount(count.toDouble, count.toDouble, filled, 1, known = true, values = values, read = read)
+    }
 
   /** At most `most` parts of a file, evenly spaced, which represent all of them. */
   def evenly[A](parts: IndexedSeq[A], most: Int): IndexedSeq[A] = {

@@ -4,6 +4,7 @@ import java.util.LinkedHashMap
 import java.util.concurrent.{Callable, ConcurrentHashMap, ExecutionException, FutureTask}
 
 import org.apache.hadoop.fs.FileStatus
+import org.apache.parquet.hadoop.metadata.CompressionCodecName
 
 /** The footer of one file: rows, bounds and NULL counts of top-level columns, and the parts of the file. */
 private[pyjoinopt] final case class FileFooter(
@@ -40,14 +41,22 @@ private[pyjoinopt] final case class FileFooter(
 /** A row group or stripe. A reader of this range of bytes reads it and no other. */
 private[pyjoinopt] final case class FilePart(start: Long, length: Long, rows: Long)
 
-/** The offset of the dictionary of a chunk, and the chunk's rows that are not NULL and their bounds. */
-private[pyjoinopt] final case class DictionaryPlace(offset: Long, filled: Double, min: Option[Any], max: Option[Any])
+/**
+ * The offset of the dictionary of a chunk, and the chunk's rows that are not NULL and their bounds. `codec` is the
+ * compression of a dictionary of text.
+ */
+private[pyjoinopt] final case class DictionaryPlace(
+    offset: Long,
+    filled: Double,
+    min: Option[Any],
+    max: Option[Any],
+    codec: Option[CompressionCodecName] = None)
 
 /**
  * The statistics of a column in a footer. `allNull` columns have no bounds; the bounds of other columns without bounds
  * are unknown. `places` are the offsets of dictionaries: None if these lack values. `bytes` is the size of the column,
  * 0 if unknown; `text` is the size of text and binary values before compression, which a dictionary makes smaller than
- * the sum of their lengths. `unit` is the unit of integer bounds: "days", "micros", or "" for none.
+ * the sum of their lengths; `lengths` is that sum, which newer files have. `unit` is the unit of integer bounds: "days", "micros", or "" for none.
  */
 private[pyjoinopt] final case class FooterColumn(
     min: Option[Any],
@@ -58,6 +67,7 @@ private[pyjoinopt] final case class FooterColumn(
     places: Option[List[DictionaryPlace]] = None,
     bytes: Long = 0,
     text: Option[Double] = None,
+    lengths: Option[Double] = None,
     unit: String = "")
 
 private[pyjoinopt] object FooterColumn {
@@ -74,10 +84,18 @@ private[pyjoinopt] object FileFooter {
     val places = for (x <- a.places; y <- b.places) yield x ++ y
     val bytes = a.bytes + b.bytes
     val text = for (x <- a.text; y <- b.text) yield x + y
+    val lengths = for (x <- a.lengths; y <- b.lengths) yield x + y
     val unit = if (a.unit == b.unit || b.allNull) a.unit else if (a.allNull) b.unit else FooterColumn.mixed
-    if (a.allNull) b.copy(nulls = nulls, distinct = distinct, places = places, bytes = bytes, text = text)
-    else if (b.allNull) a.copy(nulls = nulls, distinct = distinct, places = places, bytes = bytes, text = text)
-    else
+    if (a.allNull || b.allNull) {
+      val bounded = if (a.allNull) b else a
+      bounded.copy(
+        nulls = nulls,
+        distinct = distinct,
+        places = places,
+        bytes = bytes,
+        text = text,
+        lengths = lengths)
+    } else
       FooterColumn(
         NodeFacts.extreme(a.min, b.min, upper = false),
         NodeFacts.extreme(a.max, b.max, upper = true),
@@ -87,6 +105,7 @@ private[pyjoinopt] object FileFooter {
         places,
         bytes,
         text,
+        lengths,
         unit)
   }
 

@@ -298,9 +298,10 @@ private[pyjoinopt] object FileStatistics {
         (merged.min.flatMap(fit(attribute, merged.unit, _)), merged.max.flatMap(fit(attribute, merged.unit, _)))
       val rows = footers.map(_.rows.toDouble).sum
       val filled = rows - merged.nulls.getOrElse(0.0)
-      // At least Spark's default size: a file may store repeated values only once.
-      val length =
-        merged.text.map(bytes => math.max(attribute.dataType.defaultSize.toLong, math.ceil(bytes / rows).toLong))
+      def average(bytes: Double) = math.ceil(bytes / rows).toLong
+      // Without the sum of lengths at least Spark's default size: a file may store repeated values only once.
+      val length = merged.lengths.map(bytes => math.max(1L, average(bytes)))
+        .orElse(merged.text.map(bytes => math.max(attribute.dataType.defaultSize.toLong, average(bytes))))
       ColumnFacts(merged.distinct.estimate(filled * scale), min, max, merged.nulls.map(_ * scale), length)
     }
   }

@@ -36,7 +36,9 @@ private[pyjoinopt] object ParquetFooter {
       val places =
         if (!looked(block)) Some(Nil)
         else Support.attempt(Option.empty[List[DictionaryPlace]])(ParquetDictionaries.place(chunk, known))
-      chunk.getPath.toDotString -> known.copy(places = places, bytes = chunk.getTotalSize, text = text(chunk))
+      val lengths = Support.attempt(Option.empty[Long])(Compat.textBytes(chunk)).map(_.toDouble)
+      chunk.getPath.toDotString ->
+        known.copy(places = places, bytes = chunk.getTotalSize, text = text(chunk), lengths = lengths)
     }
     FileFooter(
       blocks.map(_.getRowCount).sum,

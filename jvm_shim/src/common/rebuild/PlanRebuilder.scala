@@ -99,7 +99,10 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         node(1) match {
           case join: Join =>
             val joinType = if (absent(entry.path(4))) join.joinType else NodeDetails.joinType(entry.path(4).asText)
-            tagged(join, join.copy(left = node(2), right = node(3), joinType = joinType, condition = optional(5)))
+            val hints =
+              if (absent(entry.path(6))) join.hint
+              else JoinHint(hint(entry.path(6).path(0)), hint(entry.path(6).path(1)))
+            tagged(join, Join(node(2), node(3), joinType, optional(5), hints))
           case other => Support.fail(s"${other.nodeName} is no join")
         }
       case "Filter" => Filter(expressionBuilder.current(expression(2), Seq(node(1))), node(1))

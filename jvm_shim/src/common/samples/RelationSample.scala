@@ -3,6 +3,7 @@ package org.apache.spark.sql.pyjoinopt
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.{SPARK_VERSION, SparkConf}
 import org.apache.spark.io.CompressionCodec
@@ -11,9 +12,19 @@ import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, In
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
+ * How a sample was drawn, if its rows bound the share of all rows that fulfil a condition (`sample_bounds.py`).
+ *
+ * @param draws how many times a place was drawn at random, independently and in proportion to its rows; 0 if every place
+ *   was read
+ * @param stretch the most that a place weighs in the table, over what it weighs in the sample
+ */
+private[pyjoinopt] final case class SampleDesign(draws: Int, stretch: Double)
+
+/**
  * A sample of the rows of a relation, with some of its columns. `seen` is the number of rows that it was drawn from;
  * `complete`: it has all rows of the relation. `pieces` is the number of places in the files that the rows come from, 0
- * for all of the files: neighbouring rows may be correlated.
+ * for all of the files: neighbouring rows may be correlated. `starts` has the first row of each of them. `design`: of a
+ * random sample, in which every row of a place had the same chance.
  *
  * Serialised, it is a header and Spark's own binary rows, compressed. Law: only the version of Spark that wrote the
  * bytes reads them, since the layout of rows may change between versions. Invalid bytes are ignored.
@@ -23,10 +34,21 @@ private[pyjoinopt] final class RelationSample(
     val rows: Array[UnsafeRow],
     val seen: Long,
     val complete: Boolean,
-    val pieces: Int) {
+    val pieces: Int,
+    val starts: Array[Int] = Array.empty,
+    val design: Option[SampleDesign] = None) {
+
+  /** The identity of this draw: another sample of the same files has another number. */
+  val number: Long = RelationSample.drawn.incrementAndGet()
 
   /** Whether the store has it. */
   @volatile var stored = false
+
+  /** Whether it has as many of the relation's rows as may be read. */
+  @volatile var full = complete
+
+  /** Whether a random sample of these files was found to be too expensive. */
+  @volatile var refused = false
 
   lazy val size: Long = rows.map(_.getSizeInBytes.toLong + 64).sum + 1024
 
@@ -44,6 +66,24 @@ private[pyjoinopt] final class RelationSample(
 
   private val coded = new ConcurrentHashMap[Int, Option[String]]
 
+  /** The most rows that share a value of a column. */
+  def most(column: Int): Option[Double] =
+    shared.computeIfAbsent(column, _ => new SampledColumn(rows, column, columns(column).dataType).most)
+
+  private val shared = new ConcurrentHashMap[Int, Option[Double]]
+
+  /** The different values of a column, NULL not counted, among the rows of which all of some bits are set. */
+  def distinct(column: Int, bits: Seq[Array[Byte]]): Option[Int] =
+    if (!SampledColumn.hasPlainEquality(columns(column).dataType)) None
+    else {
+      val found = new java.util.HashSet[Any]
+      rows.indices.foreach { i =>
+        if (bits.forall(b => (b(i >> 3) >> (i & 7) & 1) == 1) && !rows(i).isNullAt(column))
+          found.add(KeyIndex.value(rows(i), column, columns(column).dataType))
+      }
+      Some(found.size)
+    }
+
   /** The rows that a predicate over the sample's ordinals keeps: as computed before, or by `find` now. */
   def remembered(predicate: Expression)(find: => Option[Array[Byte]]): Option[Array[Byte]] =
     Option(results.get(predicate)).orElse {
@@ -56,6 +96,14 @@ private[pyjoinopt] final class RelationSample(
     }
 
   private val results = new ConcurrentHashMap[Expression, Array[Byte]]
+
+  /** The rows by the values of some columns; None if these are no key of them. */
+  def index(key: Seq[Int]): Option[KeyIndex] =
+    indexes.computeIfAbsent(key.toList, _ => KeyIndex.of(rows, typed(key)))
+
+  def typed(ordinals: Seq[Int]): Seq[(Int, DataType)] = ordinals.map(i => i -> columns(i).dataType)
+
+  private val indexes = new ConcurrentHashMap[List[Int], Option[KeyIndex]]
 
   def has(names: Iterable[String]): Boolean = names.forall(columns.getFieldIndex(_).isDefined)
 
@@ -70,6 +118,10 @@ private[pyjoinopt] final class RelationSample(
     out.writeLong(seen)
     out.writeBoolean(complete)
     out.writeInt(pieces)
+    out.writeInt(starts.length)
+    starts.foreach(out.writeInt)
+    out.writeInt(design.fold(-1)(_.draws))
+    out.writeDouble(design.fold(0.0)(_.stretch))
     out.writeInt(rows.length)
     rows.foreach { row =>
       out.writeInt(row.getSizeInBytes)
@@ -81,7 +133,9 @@ private[pyjoinopt] final class RelationSample(
 }
 
 private[pyjoinopt] object RelationSample {
-  private val Layout = 1
+  private val Layout = 3
+
+  private val drawn = new AtomicLong
 
   /** The number of predicates whose results are cached. */
   private val MaxPredicates = 256
@@ -97,6 +151,9 @@ private[pyjoinopt] object RelationSample {
           in.readFully(schema)
           val columns = DataType.fromJson(new String(schema, UTF_8)).asInstanceOf[StructType]
           val (seen, complete, pieces) = (in.readLong(), in.readBoolean(), in.readInt())
+          val starts = Array.fill(in.readInt())(in.readInt())
+          val (draws, stretch) = (in.readInt(), in.readDouble())
+          val design = if (draws < 0) None else Some(SampleDesign(draws, stretch))
           val rows = Array.fill(in.readInt()) {
             val content = new Array[Byte](in.readInt())
             in.readFully(content)
@@ -104,7 +161,7 @@ private[pyjoinopt] object RelationSample {
             row.pointTo(content, content.length)
             row
           }
-          Some(new RelationSample(columns, rows, seen, complete, pieces))
+          Some(new RelationSample(columns, rows, seen, complete, pieces, starts, design))
         }
       } finally in.close()
     }

@@ -16,6 +16,9 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
  * it. The answer has the bytes of a new sample, for the store. All relations are read concurrently, before the first
  * answer.
  *
+ * A relation may have dimensions, which are others of the request: then it is also computed which of its sampled rows
+ * have a partner there, and which have one that fulfils each of its predicates (see SampleJoins).
+ *
  * Law: no Spark job is started, and a relation that cannot be read does not affect the others.
  */
 private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) {
@@ -26,6 +29,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
 
   private final class Question(entry: JsonNode) {
     val key: Samples.Key = (entry.path("id").asText, entry.path("schema").asText)
+    val dimensions: List[JsonNode] = ExpressionBuilder.elements(entry.get("dimensions"))
     val predicates: List[JsonNode] = ExpressionBuilder.elements(entry.get("predicates"))
     val relation: Option[LogicalRelation] = handle.nodes.lift(entry.path("node").asInt(-1)).collect {
       case relation: LogicalRelation => relation
@@ -43,39 +47,90 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
 
     /** Columns whose codes are requested if the sample has them. No sample is drawn for them alone. */
     val keys: List[(Int, String)] = named("keys")
+
+    /** The key of a KeySample that is requested instead, and the threshold below which its rows are used. */
+    private val keyed: Option[(String, Long)] =
+      named("keyedBy").headOption.map { case (_, name) => name -> entry.path("threshold").asLong(Long.MinValue) }
+
+    private val whole = entry.path("whole").asBoolean
     private var offered = false
+
+    /** Whether a random sample is needed, which bounds shares, and was not refused before. */
+    private val random = entry.path("random").asBoolean
+    private def suffices(sample: RelationSample) =
+      !random || sample.design.isDefined || sample.complete || sample.refused
     val task: Option[FutureTask[Option[SampleReader.Drawn]]] = relation match {
-      case Some(files) if sample.isEmpty && entry.path("read").asBoolean =>
+      case Some(files) if !sample.exists(suffices) && entry.path("read").asBoolean =>
         val both = wanted ++ keys.map(_._2) ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
         val partitions = expressions.partitions(files, entry.get("partitions"))
         val columns = if (both.size <= SampleAnswers.MaxColumns) both else wanted
-        Some(Samples.begin(handle.session, key, files, columns, budget.copy(partitions = partitions)))
+        val limits = (if (random) randomBudget(entry) else budget).copy(partitions = partitions)
+        Some(Samples.begin(handle.session, key, files, wanted, columns, random, limits))
       case _ => None
     }
 
-    def sample: Option[RelationSample] = {
-      def fits = Samples.get(key).filter(_.has(wanted))
+    /** Whether this relation's sample has all partners of another one's rows, if these columns are compared. */
+    def hasPartnersOf(center: Question, columns: Seq[String], partners: Seq[String]): Boolean =
+      (center.keyed, keyed) match {
+        case (Some((left, one)), Some((right, other))) => one == other && columns == Seq(left) && partners == Seq(right)
+        case _ => false
+      }
+
+    def sample: Option[RelationSample] = keyed match {
+      case Some((name, threshold)) => keySample(name).filter(_.threshold >= threshold).map(_.below(threshold))
+      case None => ownSample
+    }
+
+    private def keySample(name: String): Option[KeySample] = {
+      val id = (key._1, key._2, name)
+      def fits = KeySamples.get(id).filter(s => wanted.forall(s.columns.getFieldIndex(_).isDefined))
       fits.orElse {
-        if (entry.path("blob").isTextual && !offered) {
-          offered = true
-          RelationSample.parse(Base64.getDecoder.decode(entry.get("blob").asText), conf).foreach { stored =>
-            stored.stored = true
-            Samples.put(key, stored)
-          }
+        stored.flatMap(KeySample.parse(_, conf)).filter(_.key == name).foreach(KeySamples.put(id, _))
+        fits
+      }
+    }
+
+    /** The bytes of a stored sample, for one attempt to read them. */
+    private def stored: Option[Array[Byte]] =
+      if (!entry.path("blob").isTextual || offered) None
+      else {
+        offered = true
+        Some(Base64.getDecoder.decode(entry.get("blob").asText))
+      }
+
+    private def ownSample: Option[RelationSample] = {
+      def fits = Samples.get(key).filter(s => s.has(wanted) && (s.full || !whole))
+      fits.orElse {
+        stored.flatMap(RelationSample.parse(_, conf)).foreach { sample =>
+          sample.stored = true
+          Samples.put(key, sample)
         }
         fits
       }
     }
     def ordinal(sample: RelationSample)(id: ExprId): Option[Int] = names.get(id).flatMap(sample.columns.getFieldIndex)
+
+    /** The ordinals of listed columns; None if the sample lacks one. */
+    def ordinals(sample: RelationSample, listed: JsonNode): Option[List[Int]] = {
+      val found = ExpressionBuilder.elements(listed).map { n =>
+        handle.attributes.lift(n.asInt(-1)).flatMap(a => ordinal(sample)(a.exprId))
+      }
+      if (found.forall(_.isDefined)) Some(found.flatten) else None
+    }
   }
 
+  private def hits(question: Question, sample: RelationSample, until: Long): List[Option[Array[Byte]]] =
+    question.predicates.map { predicate =>
+      SamplePredicates.hits(expressions(predicate), sample, question.ordinal(sample), until)
+    }
+
   def run(): String = Support.json { out =>
-    val questions = ExpressionBuilder.elements(request.get("relations")).map(new Question(_))
+    val questions = ExpressionBuilder.elements(request.get("relations")).map(new Question(_)).toIndexedSeq
     val drawn = questions.map(_.task.map(FileStatistics.await(_, started + nanos("deadlineMs", 1000), giveUp = false)))
     val until = System.nanoTime + nanos("evaluateMs", 500)
     out.writeStartObject()
     out.writeArrayFieldStart("relations")
-    questions.zip(drawn).foreach { case (question, read) => answer(out, question, read, until) }
+    questions.zip(drawn).foreach { case (question, read) => answer(out, question, read, questions, until) }
     out.writeEndArray()
     out.writeEndObject()
   }
@@ -84,6 +139,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
       out: JsonGenerator,
       question: Question,
       read: Option[Either[Throwable, Option[SampleReader.Drawn]]],
+      others: IndexedSeq[Question],
       until: Long): Unit = {
     out.writeStartObject()
     question.sample match {
@@ -92,17 +148,26 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         out.writeNumberField("seen", sample.seen)
         out.writeBooleanField("complete", sample.complete)
         out.writeNumberField("pieces", sample.pieces)
+        out.writeNumberField("sample", sample.number)
+        if (sample.starts.nonEmpty) {
+          out.writeArrayFieldStart("starts")
+          sample.starts.foreach(out.writeNumber(_))
+          out.writeEndArray()
+        }
+        sample.design.foreach { design =>
+          out.writeNumberField("draws", design.draws)
+          out.writeNumberField("stretch", design.stretch)
+        }
+        if (sample.refused) out.writeBooleanField("refused", true)
         writeColumns(out, sample)
         out.writeArrayFieldStart("hits")
-        question.predicates.foreach { reference =>
-          SamplePredicates.hits(expressions(reference), sample, question.ordinal(sample), until) match {
-            case Some(bits) => out.writeString(SampleAnswers.hex(bits))
-            case None => out.writeNull()
-          }
-        }
+        val found = hits(question, sample, until)
+        found.foreach(SampleAnswers.write(out, _))
         out.writeEndArray()
+        if (sample.complete && found.forall(_.isDefined)) writeDistinct(out, question, sample, found.flatten)
         writeCodes(out, question, sample)
-        if (request.path("give").asBoolean && !sample.stored) {
+        if (question.dimensions.nonEmpty) writeDimensions(out, question, sample, others, until)
+        if (request.path("give").asBoolean && !sample.stored && sample.rows.length <= SampleAnswers.MaxStoredRows) {
           sample.stored = true
           val bytes = sample.bytes(conf)
           if (bytes.length <= SampleAnswers.MaxStoredBytes)
@@ -144,12 +209,90 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
       out.writeEndObject()
     }
 
+  /**
+   * Of each key column the number of different values among the rows that fulfil all predicates, and the most rows that
+   * share a value.
+   */
+  private def writeDistinct(
+      out: JsonGenerator,
+      question: Question,
+      sample: RelationSample,
+      hits: List[Array[Byte]]): Unit = {
+    out.writeObjectFieldStart("distinct")
+    for {
+      (number, name) <- question.keys
+      i <- sample.columns.getFieldIndex(name)
+      count <- sample.distinct(i, hits)
+      most <- sample.most(i)
+    } {
+      out.writeArrayFieldStart(number.toString)
+      out.writeNumber(count)
+      out.writeNumber(most)
+      out.writeEndArray()
+    }
+    out.writeEndObject()
+  }
+
+  private def writeDimensions(
+      out: JsonGenerator,
+      center: Question,
+      own: RelationSample,
+      others: IndexedSeq[Question],
+      until: Long): Unit = {
+    var found = Vector.empty[Option[(Question, RelationSample, Array[Int])]]
+    center.dimensions.foreach { dimension =>
+      val at = dimension.path("of").asInt(-1)
+      val outer = if (at < 0) Some((center, own, SampleJoins.start(own))) else found.lift(at).flatten
+      found :+= Support.attempt(Option.empty[(Question, RelationSample, Array[Int])]) {
+        for {
+          (of, left, rows) <- outer
+          inner <- others.lift(dimension.path("relation").asInt(-1))
+          right <- inner.sample
+          columns <- of.ordinals(left, dimension.get("columns"))
+          key <- inner.ordinals(right, dimension.get("key"))
+          (own, theirs) = (columns.map(left.columns(_).name), key.map(right.columns(_).name))
+          if right.complete || inner.hasPartnersOf(of, own, theirs)
+          partners <- SampleJoins.partners(rows, left, columns, right, key)
+        } yield (inner, right, partners)
+      }
+    }
+    out.writeArrayFieldStart("dimensions")
+    found.zip(center.dimensions).foreach {
+      case (Some((inner, sample, partners)), dimension) =>
+        out.writeStartObject()
+        if (dimension.path("of").asInt(-1) < 0) {
+          val columns = center.ordinals(own, dimension.get("columns")).getOrElse(Nil)
+          out.writeStringField("filled", SampleAnswers.hex(SampleJoins.filled(own, columns)))
+        }
+        out.writeStringField("matched", SampleAnswers.hex(SampleJoins.bits(partners, None)))
+        out.writeArrayFieldStart("hits")
+        hits(inner, sample, until).foreach { kept =>
+          SampleAnswers.write(out, kept.map(bits => SampleJoins.bits(partners, Some(bits))))
+        }
+        out.writeEndArray()
+        out.writeEndObject()
+      case (None, _) => out.writeNull()
+    }
+    out.writeEndArray()
+  }
+
   private def budget = SampleReader.Budget(
     request.path("rows").asInt(4096),
     request.path("pieces").asInt(16),
     request.path("maxBytes").asLong(16L << 20),
     request.path("maxValues").asLong(500000),
-    until = System.nanoTime + nanos("readMs", 10000)
+    until = System.nanoTime + nanos("readMs", 10000),
+    wholeRows = request.path("wholeRows").asInt(131072)
+  )
+
+  /** Of a random sample: many places, each as a whole. */
+  private def randomBudget(entry: JsonNode) = SampleReader.Budget(
+    request.path("randomRows").asInt(8192),
+    request.path("draws").asInt(entry.path("draws").asInt(256)),
+    entry.path("maxBytes").asLong(1L << 30),
+    entry.path("maxValues").asLong(1L << 27),
+    until = System.nanoTime + nanos("readMs", 10000),
+    random = true
   )
 
   private def nanos(field: String, default: Long): Long =
@@ -167,6 +310,14 @@ private[pyjoinopt] object SampleAnswers {
   /** Samples with more rows have no codes. */
   private val MaxRowsWithCodes = 20000
   private val Digits = "0123456789abcdef".getBytes
+
+  /** Larger samples are read anew: that takes no longer than to read them from the store. */
+  private val MaxStoredRows = 20000
+
+  def write(out: JsonGenerator, bits: Option[Array[Byte]]): Unit = bits match {
+    case Some(bytes) => out.writeString(hex(bytes))
+    case None => out.writeNull()
+  }
 
   def hex(bytes: Array[Byte]): String = {
     val text = new Array[Byte](bytes.length * 2)

@@ -1,9 +1,9 @@
 package org.apache.spark.sql.pyjoinopt
 
+import java.util.SplittableRandom
 import java.util.concurrent.Callable
 
 import scala.collection.mutable
-import scala.util.Random
 
 import org.apache.hadoop.fs.FileStatus
 import org.apache.hadoop.io.compress.{CompressionCodecFactory, SplittableCompressionCodec}
@@ -21,7 +21,12 @@ import org.apache.spark.sql.types.StructType
  * It reads a few pieces of the files, spread evenly over all rows: row groups of Parquet, stripes of ORC, ranges of
  * text. They are read by the reader of Spark's own scan, with its settings, casts and defaults of missing columns. The
  * number of rows of a piece is proportional to its share of all rows. They are drawn by reservoir sampling: at any
- * time, the rows kept are a uniform sample of those read so far.
+ * time, the rows kept are a uniform sample of those read so far. A small table is read whole if that is wanted.
+ *
+ * A random sample bounds the share of rows that fulfil a condition, whatever the order of the rows. Its places are drawn
+ * independently, at one random row in each of as many equal parts of all rows, and read to their ends, so that each of
+ * their rows has the same chance. The draw depends on the identity of the files only. It needs the rows of every piece,
+ * and many pieces; where these are too many or too large there is none.
  *
  * Laws: formats and listings as for FileStatistics. The number of pieces, bytes and values is bounded for any size of
  * the table, and only the requested columns are read.
@@ -30,6 +35,7 @@ private[pyjoinopt] object SampleReader {
 
   /**
    * How many `rows` to draw of some partitions, from at most so many `pieces`, `bytes`, `values` (rows times columns).
+   * Of a table with at most `wholeRows`, all of them.
    */
   final case class Budget(
       rows: Int,
@@ -37,7 +43,9 @@ private[pyjoinopt] object SampleReader {
       bytes: Long,
       values: Long,
       until: Long,
-      partitions: Seq[Expression] = Nil)
+      partitions: Seq[Expression] = Nil,
+      wholeRows: Int = 0,
+      random: Boolean = false)
 
   final case class Drawn(files: FileIdentity, sample: Option[RelationSample], read: Long, note: Option[String])
 
@@ -51,14 +59,20 @@ private[pyjoinopt] object SampleReader {
 
   private final case class Read(rows: Seq[UnsafeRow], seen: Long, ended: Boolean, bytes: Long)
 
-  def read(session: Compat.Session, relation: LogicalRelation, wanted: Set[String], budget: Budget): Option[Drawn] =
+  /** A sample with the `wished` columns; of a table that is small enough only with those that are `wanted`, these. */
+  def read(
+      session: Compat.Session,
+      relation: LogicalRelation,
+      wanted: Set[String],
+      wished: Set[String],
+      budget: Budget): Option[Drawn] =
     relation.relation match {
       case files: HadoopFsRelation if FileStatistics.reads(files) =>
         FileStatistics.list(session, files, budget.until, budget.partitions).map { directories =>
           val listed = for (directory <- directories; file <- directory.files if file.fileStatus.getLen > 0)
             yield (file.fileStatus, directory.values)
           val identity = FileIdentity.of(relation, files, listed.map(_._1))
-          draw(session, files, listed, wanted, budget)(identity)
+          draw(session, files, listed, Seq(wished, wanted), budget)(identity)
         }
       case _ => None
     }
@@ -67,21 +81,36 @@ private[pyjoinopt] object SampleReader {
       session: Compat.Session,
       files: HadoopFsRelation,
       listed: Seq[(FileStatus, InternalRow)],
-      wanted: Set[String],
+      wanted: Seq[Set[String]],
       budget: Budget)(identity: FileIdentity): Drawn = {
     val partitioned = files.partitionSchema.fieldNames.toSet
-    val required = StructType(files.dataSchema.filter(f => wanted(f.name) && !partitioned(f.name)))
+    val tries = wanted.map(names => StructType(files.dataSchema.filter(f => names(f.name) && !partitioned(f.name))))
+    val (pieces, all) = cut(session, files, listed, budget, tries.head.fieldNames.toSeq)
+    def isWhole(required: StructType) = all && pieces.map(_.bytes).sum <= budget.bytes &&
+      pieces.map(_.weight).sum <= wholeRows(files, required, budget)
+    val whole = tries.exists(isWhole)
+    val required = tries.find(isWhole).getOrElse(tries.head)
     val columns = StructType(required ++ files.partitionSchema)
-    val (pieces, all) = cut(session, files, listed, budget, required.fieldNames.toSeq)
-    val chosen = choose(pieces, budget)
+    val isRandom = budget.random && !whole && all && !TextRows.applies(files)
+    val chosen =
+      if (whole) pieces.map(p => p -> p.weight)
+      else if (!budget.random) choose(pieces, budget)
+      else if (isRandom) chooseRandomly(pieces, columns.length + 1, budget, identity.id)
+      else Nil
     val open = new FileRows(session, files, required)
     val conf = session.sessionState.conf.clone()
     val weights = chosen.map(_._2).sum
+    // The first rows of a few row groups do not represent all rows.
+    def isShort = !TextRows.applies(files) && pieces.map(_.weight).sum * (columns.length + 1) <= MaxValues
+    val toTheEnd = isRandom || chosen.length == pieces.length && isShort
     val waiting = chosen.map { case (piece, weight) =>
-      val quota = math.ceil(budget.rows * weight / weights).toInt
-      val most = math.max(quota.toLong, (budget.values * weight / weights / (columns.length + 1)).toLong)
+      val quota = if (whole) piece.weight.toInt else math.ceil(budget.rows * weight / weights).toInt
+      val most =
+        if (toTheEnd) Long.MaxValue
+        else math.max(quota.toLong, (budget.values * weight / weights / (columns.length + 1)).toLong)
       FileStatistics.pool.submit(new Callable[Read] {
-        override def call(): Read = SQLConf.withExistingConf(conf)(one(open, piece, quota, most, columns, budget.until))
+        override def call(): Read =
+          SQLConf.withExistingConf(conf)(one(open, piece, quota, most, columns, budget.until, whole))
       })
     }
     val done = waiting.map(FileStatistics.await(_, budget.until))
@@ -89,15 +118,35 @@ private[pyjoinopt] object SampleReader {
     val read = done.collect { case Right(read) => read }
     val rows = read.flatMap(_.rows).toArray
     val seen = read.map(_.seen).sum
-    val whole = all && chosen.length == pieces.length && problem.isEmpty && read.forall(_.ended)
-    val complete = whole && rows.length == seen
-    val places = if (whole) 0 else read.length
+    val ended = all && chosen.length == pieces.length && problem.isEmpty && read.forall(_.ended)
+    val complete = ended && rows.length == seen
+    val places = if (ended) 0 else read.length
+    val starts = if (ended) Array.empty[Int] else read.map(_.rows.length).scanLeft(0)(_ + _).init.toArray
+    val design =
+      if (!isRandom || problem.nonEmpty || chosen.isEmpty) None
+      else designOf(chosen.zip(read), if (chosen.length == pieces.length) 0 else weights.toInt)
+    val useless = if (budget.random) design.isEmpty else rows.isEmpty
     val sample =
-      if (rows.isEmpty && !complete) None else Some(new RelationSample(columns, rows, seen, complete, places))
-    val note = problem.map(error => s"part of the sample cannot be read: ${FileStatistics.message(error)}")
-    if (note.isDefined) sample.foreach(_.stored = true) // incomplete, so it must not be stored
+      if (useless && !complete) None
+      else Some(new RelationSample(columns, rows, seen, complete, places, starts, design))
+    val note = problem.map(error => s"part of the sample cannot be read: ${FileStatistics.message(error)}").orElse {
+      if (budget.random && design.isEmpty && !complete)
+        Some("no random sample, which needs many places or would take too long")
+      else None
+    }
+    if (problem.isDefined) sample.foreach(_.stored = true) // incomplete, so it must not be stored
     Drawn(identity, sample, read.map(_.bytes).sum, note)
   }
+
+  /** How many rows a table may have to be read whole; none of text, whose rows are not known before. */
+  private def wholeRows(files: HadoopFsRelation, columns: StructType, budget: Budget): Double =
+    if (TextRows.applies(files)) 0 else math.min(budget.wholeRows, MaxWholeValues / (columns.length + 1))
+
+  /** Rows times columns of a table all of whose row groups are sampled to their ends. */
+  private val MaxValues = 8000000.0
+
+  /** Rows times columns of a table that is read whole. */
+  private val MaxWholeValues = 1500000.0
 
   // -- pieces ----------------------------------------------------------------------------------------------------
 
@@ -111,7 +160,8 @@ private[pyjoinopt] object SampleReader {
     if (TextRows.applies(files)) textRanges(session, files, listed, budget)
     else {
       val conf = session.sessionState.newHadoopConfWithOptions(files.options)
-      val limits = FileStatistics.Limits(MaxFooters, budget.bytes, budget.until)
+      val most = if (budget.random) MaxFootersOfRandom else MaxFooters
+      val limits = FileStatistics.Limits(most, budget.bytes, budget.until)
       val footers = FileStatistics.footers(files, listed.map(_._1), limits, conf)
       val partitions = listed.toMap
       val sensitive = session.sessionState.conf.caseSensitiveAnalysis
@@ -122,9 +172,13 @@ private[pyjoinopt] object SampleReader {
     }
 
   private val MaxFooters = 64
+  private val MaxFootersOfRandom = 1024
 
   /** The size of the rows that are kept of one piece (bytes). */
   private val MaxBytesOfPiece = 4L << 20
+
+  /** The same of a piece of a table that is read whole. */
+  private val MaxBytesOfWhole = 32L << 20
 
   /** Ranges of text files, evenly over all bytes; none of large files whose compression cannot be split. */
   private def textRanges(
@@ -171,18 +225,60 @@ private[pyjoinopt] object SampleReader {
     if (pieces.length <= count) pieces.map(p => p -> p.weight)
     else {
       val total = pieces.map(_.weight).sum
-      val times = new mutable.LinkedHashMap[Int, Double]
-      var (at, end) = (0, pieces.head.weight)
-      (0 until count).foreach { i =>
-        val position = (i + 0.5) * total / count
-        while (end < position && at < pieces.length - 1) {
-          at += 1
-          end += pieces(at).weight
-        }
-        times.put(at, times.getOrElse(at, 0.0) + 1)
-      }
-      times.toList.map { case (i, n) => pieces(i) -> n }
+      drawn(pieces, (0 until count).map(i => (i + 0.5) * total / count))
     }
+
+  /** The pieces with the rows at some positions, in ascending order, and how many of these each has. */
+  private def drawn(pieces: Seq[Piece], positions: Seq[Double]): Seq[(Piece, Double)] = {
+    val times = new mutable.LinkedHashMap[Int, Double]
+    var (at, end) = (0, pieces.head.weight)
+    positions.foreach { position =>
+      while (end < position && at < pieces.length - 1) {
+        at += 1
+        end += pieces(at).weight
+      }
+      times.put(at, times.getOrElse(at, 0.0) + 1)
+    }
+    times.toList.map { case (i, n) => pieces(i) -> n }
+  }
+
+  /** With fewer draws the bound is of no use. */
+  private val MinDraws = 48
+
+  /**
+   * All pieces, if they are few enough, or so many draws of pieces as the budget allows; each with its weight. None if
+   * it allows too few. How many are drawn must not depend on which ones are: it is decided by the expected expense.
+   */
+  private def chooseRandomly(
+      pieces: Seq[Piece],
+      columns: Int,
+      budget: Budget,
+      seed: String): Seq[(Piece, Double)] = {
+    val total = pieces.map(_.weight).sum
+    def fits(bytes: Double, rows: Double) = bytes <= budget.bytes && rows * columns <= budget.values
+    val (bytes, rows) = pieces.map(p => (p.bytes * p.weight / total, p.weight * p.weight / total)).unzip
+    val draws = Iterator.iterate(budget.pieces)(_ * 7 / 8).takeWhile(_ >= MinDraws)
+      .find(n => fits(bytes.sum * n, rows.sum * n))
+    if (pieces.length <= draws.getOrElse(budget.pieces) && fits(pieces.map(_.bytes).sum, total))
+      pieces.map(p => p -> p.weight)
+    else draws.toList.flatMap { count =>
+      val random = new SplittableRandom(hash(seed))
+      drawn(pieces, (0 until count).map(i => (i + random.nextDouble()) * total / count))
+    }
+  }
+
+  private def hash(text: String): Long = text.foldLeft(1125899906842597L)((h, c) => 31 * h + c)
+
+  /** Whether every row of the places that were read had the same chance, and by how much places weigh differently. */
+  private def designOf(read: Seq[((Piece, Double), Read)], draws: Int): Option[SampleDesign] = {
+    val (weights, rows) = (read.map(_._1._2).sum, read.map(_._2.rows.length).sum)
+    val whole = read.forall { case ((piece, _), r) => r.ended && r.seen == piece.weight.toLong && r.rows.nonEmpty }
+    if (!whole) None
+    else {
+      val stretch = read.map { case ((_, weight), r) => weight / weights * rows / r.rows.length }.max
+      Some(SampleDesign(draws, stretch))
+    }
+  }
 
   // -- rows ------------------------------------------------------------------------------------------------------
 
@@ -196,7 +292,8 @@ private[pyjoinopt] object SampleReader {
       quota: Int,
       most: Long,
       columns: StructType,
-      until: Long): Read = {
+      until: Long,
+      whole: Boolean): Read = {
     val bytes = SparkHadoopUtil.get.getFSBytesReadOnThreadCallback()
     val rows = open(piece.file, piece.partition, piece.start, piece.length)
     val closes = rows match {
@@ -205,22 +302,23 @@ private[pyjoinopt] object SampleReader {
     }
     try {
       val copy = RelationSample.copier(columns)
-      val random = new Random(piece.file.getPath.getName.hashCode * 31L + piece.start)
+      val random = new SplittableRandom(piece.file.getPath.getName.hashCode * 31L + piece.start)
       val kept = new mutable.ArrayBuffer[UnsafeRow]
-      var (seen, held, places) = (0L, 0L, quota)
+      var (seen, held, room) = (0L, 0L, quota)
+      val mostBytes = if (whole) MaxBytesOfWhole else MaxBytesOfPiece
       def keep(row: InternalRow): UnsafeRow = {
         val copied = copy(row)
         held += copied.getSizeInBytes
-        if (held > MaxBytesOfPiece && kept.length < places) places = kept.length + 1 // few rows, but wide ones
+        if (held > mostBytes && kept.length < room) room = kept.length + 1 // wide rows: fewer are kept
         copied
       }
       def enough = closes.isDefined && (seen >= most || seen % 1024 == 0 && System.nanoTime >= until)
       while (!enough && rows.hasNext) {
         val row = rows.next()
-        if (kept.length < places) kept += keep(row)
+        if (kept.length < room) kept += keep(row)
         else {
           val place = (random.nextDouble() * (seen + 1)).toLong
-          if (place < places) kept(place.toInt) = keep(row)
+          if (place < room) kept(place.toInt) = keep(row)
         }
         seen += 1
       }

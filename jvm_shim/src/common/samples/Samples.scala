@@ -20,12 +20,12 @@ private[pyjoinopt] object Samples {
   /** Hash over the files, hash over the schema. */
   type Key = (String, String)
 
-  private val MaxBytes = 64L << 20
+  private val MaxBytes = math.max(64L << 20, math.min(256L << 20, Runtime.getRuntime.maxMemory / 16))
   private lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-samples", 4, 30)
 
   private val known = new LinkedHashMap[Key, RelationSample](64, 0.75f, true)
   private var bytes = 0L
-  private val reading = new ConcurrentHashMap[(Key, Set[String]), FutureTask[Option[SampleReader.Drawn]]]
+  private val reading = new ConcurrentHashMap[(Key, Set[String], Boolean), FutureTask[Option[SampleReader.Drawn]]]
 
   def get(key: Key): Option[RelationSample] = synchronized(Option(known.get(key)))
 
@@ -39,31 +39,49 @@ private[pyjoinopt] object Samples {
     }
   }
 
+  /** Remember a sample that was drawn, unless another one was drawn at the same time that has more. */
+  private def putUnlessPoorer(key: Key, sample: RelationSample): Unit = synchronized {
+    val before = known.get(key)
+    val poorer = before != null && before.full && before.has(sample.columns.fieldNames) &&
+      (!sample.has(before.columns.fieldNames) || before.design.isDefined && sample.design.isEmpty)
+    if (!poorer) put(key, sample)
+  }
+
   def forget(): Unit = synchronized {
     known.clear()
     bytes = 0
   }
 
-  /** Start to draw a sample, or return the task that draws it already. */
+  /** Start to draw a sample with the `wished` columns, or return the task that draws it already. */
   def begin(
       session: Compat.Session,
       key: Key,
       relation: LogicalRelation,
       wanted: Set[String],
+      wished: Set[String],
+      random: Boolean,
       budget: => SampleReader.Budget): FutureTask[Option[SampleReader.Drawn]] = {
+    val reads = (key, wished, random)
     val task = new FutureTask(new Callable[Option[SampleReader.Drawn]] {
       override def call(): Option[SampleReader.Drawn] =
         try {
-          val drawn = session.withActive(SampleReader.read(session, relation, wanted, budget))
-          for (d <- drawn; sample <- d.sample) put((d.files.id, d.files.schema), sample)
+          val drawn = session.withActive(SampleReader.read(session, relation, wanted, wished, budget))
+          for (d <- drawn) {
+            val own = (d.files.id, d.files.schema)
+            d.sample.foreach { sample =>
+              sample.full = true
+              putUnlessPoorer(own, sample)
+            }
+            if (random) get(own).foreach(sample => sample.refused = sample.design.isEmpty)
+          }
           drawn
-        } finally reading.remove((key, wanted))
+        } finally reading.remove(reads)
     })
-    val other = reading.putIfAbsent((key, wanted), task)
+    val other = reading.putIfAbsent(reads, task)
     if (other != null) other
     else {
       try pool.execute(task)
-      catch { case NonFatal(error) => reading.remove((key, wanted)); throw error }
+      catch { case NonFatal(error) => reading.remove(reads); throw error }
       task
     }
   }

@@ -42,6 +42,14 @@ private[pyjoinopt] object InputSize {
     bytes
   }
 
+  /** The size of the files that Spark has listed, those of subqueries left out. */
+  def ofListedFiles(plan: LogicalPlan): Double = plan.collect {
+    case relation: LogicalRelation => relation.relation match {
+        case files: HadoopFsRelation => Support.attempt(0.0)(ofFiles(files.location).getOrElse(0.0))
+        case _ => 0.0
+      }
+  }.sum
+
   private def below(node: LogicalPlan): Seq[LogicalPlan] = node match {
     case memory: InMemoryRelation if isLoaded(memory) => Nil
     case memory: InMemoryRelation => Support.attempt(Seq.empty[LogicalPlan])(toBeCached(memory))

@@ -21,8 +21,8 @@ import org.apache.spark.sql.execution.command.DataWritingCommand
  * gets subqueries as plans of their own and does not enter them from above.
  *
  * Laws: a query never fails because of this rule; on an error it logs one WARN and returns the plan unchanged. A plan
- * with fewer than three relations and no outer join is returned unchanged without a worker, and so is a query that is
- * planned while another is planned. Of a command only the query that it writes is optimised.
+ * with fewer than three relations and no outer join is returned unchanged without a worker, unless it reads large files,
+ * for which a hint may be worth it; and so is a query that is planned while another is planned. Of a command only the query that it writes is optimised.
  */
 private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByDefault: Boolean)
     extends Rule[LogicalPlan] {
@@ -88,7 +88,10 @@ private[pyjoinopt] object OptimizeJoins {
   /** Whether a plan has a join, or a subquery that becomes one. */
   private def hasJoins(plan: LogicalPlan): Boolean = plan.containsPattern(JOIN) || PredicateSubqueries.contains(plan)
 
-  /** Whether a query has three relations or more, or an outer join, and no command inside. */
+  /** The size of the files of two relations whose join may be worth a hint (bytes); `plan_statistics.py` has it, too. */
+  private val LargePair = 64L << 20
+
+  /** Whether a query has three relations or more, or an outer join, or large files, and no command inside. */
   private def isCandidate(query: LogicalPlan): Boolean = {
     val waiting = new ArrayDeque[LogicalPlan]
     waiting.push(query)
@@ -108,6 +111,6 @@ private[pyjoinopt] object OptimizeJoins {
         case _ =>
       }
     }
-    !command && (joins > 1 || outer)
+    !command && (joins > 1 || outer || joins == 1 && InputSize.ofListedFiles(query) >= LargePair)
   }
 }

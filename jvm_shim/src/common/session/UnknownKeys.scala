@@ -15,7 +15,7 @@ private[pyjoinopt] object UnknownKeys {
   private val Prefix = "spark.pyjoinopt."
   val Known: Seq[String] = Seq(
     "strategy", "hints", "hintSlack", "cost", "costConstants", "statistics", "statisticsWithout", "rewritesWithout",
-    "statisticsMs", "store", "feedback", "strict", "pairBudget", "searchSeconds",
+    "statisticsMs", "backgroundMb", "sessionBackgroundMb", "store", "feedback", "strict", "pairBudget", "searchSeconds",
     "enabled", "python", "pythonpath", "timeout", "prestart", "startTimeout", "workers")
   private val known = Known.map(Prefix + _).toSet
   private val warned = ConcurrentHashMap.newKeySet[String]

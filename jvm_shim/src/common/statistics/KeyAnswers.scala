@@ -11,7 +11,8 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
 /**
  * Answers a request for keys: for each relation, which sets of its columns are unique.
  *
- * Law: no Spark job is started. A proof that is not ready at the deadline is answered by null and continues.
+ * Law: no Spark job is started. A proof that is not ready at the deadline is answered by null and continues; one that
+ * is refused, by the reason.
  */
 private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
   private val until = System.nanoTime + TimeUnit.MILLISECONDS.toNanos(request.path("deadlineMs").asLong(1000))
@@ -21,6 +22,11 @@ private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
       request.path("mostRows").asLong(usual.rows),
       request.path("mostBytes").asLong(usual.bytes),
       request.path("mostParts").asInt(usual.parts))
+  }
+  private val ofSession = ReadBudget.ofSession(handle.session)
+  private val budget = {
+    def most(field: String) = request.path(field).asLong(Long.MaxValue)
+    new ReadBudget(handle.keyBytes, most("mostOfQuery"), ofSession, most("mostOfSession"))
   }
   private val expressions = new RequestExpressions(handle, request)
 
@@ -34,6 +40,7 @@ private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
       out.writeEndArray()
     }
     out.writeEndArray()
+    out.writeNumberField("read", ofSession.get)
     out.writeEndObject()
   }
 
@@ -49,7 +56,7 @@ private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
         sets.map { set =>
           val columns = set.flatMap(n => names.get(handle.attribute(n).exprId))
           if (columns.length < set.length) None
-          else KeyProofs.begin(handle.session, files, relation, columns.toSet, partitions, limits)
+          else KeyProofs.begin(handle.session, files, relation, columns.toSet, partitions, limits, budget)
         }
       case _ => sets.map(_ => None)
     }
@@ -57,7 +64,8 @@ private[pyjoinopt] final class KeyAnswers(handle: Handle, request: JsonNode) {
 
   private def answer(out: JsonGenerator, proof: Option[KeyProofs.Proof]): Unit =
     proof.map(FileStatistics.await(_, until, giveUp = false)) match {
-      case Some(Right(unique)) => out.writeBoolean(unique)
+      case Some(Right(Right(unique))) => out.writeBoolean(unique)
+      case Some(Right(Left(reason))) => out.writeString(reason)
       case Some(Left(_: TimeoutException)) => out.writeNull()
       case _ => out.writeBoolean(false) // final: Python does not repeat the request
     }

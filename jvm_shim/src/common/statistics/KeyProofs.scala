@@ -5,6 +5,7 @@ import java.util.concurrent.{Callable, ConcurrentHashMap, FutureTask}
 
 import scala.util.control.NonFatal
 
+import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, XxHash64Function}
 import org.apache.spark.sql.execution.datasources._
@@ -22,18 +23,23 @@ import org.apache.spark.util.collection.OpenHashSet
  * value.
  *
  * Laws: only Parquet and ORC files all of whose rows are visible. Memory, rows, bytes and row groups are bounded; a
- * larger table has no proof. A proof holds for the files that were read.
+ * larger table has no proof, but a reason. A query and a session have a budget of bytes (`ReadBudget`): no proof begins
+ * that would exceed it by the footers, and one that does all the same ends. A proof holds for the files that were read.
  */
 private[pyjoinopt] object KeyProofs {
-  type Proof = FutureTask[Boolean]
+
+  /** Whether the columns are a key, or why that is not proved. */
+  type Outcome = Either[String, Boolean]
+  type Proof = FutureTask[Outcome]
 
   /** Limits of a proof: rows of the table, bytes of the columns, row groups or stripes. */
   final case class Limits(rows: Long = 50L * 1000 * 1000, bytes: Long = 512L << 20, parts: Int = 1000)
 
   private val MaxProofs = 10000
+  private val RowsBetweenChecks = 4096
 
   private lazy val pool = ThreadUtils.newDaemonFixedThreadPool(1, "pyjoinopt-keys")
-  private val known = new LinkedHashMap[(Samples.Key, Set[String]), Boolean](64, 0.75f, true)
+  private val known = new LinkedHashMap[(Samples.Key, Set[String]), Outcome](64, 0.75f, true)
   private val reading = new ConcurrentHashMap[(Samples.Key, Set[String]), Proof]
 
   def forget(): Unit = synchronized(known.clear())
@@ -45,16 +51,20 @@ private[pyjoinopt] object KeyProofs {
       relation: LogicalRelation,
       columns: Set[String],
       partitions: Seq[Expression],
-      limits: Limits): Option[Proof] = relation.relation match {
+      limits: Limits,
+      budget: ReadBudget): Option[Proof] = relation.relation match {
     case source: HadoopFsRelation if FileStatistics.hasFooters(source) =>
       val key = (files, columns)
       val found = synchronized(Option(known.get(key)))
-      val task = new FutureTask(new Callable[Boolean] {
-        override def call(): Boolean = found.getOrElse {
+      val task = new FutureTask(new Callable[Outcome] {
+        override def call(): Outcome = found.getOrElse {
           try {
-            val unique = session.withActive(isUnique(session, files, relation, source, columns, partitions, limits))
-            synchronized(keep(key, unique))
-            unique
+            val reads = new Reads(budget)
+            val outcome =
+              session.withActive(prove(session, files, relation, source, columns, partitions, limits, reads))
+            // What a budget refused, another query may read.
+            if (outcome.isRight || reads.refused.isEmpty) synchronized(keep(key, outcome))
+            outcome
           } finally reading.remove(key)
         }
       })
@@ -71,8 +81,8 @@ private[pyjoinopt] object KeyProofs {
       task
     } catch { case NonFatal(error) => reading.remove(key); throw error }
 
-  private def keep(key: (Samples.Key, Set[String]), unique: Boolean): Unit = {
-    known.put(key, unique)
+  private def keep(key: (Samples.Key, Set[String]), outcome: Outcome): Unit = {
+    known.put(key, outcome)
     val eldest = known.keySet.iterator
     while (known.size > MaxProofs && eldest.hasNext) {
       eldest.next()
@@ -80,21 +90,53 @@ private[pyjoinopt] object KeyProofs {
     }
   }
 
-  private def isUnique(
+  /** The bytes that one proof reads: those that the file system counts, but no less than the share of rows in all. */
+  private final class Reads(budget: ReadBudget) {
+    private lazy val counted = SparkHadoopUtil.get.getFSBytesReadOnThreadCallback()
+    private var (added, expected) = (0L, 0.0)
+
+    /** Why no more is read; None as long as the budget allows for it. */
+    var refused: Option[String] = None
+
+    def begin(bytes: Double): Unit = {
+      counted
+      refused = budget.refusal(bytes)
+    }
+
+    /** Count rows that were read, of so many bytes by the footers. Some readers read in threads of their own. */
+    def count(bytes: Double): Unit = {
+      expected += bytes
+      val now = math.max(counted(), expected.toLong)
+      if (now > added) {
+        budget.add(now - added)
+        added = now
+      }
+    }
+
+    def mayContinue(bytes: Double): Boolean = {
+      count(bytes)
+      if (refused.isEmpty) refused = budget.refusal(0)
+      refused.isEmpty
+    }
+  }
+
+  private def prove(
       session: Compat.Session,
       requested: Samples.Key,
       relation: LogicalRelation,
       files: HadoopFsRelation,
       columns: Set[String],
       partitions: Seq[Expression],
-      limits: Limits): Boolean = {
+      limits: Limits,
+      reads: Reads): Outcome = {
     val partitioned = files.partitionSchema.fieldNames.toSet
     val required = StructType(files.dataSchema.filter(f => columns(f.name) && !partitioned(f.name)))
     val all = StructType(required ++ files.partitionSchema)
     val read = columns.toSeq.flatMap(all.getFieldIndex)
     val until = System.nanoTime + MaxNanos
-    read.length == columns.size && read.forall(i => isExact(all(i).dataType)) &&
-    FileStatistics.list(session, files, until, partitions).exists { directories =>
+    val readable = read.length == columns.size && read.forall(i => isExact(all(i).dataType))
+    val listing = if (readable) FileStatistics.list(session, files, until, partitions) else None
+    listing.fold[Outcome](Right(false)) { directories =>
       val listed = for (directory <- directories; file <- directory.files if file.fileStatus.getLen > 0)
         yield (file.fileStatus, directory.values)
       val footers = FileStatistics.footers(
@@ -104,11 +146,20 @@ private[pyjoinopt] object KeyProofs {
         session.sessionState.newHadoopConfWithOptions(files.options)).map(_._2)
       val same = FileIdentity.of(relation, files, listed.map(_._1))
       val values = new Values(all, read)
-      footers.length == listed.length && (same.id, same.schema) == requested &&
-      seen(session, footers, required, values.whole, limits).exists { before =>
-        val rows = new FileRows(session, files, required)
-        SQLConf.withExistingConf(session.sessionState.conf.clone()) {
-          listed.forall { case (file, partition) => everyNew(rows(file, partition, 0, file.getLen), values, before) }
+      if (footers.length != listed.length || (same.id, same.schema) != requested) Right(false)
+      else {
+        val sensitive = session.sessionState.conf.caseSensitiveAnalysis
+        val sizes = footers.map(f => f.share(required.fieldNames, sensitive) * f.parts.map(_.length.toDouble).sum)
+        seen(footers, sizes.sum, required, values.whole, sensitive, limits).flatMap { before =>
+          reads.begin(sizes.sum)
+          val rows = new FileRows(session, files, required)
+          val unique = SQLConf.withExistingConf(session.sessionState.conf.clone()) {
+            listed.zip(footers.zip(sizes)).forall { case ((file, partition), (footer, size)) =>
+              reads.mayContinue(0) &&
+              everyNew(rows(file, partition, 0, file.getLen), values, before, reads, size / math.max(1, footer.rows))
+            }
+          }
+          if (unique) Right(true) else reads.refused.toLeft(false)
         }
       }
     }
@@ -116,16 +167,16 @@ private[pyjoinopt] object KeyProofs {
 
   private val MaxNanos = 60L * 1000 * 1000 * 1000
 
-  /** The set for the values read so far; None if it may need too much memory. */
+  /** The set for the values read so far, or why the table is too large. */
   private def seen(
-      session: Compat.Session,
       footers: Seq[FileFooter],
+      bytes: Double,
       columns: StructType,
       whole: Boolean,
-      limits: Limits): Option[Seen] = {
-    val sensitive = session.sessionState.conf.caseSensitiveAnalysis
+      sensitive: Boolean,
+      limits: Limits): Either[String, Seen] = {
     val rows = footers.map(_.rows).sum
-    val bytes = footers.map(f => f.share(columns.fieldNames, sensitive) * f.parts.map(_.length.toDouble).sum).sum
+    val parts = footers.map(_.parts.length).sum
     val memory = Runtime.getRuntime.maxMemory / 8
     val merged =
       if (whole && columns.length == 1) footers.filter(_.rows > 0).map(_.column(columns.head.name, sensitive)) else Nil
@@ -135,29 +186,35 @@ private[pyjoinopt] object KeyProofs {
       for (min <- column.min.collect { case n: Long => n }; max <- column.max.collect { case n: Long => n })
         yield (min, max)
     }
-    if (rows > limits.rows || bytes > limits.bytes || footers.map(_.parts.length).sum > limits.parts) None
+    if (rows > limits.rows) Left(s"it has more than ${limits.rows} rows")
+    else if (bytes > limits.bytes) Left(s"these columns have more than ${limits.bytes >> 20} MiB")
+    else if (parts > limits.parts) Left(s"it has more than ${limits.parts} row groups")
     else bounds match {
       case Some((min, max))
           if max - min >= 0 && max - min < math.min(memory * 8, rows * 64 + 64) &&
-            max - min < Int.MaxValue => Some(new SeenBits(min, (max - min).toInt + 1))
-      case _ if rows * 24 <= memory => Some(new SeenHashes)
-      case _ => None
+            max - min < Int.MaxValue => Right(new SeenBits(min, (max - min).toInt + 1))
+      case _ if rows * 24 <= memory => Right(new SeenHashes)
+      case _ => Left("the driver has too little memory for its values")
     }
   }
 
-  /** Whether all rows have new values. A reader of columnar files can be closed at any row. */
-  private def everyNew(rows: Iterator[InternalRow], values: Values, before: Seen): Boolean =
+  /** Whether all rows have new values, and may be read. A reader of columnar files can be closed at any row. */
+  private def everyNew(rows: Iterator[InternalRow], values: Values, before: Seen, reads: Reads, width: Double) = {
+    var (every, count) = (true, 0L)
     try {
-      var every = true
       while (every && rows.hasNext) {
         val row = rows.next()
         every = if (values.isNull(row)) before.addNull() else before.add(values(row))
+        count += 1
+        if (count % RowsBetweenChecks == 0) every = reads.mayContinue(RowsBetweenChecks * width) && every
       }
-      every
     } finally rows match {
         case closeable: AutoCloseable => closeable.close()
         case _ =>
       }
+    reads.count(count % RowsBetweenChecks * width)
+    every
+  }
 
   /** Whether equal values have equal hashes: for text only if equality is that of bytes. */
   private def isExact(of: DataType): Boolean = of match {

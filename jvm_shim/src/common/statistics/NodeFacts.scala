@@ -9,7 +9,8 @@ import org.apache.spark.sql.types.Decimal
 /**
  * The statistics of a column. Bounds are Long for integers, dates (days) and timestamps (microseconds), Double for
  * fractions and decimals, or Boolean; text has none. `mostCommon` are the most common values (text as String), each
- * with its share of all rows; `most` is the number of rows with the most common value, if all rows were counted.
+ * with its share of all rows; `most` bounds the rows with the most common value, if all rows were counted.
+ * `frequencies` summarises how often values occur; `keyThreshold` is that of the column's KeySample.
  */
 private[pyjoinopt] final case class ColumnFacts(
     ndv: Option[Double] = None,
@@ -20,7 +21,9 @@ private[pyjoinopt] final case class ColumnFacts(
     maxLen: Option[Long] = None,
     histogram: Option[Histogram] = None,
     mostCommon: Seq[(Any, Double)] = Nil,
-    most: Option[Double] = None)
+    most: Option[Double] = None,
+    frequencies: Option[FrequencySketch] = None,
+    keyThreshold: Option[Long] = None)
 
 /**
  * The statistics of a node's output, and their source. `files` are the files that the node reads, `whole` those without
@@ -74,6 +77,8 @@ private[pyjoinopt] final case class NodeFacts(
       facts.avgLen.foreach(out.writeNumberField("avgLen", _))
       facts.maxLen.foreach(out.writeNumberField("maxLen", _))
       facts.most.foreach(out.writeNumberField("most", _))
+      facts.frequencies.foreach(_.write(out))
+      facts.keyThreshold.foreach(out.writeNumberField("keyThreshold", _))
       facts.histogram.foreach(NodeFacts.writeBins(out, _))
       if (facts.mostCommon.nonEmpty) NodeFacts.writeMostCommon(out, facts.mostCommon)
       out.writeEndObject()

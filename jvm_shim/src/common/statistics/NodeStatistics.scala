@@ -19,8 +19,8 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * The statistics of nodes of an export that are available without a query: rows, bytes, columns.
  *
- * For a leaf the first available source counts: the catalog (ANALYZE), file footers or the width of a text line, cached
- * data in memory, the size. The request names the sources, by "source" or as a list by "sources". With the source
+ * For a leaf the first available source counts: the catalog (ANALYZE), that of a database, file footers or the width of
+ * a text line, cached data in memory, the size. The request names the sources, by "source" or as a list by "sources". With the source
  * "catalyst" the result is Catalyst's own estimate, for any node.
  *
  * Laws: no Spark job is started. A node that cannot be read is answered by its error and does not affect the others.
@@ -92,6 +92,9 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
   private def read(node: LogicalPlan, number: Int, partitions: Seq[Expression]): () => NodeFacts = node match {
     case relation: LogicalRelation if isCounted(relation.catalogTable) => now(catalog(relation, relation.catalogTable))
     case hive: HiveTableRelation if isCounted(Some(hive.tableMeta)) => now(catalog(hive, Some(hive.tableMeta)))
+    case relation if wants("database") && PostgresStatistics.optionsOf(relation).isDefined =>
+      val wait = request.path("databaseMs").asLong(DatabaseMs)
+      PostgresStatistics.begin(relation, PostgresStatistics.optionsOf(relation).get, wait)
     case relation: LogicalRelation if wants("footers") || wants("text") =>
       val wanted = FileStatistics.Wanted(
         columnsOf("columns", number),
@@ -147,6 +150,8 @@ private[pyjoinopt] final class NodeStatistics(handle: Handle, request: JsonNode)
 
   private def wants(what: String): Boolean =
     if (request.has("sources")) requested(what) else what != "text" && (source == "auto" || source == what)
+
+  private val DatabaseMs = 500L
 
   private lazy val requested: Set[String] = ExpressionBuilder.elements(request.get("sources")).map(_.asText).toSet
 

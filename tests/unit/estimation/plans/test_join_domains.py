@@ -19,10 +19,14 @@ def test_a_filter_that_names_its_values_rather_names_those_that_are_referred_to(
     assert met_domains([replace(one, filtered_by_text=True), FACTS])[0] == pytest.approx(20.0)
 
 
-def test_no_fewer_values_than_are_left() -> None:
-    """Of 100 kinds 50 are left, and there are facts of four: these are taken to be among the 50."""
-    half = replace(KINDS, kept=50.0, filtered_by_text=True)
-    assert met_domains([half, FACTS])[0] == pytest.approx(50.0)
+def test_the_more_values_are_left_the_nearer_they_are_to_the_average() -> None:
+    """Of 100 kinds some are left, and there are facts of four. No fewer values are taken for than are left."""
+    few, some, half, all_but_one = (
+        met_domains([replace(KINDS, kept=kept, filtered_by_text=True), FACTS])[0] for kept in (1.0, 4.0, 50.0, 99.0)
+    )
+    assert few == pytest.approx(20.0)
+    assert few < some < half < 100.0 and half > 75.0
+    assert all_but_one == pytest.approx(99.0)
 
 
 @pytest.mark.parametrize("facts", [replace(FACTS, guessed=True), replace(FACTS, ndv=None)])

@@ -128,6 +128,17 @@ def test_semi_join_with_few_keys() -> None:
     assert rows(anti) == pytest.approx(1_350_000, rel=0.01)
 
 
+def test_mark_of_an_existence_join_keeps_what_a_semi_join_would() -> None:
+    mark = Attribute(900, 900, "exists", "boolean", False)
+    few = Filter(call("LessThan", col("c_key"), lit(15_000)), TABLES["customers"])
+    marked = Join(TABLES["orders"], few, "ExistenceJoin", eq("o_cust", "c_key"), exists=mark)
+    found = reference(mark)
+    assert rows(Filter(found, marked)) == pytest.approx(150_000, rel=0.01)
+    assert rows(Filter(call("Not", found), marked)) == pytest.approx(1_350_000, rel=0.01)
+    either = Filter(call("Or", found, eq("o_cust", "o_cust")), marked)
+    assert 150_000 < rows(either) <= bound(either) == ROWS["orders"]
+
+
 def test_foreign_key_with_gaps() -> None:
     """Both ranges hold six million numbers, but there are only as many keys as orders."""
     assert rows(Join(TABLES["lines"], TABLES["orders"], "Inner", eq("l_order", "o_key"))) == pytest.approx(

@@ -65,7 +65,7 @@ def requested(plan: LogicalPlan, store: Store | None = None, drawing: bool = Tru
 
 def test_samples_are_begun_before_footers_are_waited_for() -> None:
     what = requested(LIKE)
-    assert [name for name, _ in what] == ["catalog,memory", "samples", "footers", "samples", "samples"]
+    assert [name for name, _ in what] == ["catalog,memory,database", "samples", "footers", "samples", "samples"]
     begun, footers, first, second = (request for _, request in what[1:])
     assert begun["deadlineMs"] == 0 and begun["relations"][0]["read"], "nobody waits for it"
     assert footers["deadlineMs"] == footers["totalMs"] <= 1000
@@ -73,7 +73,7 @@ def test_samples_are_begun_before_footers_are_waited_for() -> None:
 
 
 def test_what_arithmetic_may_judge_is_not_begun() -> None:
-    simple = Filter(call("LessThan", reference(A), literal(3, "int")), T)
+    simple = Filter(call("EqualTo", reference(A), literal(3, "int")), T)
     assert not any(one["relations"][0].get("read") for name, one in requested(simple)[:2] if name == "samples")
 
 

@@ -77,7 +77,7 @@ def test_it_is_what_joins_get() -> None:
         text = "".join(f"{v:02x}00" for v in values)
         assert codes(text) == values
         hits = (0xFFFFF).to_bytes(13, "little").hex()
-        return [{"rows": 100, "complete": False, "hits": [hits], "keys": {"0": text}}]
+        return [{"rows": 100, "sample": 1, "complete": False, "hits": [hits], "keys": {"0": text}}]
 
     relation = Relation("t", files=Files("t", "s", 1, 1, 0.0), leaf=t)
     samples = Samples(answer, lambda leaf: relation if leaf is t else None)

@@ -9,20 +9,25 @@ from typing import Any
 import pytest
 
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.model.sample_bounds import share_bound
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.estimation.sources.bound_limits import BoundLimits
 from pyjoinopt.estimation.sources.registry import Files, Relation
 from pyjoinopt.estimation.sources.sampled_selectivity import Share, is_weak
 from pyjoinopt.estimation.sources.samples import BLOB, Samples
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Attribute, Expression, call, literal, reference
-from pyjoinopt.plan.nodes import Filter, LogicalPlan, Project
+from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
 
 A, B, C = Attribute(0, 0, "a", "int"), Attribute(1, 1, "b", "string"), Attribute(2, 2, "c", "string")
-T = LogicalPlan("LogicalRelation", (), (A, B), (), 5, 5, {"rel": {"kind": "file", "name": "t"}})
+D = Attribute(3, 3, "d", "date")
+T = LogicalPlan("LogicalRelation", (), (A, B, D), (), 5, 5, {"rel": {"kind": "file", "name": "t"}})
 FILES = Files("i", "s", 1, 100, 5.0)
 KNOWN = RelationStatistics(
-    1000.0, 28000.0, "footers", True, {0: ColumnStatistics(ndv=100.0, min=1, max=100)}, 1000.0, 1000.0
+    1000.0, 28000.0, "footers", True,
+    {0: ColumnStatistics(ndv=100.0, min=1, max=100), 3: ColumnStatistics(ndv=100.0, min=1, max=100)}, 1000.0, 1000.0,
 )  # fmt: skip
+LARGE = KNOWN.with_rows(1e6, 1e6)
 
 
 def like(column: Attribute, pattern: str) -> Expression:
@@ -30,6 +35,8 @@ def like(column: Attribute, pattern: str) -> Expression:
 
 
 SMALL = call("LessThan", reference(A), literal(51, "int"))
+#: What arithmetic judges well.
+EARLY = call("LessThan", reference(D), literal(51, "int"))
 P, Q = like(B, "p%"), like(B, "qq%")
 
 
@@ -58,17 +65,20 @@ class Shim:
                 continue
             found = [self.bits.get(e.key) for e in one["predicates"]]
             hits = [None if b is None else b.to_bytes((self.rows + 7) // 8, "little").hex() for b in found]
-            answer: dict[str, Any] = {"rows": self.rows, "complete": self.complete, "hits": hits, "pieces": self.pieces}
+            answer: dict[str, Any] = {"rows": self.rows, "sample": 1, "complete": self.complete, "hits": hits}
+            answer["pieces"] = self.pieces
             if one.get("read") and request.get("give"):
                 answer["blob"] = base64.b64encode(b"rows").decode()
             answers.append(answer)
         return answers
 
 
-def estimate(shim: Any, plan: LogicalPlan, store: Store | None = None, look: bool = True) -> RelationStatistics:
+def estimate(
+    shim: Any, plan: LogicalPlan, store: Store | None = None, known: RelationStatistics = KNOWN, look: bool = True
+) -> RelationStatistics:
     relation = Relation("t", "file", "parquet", files=FILES, leaf=T)
     samples = Samples(shim, lambda leaf: relation if leaf is T else None, store)
-    estimates = PlanEstimates(lambda leaf: KNOWN, (), samples)
+    estimates = PlanEstimates(lambda leaf: known, (), samples)
     if look:
         estimates.prefetch_samples(plan)
     return estimates(plan)
@@ -168,11 +178,16 @@ def test_limits_and_aggregates_are_walls() -> None:
 
 
 def test_files_are_opened_only_where_arithmetic_is_weak() -> None:
-    shim = Shim({P: 0b1, SMALL: 0b1}, here=False)
-    assert estimate(shim, Filter(SMALL, T)).source == "footers"
+    shim = Shim({P: 0b1, EARLY: 0b1}, here=False)
+    assert estimate(shim, Filter(EARLY, T), known=LARGE).source == "footers"
     assert [one.get("read") for requested in shim.requested for one in requested] == [None]
-    assert estimate(shim, Filter(P, T)).source == "footers, sample"
+    assert estimate(shim, Filter(P, T), known=LARGE).source == "footers, sample"
     assert shim.requested[-1][0]["read"] is True
+
+
+def test_files_of_small_relations_are_opened_for_every_filter() -> None:
+    shim = Shim({EARLY: 0b1}, here=False)
+    assert estimate(shim, Filter(EARLY, T)).source == "footers, sample"
 
 
 def test_to_be_thorough_is_to_open_files_for_every_filter() -> None:
@@ -207,7 +222,7 @@ def test_a_stored_sample_that_the_jvm_has_already_is_not_offered_again(tmp_path:
         requested.append(relations)
         return [{"missing": True, "columns": ["other"]} for _ in relations]
 
-    estimate(narrow, Filter(SMALL, T), store)
+    estimate(narrow, Filter(EARLY, T), store, LARGE)
     assert [[("blob" in one, one.get("read")) for one in relations] for relations in requested] == [[(False, None)]]
     requested.clear()
     estimate(narrow, Filter(P, T), store)
@@ -229,7 +244,8 @@ def test_without_a_first_pass_it_requests_when_needed() -> None:
 @pytest.mark.parametrize(
     ("predicate", "weak"),
     [
-        (SMALL, False),
+        (SMALL, True),
+        (EARLY, False),
         (call("EqualTo", reference(A), literal(3, "int")), False),
         (P, True),
         (call("Or", SMALL, SMALL), True),
@@ -246,5 +262,38 @@ def test_where_arithmetic_is_weak(predicate: Expression, weak: bool) -> None:
 def test_two_columns_may_depend_on_each_other() -> None:
     columns = {**KNOWN.columns, 7: ColumnStatistics(min=0, max=9)}
     both = RelationStatistics(9.0, 9.0, columns=columns)
-    other = call("LessThan", reference(Attribute(7, 7, "d", "int")), literal(3, "int"))
-    assert not is_weak([other], both) and is_weak([SMALL, other], both)
+    other = call("LessThan", reference(Attribute(7, 7, "d", "date")), literal(3, "int"))
+    assert not is_weak([other], both) and is_weak([EARLY, other], both)
+
+
+@pytest.mark.parametrize(
+    ("draws", "limits", "most"),
+    [(0, BoundLimits(1e6, 1e7), 25_000), (0, None, None), (None, BoundLimits(1e6, 1e7), None)],
+)
+def test_a_random_sample_bounds_the_rows_that_share_a_key(
+    draws: int | None, limits: BoundLimits | None, most: float | None
+) -> None:
+    """1,000 rows out of a million: of the 500 that the filter keeps two have the same key, of the others all have."""
+    keys = [1 + max(i, 1) if i < 500 else 7 for i in range(1000)]
+    half = (1 << 500) - 1
+
+    def shim(relations: list[dict[str, Any]], **_: Any) -> list[dict[str, Any]]:
+        codes = {str(bit): b"".join(k.to_bytes(2, "little") for k in keys).hex() for bit in relations[0]["keys"]}
+        drawn = {} if draws is None else {"draws": draws, "stretch": 1.0}
+        hits = half.to_bytes(125, "little").hex()
+        return [{"rows": 1000, "sample": 1, "complete": False, "hits": [hits], "keys": codes, **drawn}]
+
+    relation = Relation("t", "file", "parquet", files=FILES, leaf=T)
+    other = LogicalPlan("LogicalRelation", (), (C,), (), 6, 6, {"rel": {"kind": "memory", "name": "u"}})
+    kept = Filter(P, T)
+    plan = Join(kept, other, "Inner", call("EqualTo", reference(B), reference(C)))
+    samples = Samples(shim, lambda leaf: relation if leaf is T else None, limits=limits)
+    estimates = PlanEstimates(lambda leaf: LARGE if leaf is T else KNOWN, (), samples)
+    estimates.prefetch_samples(plan)
+    found = estimates(kept).frequency_bounds
+    if most is None:
+        assert found == {}
+    else:
+        assert found.keys() == {B.bit} and found[B.bit].most <= most and not found[B.bit].sketched
+        assert found[B.bit].most >= 1e6 * share_bound(2, 1000, 0, 1.0, 1e-6)
+    assert estimates(kept).max_rows_per_value == {} and estimates(kept).keys == frozenset()

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, FrequencyBound, RelationStatistics
 from pyjoinopt.estimation.plans.operators import estimate_plan
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, Join, LogicalPlan
 from tests.support.estimated_tables import TABLES, eq, leaf
 from tests.support.graphs import Builder
@@ -179,16 +180,22 @@ def test_joins_of_a_plan_count_shared_values_too(kind: str, bound: float) -> Non
     assert not estimate_plan(node("Generate", orders), reported).max_rows_per_value
 
 
+def chain_of(sizes: list[int]) -> tuple[Builder, list[Expression], list[Expression]]:
+    """A chain of relations, and for each the columns that the one before and the one after it are compared with."""
+    builder = Builder([float(size) for size in sizes])
+    left = [builder.column(v, "key") for v in range(len(sizes))]
+    right = [builder.column(v, "next") for v in range(len(sizes))]
+    for v in range(1, len(sizes)):
+        builder.equal(v - 1, v, right[v - 1], left[v])
+    return builder, left, right
+
+
 def test_counts_of_shared_values_hold_on_random_rows() -> None:
     for seed in range(80):
         rng = random.Random(seed)
         n = rng.randint(2, 4)
         tables = [[(rng.randrange(4), rng.randrange(4)) for _ in range(rng.randint(0, 7))] for _ in range(n)]
-        builder = Builder([float(len(rows)) for rows in tables])
-        left = [builder.column(v, "key") for v in range(n)]
-        right = [builder.column(v, "next") for v in range(n)]
-        for v in range(1, n):
-            builder.equal(v - 1, v, right[v - 1], left[v])
+        builder, left, right = chain_of([len(rows) for rows in tables])
         known = []
         for v, s in enumerate(builder.statistics()):
             most = {}
@@ -202,6 +209,61 @@ def test_counts_of_shared_values_hold_on_random_rows() -> None:
         for v in range(1, n):
             rows = [(0, there) for _, refers in rows for key, there in tables[v] if refers == key]
             assert len(rows) <= estimates.upper_bound((2 << v) - 1), seed
+
+
+def test_norms_of_frequencies_hold_on_random_rows() -> None:
+    """Of filtered relations, too: norms are those of all rows. What is proved does not rest on them."""
+    below_products = 0
+    for seed in range(150):
+        rng = random.Random(seed)
+        n = rng.randint(2, 4)
+        whole = [[(rng.randrange(5), rng.randrange(5)) for _ in range(rng.randint(1, 12))] for _ in range(n)]
+        tables = [[row for row in rows if rng.random() < 0.7] for rows in whole]
+        builder, left, right = chain_of([len(rows) for rows in tables])
+        known = []
+        for v, s in enumerate(builder.statistics()):
+            norms, most, keys = {}, {}, set()
+            for place, e in ((0, left[v]), (1, right[v])):
+                assert e.attribute is not None
+                counts = Counter(row[place] for row in whole[v])
+                if rng.random() < 0.7:
+                    norm = math.sqrt(sum(c * c for c in counts.values()))
+                    most_here = rng.choice([norm, float(max(counts.values()))])
+                    norms[e.attribute.bit] = FrequencyBound(most_here, rng.choice([norm, math.inf]), 9, True)
+                if rng.random() < 0.3:
+                    most[e.attribute.bit] = float(max(counts.values()))
+                if max(counts.values()) == 1:
+                    keys.add(e.references)
+            bound = replace(s, upper_bound=s.rows, max_rows_per_value=most, keys=frozenset(keys))
+            known.append(replace(bound, frequency_bounds=norms))
+        estimates = GraphEstimates(builder.graph(), known)
+        without = GraphEstimates(builder.graph(), [replace(s, frequency_bounds={}) for s in known])
+        rows = list(tables[0])
+        for v in range(1, n):
+            rows = [(0, there) for _, refers in rows for key, there in tables[v] if refers == key]
+            relations = (2 << v) - 1
+            assert len(rows) <= math.ceil(estimates.likely_bound(relations)), seed
+            assert estimates.upper_bound(relations) == without.upper_bound(relations)
+            assert estimates.likely_bound(relations) <= without.likely_bound(relations)
+            below_products += estimates.likely_bound(relations) < without.likely_bound(relations)
+    assert below_products > 50
+
+
+def test_the_norms_of_two_relations_bound_their_join() -> None:
+    """40 of a key's rows meet 5,000 rows at most of which 10 share a value; the norm of all of these is 1,000."""
+    builder = Builder([40.0, 100_000.0])
+    one, other = builder.column(0, "id"), builder.column(1, "ref")
+    builder.equal(0, 1, one, other)
+    assert one.attribute is not None and other.attribute is not None
+    keyed, facts = (replace(s, upper_bound=s.rows) for s in builder.statistics())
+    keyed = replace(keyed, keys=frozenset({one.references}))
+    facts = replace(facts, frequency_bounds={other.attribute.bit: FrequencyBound(1000.0, 1000.0, 100_000, True)})
+    estimates = GraphEstimates(builder.graph(), [keyed, facts])
+    assert estimates.upper_bound(0b11) == 100_000, "of a unique key, each row of facts meets one row"
+    # A value has 1,000 rows at most, so 40 have 40,000; by the norms it is sqrt(40) * 1,000.
+    assert estimates.likely_bound(0b11) == pytest.approx(6325, abs=1)
+    bound = estimates.likely(0b11)
+    assert bound is not None and (bound.sampled, bound.sketched) == (100_000, True)
 
 
 def test_a_key_of_several_columns_is_one_key() -> None:

@@ -1,0 +1,49 @@
+"""Which share of a TPC query's time the planning of its joins is: for `overhead.py`."""
+
+from __future__ import annotations
+
+from statistics import median, quantiles
+from typing import Any
+
+from tqdm import tqdm
+
+import pyjoinopt
+from benchmarks.tpc_runs import OURS, runners_for
+from tests.support import tpc
+
+#: Seconds after which a query is cancelled, and queries that are run before any is timed.
+_LIMIT, _WARM = 600.0, 10
+
+
+def print_shares(spark: Any, scale: float, runs: int) -> None:
+    """Print for each query the planning time, the time of the whole query, and the first as a share of the second.
+
+    Args:
+        spark: a session.
+        scale: of the data.
+        runs: of each query; the one that takes the least time counts.
+    """
+    print(f"\n{'query':<12}{'planning, ms':>14}{'planning and run, ms':>22}{'share of the query’s time':>28}")
+    for benchmark in ("tpch", "tpcds"):
+        reports: list[pyjoinopt.JoinReport] = []
+        run = runners_for(spark, benchmark, scale, reports, _LIMIT)[OURS]
+        queries = tpc.spark_queries(benchmark)
+        for text in list(queries.values())[:_WARM]:
+            run(text)
+        planning, shares = [], []
+        for number, text in tqdm(queries.items(), benchmark, leave=False):
+            seconds, own = min((run(text)[0][0], reports[-1].seconds) for _ in range(runs))
+            planning.append(own * 1000)
+            shares.append(own / seconds)
+            tqdm.write(f"{f'{benchmark} {number}':<12}{planning[-1]:>14.1f}{seconds * 1000:>22.0f}{shares[-1]:>28.1%}")
+        high = quantiles(planning, n=10)[-1]
+        print(
+            f"{benchmark}: planning, median {median(planning):.1f} ms, 90 % {high:.1f} ms; "
+            f"share of the query’s time, median {median(shares):.1%}, 90 % {quantiles(shares, n=10)[-1]:.1%}, "
+            f"of all {_of_all(planning, shares):.1%}"
+        )
+
+
+def _of_all(planning: list[float], shares: list[float]) -> float:
+    """The planning of all queries as a share of the time of all queries."""
+    return sum(planning) / sum(own / share for own, share in zip(planning, shares, strict=True))

@@ -1,0 +1,97 @@
+"""The samples of joins that a join group can use: those of the plan's leaves, in terms of the group's vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.plans.plan_estimator import FilteredLeaf, PlanEstimates
+from pyjoinopt.estimation.sources.joined_sample import JoinedSample, Partners
+from pyjoinopt.joins.cardinality.join_synopses import Partner, Synopsis
+from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
+from pyjoinopt.plan.nodes import INNER
+
+
+def synopses_of(
+    graph: JoinGraph, statistics: Sequence[RelationStatistics], estimate: PlanEstimates
+) -> list[Synopsis]:
+    """The samples of joins whose relations are vertices of a graph.
+
+    Args:
+        graph: the join graph.
+        statistics: of each vertex, its filters included.
+        estimate: has estimated each vertex.
+    """
+    leaves = [estimate.filtered_leaf(plan) for plan in graph.relations]
+    vertex_of = {found.leaf.number: v for v, found in enumerate(leaves) if found is not None}
+    between: dict[int, list[Edge]] = {}
+    for edge in graph.edges:
+        between.setdefault(edge.ses, []).append(edge)
+    synopses = []
+    for v, center in enumerate(leaves):
+        if center is None or statistics[v].rows <= 0:
+            continue
+        for joined in estimate.joined_samples(center.leaf):
+            partners = _partners(v, joined, leaves, vertex_of, between, estimate) if joined.rows else []
+            if partners:
+                kept = joined.kept(center.conjuncts)
+                synopses.append(Synopsis(1 << v, joined.rows, joined.complete, kept, joined.starts, tuple(partners)))
+    return synopses
+
+
+def _partners(
+    center: int,
+    joined: JoinedSample,
+    leaves: Sequence[FilteredLeaf | None],
+    vertex_of: dict[int | None, int],
+    between: dict[int, list[Edge]],
+    estimate: PlanEstimates,
+) -> list[Partner]:
+    """The dimensions of a centre that the group joins with it, or with each other, as they were joined in the sample.
+
+    Two relations that other predicates connect, too, are left to the model, and so is a second dimension that the same
+    columns refer to.
+    """
+    found: list[Partner] = []
+    clustered = {center: False}
+    used: set[tuple[int, frozenset[int]]] = set()
+    for number, partners in joined.dimensions.items():
+        v, of = vertex_of.get(number), vertex_of.get(partners.of)
+        leaf = leaves[v] if v is not None else None
+        referring = frozenset(column for column, _ in partners.columns)
+        if v is None or of not in clustered or of is None or leaf is None or (of, referring) in used:
+            continue
+        edges = between.get(1 << v | 1 << of, ())
+        matches = _matches(partners, leaf)
+        if matches is None or {_columns(edge, 1 << of, estimate) for edge in edges} != partners.columns:
+            continue
+        used.add((of, referring))
+        clustered[v] = clustered[of]
+        if of == center and joined.by_key:
+            clustered[v] = True
+        elif of == center:
+            clustered[v] = all(estimate.is_clustered(leaves[center], column) for column in referring)
+        found.append(Partner(1 << v, 1 << of, matches, partners.filled, clustered[v]))
+    return found
+
+
+def _matches(partners: Partners, leaf: FilteredLeaf) -> int | None:
+    """The rows with a partner that fulfils the filter of its relation; None if that is not known."""
+    matches = partners.matched
+    for e in leaf.conjuncts:
+        if e.kind == "IsNotNull":  # Spark adds these to a plan that it has begun to optimise
+            continue
+        hits = partners.hits.get(e.key)
+        if hits is None:
+            return None
+        matches &= hits
+    return matches
+
+
+def _columns(edge: Edge, of: int, estimate: PlanEstimates) -> tuple[int | None, int | None] | None:
+    """The leaves' columns that an edge equates, that of the vertex `of` first; None if it is no such edge."""
+    if edge.join_type != INNER or edge.keys is None or edge.tes != edge.ses:
+        return None
+    (one, left), (_, right) = edge.keys
+    columns = estimate.leaf_column(left), estimate.leaf_column(right)
+    return columns if one == of else columns[::-1]
