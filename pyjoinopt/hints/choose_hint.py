@@ -99,7 +99,7 @@ def join_hint(
     allowed = [s for s in sides if join_type in (BROADCASTS_LEFT if s.name == "left" else BROADCASTS_RIGHT)]
     most = conf.threshold * allowance.broadcast
     other = {"left": right, "right": left}
-    small = [s for s in _harmless(allowed, most) if _is_worth_it(s.known.bytes, other[s.name].bytes, conf)]
+    small = [s for s in _harmless(allowed, most) if is_worth_a_broadcast(s.known.bytes, other[s.name].bytes, conf)]
     if itself is not None and harmful is None:
         built = sides[itself == "right"]
         small = [side for side in small if side is not built and built.known.bytes - side.known.bytes > LEAST_SAVING]
@@ -123,7 +123,7 @@ def join_hint(
     return HintChoice(None, None, "no side is proved to fit")
 
 
-def _is_worth_it(built: float, probed: float, conf: JoinConf) -> bool:
+def is_worth_a_broadcast(built: float, probed: float, conf: JoinConf) -> bool:
     """Whether to build a broadcast of so many expected bytes pays, instead of shuffling both sides."""
     return conf.fits(built) or (conf.fits(built / _MODEST_EXCESS) and probed >= _MUCH_LARGER * built)
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
-from pyjoinopt.catalyst.planner.join_selection import JoinOperator, Version, select
+from pyjoinopt.catalyst.planner.join_selection import JoinOperator, Version, select, version_of
 from pyjoinopt.catalyst.planner.size_in_bytes import SizesOf, SparkSizes
 from pyjoinopt.plan.expressions import describe
 from pyjoinopt.plan.leaves import leaves_of
@@ -85,7 +85,7 @@ class Forecast:
         return found
 
     def _joins(self, root: LogicalPlan, number: dict[int, int]) -> _Foreseen:
-        return _joins(root, JoinConf.of(self.conf), self.sizes(root), _version(self.spark), number)
+        return _joins(root, JoinConf.of(self.conf), self.sizes(root), version_of(self.spark), number)
 
     def _with_operators(
         self, joins: Sequence[JoinEstimate], below: Sequence[int], plan: _Foreseen
@@ -113,11 +113,6 @@ class Forecast:
             if (given.join, given.strategy, given.side) == (condition, strategy, side):
                 return f"{strategy} {side}: {given.reason}"
         return f"{strategy} {side}: yours"
-
-
-def _version(spark: str) -> Version:
-    parts = spark.split(".")
-    return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit() else (4, 3)
 
 
 def _joins(

@@ -6,7 +6,7 @@
     choose      joins.search         the cheapest legal order of each group
     emit        joins.emit           the plan in that order
     hint        hints.apply_hints    strategies that Spark would not choose by itself
-    filter      optimizer.prefilter_aggregates   the input of an aggregate, by what its result is joined with
+    filter      optimizer.prefilter  what is grouped or shuffled, by what the result is joined with
 
 and `bridge.encode` makes the edits of which Spark's plan is rebuilt (done by the caller, too). Finding, choosing and
 emitting go together in `reorder`, group by group, because a group is ordered over what its inputs have become.
@@ -24,6 +24,7 @@ from functools import lru_cache, partial
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.gateway import Gateway
 from pyjoinopt.catalyst.planner.build_side import JoinConf
+from pyjoinopt.catalyst.planner.join_selection import version_of
 from pyjoinopt.catalyst.planner.size_in_bytes import SizesOf, SparkSizes
 from pyjoinopt.config import Options
 from pyjoinopt.cost import cost_model
@@ -39,7 +40,7 @@ from pyjoinopt.optimizer.describe_group import change_in_one_line, describe_grou
 from pyjoinopt.optimizer.forecast_operators import Forecast
 from pyjoinopt.optimizer.order_group import OrderingContext
 from pyjoinopt.optimizer.plan_statistics import PlanStatistics
-from pyjoinopt.optimizer.prefilter_aggregates import PREFILTER, Prefilter
+from pyjoinopt.optimizer.prefilter.prefilter import Prefilter, may_be_a_prefilter
 from pyjoinopt.optimizer.reorder import ChangedGroup, Reordered, reorder
 from pyjoinopt.optimizer.spark_strategies import heuristic_order, spark_order
 from pyjoinopt.plan.constructors import ColumnFactory
@@ -209,12 +210,21 @@ class _Optimization:
 
     def _prefilter(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
         options, conf = self._options, self._export.conf
-        if not options.hints or options.strategy != "auto" or PREFILTER in options.without_rewrites:
+        if not options.hints or options.strategy != "auto" or any(map(may_be_a_prefilter, self._export.nodes)):
             return plan
-        constants = read_constants(options.cost_constants) if options.cost_constants else DEFAULT
-        prefilter = Prefilter(estimates, self._fresh, self._sensitive, JoinConf.of(conf), self._allowance, constants)
+        prefilter = Prefilter(
+            estimates,
+            None if str(conf.get("spark.sql.cbo.enabled", "false")).lower() == "true" else self._sizes(plan),
+            self._fresh,
+            self._sensitive,
+            JoinConf.of(conf),
+            self._allowance,
+            read_constants(options.cost_constants) if options.cost_constants else DEFAULT,
+            version_of(self._export.spark),
+            options.without_rewrites,
+        )
         plan, notes = prefilter.apply(plan)
-        self._report.filtered_aggregates += notes
+        self._report.prefilters += notes
         return plan
 
     def _describe(self, rewritten: _Rewritten, reordered: Reordered, hinted: LogicalPlan) -> None:

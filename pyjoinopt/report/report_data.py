@@ -32,7 +32,7 @@ class ReportData:
         pairs: the join groups with two relations, which have one order. Spark's own strategies have none.
         eliminated_outer_joins: one sentence for each outer join that became a simpler join or was removed.
         spared_joins: one sentence for each join that was avoided, or became a simpler join.
-        filtered_aggregates: one sentence for each aggregate that gets fewer rows.
+        prefilters: one sentence for each semi join that filters what is grouped or shuffled.
         hints: hints that were given.
         refusals: what was left as written, with reasons.
         notes: statistics of the user that were not used, such as declared keys of columns that do not exist; keys that
@@ -49,7 +49,7 @@ class ReportData:
     groups: list[GroupReport] = field(default_factory=list)
     eliminated_outer_joins: list[str] = field(default_factory=list)
     spared_joins: list[str] = field(default_factory=list)
-    filtered_aggregates: list[str] = field(default_factory=list)
+    prefilters: list[str] = field(default_factory=list)
     hints: list[HintReport] = field(default_factory=list)
     refusals: list[RefusalReport] = field(default_factory=list)
     strategy: str = "auto"
@@ -105,7 +105,7 @@ class ReportData:
         """The report that `to_dict` wrote; keys that this version does not have are ignored."""
         names = ("changed", "eliminated_outer_joins", "spared_joins", "strategy", "seconds", "error")
         report = cls(**{name: data[name] for name in names})
-        report.filtered_aggregates = list(data.get("filtered_aggregates", ()))
+        report.prefilters = list(data.get("prefilters", ()))
         report.notes = list(data.get("notes", ()))
         report.background_bytes = int(data.get("background_bytes", 0))
         report.hints = [from_dict(HintReport, hint) for hint in data["hints"]]

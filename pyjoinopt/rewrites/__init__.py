@@ -12,8 +12,8 @@ Without this room join groups would contain outer joins that filters make redund
 * `inner_join_region`, `plan_equivalence`: shared by several of them.
 
 There is no eager aggregation (GROUP BY moved below joins): each of these rewrites removes work, and none adds an
-operator whose cost would have to be weighed against the joins. The one rewrite that does so comes after the orders
-(`optimizer.prefilter_aggregates`).
+operator whose cost would have to be weighed against the joins. The rewrites that do so come after the orders
+(`optimizer.prefilter`).
 
 It imports `plan` and `catalyst`.
 """

@@ -10,7 +10,7 @@ import pyjoinopt
 from pyjoinopt import config
 from pyjoinopt.bridge.decode import decode
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.optimizer.prefilter_aggregates import PREFILTER
+from pyjoinopt.optimizer.prefilter.prefilter import AGGREGATES, JOINS
 from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.format import show
 from pyjoinopt.rewrites.normalise import REWRITES, RewriteContext, normalise
@@ -27,7 +27,7 @@ CHANGED = {
 
 
 def test_options_name_all_rewrites() -> None:
-    assert [*(rewrite.name for rewrite in REWRITES if rewrite.name), PREFILTER] == list(config.REWRITES)
+    assert [*(rewrite.name for rewrite in REWRITES if rewrite.name), AGGREGATES, JOINS] == list(config.REWRITES)
 
 
 @pytest.mark.parametrize(("name", "number"), CHANGED.items())

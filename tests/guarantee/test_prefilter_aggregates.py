@@ -137,12 +137,12 @@ def checked(df: DataFrame, **options: str) -> JoinReport:
 def test_groups_without_a_partner_are_not_computed(facts: SparkSession, name: str) -> None:
     text, filtered = FILTERED[name]
     report = checked(facts.sql(f"SELECT * FROM {text}"))
-    assert len(report.filtered_aggregates) == filtered and report.changed
+    assert len(report.prefilters) == filtered and report.changed
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_others_are_left_alone(facts: SparkSession, name: str) -> None:
-    assert checked(facts.sql(f"SELECT * FROM {KEPT[name]}")).filtered_aggregates == []
+    assert checked(facts.sql(f"SELECT * FROM {KEPT[name]}")).prefilters == []
 
 
 #: A session does not plan one inner join of small files, which has one order and the sizes that Spark takes it for.
@@ -161,7 +161,7 @@ def test_in_an_enabled_session(facts: SparkSession, name: str) -> None:
         fast = facts.sql(f"SELECT * FROM {text}").collect()
         report = report_of()
     assert sorted(map(repr, fast)) == sorted(map(repr, plain)) and report.error is None
-    assert len(report.filtered_aggregates) == filtered
+    assert len(report.prefilters) == filtered
 
 
 def test_the_semi_join_is_below_the_aggregate(facts: SparkSession) -> None:
@@ -179,21 +179,21 @@ def test_what_spark_computes_once_is_left_whole(facts: SparkSession) -> None:
     with enabled(facts) as report_of:
         facts.sql(text).collect()
         report = report_of()
-    assert report.filtered_aggregates == []
+    assert report.prefilters == []
     checked(facts.sql(text))
 
 
 def test_switched_off_and_too_dear(facts: SparkSession) -> None:
     df = facts.sql(f"SELECT * FROM {FILTERED['optional'][0]}")
-    assert checked(df, rewrites_without="prefilter_aggregates").filtered_aggregates == []
-    assert checked(df, hints=False).filtered_aggregates == []
-    assert checked(df, cost_constants="").filtered_aggregates == []
-    assert "Aggregates of fewer rows" in str(checked(df))
+    assert checked(df, rewrites_without="prefilter_aggregates").prefilters == []
+    assert checked(df, hints=False).prefilters == []
+    assert checked(df, cost_constants="").prefilters == []
+    assert "Rows filtered before" in str(checked(df))
 
 
 def test_once_is_enough(facts: SparkSession) -> None:
     df = facts.sql(f"SELECT * FROM {FILTERED['optional'][0]}").optimize_joins(strict=True)
-    assert checked(df).filtered_aggregates == []
+    assert checked(df).prefilters == []
     plain = facts.sql(f"SELECT * FROM {FILTERED['optional'][0]}")
     with enabled(facts):
         fast = plain.optimize_joins(strict=True)
@@ -204,7 +204,7 @@ def test_a_cached_aggregate_is_left_whole(facts: SparkSession) -> None:
     facts.sql("SELECT k, sum(v) AS a FROM f GROUP BY k").createOrReplaceTempView("sums")
     facts.table("sums").cache()
     try:
-        assert checked(facts.sql("SELECT * FROM sums JOIN d ON k = id WHERE n = 'n1'")).filtered_aggregates == []
+        assert checked(facts.sql("SELECT * FROM sums JOIN d ON k = id WHERE n = 'n1'")).prefilters == []
     finally:
         facts.catalog.uncacheTable("sums")
 
@@ -217,7 +217,7 @@ def test_drawn_queries(facts: SparkSession, seed: int, ansi: str) -> None:
     facts.conf.set("spark.sql.ansi.enabled", ansi)
     try:
         for _ in range(12):
-            filtered += len(checked(facts.sql(_drawn(draw))).filtered_aggregates)
+            filtered += len(checked(facts.sql(_drawn(draw))).prefilters)
     finally:
         facts.conf.unset("spark.sql.ansi.enabled")
     assert filtered >= 4

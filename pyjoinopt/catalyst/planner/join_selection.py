@@ -54,6 +54,7 @@ from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, SINGLE, Hint, Join, Logica
 __all__ = [
     "BROADCAST", "BROADCASTS_LEFT", "BROADCASTS_RIGHT", "BROADCAST_HASH", "CARTESIAN", "HASH", "MERGE", "NESTED_LOOP",
     "REPLICATE", "SHUFFLED_HASH", "SORT_MERGE", "JoinConf", "JoinOperator", "predict_joins", "select", "select_join",
+    "version_of",
 ]  # fmt: skip
 
 BROADCAST_HASH = "BroadcastHashJoin"
@@ -64,6 +65,16 @@ NESTED_LOOP = "BroadcastNestedLoopJoin"
 
 #: Which Spark decides: (major, minor).
 Version = tuple[int, int]
+
+
+def version_of(spark: str) -> Version:
+    """Major and minor version of a text such as "4.0.1"; the newest for any other text.
+
+    >>> version_of("3.5.9"), version_of("")
+    ((3, 5), (4, 3))
+    """
+    parts = spark.split(".")
+    return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit() else (4, 3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def sections(report: ReportData, width: int) -> list[str]:
     listed = (
         ("Outer joins eliminated", report.eliminated_outer_joins),
         ("Joins avoided", report.spared_joins),
-        ("Aggregates of fewer rows", report.filtered_aggregates),
+        ("Rows filtered before they are grouped or shuffled", report.prefilters),
         ("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]),
         ("Left as written", refusals),
         ("Notes", report.notes),
@@ -72,8 +72,8 @@ def headline(report: ReportData) -> str:
         done.append(f"{_count(len(report.eliminated_outer_joins), 'outer join')} eliminated")
     if report.spared_joins:
         done.append(f"{_count(len(report.spared_joins), 'join')} avoided")
-    if report.filtered_aggregates:
-        done.append(f"{_count(len(report.filtered_aggregates), 'aggregate')} filtered")
+    if report.prefilters:
+        done.append(f"{_count(len(report.prefilters), 'input')} filtered")
     if report.hints:
         done.append(f"{_count(len(report.hints), 'hint')} given")
     only = " would be" if report.strategy == "none" and done else ""

@@ -1,0 +1,189 @@
+"""A side that is shuffled loses the rows that will find no partner; see `test_prefilter_aggregates` for aggregates."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyjoinopt import disable, enable, last_reports
+from pyjoinopt.report.join_report import JoinReport
+from tests.support.compare import assert_same_rows, assert_same_schema
+from tests.support.run import session_for_tiny_tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: With these constants the rewrite pays for tables of a few rows.
+FREE = str(Path(__file__).parent.parent / "support" / "free_broadcasts.json")
+#: Keys have NULLs, repetitions and values without a partner. `f` and `o` are too large for a broadcast at the
+#: threshold below, `d` with its wide column, too; the filtered keys of `d` are not.
+THRESHOLD = "200"
+WIDE = "concat(repeat('x', 40), id)"
+TABLES = {
+    "f": f"""select if(id % 11 = 0, null, cast(id % 40 as int)) as k, cast(id % 60 as int) as g,
+        cast(id % 13 - 3 as int) as v, concat('t', id % 9) as s, cast(id % 5 as double) as x, {WIDE} as p
+        from range(900)""",
+    "o": f"""select cast(id as int) as id, if(id % 7 = 3, null, cast(id % 50 as int)) as c, cast(id % 9 as int) as w,
+        concat('t', id % 60) as s, {WIDE} as q from range(300)""",
+    "d": f"""select if(id % 17 = 5, null, cast(id as int)) as id, concat('n', id % 8) as n, cast(id % 6 as int) as w,
+        concat('t', id % 12) as t, {WIDE} as r from range(50)""",
+    "c": "select cast(id as int) as c, cast(id % 10 as int) as z from range(50)",
+}
+FILTERED = {
+    "a filtered key": "f JOIN d ON f.k = d.id WHERE d.n = 'n1'",
+    "keys of a join": "f JOIN o ON f.g = o.id JOIN c ON o.c = c.c WHERE c.z = 3",
+    "keys of a semi join": "f JOIN o ON f.g = o.id LEFT SEMI JOIN c ON o.c = c.c AND c.z = 3",
+    "of the smaller one of two": "f JOIN o ON f.g = o.id JOIN d ON o.c = d.id WHERE d.n = 'n1' AND o.w < 8",
+    "optional": "d LEFT JOIN f ON f.k = d.id WHERE d.n = 'n1'",
+    "optional, on the left": "f RIGHT JOIN d ON f.k = d.id WHERE d.n = 'n1'",
+    "with a test of its own": "d LEFT JOIN f ON f.k = d.id AND f.v > d.w WHERE d.n = 'n1'",
+    "none is there": "d LEFT JOIN f ON f.k = d.id WHERE d.n = 'n1' AND f.k IS NULL",
+    "only tested": "d LEFT SEMI JOIN f ON f.k = d.id AND f.v > d.w WHERE d.n = 'n1'",
+    "excluded": "d LEFT ANTI JOIN f ON f.k = d.id AND f.v > d.w WHERE d.n = 'n1'",
+    "exists": "d WHERE d.n = 'n1' AND EXISTS (SELECT 1 FROM f WHERE f.k = d.id AND f.v > d.w)",
+    "in an OR": "d WHERE d.n = 'n1' AND (d.w = 1 OR EXISTS (SELECT 1 FROM f WHERE f.k = d.id AND f.v > 3))",
+    "not exists": "d WHERE d.n = 'n1' AND NOT EXISTS (SELECT 1 FROM f WHERE f.k = d.id AND f.v > d.w)",
+    "of an aggregate": "(SELECT g, max(p) m FROM f GROUP BY g) y JOIN o ON y.g = o.id WHERE o.w = 2 AND o.id < 200",
+    "preserved below a join": "o LEFT JOIN f ON f.g = o.id JOIN c ON o.c = c.c JOIN d ON o.id = d.id WHERE d.n = 'n1'",
+    "after a limit": "(SELECT k, p FROM f ORDER BY v, p LIMIT 700) y JOIN d ON y.k = d.id WHERE d.n = 'n1'",
+    "of a union": "(SELECT k, p FROM f UNION ALL SELECT c, q FROM o) y JOIN d ON y.k = d.id WHERE d.n = 'n1'",
+}  # fmt: skip
+KEPT = {
+    "no filter": "f JOIN d ON f.k = d.id",
+    "preserved": "f LEFT JOIN d ON f.k = d.id AND d.n = 'n1'",
+    "both preserved": "f FULL JOIN (SELECT * FROM d WHERE n = 'n1') d ON f.k = d.id",
+    "the other is preserved": "(SELECT * FROM d WHERE n = 'n1') d RIGHT JOIN f ON f.k = d.id",
+    "excluded by it": "f LEFT ANTI JOIN (SELECT * FROM d WHERE n = 'n1') d ON f.k = d.id",
+    "no equality": "f JOIN d ON f.k < d.id WHERE d.n = 'n1'",
+    "NULL equals NULL": "f JOIN d ON f.k <=> d.id WHERE d.n = 'n1'",
+    "another type": "(SELECT CAST(k AS BIGINT) k, p FROM f) y JOIN d ON y.k = d.id WHERE d.n = 'n1'",
+    "by chance": "f JOIN d ON f.k = d.id WHERE rand(3) < 2 AND d.w + rand(4) < 1",
+    "the filter may fail": "f JOIN d ON f.k = d.id WHERE 12 div w > 3",
+    "the filter reads more": "f JOIN d ON f.k = d.id WHERE d.w = (SELECT max(z) FROM c)",
+    "broadcast": "f JOIN c ON f.k = c.c WHERE c.z = 3",
+}
+
+
+@pytest.fixture(scope="module")
+def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = session_for_tiny_tables(spark)
+    folder = tmp_path_factory.mktemp("prefilter_joins")
+    for name, text in TABLES.items():
+        session.sql(text).coalesce(1).write.parquet(str(folder / name))
+        session.read.parquet(str(folder / name)).createOrReplaceTempView(name)
+    session.conf.set("spark.pyjoinopt.costConstants", FREE)
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", THRESHOLD)
+    yield session
+    session.catalog.clearCache()
+
+
+@contextmanager
+def enabled(session: SparkSession) -> Iterator[Callable[[], JoinReport]]:
+    """An enabled session, with the report of the one query that it planned."""
+    enable(session, cost_constants=FREE)
+    session.conf.set("spark.pyjoinopt.timeout", "60s")
+    before = len(last_reports(session))
+    try:
+        yield lambda: last_reports(session)[before:][0]
+    finally:
+        disable(session)
+
+
+def checked(df: DataFrame, **options: object) -> JoinReport:
+    """The report of a call, after rows and schema were compared with plain Spark's."""
+    fast = df.optimize_joins(strict=True, **options)
+    report: JoinReport = fast._pyjoinopt_report
+    assert report.error is None
+    assert_same_schema(df, fast)
+    assert_same_rows(df, fast, label=("plain Spark", "optimised"))
+    return report
+
+
+@pytest.mark.parametrize("name", FILTERED)
+def test_rows_without_a_partner_are_not_shuffled(facts: SparkSession, name: str) -> None:
+    assert checked(facts.sql(f"SELECT * FROM {FILTERED[name]}")).prefilters
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_others_are_left_alone(facts: SparkSession, name: str) -> None:
+    assert checked(facts.sql(f"SELECT * FROM {KEPT[name]}")).prefilters == []
+
+
+#: A session does not plan a single join of small files.
+@pytest.mark.parametrize("name", ["keys of a join", "keys of a semi join", "none is there", "with a test of its own"])
+def test_in_an_enabled_session(facts: SparkSession, name: str) -> None:
+    text = f"SELECT * FROM {FILTERED[name]}"
+    plain = facts.sql(text).collect()
+    with enabled(facts) as report_of:
+        fast = facts.sql(text).collect()
+        report = report_of()
+    assert sorted(map(repr, fast)) == sorted(map(repr, plain)) and report.error is None
+    assert report.prefilters
+
+
+def test_the_semi_join_is_below_the_shuffle(facts: SparkSession) -> None:
+    df = facts.sql(f"SELECT * FROM {FILTERED['keys of a join']}").optimize_joins(strict=True)
+    lines = df._jdf.queryExecution().executedPlan().toString().splitlines()
+    semi = next(i for i, line in enumerate(lines) if "LeftSemi" in line)
+    assert "BroadcastHashJoin" in lines[semi]
+    assert any("Exchange hashpartitioning" in line for line in lines[:semi])
+
+
+def test_switched_off_and_too_dear(facts: SparkSession) -> None:
+    df = facts.sql(f"SELECT * FROM {FILTERED['keys of a join']}")
+    assert checked(df, rewrites_without="prefilter_joins").prefilters == []
+    assert checked(df, hints=False).prefilters == []
+    assert checked(df, cost_constants="").prefilters == []
+
+
+def test_a_source_that_is_shuffled_itself_is_not_read_twice(facts: SparkSession) -> None:
+    """`o` and `d` are joined by a shuffle, so only the filter on `o` is worth its second reading."""
+    report = checked(facts.sql("SELECT * FROM f JOIN o ON f.g = o.id JOIN d ON o.c = d.id WHERE o.w = 2 AND d.w < 5"))
+    assert not any("with" in line for line in report.prefilters)
+
+
+def test_once_is_enough(facts: SparkSession) -> None:
+    df = facts.sql(f"SELECT * FROM {FILTERED['a filtered key']}").optimize_joins(strict=True)
+    checked(df)
+    again = df.optimize_joins(strict=True)._jdf.queryExecution().optimizedPlan().toString()
+    assert again.count("LeftSemi") == df._jdf.queryExecution().optimizedPlan().toString().count("LeftSemi")
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("seed", range(3))
+def test_drawn_queries(facts: SparkSession, seed: int, ansi: str) -> None:
+    draw = random.Random(f"{seed} {ansi}")
+    filtered = 0
+    facts.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for _ in range(10):
+            filtered += bool(checked(facts.sql(_drawn(draw))).prefilters)
+    finally:
+        facts.conf.unset("spark.sql.ansi.enabled")
+    assert filtered >= 4
+
+
+def _drawn(draw: random.Random) -> str:
+    """A query in which something large is joined in some way with something filtered."""
+    kinds = ["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
+    kind = draw.choice(kinds)
+    extra = draw.choice(["", "", " AND f.v > o.w", " AND f.v + o.w > 5"])
+    of_o = draw.choice(["o", "(SELECT * FROM o WHERE w < 3) o", "(SELECT o.* FROM o JOIN c USING (c) WHERE z = 3) o"])
+    of_f = draw.choice(["f", "f", "(SELECT * FROM f WHERE v > 0) f", "(SELECT f.* FROM f LEFT JOIN c ON k = c.c) f"])
+    left, right = draw.choice([(of_o, of_f), (of_f, of_o)])
+    tables = f"{left} {kind} {right} ON f.g = o.id{extra}"
+    have = {"LEFT SEMI JOIN": left[-1:], "LEFT ANTI JOIN": left[-1:]}.get(kind, "fo")
+    where = []
+    if "o" in have and draw.random() < 0.6:
+        further = draw.choice(["JOIN", "LEFT SEMI JOIN", "LEFT JOIN"])
+        tables = f"{tables} {further} c c2 ON o.c = c2.c AND c2.z IN (3, 4)"
+    if "f" in have and draw.random() < 0.6:
+        tables = f"{tables} {draw.choice(['JOIN', 'LEFT SEMI JOIN'])} d ON f.k = d.id AND d.n = 'n1'"
+    if "o" in have and draw.random() < 0.4:
+        where.append(draw.choice(["o.w = 2", "o.q LIKE '%1'", "o.id IS NOT NULL", "(o.w = 2 OR o.c = 7)"]))
+    return f"SELECT * FROM {tables}" + (f" WHERE {' AND '.join(where)}" if where else "")
