@@ -11,8 +11,9 @@ Three grades show what it is good for:
 * flights of 2013 from New York and TPC-H: q-errors of sub-plans in the median and at 90 %, by the footers of the files
   alone (`estimates.py`), for a sample replaces most of these constants.
 
-A constant that was fitted to one of them should be near its best for the others, too. The number of queries whose
-estimates depend on a constant limits what its grades can show; it is printed before them.
+A constant that was fitted to one of them should be near its best for the others, too. Three columns show how much the
+grades rest on: of each workload the number of queries whose estimates depend on the constant, and the numbers of
+results (of orders for JOB, of sub-plans for the others) that the changed value makes better and worse.
 
 Spark resolves every query once, and reads the statistics of its tables. All else is Python and is repeated for each
 value. Of the first estimates of a query it is known which constants they read; a query is estimated and searched again
@@ -24,7 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -52,6 +53,8 @@ FITTED = {
 }
 FACTORS = (0.5, 2.0)
 JOB, FLIGHTS, TPCH = WORKLOADS = ("JOB", "flights", "TPC-H")
+#: Results that are nearer to each other are equal.
+_ROUNDING = 1e-6
 GRADES = ("JOB", "flights, median", "flights, 90 %", "TPC-H, median", "TPC-H, 90 %")
 
 
@@ -129,6 +132,16 @@ def grades(results: dict[str, list[list[float]]]) -> list[float]:
     return figures
 
 
+def differences(before: dict[str, list[list[float]]], after: dict[str, list[list[float]]]) -> tuple[str, str]:
+    """How many results of each workload are better, and how many are worse, as texts such as `3/0/1`."""
+    better, worse = [], []
+    for old, new in ((before[name], after[name]) for name in WORKLOADS):
+        ratios = [b / a for one, other in zip(old, new) for a, b in zip(one, other)]
+        better.append(sum(ratio < 1 - _ROUNDING for ratio in ratios))
+        worse.append(sum(ratio > 1 + _ROUNDING for ratio in ratios))
+    return "/".join(map(str, better)), "/".join(map(str, worse))
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -145,20 +158,27 @@ def main() -> None:
         print(f"{workload}: {len(queries)} queries, {sum(len(q.results) for q in queries)} results")
     print(f"resolved and graded in {time.perf_counter() - started:.0f} s\n")
     started = time.perf_counter()
-    print(f"{'':<26}{'value':>9}  {'fitted to':<10}{'queries':>13}{''.join(f'{name:>17}' for name in GRADES)}")
-    _show("as they are", "", "", "", grades({w: [q.results for q in queries] for w, queries in workloads.items()}))
+    _show("", "value", "fitted to", ("queries", "better", "worse"), GRADES)
+    before = {workload: [query.results for query in queries] for workload, queries in workloads.items()}
+    _show("as they are", "", "", ("", "", ""), map(_figure, grades(before)))
     for name in names:
-        depend = "/".join(str(sum(name in q.depends_on for q in queries)) for queries in workloads.values())
+        depend = "/".join(str(sum(name in query.depends_on for query in queries)) for queries in workloads.values())
         for factor in factors:
             value = factor * getattr(ASSUMPTIONS, name)
             with read_through(name, partial(float, value)):
-                figures = grades({w: [q.again(name) for q in queries] for w, queries in workloads.items()})
-            _show(name, f"{value:g}", FITTED[name], depend, figures)
+                after = {workload: [query.again(name) for query in queries] for workload, queries in workloads.items()}
+            counts = (depend, *differences(before, after))
+            _show(name, f"{value:g}", FITTED[name], counts, map(_figure, grades(after)))
     print(f"\n{len(names) * len(factors)} changed values in {time.perf_counter() - started:.0f} s")
 
 
-def _show(name: str, value: str, fitted: str, queries: str, figures: Sequence[float]) -> None:
-    print(f"{name:<26}{value:>9}  {fitted:<10}{queries:>13}{''.join(f'{x:>17,.2f}' for x in figures)}", flush=True)
+def _figure(x: float) -> str:
+    return f"{x:,.2f}"
+
+
+def _show(name: str, value: str, fitted: str, counts: Iterable[str], figures: Iterable[str]) -> None:
+    listed = "".join(f"{x:>12}" for x in counts) + "".join(f"{x:>17}" for x in figures)
+    print(f"{name:<26}{value:>9}  {fitted:<10}{listed}", flush=True)
 
 
 if __name__ == "__main__":

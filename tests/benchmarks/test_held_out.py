@@ -55,5 +55,11 @@ def test_grades() -> None:
     assert len(held_out.GRADES) == 5
 
 
+def test_differences() -> None:
+    before = {held_out.JOB: [[2.0], [8.0]], held_out.FLIGHTS: [[1.0, 2.0, 3.0], []], held_out.TPCH: [[5.0]]}
+    after = {held_out.JOB: [[1.0], [9.0]], held_out.FLIGHTS: [[1.0 + 1e-9, 4.0, 6.0], []], held_out.TPCH: [[5.0]]}
+    assert held_out.differences(before, after) == ("1/0/0", "1/2/0")
+
+
 def test_every_fitted_constant_exists() -> None:
     assert all(math.isfinite(getattr(ASSUMPTIONS, name)) for name in held_out.FITTED)
