@@ -42,7 +42,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import combinations
 from operator import or_
 from pathlib import Path
@@ -91,6 +91,24 @@ class Query:
     cards: dict[int, float]
     estimated: dict[int, float]
 
+    @cached_property
+    def least(self) -> float:
+        """The C_out of the best order."""
+        return cheapest(self.cards)
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A query as Spark has resolved it, with the statistics of its tables. It can be planned again without Spark."""
+
+    query: Query
+    export: Export
+    leaf: Any
+
+    def planned(self) -> Planned:
+        """Its join group, with estimates by the estimator as it is now."""
+        return planned(self.query, self.export, self.leaf)
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -113,7 +131,6 @@ class Planned:
         """The statistics of its tables, with the true number of rows after filters."""
         cards = self.query.cards
         return [s.with_rows(max(1.0, cards[1 << v])) for v, s in enumerate(self.statistics)]
-
 
     def estimates(self, statistics: Sequence[RelationStatistics]) -> GraphEstimates:
         """Estimates as the optimizer makes them; what can be broadcast is decided by the expected size."""
@@ -140,12 +157,20 @@ def query(entry: dict[str, Any]) -> Query:
     return Query(entry["name"], entry["sql"], aliases, numbered(entry["cards"]), numbered(entry.get("pg_est", {})))
 
 
-def plan(spark: Any, requested: Query) -> Planned:
-    """Let Spark resolve a query, and return its join group with the statistics of the catalog."""
+def resolve(spark: Any, requested: Query) -> Resolved:
+    """Let Spark resolve a query, and take the statistics of its tables from the catalog."""
     df = spark.sql(requested.sql)
     with Py4jGateway(bridge_for(df), df._jdf) as gateway:
         leaves = [node for node in gateway.export.nodes if not node.children]
-        return planned(requested, gateway.export, LeafStatistics(gateway.statistics, leaves, "catalog"))
+        leaf = LeafStatistics(gateway.statistics, leaves, "catalog")
+        for node in leaves:
+            leaf(node)
+        return Resolved(requested, gateway.export, leaf)
+
+
+def plan(spark: Any, requested: Query) -> Planned:
+    """Let Spark resolve a query, and return its join group with the statistics of the catalog."""
+    return resolve(spark, requested).planned()
 
 
 def planned(requested: Query, export: Export, leaf: Any) -> Planned:
@@ -256,8 +281,7 @@ def _written(found: Planned) -> JoinTree:
 
 
 def _worse_than_best(found: Planned, tree: JoinTree) -> float:
-    cards = found.query.cards
-    return times_worse(c_out(tree, TrueRows(found, cards)), cheapest(cards))
+    return times_worse(c_out(tree, TrueRows(found, found.query.cards)), found.query.least)
 
 
 def _graded(found: Planned, estimates: Any) -> float:

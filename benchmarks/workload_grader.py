@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -77,6 +77,39 @@ class Grades:
     without_joins: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class CountedQuery:
+    """A query and the true counts of its sub-plans, whose estimates by footers can be made again without Spark.
+
+    Attributes:
+        name: of the query.
+        export: its plan.
+        plans: it and its subqueries, in the form in which the optimizer looks for join groups.
+        groups: their join groups.
+        leaf: statistics of the leaves by the footers of the files; all are known.
+        truths: of each group, as `StoredResults` has them.
+    """
+
+    name: str
+    export: Export
+    plans: Sequence[LogicalPlan]
+    groups: Sequence[Group]
+    leaf: LeafStatistics
+    truths: Sequence[dict[str, Any]]
+
+    def errors(self) -> list[float]:
+        """The q-errors of the sub-plans with a true count, by the estimator as it is now."""
+        estimates = PlanEstimates(self.leaf, self.export.nodes, None, self.leaf.applied)
+        for plan in self.plans:
+            estimates.add_ctes(post_order(plan))
+        return [
+            q_error(rows, truths[str(relations)])
+            for group, truths in zip(self.groups, self.truths)
+            for relations, rows in zip(group.sets, _rows(group, estimates))
+            if not isinstance(truths[str(relations)], str)
+        ]
+
+
 class StoredResults:
     """Stored results of sub-plans by query text, group and set, in one file per query."""
 
@@ -146,6 +179,30 @@ class WorkloadGrader:
             self._add_query(name, text, found)
         return found
 
+    def by_footers(self) -> Iterator[CountedQuery]:
+        """The queries whose sub-plans have true counts; what no earlier run has counted is counted now."""
+        for name, text in tqdm(self._workload.queries.items(), self._workload.name, disable=None):
+            known = StoredResults(self._cache, text, self._anew)
+            self._spark.catalog.setCurrentDatabase(self._workload.name)
+            df = self._spark.sql(text)
+            with Py4jGateway(bridge_for(df), df._jdf, optimizing=True) as gateway:
+                export, normal = gateway.export, normal_plans(gateway.export)
+                groups = [g for g in groups_of(export, normal, self._most) if not is_correlated(g.graph)]
+                self._count(groups, known)
+                leaf = LeafStatistics(gateway.statistics, _leaves(export), "footers", export.nodes, None, PATIENT)
+                for plan in normal:
+                    leaf.use_partition_filters(list(post_order(plan)))
+                counted = CountedQuery(name, export, normal, groups, leaf, [known[g, "truth"] for g in groups])
+                counted.errors()  # requests the statistics of the leaves
+            yield counted
+
+    def _count(self, groups: Iterable[Group], known: StoredResults) -> None:
+        for group in groups:
+            truths = known[group, "truth"]
+            if any(str(relations) not in truths for relations in group.sets):
+                count_group(group, self._spark, self._workload.files(), truths, self._seconds)
+                known.save()
+
     def _add_query(self, name: str, text: str, grades: Grades) -> None:
         known = StoredResults(self._cache, text, self._anew)
         self._spark.catalog.setCurrentDatabase(self._workload.name)
@@ -156,11 +213,7 @@ class WorkloadGrader:
             groups = [group for group in found if not is_correlated(group.graph)]
             for source in OURS:
                 _estimate(gateway, gateway.export, normal, groups, source)
-            for group in groups:
-                truths = known[group, "truth"]
-                if any(str(relations) not in truths for relations in group.sets):
-                    count_group(group, self._spark, self._workload.files(), truths, self._seconds)
-                    known.save()
+            self._count(groups, known)
         if any(_without_result(group, known) for group in groups):
             self._add_spark(text, groups, known)
             known.save()
@@ -199,8 +252,7 @@ def _estimate(
     gateway: Gateway, export: Export, plans: Iterable[LogicalPlan], groups: Iterable[Group], source: str
 ) -> None:
     """Add the estimates by one setting of `statistics` to groups."""
-    leaves = [node for node in export.nodes if not node.children or node.cached]
-    leaf = LeafStatistics(gateway.statistics, leaves, source, export.nodes, None, PATIENT)
+    leaf = LeafStatistics(gateway.statistics, _leaves(export), source, export.nodes, None, PATIENT)
     several = source == "auto"
     samples = Samples(partial(gateway.samples, evaluateMs=60_000), leaf.relation, deadline=PATIENT) if several else None
     keys = ProvedKeys(leaf, leaf.relation, gateway.keys, deadline=PATIENT) if several else None
@@ -213,9 +265,18 @@ def _estimate(
             keys.prove(nodes)
         estimates.prefetch_samples(plan)
     for group in groups:
-        statistics = [estimates(plan) for plan in group.graph.relations]
-        sizes = GraphEstimates(group.graph, statistics, synopses=synopses_of(group.graph, statistics, estimates))
-        group.estimates[source] = [sizes.rows(relations) for relations in group.sets]
+        group.estimates[source] = _rows(group, estimates)
+
+
+def _leaves(export: Export) -> list[LogicalPlan]:
+    return [node for node in export.nodes if not node.children or node.cached]
+
+
+def _rows(group: Group, estimates: PlanEstimates) -> list[float]:
+    """The estimated rows of the sets of a group."""
+    statistics = [estimates(plan) for plan in group.graph.relations]
+    sizes = GraphEstimates(group.graph, statistics, synopses=synopses_of(group.graph, statistics, estimates))
+    return [sizes.rows(relations) for relations in group.sets]
 
 
 def _spark_rows(oracle: Oracle, group: Group, relations: int, spark: Any) -> float | None:

@@ -93,10 +93,13 @@ def performance() -> str:
 
 @cache
 def outputs() -> dict[str, list[Path]]:
-    """Script -> the files in `benchmarks/results/` with its outputs."""
+    """Script -> the files in `benchmarks/results/` with its outputs, whose names begin with that of the script."""
     found: dict[str, list[Path]] = {}
     for path in sorted(RESULTS.glob("*.txt")):
-        found.setdefault(path.stem.partition("_")[0], []).append(path)
+        words = path.stem.split("_")
+        names = ("_".join(words[: i + 1]) for i in range(len(words)))
+        script = next(name for name in names if (RESULTS.parent / f"{name}.py").exists())
+        found.setdefault(script, []).append(path)
     return found
 
 
