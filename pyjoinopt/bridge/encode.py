@@ -107,6 +107,9 @@ class Edits:
     def _reference(self, node: LogicalPlan, children: list[int]) -> list[Any]:
         return ["Again" if node.info.get("again") else "Columns", node.origin, [a.bit for a in node.output]]
 
+    def _might_contain(self, node: LogicalPlan, children: list[int]) -> list[Any]:
+        return ["MightContain", *children, self.expression(node.expressions[0]), node.info["items"]]
+
     def _expand(self, node: LogicalPlan, children: list[int]) -> list[Any]:
         projections = [self._all(projection) for projection in node.info["lists"]]
         return ["Expand", children[0], node.origin, projections, [a.bit for a in node.output]]
@@ -175,6 +178,7 @@ _BUILT: dict[str, Callable[[Edits, LogicalPlan, list[int]], list[Any]]] = {
     "Generate": Edits._generate,
     "Window": Edits._window,
     "Expand": Edits._expand,
+    "MightContain": Edits._might_contain,
     "CTERelationRef": Edits._reference,
     "LogicalRelation": Edits._reference,
 }

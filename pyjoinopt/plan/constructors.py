@@ -124,6 +124,18 @@ def project(columns: Sequence[Attribute], child: LogicalPlan) -> Project:
     return Project(tuple(reference(a) for a in columns), child)
 
 
+def might_contain(child: LogicalPlan, column: Attribute, keys: LogicalPlan, items: int) -> LogicalPlan:
+    """The rows whose column may be among the keys: all that are, and some more (a Bloom filter).
+
+    Args:
+        child, column: a plan, and a column of it.
+        keys: a plan with a single column of the same type.
+        items: how many different keys are expected.
+    """
+    info = {"items": items}
+    return LogicalPlan("MightContain", (child, keys), child.output, (reference(column),), None, None, info)
+
+
 def with_distinct_ids(columns: Sequence[Attribute], fresh: ColumnFactory) -> list[Expression]:
     """A use of each column; one that was listed before gets an alias, so that all of them have ids of their own.
 

@@ -26,6 +26,7 @@ EXPORTED_OF_NODES = {
     "early": "Join: made of an IN or EXISTS by an early rule of Spark; the decoder puts the join's own number here",
     "exists": "Join: bit of the column that an existence join adds",
     "fraction": "Sample: share of the rows that are drawn",
+    "items": "MightContain: how many different keys are expected",
     "generated": "Generate: bits of the columns that the generator makes",
     "generator": "Generate: number of the generator",
     "global": "Sort: False for a sort of each partition by itself",

@@ -1,4 +1,4 @@
-"""A side that is shuffled loses the rows that will find no partner; see `test_prefilter_aggregates` for aggregates."""
+"""A side that is shuffled loses the rows that will find no partner; for aggregates see `test_prefilter_aggregates`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyjoinopt import disable, enable, last_reports
+from pyjoinopt.optimizer.prefilter import prefilter
 from pyjoinopt.report.join_report import JoinReport
 from tests.support.compare import assert_same_rows, assert_same_schema
 from tests.support.run import session_for_tiny_tables
@@ -23,6 +24,8 @@ FREE = str(Path(__file__).parent.parent / "support" / "free_broadcasts.json")
 #: Keys have NULLs, repetitions and values without a partner. `f` and `o` are too large for a broadcast at the
 #: threshold below, `d` with its wide column, too; the filtered keys of `d` are not.
 THRESHOLD = "200"
+#: At this one no keys are broadcast, so a Bloom filter is made of them.
+NO_ROOM = "20"
 WIDE = "concat(repeat('x', 40), id)"
 TABLES = {
     "f": f"""select if(id % 11 = 0, null, cast(id % 40 as int)) as k, cast(id % 60 as int) as g,
@@ -82,6 +85,13 @@ def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     session.catalog.clearCache()
 
 
+@pytest.fixture
+def without_room(facts: SparkSession) -> Iterator[SparkSession]:
+    facts.conf.set("spark.sql.autoBroadcastJoinThreshold", NO_ROOM)
+    yield facts
+    facts.conf.set("spark.sql.autoBroadcastJoinThreshold", THRESHOLD)
+
+
 @contextmanager
 def enabled(session: SparkSession) -> Iterator[Callable[[], JoinReport]]:
     """An enabled session, with the report of the one query that it planned."""
@@ -109,6 +119,30 @@ def test_rows_without_a_partner_are_not_shuffled(facts: SparkSession, name: str)
     assert checked(facts.sql(f"SELECT * FROM {FILTERED[name]}")).prefilters
 
 
+@pytest.mark.parametrize("name", FILTERED)
+def test_a_bloom_filter_of_many_keys(without_room: SparkSession, name: str) -> None:
+    filters = checked(without_room.sql(f"SELECT * FROM {FILTERED[name]}")).prefilters
+    assert filters and all("Bloom" in line for line in filters)
+
+
+@pytest.mark.parametrize("name", sorted(set(KEPT) - {"broadcast"}))
+def test_no_bloom_filter_of_others(without_room: SparkSession, name: str) -> None:
+    text = KEPT[name].replace("12 div w", "12 div (w + 1)")  # may fail, but does not
+    assert checked(without_room.sql(f"SELECT * FROM {text}")).prefilters == []
+
+
+@pytest.mark.parametrize("test", ["d.n = 'none'", "d.n LIKE '%1' AND d.w > 77", "d.id IS NULL AND d.n = 'n5'"])
+def test_a_bloom_filter_of_no_keys(without_room: SparkSession, test: str) -> None:
+    for kind in ("JOIN", "LEFT JOIN", "LEFT ANTI JOIN"):
+        checked(without_room.sql(f"SELECT * FROM d {kind} f ON f.k = d.id WHERE {test}"))
+
+
+def test_a_bloom_filter_of_more_keys_than_expected(without_room: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefilter, "_LEAST_KEYS", 1)
+    monkeypatch.setattr(prefilter, "_SPARE", 0.02)
+    assert checked(without_room.sql(f"SELECT * FROM {FILTERED['a filtered key']}")).prefilters
+
+
 @pytest.mark.parametrize("name", KEPT)
 def test_others_are_left_alone(facts: SparkSession, name: str) -> None:
     assert checked(facts.sql(f"SELECT * FROM {KEPT[name]}")).prefilters == []
@@ -116,14 +150,16 @@ def test_others_are_left_alone(facts: SparkSession, name: str) -> None:
 
 #: A session does not plan a single join of small files.
 @pytest.mark.parametrize("name", ["keys of a join", "keys of a semi join", "none is there", "with a test of its own"])
-def test_in_an_enabled_session(facts: SparkSession, name: str) -> None:
+@pytest.mark.parametrize("threshold", [THRESHOLD, NO_ROOM])
+def test_in_an_enabled_session(facts: SparkSession, without_room: SparkSession, name: str, threshold: str) -> None:
+    facts.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
     text = f"SELECT * FROM {FILTERED[name]}"
     plain = facts.sql(text).collect()
     with enabled(facts) as report_of:
         fast = facts.sql(text).collect()
         report = report_of()
     assert sorted(map(repr, fast)) == sorted(map(repr, plain)) and report.error is None
-    assert report.prefilters
+    assert report.prefilters and all(("Bloom" in line) is (threshold == NO_ROOM) for line in report.prefilters)
 
 
 def test_the_semi_join_is_below_the_shuffle(facts: SparkSession) -> None:
@@ -147,18 +183,24 @@ def test_a_source_that_is_shuffled_itself_is_not_read_twice(facts: SparkSession)
     assert not any("with" in line for line in report.prefilters)
 
 
-def test_once_is_enough(facts: SparkSession) -> None:
+@pytest.mark.parametrize("threshold", [THRESHOLD, NO_ROOM])
+def test_once_is_enough(facts: SparkSession, without_room: SparkSession, threshold: str) -> None:
+    facts.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
     df = facts.sql(f"SELECT * FROM {FILTERED['a filtered key']}").optimize_joins(strict=True)
-    checked(df)
-    again = df.optimize_joins(strict=True)._jdf.queryExecution().optimizedPlan().toString()
-    assert again.count("LeftSemi") == df._jdf.queryExecution().optimizedPlan().toString().count("LeftSemi")
+    assert df._pyjoinopt_report.prefilters
+    assert checked(df).prefilters == []
+    with enabled(facts):
+        fast = facts.sql(f"SELECT * FROM {FILTERED['a filtered key']}").optimize_joins(strict=True)
+        plan = fast._jdf.queryExecution().optimizedPlan().toString()
+    assert plan.count("LeftSemi") + plan.count("bloom_filter_agg") in (1, 2)  # Spark copies a filter to an equal key
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
-@pytest.mark.parametrize("seed", range(3))
-def test_drawn_queries(facts: SparkSession, seed: int, ansi: str) -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_drawn_queries(facts: SparkSession, without_room: SparkSession, seed: int, ansi: str) -> None:
     draw = random.Random(f"{seed} {ansi}")
     filtered = 0
+    facts.conf.set("spark.sql.autoBroadcastJoinThreshold", THRESHOLD if seed % 2 else NO_ROOM)
     facts.conf.set("spark.sql.ansi.enabled", ansi)
     try:
         for _ in range(10):

@@ -16,7 +16,7 @@
 Below an aggregate the semi join keeps or drops whole groups, for it compares a grouping key. Groups and rows that it
 drops have no partner in a result of the joins above, so no result changes, and no other value of an aggregate. The
 filtered plan is read twice, which is cheap where it is small: its keys are broadcast, and nothing is shuffled that was
-not before.
+not before. Keys that are too many to be broadcast become a Bloom filter, which keeps a few rows too many.
 
 **Legal** where all of this holds:
 
@@ -26,15 +26,15 @@ not before.
   keep: by equalities of inner and semi joins, and by one of the plan's own join;
 * nothing between is nondeterministic or can fail, for an outer join above may see NULL where it saw a value;
 * the source reads files, whose rows are the same when they are read again, and its filters can neither fail nor read
-  other relations. Its key is of a type that equality compares exactly, and no fallible predicate reads a column that
+  other relations. It is a filtered relation, or relations that are joined by broadcasts. Its key is of a type that equality compares exactly, and no fallible predicate reads a column that
   equals it, because Spark copies predicates across the new equality.
 
 **Where** it goes: as far down as its column comes unchanged, below joins and further aggregates. It is not put below a
 sub-plan that the query has twice, because Spark computes such a one once.
 
 **Price**, in the units of the cost model: the rows that need not be hashed for groups or sorted, and the groups and
-rows that need not be shuffled, against one broadcast, the second reading of the source, and the probes. Done if what
-is saved is worth half as much again.
+rows that need not be shuffled, against one broadcast or Bloom filter, the second reading of the source, and the probes.
+Done if less than two thirds of the work are left.
 
 Source: magic sets (Mumick and others, SIGMOD 1990) for aggregates, semi-join reducers (Bernstein and Chiu, JACM 1981)
 for joins; Spark's runtime filters do the latter where a side has ten gigabytes.
@@ -55,16 +55,24 @@ from pyjoinopt.hints.memory_limits import MemoryAllowance
 from pyjoinopt.optimizer.prefilter.places import Place, SharedPlans, groups, lowest_place
 from pyjoinopt.optimizer.prefilter.regions import Input, Region, Side, regions
 from pyjoinopt.optimizer.prefilter.sources import Source
-from pyjoinopt.plan.constructors import ColumnFactory
-from pyjoinopt.plan.expressions import Attribute, call, reference
-from pyjoinopt.plan.nodes import SEMI, Join, LogicalPlan
+from pyjoinopt.plan.constructors import ColumnFactory, might_contain
+from pyjoinopt.plan.expressions import Attribute, call, conjuncts, reference
+from pyjoinopt.plan.nodes import SEMI, Filter, Join, LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 
 #: By these names they can be switched off.
 AGGREGATES, JOINS = "prefilter_aggregates", "prefilter_joins"
-#: What is saved must cost more than what is added by this factor: estimates err, and the second reading of a file may
-#: find a cold cache.
+#: The work must become less by this factor: estimates err, and the second reading of a file may find a cold cache.
 _MARGIN = 1.5
+
+#: [keys] More of them are not worth a Bloom filter, as for Spark (spark.sql.optimizer.runtime.bloomFilter.maxNumItems).
+_MOST_KEYS = 4_000_000
+#: [keys] A Bloom filter has room for twice the keys that are expected, and for so many at least.
+_SPARE, _LEAST_KEYS = 2, 10_000
+#: [rows' worth of work] A key that is hashed and put into a Bloom filter or looked up.
+_HASHED = 2.0
+#: The part of the rows without a partner that a Bloom filter with eight bits for a key keeps.
+_FALSE_POSITIVES = 0.03
 
 
 @dataclass(frozen=True)
@@ -165,16 +173,23 @@ class Prefilter:
         rows, built = self.estimate(place.node), self.estimate(source.plan)
         width = row_width([key], built.columns)
         fits = is_worth_a_broadcast(built.rows * width, rows.rows * rows.width, self.conf)
-        if not fits or built.likely_bound * width > self.conf.threshold * self.allowance.broadcast:
+        is_exact = fits and built.likely_bound * width <= self.conf.threshold * self.allowance.broadcast
+        if not is_exact and (built.rows > _MOST_KEYS or self.allowance.broadcast <= 0):
             return None
         condition = call("EqualTo", reference(place.column), reference(key))
         kept = self.estimate(Join(place.node, source.plan, SEMI, condition))
         share = min(1.0, kept.rows / max(1.0, rows.rows))
         before = self._grouping(place, rows) if work is None else work
-        added = self._broadcast(built.rows, width) + self._reading(source) + rows.rows
+        if is_exact:
+            made, probed = self._broadcast(built.rows, width), rows.rows
+        else:
+            made, probed = self.constants.broadcast + _HASHED * built.rows, _HASHED * rows.rows
+            share += (1.0 - share) * _FALSE_POSITIVES
+        added = made + probed + self._reading(source)
         if (added + share * before) * _MARGIN >= before:
             return None
-        return _Chosen(source, key, place, share, rows, (1.0 - share) * before - added, work is None)
+        items = None if is_exact else max(_LEAST_KEYS, int(_SPARE * built.rows))
+        return _Chosen(source, key, place, share, rows, (1.0 - share) * before - added, work is None, items)
 
     def _grouping(self, place: Place, rows: RelationStatistics) -> float:
         """What it costs to group the rows of a place."""
@@ -197,13 +212,17 @@ class Prefilter:
     def _joined(self, chosen: _Chosen) -> LogicalPlan:
         """The place with the semi join on top of it."""
         keys, key = chosen.source.keys(chosen.key, self.fresh)
+        if chosen.items is not None:
+            return might_contain(chosen.place.node, chosen.place.column, keys, chosen.items)
         condition = call("EqualTo", reference(chosen.place.column), reference(key))
         return Join(chosen.place.node, keys, SEMI, condition, (None, BROADCAST))
 
 
 def may_be_a_prefilter(node: LogicalPlan) -> bool:
     """Whether a node of a query may have been added when the query was optimised before; once is enough."""
-    return isinstance(node, Join) and node.join_type == SEMI and node.hint == (None, BROADCAST)
+    if isinstance(node, Join):
+        return node.join_type == SEMI and node.hint == (None, BROADCAST)
+    return isinstance(node, Filter) and any(p.kind == "BloomFilterMightContain" for p in conjuncts(node.condition))
 
 
 @dataclass(frozen=True)
@@ -217,6 +236,7 @@ class _Chosen:
         rows: what is known of the rows before.
         saved: work that it spares.
         grouped: whether for an aggregate.
+        items: the keys that a Bloom filter has room for; None for a semi join.
     """
 
     source: Source
@@ -226,12 +246,14 @@ class _Chosen:
     rows: RelationStatistics
     saved: float
     grouped: bool
+    items: int | None
 
     def __str__(self) -> str:
         name = self.place.column.name
         what = f"the aggregate by {name} gets" if self.grouped else f"the join by {name} gets"
+        how = "" if self.items is None else " by a Bloom filter"
         return (
-            f"{what} only rows whose {self.key.name} is in the filtered {self.source.name}: "
+            f"{what} only rows whose {self.key.name} is in the filtered {self.source.name}{how}: "
             f"about {self.share:.1%} of {self.rows.rows:,.0f}"
         )
 

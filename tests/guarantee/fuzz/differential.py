@@ -109,7 +109,8 @@ def compare(places: Places, query: Query, form: str, options: Options) -> Counte
         with_groups=bool(report.groups),
         changed=any(group.changed for group in report.groups),
         outer_joins_eliminated=bool(report.eliminated_outer_joins),
-        aggregates_filtered=bool(report.prefilters),
+        aggregates_filtered=any("aggregate" in line for line in report.prefilters),
+        sides_filtered=any("join" in line for line in report.prefilters),
         refused=bool(report.refusals),
         **extension,
     )

@@ -114,6 +114,9 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         val pairs = ExpressionBuilder.elements(entry.get(3)).map(p => expressions(p.get(0)) -> expressions(p.get(1)))
         val original = node(1)
         tagged(original, replace(copy(original, children), pairs))
+      case "MightContain" =>
+        val column = expressionBuilder.current(expression(3), Seq(node(1)))
+        BloomFilters.filter(node(1), column, node(2), entry.path(4).asLong)
       case "Distinct" => Distinct(node(1))
       case "Union" => Union(ExpressionBuilder.elements(entry.get(1)).map(nodes(_)))
       case "LocalLimit" => LocalLimit(expression(2), node(1))
