@@ -12,8 +12,9 @@ column is a key is known once all rows of its relation are there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from pyjoinopt.estimation.model.literals import column_of
@@ -53,21 +54,22 @@ class Dimension:
     key: tuple[Attribute, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Star:
     """A relation with its dimensions; each follows the one that refers to it."""
 
     center: LogicalPlan
     dimensions: tuple[Dimension, ...]
 
-    @property
-    def columns(self) -> dict[int, int]:
+    @cached_property
+    def columns(self) -> Mapping[int, int]:
         """Number of each leaf -> the columns that are needed of it, as an attribute mask."""
         leaves = [self.center, *(d.leaf for d in self.dimensions)]
         found = {_number(leaf): 0 for leaf in leaves}
         for d in self.dimensions:
-            found[_number(leaves[d.of + 1])] |= sum(column.mask for column in set(d.columns))
-            found[_number(d.leaf)] |= sum(column.mask for column in set(d.key))
+            for leaf, columns in ((leaves[d.of + 1], d.columns), (d.leaf, d.key)):
+                for column in columns:
+                    found[_number(leaf)] |= column.mask
         return found
 
 

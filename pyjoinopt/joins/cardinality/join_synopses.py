@@ -127,9 +127,9 @@ class SynopsisCorrection:
             if p.vertex & relations and p.of & dimensions:
                 dimensions |= p.vertex
                 last = p.vertex
-        expected = self._together(dimensions, last)[1]
-        if self._synopsis.complete:  # nothing is mixed with what was known before
-            return self._mixed(dimensions, self._kept, 0.0) - expected
+        rows, expected = self._together(dimensions, last)
+        if self._synopsis.complete:  # all rows are counted, so nothing is mixed with what was known before
+            return _counted(rows, self._kept) - expected
         log_share = self._over_all(dimensions)
         if self._filtered:
             log_share = self._mixed(dimensions, self._kept, log_share)
@@ -180,10 +180,11 @@ class SynopsisCorrection:
 
     def _mixed(self, dimensions: int, among: int, before: float) -> float:
         """Logarithm of the share of some rows with partners in all of some dimensions, mixed with an estimate."""
-        hits = self._together(dimensions)[0] & among
-        k, n = hits.bit_count(), among.bit_count()
+        rows = self._together(dimensions)[0]
         if self._synopsis.complete:
-            return math.log(max(k, _UNSEEN) / max(n, 1))
+            return _counted(rows, among)
+        hits = rows & among
+        k, n = hits.bit_count(), among.bit_count()
         if not k:
             units = len(self._places) if self._places and dimensions & self._clustered else n
             return min(before, math.log(_THREE / (units + 1)))
@@ -200,3 +201,8 @@ class SynopsisCorrection:
         squares = sum(((k - share * n) / mean) ** 2 for k, n in places)
         variance = squares / (len(places) - 1) / len(places)
         return share * share / variance if variance > 0.0 else math.inf
+
+
+def _counted(rows: int, among: int) -> float:
+    """Logarithm of the share that some rows have among others, if none are missing."""
+    return math.log(max((rows & among).bit_count(), _UNSEEN) / max(among.bit_count(), 1))

@@ -4,8 +4,9 @@
 bit i is the i-th vertex in canonical order.
 
 The plain form is `_complements`, which only grows sets, and `_compare_with_complements`, which prices the pairs. Where
-all joins are inner joins of two relations at a time, `_compare_inlined` does the work of both in one loop, because it
-is the loop in which a search spends its time. A test compares the two forms, set by set.
+all joins are inner joins of two relations at a time, `_compare_inlined` does the work of both, because there a
+search spends its time: the sets that grow from one relation are made once for all sets that they are joined with, and
+their prices are at hand. A test compares the two forms, set by set.
 """
 
 from __future__ import annotations
