@@ -37,8 +37,7 @@ class LeafEquality:
     other: Attribute
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(NamedTuple):
     """A small relation that another one of the star refers to.
 
     Attributes:
@@ -166,7 +165,7 @@ def _worthwhile(
     for i, d in enumerate(found):
         if wanted[i] and d.of in place:
             place[i] = len(kept)
-            kept.append(Dimension(d.leaf, place[d.of], d.columns, d.key))
+            kept.append(d if place[d.of] == d.of else d._replace(of=place[d.of]))
     return tuple(kept)
 
 
