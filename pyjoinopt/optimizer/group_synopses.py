@@ -24,15 +24,13 @@ def synopses_of(
     """
     leaves = [estimate.filtered_leaf(plan) for plan in graph.relations]
     vertex_of = {found.leaf.number: v for v, found in enumerate(leaves) if found is not None}
-    between: dict[int, list[Edge]] = {}
-    for edge in graph.edges:
-        between.setdefault(edge.ses, []).append(edge)
+    equated = _Equated(graph.edges, estimate)
     synopses = []
     for v, center in enumerate(leaves):
         if center is None or statistics[v].rows <= 0:
             continue
         for joined in estimate.joined_samples(center.leaf):
-            partners = _partners(v, joined, leaves, vertex_of, between, estimate) if joined.rows else []
+            partners = _partners(v, joined, leaves, vertex_of, equated, estimate) if joined.rows else []
             if partners:
                 kept = joined.kept(center.conjuncts)
                 synopses.append(Synopsis(1 << v, joined.rows, joined.complete, kept, joined.starts, tuple(partners)))
@@ -44,7 +42,7 @@ def _partners(
     joined: JoinedSample,
     leaves: Sequence[FilteredLeaf | None],
     vertex_of: dict[int | None, int],
-    between: dict[int, list[Edge]],
+    equated: _Equated,
     estimate: PlanEstimates,
 ) -> list[Partner]:
     """The dimensions of a centre that the group joins with it, or with each other, as they were joined in the sample.
@@ -61,9 +59,8 @@ def _partners(
         referring = frozenset(column for column, _ in partners.columns)
         if v is None or of not in clustered or of is None or leaf is None or (of, referring) in used:
             continue
-        edges = between.get(1 << v | 1 << of, ())
         matches = _matches(partners, leaf)
-        if matches is None or {_columns(edge, 1 << of, estimate) for edge in edges} != partners.columns:
+        if matches is None or equated(1 << of, 1 << v) != partners.columns:
             continue
         used.add((of, referring))
         clustered[v] = clustered[of]
@@ -88,10 +85,29 @@ def _matches(partners: Partners, leaf: FilteredLeaf) -> int | None:
     return matches
 
 
-def _columns(edge: Edge, of: int, estimate: PlanEstimates) -> tuple[int | None, int | None] | None:
-    """The leaves' columns that an edge equates, that of the vertex `of` first; None if it is no such edge."""
-    if edge.join_type != INNER or edge.keys is None or edge.tes != edge.ses:
-        return None
-    (one, left), (_, right) = edge.keys
-    columns = estimate.leaf_column(left), estimate.leaf_column(right)
-    return columns if one == of else columns[::-1]
+class _Equated:
+    """Callable: two vertices -> the leaves' columns that edges equate, those of the first one first.
+
+    None is among them if there is an edge that equates no columns.
+    """
+
+    def __init__(self, edges: Sequence[Edge], estimate: PlanEstimates) -> None:
+        self._estimate = estimate
+        self._between: dict[int, list[Edge]] = {}
+        for edge in edges:
+            self._between.setdefault(edge.ses, []).append(edge)
+        self._known: dict[tuple[int, int], set[tuple[int | None, int | None] | None]] = {}
+
+    def __call__(self, one: int, other: int) -> set[tuple[int | None, int | None] | None]:
+        found = self._known.get((one, other))
+        if found is None:  # a pair may be in the samples of many relations
+            found = {self._columns(edge, one) for edge in self._between.get(one | other, ())}
+            self._known[one, other] = found
+        return found
+
+    def _columns(self, edge: Edge, first: int) -> tuple[int | None, int | None] | None:
+        if edge.join_type != INNER or edge.keys is None or edge.tes != edge.ses:
+            return None
+        (one, left), (_, right) = edge.keys
+        columns = self._estimate.leaf_column(left), self._estimate.leaf_column(right)
+        return columns if one == first else columns[::-1]

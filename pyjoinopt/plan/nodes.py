@@ -41,7 +41,9 @@ class LogicalPlan:
     what only some kinds have, by the keys of `plan.info_keys`.
     """
 
-    __slots__ = ("kind", "children", "output", "output_set", "expressions", "number", "origin", "info", "cached")
+    __slots__ = (
+        "kind", "children", "output", "output_set", "expressions", "number", "origin", "info", "cached", "below",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,6 +65,8 @@ class LogicalPlan:
         self.origin = origin
         self.info = info or {}
         self.cached = bool(self.info.get("cached"))
+        #: What is below this node, once it was walked (`plan.traversal.post_order`).
+        self.below: tuple[LogicalPlan, ...] | None = None
 
     @property
     def references(self) -> int:

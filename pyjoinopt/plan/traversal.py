@@ -8,6 +8,7 @@ pass it is a leaf.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from pyjoinopt.plan.expressions import SUBQUERY, Expression, rewrite
 from pyjoinopt.plan.nodes import LogicalPlan
@@ -18,8 +19,16 @@ Change = Callable[[LogicalPlan], LogicalPlan]
 
 def post_order(root: LogicalPlan) -> Iterator[LogicalPlan]:
     """Every distinct node, children before parents; subquery plans and cached sub-plans are not entered."""
+    if not root.children or root.cached:
+        return iter((root,))
+    if root.below is None:  # one plan is walked by many steps, so the walk is kept; without the root, which keeps it
+        root.below = tuple(_post_order_below(root))
+    return chain(root.below, (root,))
+
+
+def _post_order_below(root: LogicalPlan) -> Iterator[LogicalPlan]:
     seen: set[int] = set()
-    stack: list[LogicalPlan | None] = [root]  # None: the one below it has had its children
+    stack: list[LogicalPlan | None] = [*root.children[::-1]]  # None: the one below it has had its children
     pop = stack.pop
     while stack:
         node = pop()

@@ -38,12 +38,13 @@ _SOURCES = (
     "feedback", "local", "memory", "analyze", "footers", "delta log", "catalog", "reported", "catalyst",
     "size / row width", "size", "default",
 )  # fmt: skip
+_RANK = {source: i for i, source in enumerate(_SOURCES)}
 
 
 def weakest(inputs: Iterable[RelationStatistics]) -> str:
     """The least trustworthy source of several; what comes after a comma only adds to it."""
-    rank = {source: i for i, source in enumerate(_SOURCES)}
-    return max((s.source for s in inputs), key=lambda s: rank.get(s.split(",")[0], len(_SOURCES)), default="default")
+    sources = dict.fromkeys(known.source for known in inputs)  # a few of many inputs
+    return max(sources, key=lambda source: _RANK.get(source.split(",")[0], len(_RANK)), default="default")
 
 
 def estimate_plan(plan: LogicalPlan, leaf: StatisticsOf) -> RelationStatistics:

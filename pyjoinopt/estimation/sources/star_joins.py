@@ -12,8 +12,9 @@ column is a key is known once all rows of its relation are there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from pyjoinopt.estimation.model.literals import column_of
@@ -36,8 +37,7 @@ class LeafEquality:
     other: Attribute
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(NamedTuple):
     """A small relation that another one of the star refers to.
 
     Attributes:
@@ -53,21 +53,22 @@ class Dimension:
     key: tuple[Attribute, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Star:
     """A relation with its dimensions; each follows the one that refers to it."""
 
     center: LogicalPlan
     dimensions: tuple[Dimension, ...]
 
-    @property
-    def columns(self) -> dict[int, int]:
+    @cached_property
+    def columns(self) -> Mapping[int, int]:
         """Number of each leaf -> the columns that are needed of it, as an attribute mask."""
         leaves = [self.center, *(d.leaf for d in self.dimensions)]
         found = {_number(leaf): 0 for leaf in leaves}
         for d in self.dimensions:
-            found[_number(leaves[d.of + 1])] |= sum(column.mask for column in set(d.columns))
-            found[_number(d.leaf)] |= sum(column.mask for column in set(d.key))
+            for leaf, columns in ((leaves[d.of + 1], d.columns), (d.leaf, d.key)):
+                for column in columns:
+                    found[_number(leaf)] |= column.mask
         return found
 
 
@@ -164,7 +165,7 @@ def _worthwhile(
     for i, d in enumerate(found):
         if wanted[i] and d.of in place:
             place[i] = len(kept)
-            kept.append(Dimension(d.leaf, place[d.of], d.columns, d.key))
+            kept.append(d if place[d.of] == d.of else d._replace(of=place[d.of]))
     return tuple(kept)
 
 

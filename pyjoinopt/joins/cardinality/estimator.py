@@ -177,7 +177,8 @@ class GraphEstimates:
 
     def likely_bound(self, relations: int) -> float:
         """Rows that the join of a set does not exceed, by a proof or by samples; for hints only."""
-        return min(self._likely(relations), self._bounds(relations))
+        proved = self._bounds(relations)
+        return proved if self._likely is self._bounds else min(self._likely(relations), proved)
 
     def likely(self, relations: int) -> LikelyBound | None:
         """The bound that samples give the join of a set, if they give it one; it may be above what is proved."""

@@ -28,9 +28,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
-from pyjoinopt.util.bitset import singletons
 
 _UNSEEN = ASSUMPTIONS.sample_unseen
 _THREE = ASSUMPTIONS.sample_rule_of_three
@@ -88,13 +88,18 @@ class SynopsisCorrection:
         self._synopsis = synopsis
         self._partners = {p.vertex: p for p in synopsis.partners}
         self._model = {p.vertex: log for p, log in zip(synopsis.partners, log_shares)}
+        #: The centre, as a set: a set without it is not corrected.
+        self.center = synopsis.center
         #: The centre and its dimensions.
         self.touched = synopsis.center | sum(self._partners)
+        self._direct = sum(p.vertex for p in synopsis.partners if p.of == synopsis.center)
+        self._indirect = [p for p in synopsis.partners if p.of != synopsis.center]
         self._clustered = sum(p.vertex for p in synopsis.partners if p.clustered)
         # The model's rows have no NULL in a column that is compared.
         everything = (1 << synopsis.rows) - 1
         for p in synopsis.partners:
             everything &= everything if p.filled is None else p.filled
+        self._everything = everything
         self._kept = synopsis.kept & everything
         self._filtered = self._kept != everything
         ends = (*synopsis.starts[1:], synopsis.rows)
@@ -102,10 +107,10 @@ class SynopsisCorrection:
         self._known: dict[int, float] = {}
         self._overall: dict[int, float] = {}
         self._alone: dict[int, float] = {}
-        self._together: dict[int, int] = {0: everything}
+        self._known_together: dict[int, tuple[int, float]] = {0: (everything, 0.0)}
 
     def __call__(self, relations: int) -> float:
-        if not relations & self._synopsis.center:
+        if not relations & self.center:
             return 0.0
         relations &= self.touched
         found = self._known.get(relations)
@@ -114,56 +119,72 @@ class SynopsisCorrection:
         return found
 
     def _of(self, relations: int) -> float:
-        reached = self._synopsis.center
-        for p in self._synopsis.partners:  # each follows what refers to it
-            if p.vertex & relations and p.of & reached:
-                reached |= p.vertex
-        dimensions = reached & ~self._synopsis.center
+        dimensions = relations & self._direct
         if not dimensions:
             return 0.0
+        last = 1 << dimensions.bit_length() - 1
+        for p in self._indirect:  # each follows what refers to it
+            if p.vertex & relations and p.of & dimensions:
+                dimensions |= p.vertex
+                last = p.vertex
+        rows, expected = self._together(dimensions, last)
+        if self._synopsis.complete:  # all rows are counted, so nothing is mixed with what was known before
+            return _counted(rows, self._kept) - expected
         log_share = self._over_all(dimensions)
         if self._filtered:
             log_share = self._mixed(dimensions, self._kept, log_share)
-        return log_share - sum(self._model[vertex] for vertex in singletons(dimensions))
+        return log_share - expected
+
+    def _together(self, dimensions: int, last: int = 0) -> tuple[int, float]:
+        """The rows with partners in all of some dimensions, and the logarithm of their share by the model.
+
+        It is computed faster if what they are without `last`, one of them, was computed before.
+        """
+        found = self._known_together.get(dimensions)
+        if found is None:
+            last = last or dimensions & -dimensions
+            rows, log_share = self._together(dimensions ^ last)
+            partner = self._partners[last]
+            found = self._known_together[dimensions] = rows & partner.matches, log_share + self._model[last]
+        return found
 
     def _over_all(self, dimensions: int) -> float:
         """Logarithm of the share of all rows that have partners in all of some dimensions."""
         found = self._overall.get(dimensions)
         if found is None:
-            rarest = min(singletons(dimensions & ~self._needed(dimensions)), key=self._own)
+            needed = 0  # dimensions through which others are reached
+            for p in self._indirect:
+                if p.vertex & dimensions:
+                    needed |= p.of
+            rarest = next(vertex for vertex in self._rarest_first if vertex & dimensions & ~needed)
             rest = dimensions ^ rarest
             found = self._own(rarest)
             if rest:
-                found = self._mixed(dimensions, self._together[0], self._over_all(rest) + found)
+                found = self._mixed(dimensions, self._everything, self._over_all(rest) + found)
             self._overall[dimensions] = found
         return found
+
+    @cached_property
+    def _rarest_first(self) -> list[int]:
+        """The dimensions by the share of each alone."""
+        return sorted(sorted(self._partners), key=self._own)
 
     def _own(self, vertex: int) -> float:
         """Logarithm of the share of a dimension alone, of the rows that have a partner in what refers to it."""
         found = self._alone.get(vertex)
         if found is None:
             of = self._partners[vertex].of
-            referring = self._together[0] if of == self._synopsis.center else self._partners[of].matches
+            referring = self._everything if of == self.center else self._partners[of].matches
             found = self._alone[vertex] = self._mixed(vertex, referring, self._model[vertex])
-        return found
-
-    def _needed(self, dimensions: int) -> int:
-        """Dimensions of a set through which others of it are reached."""
-        return sum({self._partners[vertex].of for vertex in singletons(dimensions)}) & dimensions
-
-    def _matches(self, dimensions: int) -> int:
-        found = self._together.get(dimensions)
-        if found is None:
-            low = dimensions & -dimensions
-            found = self._together[dimensions] = self._matches(dimensions ^ low) & self._partners[low].matches
         return found
 
     def _mixed(self, dimensions: int, among: int, before: float) -> float:
         """Logarithm of the share of some rows with partners in all of some dimensions, mixed with an estimate."""
-        hits = self._matches(dimensions) & among
-        k, n = hits.bit_count(), among.bit_count()
+        rows = self._together(dimensions)[0]
         if self._synopsis.complete:
-            return math.log(max(k, _UNSEEN) / max(n, 1))
+            return _counted(rows, among)
+        hits = rows & among
+        k, n = hits.bit_count(), among.bit_count()
         if not k:
             units = len(self._places) if self._places and dimensions & self._clustered else n
             return min(before, math.log(_THREE / (units + 1)))
@@ -180,3 +201,8 @@ class SynopsisCorrection:
         squares = sum(((k - share * n) / mean) ** 2 for k, n in places)
         variance = squares / (len(places) - 1) / len(places)
         return share * share / variance if variance > 0.0 else math.inf
+
+
+def _counted(rows: int, among: int) -> float:
+    """Logarithm of the share that some rows have among others, if none are missing."""
+    return math.log(max((rows & among).bit_count(), _UNSEEN) / max(among.bit_count(), 1))

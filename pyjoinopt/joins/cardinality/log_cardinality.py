@@ -85,6 +85,7 @@ class LogCardinality:
         for factor in self.factors:
             for vertex in members(factor.tes):
                 self._factors_of[vertex].append(factor)
+        self._corrections_of: list[list[SynopsisCorrection]] = [[] for _ in base]
         self._known: dict[int, Sum] = {}
 
     def with_factor(self, factor: Factor) -> LogCardinality:
@@ -99,7 +100,11 @@ class LogCardinality:
     def with_correction(self, correction: SynopsisCorrection) -> LogCardinality:
         """The sums with one more correction."""
         larger = copy(self)
-        larger.corrections, larger._known = (*self.corrections, correction), {}
+        larger.corrections = (*self.corrections, correction)
+        larger._known = {of: found for of, found in self._known.items() if not of & correction.center}
+        larger._corrections_of = list(self._corrections_of)
+        for vertex in members(correction.touched):
+            larger._corrections_of[vertex] = [*self._corrections_of[vertex], correction]
         return larger
 
     def __call__(self, relations: int, added: int = 0) -> Sum:
@@ -117,7 +122,7 @@ class LogCardinality:
         None if that depends on the set, because it has terms, several factors, or corrections.
         """
         factors = self._factors_of[relation]
-        if self._terms_of[relation] or len(factors) != 1 or any(c.touched >> relation & 1 for c in self.corrections):
+        if self._terms_of[relation] or len(factors) != 1 or self._corrections_of[relation]:
             return None
         return self._base[relation] + factors[0].log
 
@@ -135,8 +140,8 @@ class LogCardinality:
         for tes, log in self._factors_of[vertex]:
             if not tes & ~relations:
                 total += log
-        for correction in self.corrections:
-            if correction.touched & added:
+        for correction in self._corrections_of[vertex]:
+            if correction.center & relations:
                 total += correction(relations) - correction(rest)
         return Sum(total, before.width + self._widths[vertex])
 
@@ -155,5 +160,6 @@ class LogCardinality:
             if not tes & ~relations:
                 total += log
         for correction in self.corrections:
-            total += correction(relations)
+            if correction.center & relations:
+                total += correction(relations)
         return Sum(total, width)

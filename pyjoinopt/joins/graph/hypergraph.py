@@ -213,11 +213,13 @@ class JoinGraph:
 
     def operator(self, one: int, other: int) -> OperatorEdge | None:
         """The operator that the join of two disjoint sets applies; the widest one where there are several."""
+        if not self.operators:
+            return None
         return max(self._applied_operators(one, other), key=lambda e: e.tes.bit_count(), default=None)
 
     def allows_join(self, one: int, other: int) -> bool:
         """Whether an order may join these two sets, one way round or the other, as far as operators are concerned."""
-        if not self._operators_reached(one) & self._operators_reached(other):
+        if not self.operators or not self._operators_reached(one) & self._operators_reached(other):
             return True
         applied = self._applied_operators(one, other)
         return not applied or (len(applied) == 1 and (applied[0].fits(one, other) or applied[0].fits(other, one)))

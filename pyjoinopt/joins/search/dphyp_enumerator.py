@@ -4,8 +4,9 @@
 bit i is the i-th vertex in canonical order.
 
 The plain form is `_complements`, which only grows sets, and `_compare_with_complements`, which prices the pairs. Where
-all joins are inner joins of two relations at a time, `_compare_inlined` does the work of both in one loop, because it
-is the loop in which a search spends its time. A test compares the two forms, set by set.
+all joins are inner joins of two relations at a time, `_compare_inlined` does the work of both, because there a
+search spends its time: the sets that grow from one relation are made once for all sets that they are joined with, and
+their prices are at hand. A test compares the two forms, set by set.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from collections.abc import Iterator, Sequence
 from pyjoinopt.cost.model import Side
 from pyjoinopt.cost.size import Size
 from pyjoinopt.joins.join_tree import JoinTree, build_tree
-from pyjoinopt.joins.search.pair_budget import EnumerationBudget, adjacency_of
+from pyjoinopt.joins.search.pair_budget import EnumerationBudget, Exhausted, adjacency_of
 from pyjoinopt.joins.search.search_context import SearchContext
 from pyjoinopt.util.bitset import members
+
+#: A complement, the same in the graph's own numbers, the one relation by which it is larger than a complement before
+#: it (else 0), its cost, and its cost as a side.
+_Half = tuple[int, int, int, float, Side]
 
 
 class DPhyp:
@@ -58,7 +63,8 @@ class DPhyp:
         self._partitionings = context.costs.partitionings if partitioned else None
         #: Pairs that may be joined, as sets of the graph's vertices, in the order in which they were found.
         self._recorded: list[tuple[int, int]] = []
-        self._neighbours: dict[int, int] = {}  # of sets, for graphs without wide edges
+        self._neighbours: dict[int, int] = {}  # of sets, but for wide edges
+        self._grown: dict[tuple[int, int], list[_Half]] = {}
         # The best plan of each set: its cost, and the half of it that it was found from.
         self.cost: dict[int, float] = {}
         self.half: dict[int, int] = {}
@@ -204,21 +210,20 @@ class DPhyp:
 
     def _reach(self, grown: int, excluded: int) -> int:
         """Neighbours of a set outside `excluded`; of a wide edge one stand-in."""
-        near = self._neighbours.get(grown)
-        if near is None:
-            near = 0
-            rest = grown
-            while rest:
-                low = rest & -rest
-                near |= self._near[low.bit_length() - 1]
-                rest ^= low
-            self._neighbours[grown] = near
         outside = ~(grown | excluded)
-        near &= outside
+        near = self._near_of(grown) & outside
         for edge in self._wide:
             missing = edge & ~grown
             if missing != edge and missing and not missing & ~outside:
                 near |= missing & -missing
+        return near
+
+    def _near_of(self, relations: int) -> int:
+        """Neighbours of the members of a set by edges that are not wide."""
+        near = self._neighbours.get(relations)
+        if near is None:
+            low = relations & -relations
+            near = self._neighbours[relations] = self._neighbours[low] | self._near_of(relations ^ low)
         return near
 
     def _is_connected_to(self, one: int, other: int) -> bool:
@@ -238,72 +243,79 @@ class DPhyp:
 
     # The fast path of the two forms: local names, and no call that is not needed. A test holds it equal to the plain
     # one.
-    def _compare_inlined(self, one: int, below: int) -> None:  # noqa: C901, PLR0914
+    def _compare_inlined(self, one: int, below: int) -> None:
         """`_compare_with_complements` for inner joins of two relations at a time, priced by sides."""
-        consume = self._budget.consume
-        consume()
-        cost, half, size, side, original = self.cost, self.half, self._size, self._side, self._original
-        add = self._add
-        reach, neighbours = self._reach, self._neighbours
-        excluded, inf = one | below, math.inf
-        room, several = self._all & ~excluded, bool(one & (one - 1))
-        own_cost, own_original = cost[one], original[one]
-        own_probe, own_built, own_shuffle, own_hashed, own_sorted = side[one]
-        starts = reach(one, excluded)
-        batches = pairs = 0
+        complements = self._all_complements(one, one | below)
+        self._budget.consume(1, len(complements))
+        if not complements:
+            return
+        cost, half, size, inf = self.cost, self.half, self._size, math.inf
+        own_cost, own_original, several = cost[one], self._original[one], bool(one & (one - 1))
+        own_probe, own_built, own_shuffle, own_hashed, own_sorted = self._side[one]
+        for other, right, added, other_cost, (probe, built, shuffle, hashed, ordered) in complements:
+            both = one | other
+            total = own_cost + other_cost
+            known = cost.get(both)
+            if known is None:
+                self._add(both, own_original | right, added or (right if several else own_original))
+                known = inf
+            if total < known:  # `join_cost_of_sides`
+                if (work := built if built < own_built else own_built) < inf:
+                    total += own_probe + probe + work + size[both][0]
+                elif (work := hashed if hashed < own_hashed else own_hashed) < inf:
+                    total += own_shuffle + shuffle + work + size[both][0]
+                else:
+                    total += own_sorted + ordered + size[both][0]
+                if total < known:
+                    cost[both] = total
+                    half[both] = one
+
+    def _all_complements(self, one: int, excluded: int) -> list[_Half]:
+        """What `_complements` gives, at once."""
+        found: list[_Half] = []
+        neighbours, room = self._neighbours, self._all & ~excluded
+        starts = self._near_of(one) & room
         while starts:
-            base = 0  # what the sets of a batch have grown from
-            batch: list[int] = []
-            stack: list[tuple[int, int]] = []
-            while starts and not stack:  # those that do not grow are compared at once
-                start = 1 << (starts.bit_length() - 1)
-                batch.append(start)
-                beyond = excluded | starts
-                starts ^= start
-                if neighbours[start] & ~beyond:
-                    stack.append((start, beyond))
-            while batch:
-                pairs += len(batch)
-                for other in batch:
-                    both = one | other
-                    total = own_cost + cost[other]
-                    known = cost.get(both)
-                    if known is None:
-                        fresh, right = other ^ base, original[other]
-                        added = right if several else own_original
-                        add(both, own_original | right, added if fresh & (fresh - 1) else original[fresh])
-                        known = inf
-                    if total < known:  # `join_cost_of_sides`
-                        probe, built, shuffle, hashed, ordered = side[other]
-                        if (work := built if built < own_built else own_built) < inf:
-                            total += own_probe + probe + work + size[both][0]
-                        elif (work := hashed if hashed < own_hashed else own_hashed) < inf:
-                            total += own_shuffle + shuffle + work + size[both][0]
-                        else:
-                            total += own_sorted + ordered + size[both][0]
-                        if total < known:
-                            cost[both] = total
-                            half[both] = one
-                batch = []
-                while stack and not batch:
-                    grown, beyond = stack.pop()
-                    near = neighbours.get(grown)
-                    more = reach(grown, beyond) if near is None else near & ~(beyond | grown)
-                    base = grown
-                    if more:
-                        beyond |= more
-                        if more & (more - 1):
-                            addition = more & -more
-                            while addition:
-                                batch.append(grown | addition)
-                                addition = (addition - more) & more
-                        else:
-                            batch.append(grown | more)
-                        if room & ~(beyond | grown):
-                            for larger in batch:
-                                stack.append((larger, beyond))
-                batches += 1
-                if not batches & 63:
-                    consume(64, pairs)
-                    pairs = 0
-        consume(batches & 63, pairs)
+            start = 1 << (starts.bit_length() - 1)
+            within = room & ~starts
+            starts ^= start
+            fresh = reached = neighbours[start] & within
+            while fresh:  # what is not connected with `start` makes no difference
+                low = fresh & -fresh
+                beyond = neighbours[low] & within & ~reached
+                reached |= beyond
+                fresh ^= low | beyond
+            found += self._grown.get((start, reached)) or self._grown_from(start, reached)
+        return found
+
+    def _grown_from(self, start: int, within: int) -> list[_Half]:
+        """A vertex and all sets that grow out of it within some others, subsets before their supersets.
+
+        They are the complements of many sets: in a chain, of all that end before the vertex. None of them is part of a
+        set that is still to be made, so their costs are final.
+        """
+        found = [self._half(start, self._original[start])]
+        stack = [(start, within)]
+        while stack:
+            grown, room = stack.pop()
+            more = self._near_of(grown) & room
+            if not more:
+                continue
+            room ^= more
+            larger = []
+            addition = more & -more
+            while addition:
+                larger.append(grown | addition)
+                several = addition & (addition - 1)
+                found.append(self._half(grown | addition, 0 if several else self._original[addition]))
+                addition = (addition - more) & more
+            if room:
+                stack.extend((each, room) for each in larger)
+            self._budget.consume()
+            if len(found) > self._budget.pairs_left:
+                raise Exhausted
+        self._grown[start, within] = found
+        return found
+
+    def _half(self, relations: int, added: int) -> _Half:
+        return relations, self._original[relations], added, self.cost[relations], self._side[relations]

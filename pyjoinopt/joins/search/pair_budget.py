@@ -30,7 +30,7 @@ class EnumerationBudget:
     Args:
         pairs: pairs at most.
         sets: sets that are grown at most, with or without a pair.
-        deadline: looked at once every 64 sets.
+        deadline: looked at once every 64 sets and pairs.
     """
 
     __slots__ = ("pairs", "_sets", "_most_pairs", "_most_sets", "_deadline")
@@ -41,18 +41,23 @@ class EnumerationBudget:
         self._sets = 0
         self._most_pairs, self._most_sets, self._deadline = pairs, sets, deadline
 
+    @property
+    def pairs_left(self) -> int:
+        """Pairs that may still be compared."""
+        return self._most_pairs - self.pairs
+
     def consume(self, sets: int = 1, pairs: int = 0) -> None:
         """Count sets that were grown and pairs that were compared.
 
         Raises:
             Exhausted: the run has to end.
         """
-        before = self._sets
+        before = self._sets + self.pairs
         self._sets += sets
         self.pairs += pairs
         if self.pairs > self._most_pairs or self._sets > self._most_sets:
             raise Exhausted
-        if before >> 6 != self._sets >> 6 and self._deadline.passed:
+        if before >> 6 != self._sets + self.pairs >> 6 and self._deadline.passed:
             raise Exhausted
 
 
