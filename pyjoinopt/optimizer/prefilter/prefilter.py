@@ -25,9 +25,10 @@ not before. Keys that are too many to be broadcast become a Bloom filter, which 
 * a column of it (of an aggregate, a grouping key) is equal to a key of the source in every row that the joins above
   keep: by equalities of inner and semi joins, and by one of the plan's own join;
 * nothing between is nondeterministic or can fail, for an outer join above may see NULL where it saw a value;
-* the source reads files, whose rows are the same when they are read again, and its filters can neither fail nor read
-  other relations. It is a filtered relation, or relations that are joined by broadcasts. Its key is of a type that equality compares exactly, and no fallible predicate reads a column that
-  equals it, because Spark copies predicates across the new equality.
+* the source is a filtered relation of files, or such relations joined by broadcasts. They have the same rows when they
+  are read again, and their filters can neither fail nor read other relations. The key is of a type that equality
+  compares exactly, and no fallible predicate reads a column that equals it, because Spark copies predicates across the
+  new equality.
 
 **Where** it goes: as far down as its column comes unchanged, below joins and further aggregates. It is not put below a
 sub-plan that the query has twice, because Spark computes such a one once.
