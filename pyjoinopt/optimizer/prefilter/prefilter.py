@@ -129,12 +129,13 @@ class Prefilter:
             return
         c = self.constants
         for node in post_order(root):
-            if isinstance(node, Join) and self._operator(node) in (SORT_MERGE, SHUFFLED_HASH):
-                for side in node.children:
-                    known = self.estimate(side)
-                    row = 1.0 + c.shuffled_row + c.sorted_row + known.width * c.shuffled_byte
-                    if known.rows * row > _MARGIN * c.broadcast:
-                        yield (id(node), id(side)), known.rows * row
+            if not isinstance(node, Join):
+                continue
+            for side in node.children:
+                known = self.estimate(side)
+                work = known.rows * (1.0 + c.shuffled_row + c.sorted_row + known.width * c.shuffled_byte)
+                if work > _MARGIN * c.broadcast and self._operator(node) in (SORT_MERGE, SHUFFLED_HASH):
+                    yield (id(node), id(side)), work
 
     def _operator(self, join: Join) -> str:
         assert self.sizes is not None
@@ -150,8 +151,9 @@ class Prefilter:
             work: what it costs to shuffle the plan; None for an aggregate.
         """
         found = []
-        inside = set(map(id, post_order(target.plan)))  # what filters there does so already
+        inside: set[int] = set()  # what filters there does so already
         for source, column, key in region.sources_of(target):
+            inside = inside or set(map(id, post_order(target.plan)))
             if (column.mask | key.mask) & self.sensitive or any(id(leaf) in inside for leaf in source.leaves):
                 continue
             if not self._is_broadcast(source):

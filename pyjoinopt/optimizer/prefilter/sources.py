@@ -20,6 +20,9 @@ from pyjoinopt.plan.fallible.fallibility import is_movable
 from pyjoinopt.plan.nodes import INNER_LIKE, SEMI, Filter, Join, LogicalPlan, Project
 from pyjoinopt.rewrites.plan_equivalence import without_aliases
 
+#: A join of more relations is not worth reading twice for its keys alone.
+_MOST_RELATIONS = 5
+
 
 @dataclass(frozen=True)
 class _Relation:
@@ -73,7 +76,7 @@ def relation_source(plan: LogicalPlan) -> Source | None:
 
 
 def joined_source(plan: LogicalPlan) -> Source | None:
-    """Inner and semi joins of relations of files, at least one of them filtered; None for any other plan."""
+    """Inner and semi joins of a few relations of files, at least one of them filtered; None for any other plan."""
     leaves: list[LogicalPlan] = []
     joins: list[Join] = []
     selective = False
@@ -84,10 +87,12 @@ def joined_source(plan: LogicalPlan) -> Source | None:
             if node.cached or not _is_plain(node):
                 return None
             joins.append(node)
+            if len(joins) >= _MOST_RELATIONS:
+                return None
             stack += reversed(node.children)
             continue
         relation = _relation(node)
-        if relation is None:
+        if relation is None or len(leaves) == _MOST_RELATIONS:
             return None
         selective = selective or relation.selective
         leaves.append(relation.leaf)
