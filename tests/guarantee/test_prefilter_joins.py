@@ -219,7 +219,7 @@ def _drawn(draw: random.Random) -> str:
     of_f = draw.choice(["f", "f", "(SELECT * FROM f WHERE v > 0) f", "(SELECT f.* FROM f LEFT JOIN c ON k = c.c) f"])
     left, right = draw.choice([(of_o, of_f), (of_f, of_o)])
     tables = f"{left} {kind} {right} ON f.g = o.id{extra}"
-    have = {"LEFT SEMI JOIN": left[-1:], "LEFT ANTI JOIN": left[-1:]}.get(kind, "fo")
+    have = {"LEFT SEMI JOIN": left[-1:], "LEFT ANTI JOIN": left[-1:]}.get(kind, "f o")
     where = []
     if "o" in have and draw.random() < 0.6:
         further = draw.choice(["JOIN", "LEFT SEMI JOIN", "LEFT JOIN"])
