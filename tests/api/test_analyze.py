@@ -50,6 +50,7 @@ def test_both_orders_and_both_ways_to_run_agree(tpch: SparkSession, number: int)
     assert compared >= 6
 
 
+@pytest.mark.ci
 def test_counts_are_those_of_count_queries(tpch: SparkSession) -> None:
     report = analyzed(tpch, tpc.spark_queries("tpch")[5])
     rows = found(report.runs[0])

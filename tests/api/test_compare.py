@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.ci
 def test_a_query_is_run_both_ways(tpch: SparkSession) -> None:
     df = tpch.sql(tpc.spark_queries("tpch")[5])
     found = pyjoinopt.compare(df, repeat=2, progress=True)

@@ -70,6 +70,7 @@ def test_what_differs_is_found(spark: SparkSession, folder: Path, capsys: pytest
     assert "statement 2, call" not in out and "statement 3" not in out
 
 
+@pytest.mark.ci
 def test_a_folder_without_differences(spark: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(folder), "--conf", "spark.sql.shuffle.partitions=1"], spark) == 0
     out = capsys.readouterr().out

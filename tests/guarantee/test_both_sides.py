@@ -28,6 +28,7 @@ BETWEEN = {
 BRANCHES = {"distinct": 1, "aggregate": 1, "window": 1}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("between", BETWEEN)
 def test_joins_on_both_sides_are_ordered(db: SparkSession, between: str) -> None:
     above = "JOIN lines l2 ON l2.l_region = w.r JOIN vip v2 ON v2.v_customer = w.c"

@@ -112,6 +112,7 @@ def left_sides(df: DataFrame) -> list[list[str]]:
     return sorted(found)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [*MARKED, *KEPT])
 def test_below_other_operators(db: SparkSession, name: str) -> None:
     predicate = written(name)
@@ -177,6 +178,7 @@ def enabled(db: SparkSession) -> Iterator[SparkSession]:
     disable(db)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [*MARKED, *KEPT])
 def test_the_extension_makes_them_too(enabled: SparkSession, name: str) -> None:
     text = f"SELECT * FROM {SLOW} WHERE {written(name)}"

@@ -35,6 +35,7 @@ ASKING = {
 LEFT = f"{SLOW} LEFT JOIN regions ON r_id = l_qty"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("predicate", ASKING.values(), ids=ASKING)
 def test_in_any_legal_order(db: SparkSession, monkeypatch: pytest.MonkeyPatch, predicate: str) -> None:
     plain = db.sql(f"SELECT * FROM {LEFT} WHERE {predicate}")

@@ -154,6 +154,7 @@ WITHIN = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("all_held")
 @pytest.mark.parametrize("text", WITHIN.values(), ids=WITHIN)
 def test_within_subqueries(db: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str) -> None:

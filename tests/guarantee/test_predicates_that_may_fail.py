@@ -32,6 +32,7 @@ def written(spark: SparkSession, patterns: str, texts: str, rows: int = 29_000) 
     return left, spark.sql(texts)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("cost", ["spark", "c_out"])
 @pytest.mark.parametrize("predicate", ["os like p", "pj = oj and os like p"])
 @pytest.mark.parametrize("in_filter", [False, True])

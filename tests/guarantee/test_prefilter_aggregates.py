@@ -209,6 +209,7 @@ def test_a_cached_aggregate_is_left_whole(facts: SparkSession) -> None:
         facts.catalog.uncacheTable("sums")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("seed", range(3))
 def test_drawn_queries(facts: SparkSession, seed: int, ansi: str) -> None:

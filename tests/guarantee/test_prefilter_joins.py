@@ -195,6 +195,7 @@ def test_once_is_enough(facts: SparkSession, without_room: SparkSession, thresho
     assert plan.count("LeftSemi") + plan.count("bloom_filter_agg") in (1, 2)  # Spark copies a filter to an equal key
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("seed", range(4))
 def test_drawn_queries(facts: SparkSession, without_room: SparkSession, seed: int, ansi: str) -> None:

@@ -140,6 +140,7 @@ def test_others_are_kept(db: SparkSession, name: str) -> None:
     same_rows(df)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", JOINED)
 def test_in_any_legal_order(db: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     plain = db.sql(f"SELECT * FROM {OUTER} WHERE {JOINED[name][0]}")
@@ -275,6 +276,7 @@ def enabled(db: SparkSession) -> Iterator[SparkSession]:
     disable(db)
 
 
+@pytest.mark.ci
 def test_a_call_in_an_enabled_session(enabled: SparkSession) -> None:
     for predicate, _ in JOINED.values():
         df = enabled.sql(f"SELECT * FROM {OUTER} WHERE {predicate}")
@@ -330,6 +332,7 @@ def drawn(rng: random.Random) -> str:
     return rng.choice(AROUND).format(f=rng.choice(FROM), p=" AND ".join(part for part in parts if part))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 20))])
 def test_drawn_queries(db: SparkSession, seed: int) -> None:
     rng, made = random.Random(f"scalar subqueries {seed}"), 0

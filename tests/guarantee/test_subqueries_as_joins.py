@@ -56,6 +56,7 @@ AROUND = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("inside", INSIDE)
 def test_a_subquery_in_a_subquery_is_left_to_spark(db: SparkSession, inside: str, around: str) -> None:
@@ -76,6 +77,7 @@ def enabled(db: SparkSession) -> Iterator[SparkSession]:
     disable(db)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("around", AROUND)
 def test_the_extension_leaves_them_to_spark(enabled: SparkSession, around: str) -> None:
     for inside in INSIDE.values():

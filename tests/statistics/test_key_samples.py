@@ -102,6 +102,7 @@ def thresholds(session: SparkSession, table: str) -> dict[str, int]:
     return {name: threshold for name, threshold in details.items() if threshold is not None}
 
 
+@pytest.mark.ci
 def test_the_columns_that_have_samples(analysed: SparkSession) -> None:
     """Columns that may have many values; the days and the kinds have few."""
     found = {table: set(thresholds(analysed, table)) for table in TABLES}
@@ -265,6 +266,7 @@ def test_an_analysis_of_other_columns_keeps_those_of_before(analysed: SparkSessi
     assert sampled(analysed.sql(OF_COPY))[1] == [], "the rows now lack the day that is filtered by"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("content", [b"", b"\0\0\0\2", b"\0\0\0\1\0\4o_id"])
 def test_stored_samples_that_cannot_be_read(analysed: SparkSession, copy: str, content: bytes) -> None:
     """They are of another version, or cut short: the query is estimated without them."""

@@ -93,6 +93,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", QUERIES)
 def test_all_sub_plans_are_near_the_truth(shops: SparkSession, name: str) -> None:
     tables, condition = QUERIES[name]

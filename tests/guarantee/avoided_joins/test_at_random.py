@@ -32,6 +32,7 @@ def compared(session: SparkSession, draw: Callable[[Random], str], seed: int, co
 HALF = pytest.mark.parametrize("share", [2, pytest.param(1, marks=pytest.mark.ci)])
 
 
+@pytest.mark.ci
 @HALF
 @pytest.mark.parametrize("repeat", [False, True], ids=["filters said once", "filters said twice"])
 def test_products(tiny: SparkSession, pytestconfig: pytest.Config, repeat: bool, share: int) -> None:

@@ -114,6 +114,7 @@ def test_names_resolve_on_the_result(tiny: SparkSession) -> None:
     assert fast.join(tiny.table("d"), "k").groupBy("k").count().count() > 0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seed", range(6))
 def test_drawn_readers(tiny: SparkSession, seed: int) -> None:
     """Readers with drawn constants, filters, columns and neighbours."""

@@ -27,6 +27,7 @@ MODELS = 2
 OPTIONS = {"cost": "c_out"}
 
 
+@pytest.mark.ci
 @pytest.mark.timeout(0)
 def test_early_joins_keep_the_rows(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory

@@ -48,6 +48,7 @@ def pushed(plan: LogicalPlan) -> LogicalPlan:
     return to_fixed_point(plan, push_all)
 
 
+@pytest.mark.ci
 def test_rules_without_statistics(queries: tuple[str, dict[str, DataFrame]], oracle: Oracle) -> None:
     benchmark, frames = queries
     push, outer = Tally(f"{benchmark} PushDownPredicates"), Tally(f"{benchmark} EliminateOuterJoin")
@@ -132,6 +133,7 @@ def test_outer_joins(spark: SparkSession, oracle: Oracle) -> None:
     assert alone.equal > 0.9 * alone.plans and alone.fired_in_python <= outer.fired_in_python
 
 
+@pytest.mark.ci
 def test_cost_based_join_reorder(analysed: tuple[str, SparkSession], oracle: Oracle) -> None:
     benchmark, session = analysed
     tally = Tally(f"{benchmark} CostBasedJoinReorder")
