@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt import disable, enable, last_reports
-from pyjoinopt.report.join_report import JoinReport
-from tests.support.compare import assert_same_rows, assert_same_schema
-from tests.support.run import session_for_tiny_tables
+from tests.support.prefilters import checked, enabled, session_with
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-#: With these constants the rewrite pays for tables of a few rows.
-FREE = str(Path(__file__).parent.parent / "support" / "free_broadcasts.json")
 #: Facts have NULLs, keys without a partner, and repetitions; `d.id` is a key, `e.k` is none.
 TABLES = {
     "f": """select if(id % 11 = 0, null, cast(id % 40 as int)) as k, cast(id % 7 as int) as g,
@@ -101,36 +94,9 @@ KEPT = {
 
 @pytest.fixture(scope="module")
 def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = session_for_tiny_tables(spark)
-    folder = tmp_path_factory.mktemp("prefilter")
-    for name, text in TABLES.items():
-        session.sql(text).coalesce(1).write.parquet(str(folder / name))
-        session.read.parquet(str(folder / name)).createOrReplaceTempView(name)
-    session.conf.set("spark.pyjoinopt.costConstants", FREE)
+    session = session_with(spark, TABLES, tmp_path_factory.mktemp("prefilter"))
     yield session
     session.catalog.clearCache()
-
-
-@contextmanager
-def enabled(session: SparkSession) -> Iterator[Callable[[], JoinReport]]:
-    """An enabled session, with the report of the one query that it planned."""
-    enable(session, cost_constants=FREE)
-    session.conf.set("spark.pyjoinopt.timeout", "60s")
-    before = len(last_reports(session))
-    try:
-        yield lambda: last_reports(session)[before:][0]
-    finally:
-        disable(session)
-
-
-def checked(df: DataFrame, **options: str) -> JoinReport:
-    """The report of a call, after rows and schema were compared with plain Spark's."""
-    fast = df.optimize_joins(strict=True, **options)
-    report: JoinReport = fast._pyjoinopt_report
-    assert report.error is None
-    assert_same_schema(df, fast)
-    assert_same_rows(df, fast, label=("plain Spark", "optimised"))
-    return report
 
 
 @pytest.mark.parametrize("name", FILTERED)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt import disable, enable, last_reports
 from pyjoinopt.optimizer.prefilter import prefilter
-from pyjoinopt.report.join_report import JoinReport
-from tests.support.compare import assert_same_rows, assert_same_schema
-from tests.support.run import session_for_tiny_tables
+from tests.support.prefilters import checked, enabled, session_with
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-#: With these constants the rewrite pays for tables of a few rows.
-FREE = str(Path(__file__).parent.parent / "support" / "free_broadcasts.json")
 #: Keys have NULLs, repetitions and values without a partner. `f` and `o` are too large for a broadcast at the
 #: threshold below, `d` with its wide column, too; the filtered keys of `d` are not.
 THRESHOLD = "200"
@@ -74,12 +67,7 @@ KEPT = {
 
 @pytest.fixture(scope="module")
 def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = session_for_tiny_tables(spark)
-    folder = tmp_path_factory.mktemp("prefilter_joins")
-    for name, text in TABLES.items():
-        session.sql(text).coalesce(1).write.parquet(str(folder / name))
-        session.read.parquet(str(folder / name)).createOrReplaceTempView(name)
-    session.conf.set("spark.pyjoinopt.costConstants", FREE)
+    session = session_with(spark, TABLES, tmp_path_factory.mktemp("prefilter"))
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", THRESHOLD)
     yield session
     session.catalog.clearCache()
@@ -90,28 +78,6 @@ def without_room(facts: SparkSession) -> Iterator[SparkSession]:
     facts.conf.set("spark.sql.autoBroadcastJoinThreshold", NO_ROOM)
     yield facts
     facts.conf.set("spark.sql.autoBroadcastJoinThreshold", THRESHOLD)
-
-
-@contextmanager
-def enabled(session: SparkSession) -> Iterator[Callable[[], JoinReport]]:
-    """An enabled session, with the report of the one query that it planned."""
-    enable(session, cost_constants=FREE)
-    session.conf.set("spark.pyjoinopt.timeout", "60s")
-    before = len(last_reports(session))
-    try:
-        yield lambda: last_reports(session)[before:][0]
-    finally:
-        disable(session)
-
-
-def checked(df: DataFrame, **options: object) -> JoinReport:
-    """The report of a call, after rows and schema were compared with plain Spark's."""
-    fast = df.optimize_joins(strict=True, **options)
-    report: JoinReport = fast._pyjoinopt_report
-    assert report.error is None
-    assert_same_schema(df, fast)
-    assert_same_rows(df, fast, label=("plain Spark", "optimised"))
-    return report
 
 
 @pytest.mark.parametrize("name", FILTERED)
@@ -160,6 +126,26 @@ def test_in_an_enabled_session(facts: SparkSession, without_room: SparkSession, 
         report = report_of()
     assert sorted(map(repr, fast)) == sorted(map(repr, plain)) and report.error is None
     assert report.prefilters and all(("Bloom" in line) is (threshold == NO_ROOM) for line in report.prefilters)
+
+
+#: One question, or nearly: the rows of `d` of one name that some row of `f` refers to.
+SAME = {
+    "exists": "SELECT d.* FROM d WHERE n = 'n1' AND EXISTS (SELECT 1 FROM f WHERE f.k = d.id AND f.v > 3)",
+    "in": "SELECT d.* FROM d WHERE n = 'n1' AND id IN (SELECT k FROM f WHERE v > 3)",
+    "semi join": "SELECT d.* FROM d LEFT SEMI JOIN f ON d.id = f.k AND f.v > 3 WHERE 'n1' = d.n",
+    "using": "SELECT y.* FROM (SELECT id AS k, * FROM d) y LEFT SEMI JOIN f USING (k) WHERE n = 'n1'",
+}
+
+
+@pytest.mark.parametrize("text", SAME.values(), ids=SAME)
+def test_however_it_is_written(facts: SparkSession, text: str) -> None:
+    assert checked(facts.sql(text)).prefilters
+
+
+def test_dataframe_code(facts: SparkSession) -> None:
+    d, f = facts.table("d").where("n = 'n1'"), facts.table("f").where("v > 3")
+    assert checked(d.join(f, d["id"] == f["k"], "leftsemi")).prefilters
+    assert checked(f.withColumnRenamed("k", "id").join(d, "id")).prefilters
 
 
 def test_the_semi_join_is_below_the_shuffle(facts: SparkSession) -> None:

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.pyjoinopt
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
-import java.util.LinkedHashMap
 import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.SparkConf
@@ -110,23 +109,11 @@ private[pyjoinopt] object KeySample {
  */
 private[pyjoinopt] object KeySamples {
   private val MaxBytes = math.max(16L << 20, math.min(64L << 20, Runtime.getRuntime.maxMemory / 64))
-  private val known = new LinkedHashMap[KeySample.Id, KeySample](64, 0.75f, true)
-  private var bytes = 0L
+  private val known = new RecentlyUsed[KeySample.Id, KeySample](MaxBytes, _.size)
 
-  def get(id: KeySample.Id): Option[KeySample] = synchronized(Option(known.get(id)))
+  def get(id: KeySample.Id): Option[KeySample] = known.get(id)
 
-  def put(id: KeySample.Id, sample: KeySample): Unit = synchronized {
-    val before = known.put(id, sample)
-    bytes += sample.size - (if (before == null) 0 else before.size)
-    val eldest = known.values.iterator
-    while (bytes > MaxBytes && known.size > 1 && eldest.hasNext) {
-      bytes -= eldest.next().size
-      eldest.remove()
-    }
-  }
+  def put(id: KeySample.Id, sample: KeySample): Unit = known.put(id, sample)
 
-  def forget(): Unit = synchronized {
-    known.clear()
-    bytes = 0
-  }
+  def forget(): Unit = known.clear()
 }

@@ -304,21 +304,21 @@ private[pyjoinopt] object SampleReader {
       val copy = RelationSample.copier(columns)
       val random = new SplittableRandom(piece.file.getPath.getName.hashCode * 31L + piece.start)
       val kept = new mutable.ArrayBuffer[UnsafeRow]
-      var (seen, held, room) = (0L, 0L, quota)
+      var (seen, copiedBytes, mostRows) = (0L, 0L, quota)
       val mostBytes = if (whole) MaxBytesOfWhole else MaxBytesOfPiece
       def keep(row: InternalRow): UnsafeRow = {
         val copied = copy(row)
-        held += copied.getSizeInBytes
-        if (held > mostBytes && kept.length < room) room = kept.length + 1 // wide rows: fewer are kept
+        copiedBytes += copied.getSizeInBytes
+        if (copiedBytes > mostBytes && kept.length < mostRows) mostRows = kept.length + 1 // wide rows: fewer are kept
         copied
       }
       def enough = closes.isDefined && (seen >= most || seen % 1024 == 0 && System.nanoTime >= until)
       while (!enough && rows.hasNext) {
         val row = rows.next()
-        if (kept.length < room) kept += keep(row)
+        if (kept.length < mostRows) kept += keep(row)
         else {
           val place = (random.nextDouble() * (seen + 1)).toLong
-          if (place < room) kept(place.toInt) = keep(row)
+          if (place < mostRows) kept(place.toInt) = keep(row)
         }
         seen += 1
       }

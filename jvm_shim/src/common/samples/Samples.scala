@@ -1,6 +1,5 @@
 package org.apache.spark.sql.pyjoinopt
 
-import java.util.LinkedHashMap
 import java.util.concurrent.{Callable, ConcurrentHashMap, FutureTask}
 
 import scala.util.control.NonFatal
@@ -23,34 +22,22 @@ private[pyjoinopt] object Samples {
   private val MaxBytes = math.max(64L << 20, math.min(256L << 20, Runtime.getRuntime.maxMemory / 16))
   private lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-samples", 4, 30)
 
-  private val known = new LinkedHashMap[Key, RelationSample](64, 0.75f, true)
-  private var bytes = 0L
+  private val known = new RecentlyUsed[Key, RelationSample](MaxBytes, _.size)
   private val reading = new ConcurrentHashMap[(Key, Set[String], Boolean), FutureTask[Option[SampleReader.Drawn]]]
 
-  def get(key: Key): Option[RelationSample] = synchronized(Option(known.get(key)))
+  def get(key: Key): Option[RelationSample] = known.get(key)
 
-  def put(key: Key, sample: RelationSample): Unit = synchronized {
-    val before = known.put(key, sample)
-    bytes += sample.size - (if (before == null) 0 else before.size)
-    val eldest = known.values.iterator
-    while (bytes > MaxBytes && known.size > 1 && eldest.hasNext) {
-      bytes -= eldest.next().size
-      eldest.remove()
-    }
-  }
+  def put(key: Key, sample: RelationSample): Unit = known.put(key, sample)
 
   /** Remember a sample that was drawn, unless another one was drawn at the same time that has more. */
   private def putUnlessPoorer(key: Key, sample: RelationSample): Unit = synchronized {
-    val before = known.get(key)
-    val poorer = before != null && before.full && before.has(sample.columns.fieldNames) &&
-      (!sample.has(before.columns.fieldNames) || before.design.isDefined && sample.design.isEmpty)
+    val poorer = known.get(key).exists(before =>
+      before.full && before.has(sample.columns.fieldNames) &&
+        (!sample.has(before.columns.fieldNames) || before.design.isDefined && sample.design.isEmpty))
     if (!poorer) put(key, sample)
   }
 
-  def forget(): Unit = synchronized {
-    known.clear()
-    bytes = 0
-  }
+  def forget(): Unit = known.clear()
 
   /** Start to draw a sample with the `wished` columns, or return the task that draws it already. */
   def begin(
