@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pyjoinopt.bridge.decode import Export
-from pyjoinopt.joins.emit.emit_plan import inner_join, join_predicates
+from pyjoinopt.joins.emit.emit_plan import inner_join
+from pyjoinopt.joins.emit.join_predicates import join_predicates
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.groups.find_groups import find_groups

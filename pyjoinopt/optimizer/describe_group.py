@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pyjoinopt.estimation.plans.operators import weakest
-from pyjoinopt.joins.emit.emit_plan import join_predicates
+from pyjoinopt.joins.emit.join_predicates import predicates_by_join
 from pyjoinopt.joins.graph.hypergraph import JoinGraph, OperatorEdge, sign_of
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.join_costs import JoinCosts
@@ -23,6 +23,7 @@ def joins_report(group: EstimatedGroup, order: JoinTree, costs: JoinCosts) -> tu
     """The joins of one order, innermost first."""
     graph, estimates, statistics = group.graph, group.estimates, group.statistics
     joins: list[JoinEstimate] = []
+    predicates = predicates_by_join(graph, order)
     number = {1 << vertex: vertex for vertex in range(len(graph))}
     for node in order.post_order():
         if node.left is None or node.right is None:
@@ -32,7 +33,7 @@ def joins_report(group: EstimatedGroup, order: JoinTree, costs: JoinCosts) -> tu
         joins.append(
             JoinEstimate(
                 relations=graph.names_of(both),
-                predicates=tuple(map(describe, join_predicates(graph, left, right))),
+                predicates=tuple(map(describe, predicates[both])),
                 rows=estimates.rows(both),
                 bytes=estimates.bytes(both),
                 bound=_proved(estimates.upper_bound(both)),

@@ -12,7 +12,7 @@ from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.feedback.learned_rows import LearnedRows, with_true_rows
 from pyjoinopt.hints.buildable_sides import BuildableSidesOf
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
-from pyjoinopt.joins.emit.emit_plan import applies_implied_equality
+from pyjoinopt.joins.emit.join_predicates import applies_implied_equality
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.groups.join_group import JoinGroup

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt.optimizer.order_group
-from pyjoinopt.joins.emit.emit_plan import join_predicates
+from pyjoinopt.joins.emit.join_predicates import join_predicates
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.joins.search.choose_order import SearchResult

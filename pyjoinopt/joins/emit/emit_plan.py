@@ -1,4 +1,4 @@
-"""From a join order back to a plan: every predicate exactly once, as early as its TES allows.
+"""From a join order back to a plan: every predicate as early as its TES allows (`join_predicates`).
 
 Relations also get the filters that follow for them from the filters of others (`transitive_filters`).
 """
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.emit.join_predicates import predicates_by_join
 from pyjoinopt.joins.emit.pinned_semi_joins import should_pin
 from pyjoinopt.joins.emit.transitive_filters import transitive_filters
 from pyjoinopt.joins.graph.build_hypergraph import with_columns
-from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, OperatorEdge, merge_parts
+from pyjoinopt.joins.graph.hypergraph import JoinGraph, OperatorEdge, merge_parts
 from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan.expressions import SUBQUERY, TRUE, Expression, conjunction, conjuncts
-from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import CROSS, INNER, Filter, Join, LogicalPlan
 
 
@@ -50,6 +50,7 @@ def emit(graph: JoinGraph, tree: JoinTree, group: JoinGroup, estimates: GraphEst
     plans: list[LogicalPlan] = []
     joins: list[tuple[LogicalPlan, int]] = []
     inferred = transitive_filters(graph)
+    predicates = predicates_by_join(graph, tree)
     pinned: set[int] = set()
     product = CROSS if group.crossed or _needs_no_product(graph) else INNER
     for node in tree.post_order():
@@ -61,9 +62,10 @@ def emit(graph: JoinGraph, tree: JoinTree, group: JoinGroup, estimates: GraphEst
         if operator is not None:
             if estimates is not None and should_pin(graph, operator, node.left, estimates, pinned):
                 pinned.add(node.relations)
-            plan = _operator(graph, operator, left, right, node, node.relations in pinned)
+            others = [p for p in predicates[node.relations] if p is not operator.predicate]
+            plan = _operator(operator, left, right, node, others, node.relations in pinned)
         else:
-            plan = inner_join(left, right, join_predicates(graph, node.left.relations, node.right.relations), product)
+            plan = inner_join(left, right, predicates[node.relations], product)
         joins.append((plan, node.relations))
         plans.append(plan)
     return Emitted(with_columns(plans[0], group.deferred.values()), tuple(joins))
@@ -101,7 +103,7 @@ def _needs_no_product(graph: JoinGraph) -> bool:
 
 
 def _operator(
-    graph: JoinGraph, edge: OperatorEdge, left: LogicalPlan, right: LogicalPlan, node: JoinTree, pinned: bool
+    edge: OperatorEdge, left: LogicalPlan, right: LogicalPlan, node: JoinTree, others: list[Expression], pinned: bool
 ) -> LogicalPlan:
     """An outer, semi or anti join; predicates that waited for it go on top and not into its condition."""
     assert node.left is not None and node.right is not None
@@ -110,39 +112,5 @@ def _operator(
     condition = None if edge.predicate is TRUE else edge.predicate
     info = {"subquery": edge.subquery} if edge.subquery is not None else {"held": True} if pinned else None
     joined = Join(left, right, edge.join_type, condition, info=info)
-    others = [p for p in join_predicates(graph, node.left.relations, node.right.relations) if p is not edge.predicate]
     condition = conjunction(others)
     return joined if condition is None else Filter(condition, joined)
-
-
-def join_predicates(graph: JoinGraph, left: int, right: int) -> list[Expression]:
-    """What the join of two disjoint sets evaluates: equalities first, what may throw last."""
-    written: list[Edge] = []
-    implied: list[Edge] = []
-    for edge in graph.applied_by(left, right):
-        (implied if edge.implied else written).append(edge)
-    classes = {edge.equality_class for edge in written}
-    for edge in implied:
-        # Members of a class on one side are equal already; a needed product has no predicate.
-        if edge.predicate is not TRUE and edge.equality_class not in classes:
-            classes.add(edge.equality_class)
-            written.append(edge)
-    return [e.predicate for e in sorted(written, key=_rank)]
-
-
-def applies_implied_equality(graph: JoinGraph, tree: JoinTree) -> bool:
-    """Whether an order applies an equality that was not written, before those from which it follows.
-
-    As written such a join would be a cross product.
-    """
-    for node in tree.post_order():
-        if node.left is not None and node.right is not None:
-            applied = graph.applied_by(node.left.relations, node.right.relations)
-            written = {edge.equality_class for edge in applied if not edge.implied}
-            if any(e.implied and e.predicate is not TRUE and e.equality_class not in written for e in applied):
-                return True
-    return False
-
-
-def _rank(edge: Edge) -> tuple[bool, bool]:
-    return fallibility.may_throw(edge.predicate), edge.keys is None

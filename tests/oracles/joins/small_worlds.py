@@ -12,7 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from pyjoinopt.joins.emit.emit_plan import join_predicates
+from pyjoinopt.joins.emit.join_predicates import predicates_by_join
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 from pyjoinopt.plan.expressions import Expression, walk
@@ -182,7 +182,8 @@ class Orders:
                 left, right = self.rows(world, tree.left, known), self.rows(world, tree.right, known)
                 sides = tree.left.relations, tree.right.relations
                 edge = self.graph.operator(*sides)
-                others = [p for p in join_predicates(self.graph, *sides) if edge is None or p is not edge.predicate]
+                predicates = predicates_by_join(self.graph, tree)[tree.relations]
+                others = [p for p in predicates if edge is None or p is not edge.predicate]
                 rows = world.joined(
                     left, right, edge.join_type if edge else "Inner", edge.predicate if edge else None, others
                 )  # fmt: skip
