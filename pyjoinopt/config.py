@@ -90,7 +90,8 @@ RUNGS = ("feedback", "analyze", "catalog", "database", "memory", "footers", "tex
 #: Names of the rewrites that can be left out: those of `pyjoinopt.rewrites.normalise.REWRITES`, and two that follow.
 REWRITES = (
     "existence_to_semi_joins", "set_operations_to_joins", "extract_common_factors", "simplify_outer_joins",
-    "fuse_aggregates", "pivot_self_join", "push_extra_predicate", "left_join_to_anti_join", "self_join_to_semi_join",
+    "fuse_aggregates", "pivot_self_join", "filter_common_tables", "push_extra_predicate", "left_join_to_anti_join",
+    "self_join_to_semi_join",
     "prefilter_aggregates",
     "prefilter_joins",
 )  # fmt: skip

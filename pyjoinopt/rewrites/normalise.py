@@ -10,7 +10,8 @@
    join passes it once the join is inner, and may then reach the next outer join. `demote_outer_join` does the same for
    outer joins that an inner join or a filter further up makes needless.
 3. Aggregates over the same joins, and rows of one common table expression that are joined with each other, are
-   computed in one pass (`fuse_aggregates`, `pivot_self_joins`).
+   computed in one pass (`fuse_aggregates`, `pivot_self_joins`). What all readers of a common table expression keep of
+   it is filtered where it is defined (`filter_common_tables`).
 4. From an OR over several relations `push_extra_predicate_through_join` derives a filter for each relation.
 5. Left joins of which a filter keeps only the rows without a partner become anti joins (`outer_join_as_anti_join`),
    self-joins that only look for a partner semi joins (`self_join_as_semi`).
@@ -38,6 +39,7 @@ from pyjoinopt.plan.spark_defaults import MAX_ITERATIONS
 from pyjoinopt.plan.traversal import Change
 from pyjoinopt.rewrites.existence_to_semi_joins import existence_as_semi
 from pyjoinopt.rewrites.extract_common_factors import extract_common_factors
+from pyjoinopt.rewrites.filter_common_tables import filter_common_tables
 from pyjoinopt.rewrites.fuse_aggregates import fuse_aggregates
 from pyjoinopt.rewrites.left_join_to_anti_join import outer_join_as_anti_join
 from pyjoinopt.rewrites.pivot_self_join import pivot_self_joins
@@ -108,6 +110,10 @@ def _pivot(plan: LogicalPlan, context: RewriteContext) -> Rewritten:
     return Rewritten(plan) if context.fresh is None else pivot_self_joins(plan, context.fresh)
 
 
+def _filter_common_tables(plan: LogicalPlan, context: RewriteContext) -> Rewritten:
+    return Rewritten(plan if context.fresh is None else filter_common_tables(plan))
+
+
 def _semi(plan: LogicalPlan, context: RewriteContext) -> Rewritten:
     return Rewritten(plan) if context.fresh is None else self_join_as_semi(plan)
 
@@ -121,6 +127,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Rewrite("simplify_outer_joins", _eliminate_outer_joins),
     Rewrite("fuse_aggregates", _fuse, ("extract_common_factors", ""), avoids=True),
     Rewrite("pivot_self_join", _pivot, ("extract_common_factors", ""), avoids=True),
+    Rewrite("filter_common_tables", _filter_common_tables, ("extract_common_factors", "")),
     Rewrite("push_extra_predicate", lambda plan, c: Rewritten(push_extra_predicate_through_join(plan)), ("",)),
     Rewrite("left_join_to_anti_join", lambda plan, c: outer_join_as_anti_join(plan)),
     Rewrite("self_join_to_semi_join", _semi, avoids=True),

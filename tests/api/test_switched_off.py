@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Rewrite -> a TPC-DS query that it changes.
 CHANGED = {
     "set_operations_to_joins": 14, "extract_common_factors": 48, "simplify_outer_joins": 93, "fuse_aggregates": 90,
-    "pivot_self_join": 31, "push_extra_predicate": 48, "left_join_to_anti_join": 78,
+    "pivot_self_join": 31, "filter_common_tables": 11, "push_extra_predicate": 48, "left_join_to_anti_join": 78,
 }  # fmt: skip
 
 
