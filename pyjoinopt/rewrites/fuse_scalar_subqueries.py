@@ -24,7 +24,7 @@ Legal if
 
 Sure to be merged if
 
-* no function is DISTINCT: Spark has expanded it before it merges subqueries;
+* no function is DISTINCT: Spark expands one that has a FILTER before it merges subqueries;
 * all functions of a pass are computed by the same physical aggregate: one by hashing has no MIN or MAX of text;
 * the table is one of Parquet or ORC files that Spark lists by itself: other sources prune columns or files before
   subqueries are merged, and what a row of text files is may depend on the columns that are read;
@@ -37,6 +37,8 @@ the separate filters. Spark passes an OR to the reader only as a whole, so
 * a filter that not all share is the only such filter of its subquery, or a comparison of a column with constants, as
   are all others of this subquery, unless a subquery has no such filter and reads all rows anyway;
 * such a filter reads no partition column;
+* there are fewer scans than without it: Spark merges what has equal filters, and of each such group what cannot be
+  computed in the pass is left;
 * one pass has at most 32 functions: Java compiles the code of more than some tens slowly or not at all.
 
 Source: "computation reuse via fusion", N. Bruno and others, ICDE 2022.
@@ -45,7 +47,7 @@ Source: "computation reuse via fusion", N. Bruno and others, ICDE 2022.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pyjoinopt.catalyst.support.predicate_helper import filtered
@@ -140,11 +142,14 @@ def fuse_scalar_subqueries(root: LogicalPlan) -> Rewritten:
         return Rewritten(root)  # Spark keeps it as a common table expression, and then merges nothing
     alike = PlanMatcher()
     passes: list[_Pass] = []
+    others: list[LogicalPlan] = []
     for plan in _subqueries(root):
         member = _member(plan)
-        if member is not None and not any(one.admits(member) for one in passes):
+        if member is None:
+            others.append(plan)
+        elif not any(one.admits(member) for one in passes):
             passes.append(_Pass(member, alike))
-    fused = [one for one in passes if one.has_different_filters]
+    fused = [one for one in passes if one.saves_scans(others, [other for other in passes if other is not one])]
     if not fused:
         return Rewritten(root)
     plans = {number: plan for one in fused for number, plan in one.plans()}
@@ -196,7 +201,7 @@ def _subqueries(root: LogicalPlan) -> Iterator[LogicalPlan]:
                     if s.plan is not None and id(s.plan) not in seen:
                         seen.add(id(s.plan))
                         found.append(s.plan)
-                        if s.kind == "ScalarSubquery" and s.deterministic:
+                        if s.kind == "ScalarSubquery":
                             yield s.plan
         waiting += found
 
@@ -292,7 +297,7 @@ class _Pass:
         first = self._members[0]
         if other.sorts is not first.sorts or self._functions + other.functions > _MOST_FUNCTIONS:
             return False
-        columns = self._alike.columns(first.relation, other.relation)
+        columns = self._columns_of(other.relation)
         if columns is None:
             return False
         predicates = [*self._predicates, [substitute(p, columns) for p in other.predicates]]
@@ -303,10 +308,45 @@ class _Pass:
         self._columns.append(columns)
         return True
 
-    @property
-    def has_different_filters(self) -> bool:
-        """False if Spark merges these subqueries as they are."""
-        return len(self._members) > 1 and any(own_predicates(self._alike, self._predicates))
+    def saves_scans(self, others: Sequence[LogicalPlan], passes: Sequence[_Pass]) -> bool:
+        """True if there are fewer scans than without it: one a filter, since Spark merges what has equal filters.
+
+        Args:
+            others: the plans of subqueries that are no members; those that read the table may have to be computed
+                from a scan of their own that they shared with a member.
+            passes: the other passes, whose members may have the filters of a member of this one.
+        """
+        left = sum(map(self._may_share_a_scan, others))
+        left += sum(self._has_filters_of(m.relation, m.predicates) for p in passes for m in p._members_like(self))
+        return left + 1 < len(self._distinct(own_predicates(self._alike, self._predicates)))
+
+    def _members_like(self, other: _Pass) -> Sequence[_Member]:
+        """The members, if Spark computes them by the same operator as those of the other pass."""
+        return self._members if self._members[0].sorts is other._members[0].sorts else ()
+
+    def _may_share_a_scan(self, plan: LogicalPlan) -> bool:
+        node = without_aliases(plan)
+        if not isinstance(node, Aggregate) or node.grouping or node.cached:
+            return False
+        leaves, predicates = source_of(node)
+        if len(leaves) != 1:
+            return False
+        source = without_aliases(leaves[0])
+        if source.children and not source.cached:  # perhaps a projection, of which Spark makes another
+            below = list(post_order(source))
+            nested = any(e.contains & SUBQUERY for inner in below for e in inner.expressions)
+            return not nested and any(self._columns_of(leaf) is not None for leaf in below if not leaf.children)
+        return self._has_filters_of(source, predicates)
+
+    def _has_filters_of(self, relation: LogicalPlan, predicates: Sequence[Expression]) -> bool:
+        columns = self._columns_of(relation)
+        if columns is None:
+            return False
+        theirs = [substitute(p, columns) for p in predicates]
+        return any(not any(own_predicates(self._alike, [mine, theirs])) for mine in self._predicates)
+
+    def _columns_of(self, relation: LogicalPlan) -> Columns | None:
+        return self._alike.columns(self._members[0].relation, relation)
 
     @property
     def note(self) -> str:
@@ -346,7 +386,8 @@ class _Pass:
         return result
 
     def _same_list(self, one: list[Expression], other: list[Expression]) -> bool:
-        return len(one) == len(other) and all(self._alike.same(a, b, {}) for a, b in zip(one, other, strict=True))
+        mine, theirs = (sorted(some, key=self._alike.predicate_number) for some in (one, other))
+        return len(mine) == len(theirs) and all(self._alike.same(a, b, {}) for a, b in zip(mine, theirs, strict=True))
 
 
 def _is_pushed(predicate: Expression) -> bool:
