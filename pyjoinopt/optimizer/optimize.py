@@ -1,7 +1,8 @@
 """A plan from end to end, in seven steps:
 
     decode      bridge.decode        Spark's plan becomes a plan of immutable Python nodes (done by the caller)
-    rewrite     rewrites.normalise   predicates move to their places, redundant joins go
+    rewrite     rewrites.normalise   predicates move to their places, redundant joins go; before that, scalar
+                                     subqueries over one table get the same filter (rewrites.fuse_scalar_subqueries)
     find        joins.groups         which joins may be ordered together
     choose      joins.search         the cheapest legal order of each group
     emit        joins.emit           the plan in that order

@@ -138,8 +138,8 @@ def fuse_scalar_subqueries(root: LogicalPlan) -> Rewritten:
     Returns:
         The plan, the very same object if there was nothing to do, and a note for every table that is read once.
     """
-    if any(node.kind == "CTERelationDef" and not _deterministic(node) for node in post_order(root)):
-        return Rewritten(root)  # Spark keeps it as a common table expression, and then merges nothing
+    if not all(map(_deterministic, _definitions(root))):
+        return Rewritten(root)  # Spark keeps one that is not as a common table expression, and then merges nothing
     alike = PlanMatcher()
     passes: list[_Pass] = []
     others: list[LogicalPlan] = []
@@ -196,13 +196,14 @@ def _subqueries(root: LogicalPlan) -> Iterator[LogicalPlan]:
         found: list[LogicalPlan] = []
         for node in post_order(plan):
             for e in () if node.cached else _read_expressions(node, read[id(node)]):
-                inner = [s for s in walk(e) if s.plan is not None and not s.flags & CORRELATED]
-                for s in inner:
-                    if s.plan is not None and id(s.plan) not in seen:
-                        seen.add(id(s.plan))
-                        found.append(s.plan)
-                        if s.kind == "ScalarSubquery":
-                            yield s.plan
+                for s in walk(e):
+                    # Spark computes no column of EXISTS.
+                    if s.plan is None or s.flags & CORRELATED or s.kind == "Exists" or id(s.plan) in seen:
+                        continue
+                    seen.add(id(s.plan))
+                    found.append(s.plan)
+                    if s.kind == "ScalarSubquery":
+                        yield s.plan
         waiting += found
 
 
@@ -212,6 +213,18 @@ def _read_expressions(node: LogicalPlan, read: int) -> Iterator[Expression]:
     for i, e in enumerate(node.expressions):
         if e.contains & SUBQUERY and (i >= len(columns) or columns[i].mask & read):
             yield e
+
+
+def _definitions(root: LogicalPlan) -> Iterator[LogicalPlan]:
+    """The common table expressions of a query and of all its subqueries."""
+    waiting = [root]
+    while waiting:
+        for node in post_order(waiting.pop()):
+            if node.kind == "CTERelationDef":
+                yield node
+            for e in () if node.cached else node.expressions:
+                if e.contains & SUBQUERY:
+                    waiting += [s.plan for s in walk(e) if s.plan is not None]
 
 
 def _deterministic(definition: LogicalPlan) -> bool:

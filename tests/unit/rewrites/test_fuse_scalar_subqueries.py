@@ -312,7 +312,9 @@ def test_common_tables_that_spark_keeps(q: Query) -> None:
     query = q.select(q.counted("x = 1"), q.counted("x = 2"))
     for condition, expected in (("k > 1", 2), ("rand(k) > 1", 0)):
         definition = LogicalPlan("CTERelationDef", (Filter(q.w(condition), q.w.relation("d", "k")),), info={"cte": 1})
-        assert fused(LogicalPlan("WithCTE", (query, definition), query.output)) == expected
+        whole = LogicalPlan("WithCTE", (query, definition), query.output)
+        assert fused(whole) == expected
+        assert fused(q.select(whole)) == expected
 
 
 def test_many_functions(q: Query) -> None:
