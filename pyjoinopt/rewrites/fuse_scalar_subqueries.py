@@ -240,7 +240,7 @@ def _member(plan: LogicalPlan) -> _Member | None:
         return None
     calls = [e for e in walk(node.aggregates[0]) if e.kind == "AggregateExpression"]
     sorts = {_sorts(e) for e in calls}
-    if not calls or len(calls) > _MOST_FUNCTIONS or None in sorts or any(map(_may_fail, calls)):
+    if not calls or None in sorts or any(map(_may_fail, calls)):
         return None
     leaves, predicates = source_of(node)
     if len(leaves) != 1 or not _is_plain_table(without_aliases(leaves[0])) or any(map(may_throw, predicates)):
@@ -288,9 +288,7 @@ def _may_fail(call: Expression) -> bool:
 def _is_plain_table(leaf: LogicalPlan) -> bool:
     relation = leaf.info.get("rel") or {}
     return (
-        not leaf.children
-        and not leaf.cached
-        and relation.get("kind") == "file"
+        relation.get("kind") == "file"
         and relation.get("format") in _FORMATS
         and relation.get("bytes") is not None  # Spark's own listing of files
     )

@@ -42,19 +42,18 @@ def scans(df: DataFrame) -> int:
     return found
 
 
-def fused(df: DataFrame, as_many: bool = False) -> int:
-    """How many subqueries are computed together; the rows are compared, and there must be fewer scans.
+def fused(df: DataFrame) -> int:
+    """How many subqueries are computed together; the rows are compared, and there must be fewer scans."""
+    subqueries, saved = compared(df)
+    assert (saved > 0) is (subqueries > 0)
+    return subqueries
 
-    Args:
-        df: the query.
-        as_many: whether there may be as many: Spark 4.3 merges a filtered subquery with one that has no filter.
-    """
+
+def compared(df: DataFrame) -> tuple[int, int]:
+    """How many subqueries are computed together, and how many scans that saves; the rows are compared."""
     fast, notes = checked(df)
     subqueries = [int(note.split()[0]) for note in notes if "scalar subqueries" in note]
-    if subqueries:
-        before, after = scans(df), scans(fast)
-        assert after < before + as_many, (notes, fast._jdf.queryExecution().optimizedPlan().toString())
-    return sum(subqueries)
+    return sum(subqueries), scans(df) - scans(fast)
 
 
 @pytest.fixture(params=["true", "false"], ids=["ansi", "not ansi"])
@@ -297,15 +296,21 @@ def test_only_reported(tiny: SparkSession) -> None:
 
 
 def test_at_random(tiny: SparkSession, pytestconfig: pytest.Config) -> None:
-    """Two to six subqueries with random filters and functions, in random places."""
+    """Two to six subqueries with random filters and functions, in random places.
+
+    No scan may be saved: of contradictory filters Spark makes an empty relation, and Spark 4.3 merges a subquery that
+    has filters with one that has none.
+    """
     seed = pytestconfig.getoption("--fuzz-seed")
-    done, wrong = [], []
+    saved, wrong = [], []
     for number in range(40):
         text = draws.scalar_subqueries(Random(f"{seed}/{number}"))
         try:
             with setting(tiny, "spark.sql.ansi.enabled", str(number % 2 == 0).lower()):
-                done.append(fused(tiny.sql(text), as_many=True))
+                subqueries, scans_less = compared(tiny.sql(text))
+            assert scans_less >= 0, f"{-scans_less} scans more"
+            saved += [scans_less] if subqueries else []
         except Exception as problem:
             wrong.append(f"{number}: {text}\n{str(problem)[:600]}")
     assert not wrong, f"{len(wrong)} of 40:\n" + "\n".join(wrong[:5])
-    assert sum(map(bool, done)) > 15, done
+    assert len(saved) > 15 and sum(map(bool, saved)) > 8, saved

@@ -10,7 +10,7 @@ import pytest
 
 from pyjoinopt.plan.constructors import ColumnFactory, aggregate, aggregate_call
 from pyjoinopt.plan.expressions import ANSI, CORRELATED, DETERMINISTIC, SUBQUERY, Expression, call, reference
-from pyjoinopt.plan.nodes import Aggregate, Filter, LogicalPlan, Project, SubqueryAlias
+from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites import fuse_scalar_subqueries as module
 from pyjoinopt.rewrites.fuse_scalar_subqueries import fuse_scalar_subqueries, may_be_worthwhile, merges_equal_inputs
@@ -120,6 +120,14 @@ def test_a_repeated_filter_is_one_alternative(q: Query) -> None:
     assert notes == ("3 scalar subqueries over t are computed in one pass",)
 
 
+def test_filters_in_another_order_are_one_alternative(q: Query) -> None:
+    plan, _ = fuse_scalar_subqueries(
+        q.select(q.counted("x = 1 and y = 2"), q.counted("y = 2 and x = 1"), q.counted("x = 3"))
+    )
+    (inner,) = (s.plan for s in plan.expressions[0].children)
+    assert inner is not None and str(inner.children[0].expressions[0]) == "(((x1 = 1) AND (y1 = 2)) OR (x1 = 3))"
+
+
 def test_equal_filters_are_left_to_spark(q: Query) -> None:
     assert fused(q.select(q.counted("x = 1"), q.counted("x = 1"))) == 0
     assert fused(q.select(q.counted(""), q.counted(""))) == 0
@@ -174,6 +182,9 @@ def test_cached_data(q: Query) -> None:
         ("x = 1 and (x = 2 or length(y) = 3)", "x = 2", 0),
         ("x = 1 and x = y", "x = 2", 0),
         ("x = 1 and y is null", "x = 2 and not y is null", 2),
+        ("x = 1 and in(y, 1, x)", "x = 2", 0),
+        ("x = 1 and in(length(y), 1, 2)", "x = 2", 0),
+        ("x = 1 and contains(y, 1)", "x = 2", 0),
         ("x = 1 and coalesce(y, 1) is null", "x = 2", 0),
         ("x = 1 and x + y > 3", "x = 2", 0),
         ("true", "x = 2", 0),
@@ -223,6 +234,8 @@ def test_not_if_what_is_left_needs_as_many_scans(q: Query) -> None:
     table = q.table()
     computed = q._fresh.alias(q.w(f"{table.output[0].name} + 1"), "z")
     below = Project((reference(table.output[1]), computed), q.filtered(table, "x = 1"))
+    grouped = aggregate((reference(table.output[0]),), three[0].aggregates, q.filtered(table, "x = 1"))
+    assert fused(q.select(q.counted("x = 1"), q.counted("x = 2"), grouped)) == 2
     hidden = q.counted("", below, aggregate_call("First", reference(table.output[1])))
     assert fused(q.select(q.counted("x = 1"), q.counted("x = 2"), hidden)) == 0
     other = q.counted("x = 1", q.table(alike=2), aggregate_call("First", reference(q.table().output[1])))
@@ -267,6 +280,9 @@ def test_what_is_above_or_beside_the_aggregate(q: Query) -> None:
     table = q.table()
     grouped = aggregate((reference(table.output[0]),), q.counted("", table).aggregates, q.filtered(table, "x = 2"))
     assert fused(q.select(one, grouped)) == 0
+    two = q.counted("x = 2")
+    assert fused(q.select(one, aggregate((), two.aggregates * 2, two.child))) == 0
+    assert fused(q.select(one, aggregate((), (q._fresh.alias(q.w("7"), "c"),), two.child))) == 0
     hinted = q.counted("x = 2")
     hinted.info["hint"] = "x"
     assert fused(q.select(one, hinted)) == 0
@@ -284,6 +300,10 @@ def test_what_is_below_the_aggregate(q: Query) -> None:
 
     assert fused(q.select(q.counted("x = 1"), through(""))) == 2
     assert fused(q.select(q.counted("x = 1"), through("computed"))) == 0
+    table, other = q.table(), q.w.relation("u", "k")
+    joined = Join(q.filtered(table, "x = 2"), other)
+    call_of = aggregate_call("Count", reference(table.output[1]))
+    assert fused(q.select(q.counted("x = 1"), q.counted("", joined, call_of))) == 0
 
 
 def test_correlated_subqueries(q: Query) -> None:
@@ -301,6 +321,16 @@ def test_columns_that_are_not_read(q: Query) -> None:
     query = q.select(q.counted("x = 1"), q.counted("x = 2"))
     for read, expected in ((query.output, 2), (query.output[:1], 0)):
         assert fused(Project(tuple(map(reference, read)), query)) == expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("ListQuery", 2), ("Exists", 0)])
+def test_inside_other_subqueries(q: Query, kind: str, expected: int) -> None:
+    inside = q.select(q.counted("x = 1"), q.counted("x = 2"))
+    one, other = LogicalPlan("OneRowRelation"), Expression(kind, flags=DETERMINISTIC | SUBQUERY, plan=inside)
+    assert fused(Filter(other, one)) == expected
+    plans = (q.counted("x = 3"), q.counted("x = 4"))
+    operands = tuple(Expression(kind, flags=DETERMINISTIC | SUBQUERY, plan=plan) for plan in plans)
+    assert fused(Filter(call("And", *operands), one)) == 0
 
 
 def test_a_subquery_that_is_used_twice_counts_once(q: Query) -> None:
