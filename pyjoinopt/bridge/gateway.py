@@ -7,6 +7,7 @@ pipes (`pyjoinopt/worker/serve.py`).
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -75,6 +76,17 @@ class Gateway(Protocol):
         """
         ...
 
+    def settings(self, keys: Iterable[str]) -> dict[str, str] | None:
+        """The session's values, or defaults, of settings that are not part of the export.
+
+        Args:
+            keys: names of settings; those that this Spark does not have are left out of the result.
+
+        Returns:
+            The values as text; None where they cannot be read, as in a worker process.
+        """
+        ...
+
 
 class RequestGateway:
     """The protocol over single JSON requests; a subclass sends a request.
@@ -108,6 +120,9 @@ class RequestGateway:
         answer = self._send({**request, "proofs": encoded, "exprs": edits.expressions})
         return KeyProofs(list(answer["proofs"]), int(answer["read"]))
 
+    def settings(self, keys: Iterable[str]) -> dict[str, str] | None:
+        return None
+
     def edits(self, plan: LogicalPlan, may_widen: bool = False) -> dict[str, Any]:
         """The message that turns the exported plan into a new one.
 
@@ -137,6 +152,7 @@ class Py4jGateway(RequestGateway):
 
     def __init__(self, shim: Any, jdf: Any, **options: Any) -> None:
         self._shim = shim
+        self._jdf = jdf
         try:
             super().__init__(decode(shim.export(jdf, json.dumps(options))))
         except Exception as error:
@@ -158,6 +174,14 @@ class Py4jGateway(RequestGateway):
             return self._shim.rebuild(self.export.handle, json.dumps(message))
         except Exception as error:
             raise _readable(error, "rebuilding the plan") from error
+
+    def settings(self, keys: Iterable[str]) -> dict[str, str] | None:
+        try:
+            conf = self._jdf.sparkSession().conf()
+            found = {key: conf.getOption(key) for key in keys}
+            return {key: str(value.get()) for key, value in found.items() if value.isDefined()}
+        except Exception as error:
+            raise _readable(error, "reading settings") from error
 
     def start_analysis(self, leaf: LogicalPlan, **request: Any) -> int:
         """Start the analysis of a relation by a Spark job.

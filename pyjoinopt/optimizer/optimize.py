@@ -1,7 +1,8 @@
 """A plan from end to end, in seven steps:
 
     decode      bridge.decode        Spark's plan becomes a plan of immutable Python nodes (done by the caller)
-    rewrite     rewrites.normalise   predicates move to their places, redundant joins go
+    rewrite     rewrites.normalise   predicates move to their places, redundant joins go; before that, scalar
+                                     subqueries over one table get the same filter (rewrites.fuse_scalar_subqueries)
     find        joins.groups         which joins may be ordered together
     choose      joins.search         the cheapest legal order of each group
     emit        joins.emit           the plan in that order
@@ -46,9 +47,11 @@ from pyjoinopt.optimizer.spark_strategies import heuristic_order, spark_order
 from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.facts.equality_substitution import sensitive_columns
 from pyjoinopt.plan.nodes import Join, LogicalPlan
+from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import map_subqueries, post_order
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.model import GroupReport
+from pyjoinopt.rewrites import fuse_scalar_subqueries
 from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from pyjoinopt.rewrites.restore_subqueries import restore_subqueries
 
@@ -95,18 +98,35 @@ def optimize(
     """
     report.strategy = options.strategy
     refusal = why_not_at_all(export)
-    if refusal is None and not any(isinstance(node, Join) for node in export.nodes):
-        refusal = why_unchanged(export.root, options.strategy)
+    root = export.root
+    if refusal is None:
+        root, fused = _fuse_scalar_subqueries(export, gateway, options)
+        report.spared_joins += fused
+        if not any(isinstance(node, Join) for node in export.nodes):
+            if root is not export.root:
+                return Optimized(export.root if options.strategy == "none" else root)
+            refusal = why_unchanged(root, options.strategy)
     if refusal is not None:
         report.refuse("the whole query", refusal)
         return Optimized(export.root)
     run = _Optimization(export, gateway, options, report, analysed, watching, watch_pairs)
-    plan = run.of(export.root)
+    plan = run.of(root)
     report.background_bytes = run.statistics.background_bytes
     report.defer(lambda: report.notes.extend(run.statistics.notes()))
     if plan is export.root:
         report.defer(lambda: _give_reason(report, export.root))
     return Optimized(export.root if options.strategy == "none" else plan, tuple(run.expected))
+
+
+def _fuse_scalar_subqueries(export: Export, gateway: Gateway, options: Options) -> Rewritten:
+    """The whole query after `rewrites.fuse_scalar_subqueries`, which relies on a rule of Spark that follows."""
+    switched_off = options.strategy not in ("auto", "none") or fuse_scalar_subqueries.NAME in options.without_rewrites
+    if switched_off or not fuse_scalar_subqueries.may_be_worthwhile(export.expressions):
+        return Rewritten(export.root)
+    settings = gateway.settings(fuse_scalar_subqueries.SETTINGS)
+    if settings is None or not fuse_scalar_subqueries.merges_equal_inputs(settings):
+        return Rewritten(export.root)
+    return fuse_scalar_subqueries.fuse_scalar_subqueries(export.root)
 
 
 def why_not_at_all(export: Export) -> str | None:

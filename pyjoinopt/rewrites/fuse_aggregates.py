@@ -30,35 +30,15 @@ from functools import reduce
 
 from pyjoinopt.catalyst.support.predicate_helper import filtered
 from pyjoinopt.plan.constructors import aggregate, project
-from pyjoinopt.plan.expressions import (
-    CORRELATED,
-    OUTER_REFERENCE,
-    PYTHON_UDF,
-    SUBQUERY,
-    Expression,
-    call,
-    conjunction,
-    conjuncts,
-    rewrite,
-    substitute,
-    walk,
-)
-from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
-from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
+from pyjoinopt.plan.expressions import Expression, conjunction, substitute, walk
+from pyjoinopt.plan.fallible.fallibility import may_throw
+from pyjoinopt.plan.nodes import Aggregate, Join, LogicalPlan
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order, transform_down
+from pyjoinopt.rewrites.filtered_aggregates import may_be_fused, only_where, own_predicates, rows_of_any, source_of
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
 from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher, without_aliases
 
-#: Functions that take a FILTER, and give the same for the same rows in whatever order these come, but for rounding.
-_FUNCTIONS = frozenset(
-    """
-    Count Sum Average Min Max BoolAnd BoolOr BitAndAgg BitOrAgg BitXorAgg
-    StddevPop StddevSamp VariancePop VarianceSamp Skewness Kurtosis Corr CovPopulation CovSample
-    """.split()
-)
-#: What a column may not contain that is computed elsewhere.
-_WITH_SUBQUERIES = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
 #: Aggregates with DISTINCT repeat every row, once for each set of columns and each filter: so many at most.
 _MOST_DISTINCT = 16
 
@@ -73,7 +53,7 @@ def fuse_aggregates(plan: LogicalPlan) -> Rewritten:
         The plan, the very same object if there was nothing to do, and a note for every aggregate that became part of
         another one.
     """
-    if sum(isinstance(node, Aggregate) and _may_be_fused(node) for node in post_order(plan)) < 2:
+    if sum(isinstance(node, Aggregate) and may_be_fused(node) for node in post_order(plan)) < 2:
         return Rewritten(plan)
     seen: set[int] = set()
     notes: list[str] = []
@@ -94,18 +74,6 @@ def fuse_aggregates(plan: LogicalPlan) -> Rewritten:
     return Rewritten(transform_down(plan, change), tuple(notes))
 
 
-def _may_be_fused(node: Aggregate) -> bool:
-    if node.grouping or node.cached:
-        return False
-    for e in (e for listed in node.aggregates for e in walk(listed) if e.kind == "AggregateExpression"):
-        if e.info.get("fn") not in _FUNCTIONS or not e.deterministic:
-            return False
-        arguments = (*e.children[0].children, *e.children[1:])
-        if not all(is_movable(a) and not may_throw(a) for a in arguments):
-            return False
-    return all(e.kind == "Alias" and e.deterministic and not e.contains & _WITH_SUBQUERIES for e in node.aggregates)
-
-
 def _fused(parts: Sequence[LogicalPlan]) -> tuple[list[LogicalPlan], list[str]]:
     """The parts, those that are fused in the place of the first of them, and a note for each of the others."""
     result: list[LogicalPlan] = []
@@ -115,7 +83,7 @@ def _fused(parts: Sequence[LogicalPlan]) -> tuple[list[LogicalPlan], list[str]]:
     while waiting:
         part = waiting.pop(0)
         first = without_aliases(part)
-        if not isinstance(first, Aggregate) or not _may_be_fused(first):
+        if not isinstance(first, Aggregate) or not may_be_fused(first):
             result.append(part)
             continue
         fusion = _Fusion(first, alike)
@@ -130,21 +98,21 @@ class _Fusion:
 
     def __init__(self, first: Aggregate, alike: PlanMatcher) -> None:
         self._alike = alike
-        self._leaves, predicates = _source(first)
+        self._leaves, predicates = source_of(first)
         self.members: list[tuple[Aggregate, Columns]] = [(first, {})]
         self._predicates = [predicates]
         self.notes: list[str] = []
 
     def admits(self, other: LogicalPlan) -> bool:
         """Take in another aggregate, if that is possible."""
-        if not isinstance(other, Aggregate) or not _may_be_fused(other):
+        if not isinstance(other, Aggregate) or not may_be_fused(other):
             return False
-        leaves, predicates = _source(other)
+        leaves, predicates = source_of(other)
         columns = self._same_relations(leaves)
         if columns is None or any(map(may_throw, predicates)) or any(map(may_throw, self._predicates[0])):
             return False
         predicates_of = [*self._predicates, [substitute(p, columns) for p in predicates]]
-        rests = self._rests(predicates_of)
+        rests = own_predicates(self._alike, predicates_of)
         members = [*self.members, (other, columns)]
         if not self._differ_in_one_relation(rests) or sum(map(_distinct, members)) > _MOST_DISTINCT:
             return False
@@ -155,18 +123,14 @@ class _Fusion:
 
     def plan(self) -> LogicalPlan:
         """One aggregate with the columns of all."""
-        rests = self._rests(self._predicates)
-        kept = [conjunction(rest) for rest in rests]
-        own = {id(p) for p in rests[0]}
-        common = [p for p in self._predicates[0] if id(p) not in own]
+        rests = own_predicates(self._alike, self._predicates)
         aggregates = [
-            _only(substitute(e, columns), keep)
-            for (member, columns), keep in zip(self.members, kept, strict=True)
+            only_where(substitute(e, columns), conjunction(rest))
+            for (member, columns), rest in zip(self.members, rests, strict=True)
             for e in member.aggregates
         ]
-        alternatives = [keep for keep in kept if keep is not None]
-        some = [reduce(lambda a, b: call("Or", a, b), alternatives)] if len(alternatives) == len(kept) else []
-        return aggregate((), aggregates, filtered([*common, *some], reduce(Join, self._leaves)))
+        read = rows_of_any(self._predicates[0], rests)
+        return aggregate((), aggregates, filtered(read, reduce(Join, self._leaves)))
 
     def _same_relations(self, leaves: Sequence[LogicalPlan]) -> Columns | None:
         """The columns of these relations in terms of the first aggregate's, if they are the same ones."""
@@ -185,19 +149,6 @@ class _Fusion:
                 return None
         return columns
 
-    def _rests(self, predicates_of: list[list[Expression]]) -> list[list[Expression]]:
-        """What each member demands of its rows beside what all demand."""
-        numbered: list[dict[int, list[Expression]]] = [{} for _ in predicates_of]
-        for own, predicates in zip(numbered, predicates_of, strict=True):
-            for p in predicates:
-                own.setdefault(self._alike.predicate_number(p), []).append(p)
-        common = {
-            number
-            for number, (first, *_) in numbered[0].items()
-            if all(number in own and all(self._alike.same(first, p, {}) for p in own[number]) for own in numbered)
-        }
-        return [[p for number, some in own.items() if number not in common for p in some] for own in numbered]
-
     def _differ_in_one_relation(self, rests: list[list[Expression]]) -> bool:
         """Do the demands that not all have read only one relation?"""
         demands = [p for rest in rests for p in rest]
@@ -206,47 +157,6 @@ class _Fusion:
             read |= p.references
         inside = not demands or any(not read & ~leaf.output_set for leaf in self._leaves)
         return inside and all(p.references for p in demands)
-
-
-def _source(node: Aggregate) -> tuple[list[LogicalPlan], list[Expression]]:
-    """The relations that an aggregate's inner joins join, and all that is demanded of their rows."""
-    leaves: list[LogicalPlan] = []
-    predicates: list[Expression] = []
-    stack: list[tuple[LogicalPlan, SubqueryAlias | None]] = [(node.child, None)]
-    while stack:
-        named, name = stack.pop()
-        below = without_aliases(named)
-        name = name or (named if isinstance(named, SubqueryAlias) else None)
-        if below.cached:
-            leaves.append(named)
-        elif isinstance(below, Filter) and all(map(is_movable, conjuncts(below.condition))):
-            predicates += conjuncts(below.condition)
-            stack.append((below.child, name))
-        elif isinstance(below, Join) and is_inner(below):
-            predicates += conjuncts(below.condition)
-            stack += ((below.right, None), (below.left, None))
-        elif isinstance(below, Project) and below.only_attributes:
-            stack.append((below.child, name))
-        else:
-            leaves.append(named if name is None or name is named else name.with_children((named,)))
-    return leaves, predicates
-
-
-def _only(listed: Expression, keep: Expression | None) -> Expression:
-    """An aggregate's column, over the rows that are to be kept."""
-    if keep is None:
-        return listed
-
-    def change(e: Expression) -> Expression:
-        if e.kind != "AggregateExpression":
-            return e
-        function, *before = e.children
-        condition = conjunction([keep, *before])
-        assert condition is not None
-        info = {**e.info, "filtered": True}
-        return Expression(e.kind, (function, condition), e.type, e.flags, info=info, origin=e.origin)
-
-    return rewrite(listed, change)
 
 
 def _distinct(member: tuple[Aggregate, Columns]) -> int:

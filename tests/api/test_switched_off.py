@@ -13,6 +13,7 @@ from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.optimizer.prefilter.prefilter import AGGREGATES, JOINS
 from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.format import show
+from pyjoinopt.rewrites import fuse_scalar_subqueries
 from pyjoinopt.rewrites.normalise import REWRITES, RewriteContext, normalise
 from tests.support import tpc
 
@@ -27,7 +28,8 @@ CHANGED = {
 
 
 def test_options_name_all_rewrites() -> None:
-    assert [*(rewrite.name for rewrite in REWRITES if rewrite.name), AGGREGATES, JOINS] == list(config.REWRITES)
+    named = [rewrite.name for rewrite in REWRITES if rewrite.name]
+    assert [fuse_scalar_subqueries.NAME, *named, AGGREGATES, JOINS] == list(config.REWRITES)
 
 
 @pytest.mark.parametrize(("name", "number"), CHANGED.items())
@@ -41,6 +43,14 @@ def test_one_that_is_switched_off_does_nothing(tpcds: SparkSession, name: str, n
         return show(normalise(export.root, RewriteContext(export.filters_null, fresh=fresh), without).plan)
 
     assert rewritten() != rewritten(name)
+
+
+def test_scalar_subqueries_are_switched_off(tpcds: SparkSession) -> None:
+    df = tpcds.sql(tpc.spark_queries("tpcds")[9])
+    fast = df.optimize_joins(strict=True, store="off")
+    assert fast.join_report().spared_joins == ["15 scalar subqueries over store_sales.parquet are computed in one pass"]
+    assert df.optimize_joins(strict=True, store="off", rewrites_without="fuse_scalar_subqueries") is df
+    assert fast.collect() == df.collect()
 
 
 def test_a_session_s_key_counts_too(tpcds: SparkSession) -> None:

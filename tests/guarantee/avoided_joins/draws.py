@@ -82,6 +82,31 @@ def product(draw: Random, repeat: bool) -> str:
     return inner
 
 
+_PLACES = (
+    "select {0}, {1}, {2}, {3}, {4}, {5}",
+    "select case when {0} > 3 then {1} when {2} > {3} then {4} else {5} end",
+    "select k, {0}, {1} from d where z < {2} or {3} > {4} or {5} is null",
+    "select k, count(*) from d group by k having count(*) < {0} or max(z) > {1} or {2} > {3} or {4} > {5}",
+    "select k, {0} from d where exists (select 1 from u where u.k = d.k and u.y < {1} + {2}) or {3} < {4} + {5}",
+    "select d.k, {0} from d join u on d.k = u.k and u.y < {1} where u.x < {2} or {3} > {4} order by {5}, d.k",
+    "select max(q) from (select {0} q from d union all select {1} union all select {2} where {3} < {4}) where q < {5}",
+)
+
+
+def scalar_subqueries(draw: Random) -> str:
+    """Two to six scalar subqueries over tables of one schema, some of them several times, in some place."""
+    functions = draw.sample([f for f in _FUNCTIONS if not f.startswith(("min(s)", "max(s)", "bool_or"))], 3)
+    common = draw.choices(_OWN, k=draw.choice((0, 0, 1)))
+    several = []
+    for _ in range(draw.choice((2, 3, 4, 5, 6))):
+        filters = [*common, *draw.sample(_OWN, draw.choice((0, 1, 1, 1, 2)))]
+        where = " where " + " and ".join(f"({f})" for f in filters) if filters else ""
+        several.append(
+            f"(select {draw.choice(functions)} from {draw.choice(('t', 't', 't', 't', 'u', 'empty'))}{where})"
+        )
+    return draw.choice(_PLACES).format(*several, *draw.choices(several, k=6 - len(several)))
+
+
 def _qualified(text: str) -> str:
     return re.sub(r"(?<!')\b([kxys])\b", r"t.\1", text)
 
