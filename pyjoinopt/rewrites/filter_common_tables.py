@@ -10,8 +10,8 @@ DataFrame have been ordered: without this rewrite they are ordered as if all yea
 joined last. The new filter goes down to the days, where it counts when the joins are ordered, and stays there beside
 each reader's own.
 
-A filter is made for each column of which every reader has a filter. It is weaker than those of any reader, so it drops
-no row that a reader keeps.
+A filter is made for each column of which every reader has a filter, unless the column is a constant. It is weaker than
+those of any reader, so it drops no row that a reader keeps.
 
 Legal if
 
@@ -28,9 +28,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
 from pyjoinopt.catalyst.support.predicate_helper import filtered
-from pyjoinopt.plan.expressions import SUBQUERY, Expression, call, conjunction, conjuncts, reference, substitute, walk
+from pyjoinopt.plan.expressions import (
+    FOLDABLE,
+    SUBQUERY,
+    Expression,
+    call,
+    conjunction,
+    conjuncts,
+    describe,
+    reference,
+    substitute,
+    walk,
+)
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
-from pyjoinopt.plan.nodes import Filter, LogicalPlan
+from pyjoinopt.plan.nodes import Aggregate, Filter, LogicalPlan, Project
 from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.traversal import post_order, transform_up
 from pyjoinopt.rewrites.plan_equivalence import without_aliases
@@ -88,8 +99,29 @@ def _shared_filters(definition: LogicalPlan, readings: Sequence[_Reading]) -> li
     if not 1 < len(readings) <= _MOST_READERS or any(node.info.get("cte") == definition.info["cte"] for node in inside):
         return []
     by_reader = [_by_column(reader, above, table) for reader, above in readings]
-    columns = [bit for bit in by_reader[0] if all(bit in own for own in by_reader)]
+    fixed = _constant_columns(table)
+    columns = [a.bit for a in table.output if a.bit not in fixed and all(a.bit in own for own in by_reader)]
     return [_any_of([own[bit] for own in by_reader]) for bit in columns]
+
+
+def _constant_columns(table: LogicalPlan) -> set[int]:
+    """Columns that have one value in the whole table, or in all rows of a branch of a union.
+
+    Such a one tells branches apart (`'store' AS channel`). Spark drops the branches that a reader does not want, and a
+    comparison of constants would only hide from the estimates what is filtered beside it.
+    """
+    node = without_aliases(table)
+    while node.kind in ("Filter", "Distinct", "Sort") and not node.cached:
+        node = without_aliases(node.children[0])
+    if node.cached:
+        return set()
+    branches = node.children if node.kind == "Union" else (node,)
+    places: set[int] = set()
+    for branch in branches if len(branches) == 1 else map(without_aliases, branches):
+        listed = branch.projections if isinstance(branch, Project) else ()
+        listed = branch.aggregates if isinstance(branch, Aggregate) else listed
+        places |= {i for i, e in enumerate(listed) if e.kind == "Alias" and e.children[0].flags & FOLDABLE}
+    return {table.output[i].bit for i in places}
 
 
 def _by_column(reader: LogicalPlan, above: Filter | None, table: LogicalPlan) -> Mapping[int, Expression]:
@@ -102,8 +134,12 @@ def _by_column(reader: LogicalPlan, above: Filter | None, table: LogicalPlan) ->
         if predicate.references.bit_count() == 1 and is_movable(predicate) and not may_throw(predicate):
             p = substitute(predicate, original)
             found.setdefault(p.references.bit_length() - 1, []).append(p)
-    return {bit: both for bit, demands in found.items() if (both := conjunction(demands)) is not None}
+    return {
+        bit: both for bit, demands in found.items() if (both := conjunction(sorted(demands, key=describe))) is not None
+    }
 
 
 def _any_of(alternatives: Sequence[Expression]) -> Expression:
-    return reduce(lambda a, b: call("Or", a, b), {e.key: e for e in alternatives}.values())
+    """Their OR; in an order of its own, so that the estimate does not depend on how the query is written."""
+    different = {e.key: e for e in alternatives}.values()
+    return reduce(lambda a, b: call("Or", a, b), sorted(different, key=describe))

@@ -34,9 +34,9 @@ TOTAL = """WITH total AS (
 #: What follows the definition -> the columns by which it is filtered.
 FILTERED = {
     "two": ("SELECT * FROM total a JOIN total b ON a.n = b.n WHERE a.y = 1 AND b.y = 2", "y"),
-    "two columns": (
+    "a constant, too": (
         "SELECT * FROM total a JOIN total b ON a.n = b.n WHERE a.y = 1 AND b.y = 2 AND a.kind = 'a' AND b.kind = 'b'",
-        "kind y",
+        "y",
     ),
     "three": ("SELECT a.s, b.s FROM total a, total b, total x WHERE a.y = 1 AND b.y > 2 AND x.y IN (0, 1)", "y"),
     "renamed": (
