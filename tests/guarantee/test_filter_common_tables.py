@@ -94,7 +94,7 @@ def definition(plan: LogicalPlan) -> LogicalPlan:
     return found
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.ci)])
 @pytest.mark.parametrize("text", [text for text, _ in FILTERED.values()] + list(KEPT.values()))
 def test_same_rows(sales: SparkSession, text: str, ansi: str) -> None:
     if "rand" in text or ("6 /" in text and ansi == "true"):
@@ -102,10 +102,9 @@ def test_same_rows(sales: SparkSession, text: str, ansi: str) -> None:
     sales.conf.set("spark.sql.ansi.enabled", ansi)
     try:
         df = sales.sql(TOTAL + text)
-        for without in ("", "pivot_self_join"):
-            fast = df.optimize_joins(strict=True, rewrites_without=without)
-            assert_same_schema(df, fast)
-            assert_same_rows(df, fast, label=("plain Spark", "optimised"))
+        fast = df.optimize_joins(strict=True, rewrites_without="pivot_self_join")
+        assert_same_schema(df, fast)
+        assert_same_rows(df, fast, label=("plain Spark", "optimised"))
     finally:
         sales.conf.unset("spark.sql.ansi.enabled")
 
@@ -176,14 +175,15 @@ def draw(rng: random.Random) -> str:
     return f"{TOTAL} SELECT {names[0]}.* FROM {source} WHERE {' AND '.join(conditions) or 'true'}"
 
 
-def test_at_random(sales: SparkSession) -> None:
-    rng = random.Random(11)
+@pytest.mark.parametrize("seed", [11, *(pytest.param(seed, marks=pytest.mark.ci) for seed in range(12, 16))])
+def test_at_random(sales: SparkSession, seed: int) -> None:
+    rng = random.Random(seed)
     changed = 0
-    for _ in range(30):
+    for _ in range(8):
         text = draw(rng)
         df = sales.sql(text)
         changed += filtered_by(df) is not None
         assert_same_rows(
             df, df.optimize_joins(strict=True, rewrites_without="pivot_self_join"), label=(text, "optimised")
         )
-    assert changed >= 6
+    assert changed >= 1

@@ -56,7 +56,7 @@ def compared(df: DataFrame) -> tuple[int, int]:
     return sum(subqueries), scans(df) - scans(fast)
 
 
-@pytest.fixture(params=["true", "false"], ids=["ansi", "not ansi"])
+@pytest.fixture(params=["true", pytest.param("false", marks=pytest.mark.ci)], ids=["ansi", "not ansi"])
 def ansi(request: pytest.FixtureRequest, tiny: SparkSession) -> Iterator[SparkSession]:
     with setting(tiny, "spark.sql.ansi.enabled", request.param):
         yield tiny
@@ -122,7 +122,7 @@ def test_functions_in_ansi_mode(tiny: SparkSession, first: str, second: str, exp
             assert fused(tiny.sql(scalars(*parts))) == expected
 
 
-@pytest.mark.parametrize("table", ["wide_parquet", "wide_orc"])
+@pytest.mark.parametrize("table", ["wide_parquet", pytest.param("wide_orc", marks=pytest.mark.ci)])
 @pytest.mark.parametrize(
     ("function", "in_ansi_mode"),
     [
@@ -295,6 +295,7 @@ def test_only_reported(tiny: SparkSession) -> None:
     assert fast is df and len(report.spared_joins) == 1
 
 
+@pytest.mark.ci
 def test_at_random(tiny: SparkSession, pytestconfig: pytest.Config) -> None:
     """Two to six subqueries with random filters and functions, in random places.
 
