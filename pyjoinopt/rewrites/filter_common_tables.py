@@ -7,8 +7,8 @@
 
 Spark writes the definition out for each reader and pushes the reader's filter into it. It does so after the joins of a
 DataFrame have been ordered: without this rewrite they are ordered as if all years were read, so that days would be
-joined last. The new filter goes down to the days, where it counts when the joins are ordered, and stays there beside
-each reader's own.
+joined last. The new filter is pushed down to the days, where the search takes it into account. Each reader keeps its
+own.
 
 A filter is made for each column of which every reader has a filter, unless the column is a constant. It is weaker than
 those of any reader, so it drops no row that a reader keeps.
@@ -107,8 +107,8 @@ def _shared_filters(definition: LogicalPlan, readings: Sequence[_Reading]) -> li
 def _constant_columns(table: LogicalPlan) -> set[int]:
     """Columns that have one value in the whole table, or in all rows of a branch of a union.
 
-    Such a one tells branches apart (`'store' AS channel`). Spark drops the branches that a reader does not want, and a
-    comparison of constants would only hide from the estimates what is filtered beside it.
+    Such a column identifies the branch of a row (`'store' AS channel`). Spark prunes the branches that a reader filters
+    out, and a comparison of constants would only keep the estimator from reading the filters next to it.
     """
     node = without_aliases(table)
     while node.kind in ("Filter", "Distinct", "Sort") and not node.cached:

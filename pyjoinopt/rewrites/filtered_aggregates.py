@@ -6,7 +6,7 @@ the filters not all of them share (`own_predicates`), and the aggregate with the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from pyjoinopt.plan.expressions import (
@@ -22,6 +22,7 @@ from pyjoinopt.plan.expressions import (
     walk,
 )
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
+from pyjoinopt.plan.fallible.value_ranges import FLOATING
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
 from pyjoinopt.rewrites.inner_join_region import is_inner
 from pyjoinopt.rewrites.plan_equivalence import PlanMatcher, without_aliases
@@ -72,6 +73,14 @@ def source_of(node: Aggregate) -> tuple[list[LogicalPlan], list[Expression]]:
         else:
             leaves.append(named if name is None or name is named else name.with_children((named,)))
     return leaves, predicates
+
+
+def compares_floating(predicates: Iterable[Expression]) -> bool:
+    """True if a predicate has a floating-point number in it: an OR with it may keep other rows.
+
+    For `x = -0.0` readers of Parquet skip row groups that hold 0.0, which is equal, but for an OR with it they do not.
+    """
+    return any(e.type in FLOATING for p in predicates for e in walk(p))
 
 
 def own_predicates(alike: PlanMatcher, predicates_of: list[list[Expression]]) -> list[list[Expression]]:

@@ -16,6 +16,7 @@ Legal if
   through, and one pass could be more work than several;
 * no filter and no argument can throw: filters are evaluated on the rows of the other aggregates, and Spark may compute
   a part that two functions share before it evaluates their filters;
+* the filters that they do not share compare no floating-point numbers (`compares_floating`);
 * the functions take a FILTER, are deterministic, and do not depend on the order of rows, but for rounding;
 * there are at most 16 DISTINCT functions: each repeats every row.
 
@@ -35,7 +36,14 @@ from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import Aggregate, Join, LogicalPlan
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order, transform_down
-from pyjoinopt.rewrites.filtered_aggregates import may_be_fused, only_where, own_predicates, rows_of_any, source_of
+from pyjoinopt.rewrites.filtered_aggregates import (
+    compares_floating,
+    may_be_fused,
+    only_where,
+    own_predicates,
+    rows_of_any,
+    source_of,
+)
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
 from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher, without_aliases
 
@@ -113,6 +121,8 @@ class _Fusion:
             return False
         predicates_of = [*self._predicates, [substitute(p, columns) for p in predicates]]
         rests = own_predicates(self._alike, predicates_of)
+        if any(map(compares_floating, rests)):
+            return False
         members = [*self.members, (other, columns)]
         if not self._differ_in_one_relation(rests) or sum(map(_distinct, members)) > _MOST_DISTINCT:
             return False

@@ -22,6 +22,8 @@ Legal if
   Sums of `bigint` and of decimals of more than 28 digits can overflow in ANSI mode; those of narrower types need four
   billion rows for it.
 
+* no filter compares floating-point numbers (`compares_floating`).
+
 Sure to be merged if
 
 * no function is DISTINCT: Spark expands one that has a FILTER before it merges subqueries;
@@ -71,7 +73,14 @@ from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import map_subqueries, post_order
-from pyjoinopt.rewrites.filtered_aggregates import may_be_fused, only_where, own_predicates, rows_of_any, source_of
+from pyjoinopt.rewrites.filtered_aggregates import (
+    compares_floating,
+    may_be_fused,
+    only_where,
+    own_predicates,
+    rows_of_any,
+    source_of,
+)
 from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher, without_aliases
 
 #: By which the rewrite can be switched off.
@@ -245,6 +254,8 @@ def _member(plan: LogicalPlan) -> _Member | None:
     leaves, predicates = source_of(node)
     if len(leaves) != 1 or not _is_plain_table(without_aliases(leaves[0])) or any(map(may_throw, predicates)):
         return None
+    if compares_floating(predicates):
+        return None
     return _Member(plan, node, leaves[0], predicates, True in sorts)
 
 
@@ -389,7 +400,7 @@ class _Pass:
         return not all(rests) or all(len(rest) == 1 or all(map(_is_pushed, rest)) for rest in rests)
 
     def _distinct(self, rests: list[list[Expression]]) -> list[list[Expression]]:
-        """Without repetitions; the first one stays the first."""
+        """The lists of predicates without repetitions, in the same order."""
         result: list[list[Expression]] = []
         for rest in rests:
             if not any(self._same_list(rest, known) for known in result):

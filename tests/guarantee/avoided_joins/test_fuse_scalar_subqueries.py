@@ -315,3 +315,17 @@ def test_at_random(tiny: SparkSession, pytestconfig: pytest.Config) -> None:
             wrong.append(f"{number}: {text}\n{str(problem)[:600]}")
     assert not wrong, f"{len(wrong)} of 40:\n" + "\n".join(wrong[:5])
     assert len(saved) > 15 and sum(map(bool, saved)) > 8, saved
+
+
+def test_filters_of_floating_numbers(tiny: SparkSession, tmp_path: Path) -> None:
+    """Spark's reader skips the rows of 0.0 for `x = -0.0` alone, and not for an OR."""
+    tiny.sql("select 0D x, cast(id as int) k from range(9)").coalesce(1).write.parquet(str(tmp_path / "zeros"))
+    tiny.read.parquet(str(tmp_path / "zeros")).createOrReplaceTempView("zeros")
+    df = tiny.sql("select (select count(*) from zeros where x = -0D), (select count(*) from zeros where k > 2)")
+    fast = df.optimize_joins(strict=True)
+    assert fast.collect() == df.collect() and not fast.join_report().spared_joins
+    df = tiny.sql(
+        "select * from (select count(*) c from zeros where x = -0D), (select count(*) d from zeros where x > 2)"
+    )
+    fast = df.optimize_joins(strict=True)
+    assert fast.collect() == df.collect() and not fast.join_report().spared_joins
