@@ -19,6 +19,7 @@ Legal if
 * a column that is read has a type with a largest value; one that cannot be NULL is INT or BIGINT, so that a default can
   take the place of the value where the filter keeps no row;
 * a reader's filters are movable and cannot throw: they are evaluated on the rows of the other readers;
+* they compare no floating-point numbers (`compares_floating`);
 * columns of the region that nothing reads may be missing above it.
 
 Source: ours.
@@ -51,6 +52,7 @@ from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import parents_of, post_order, transform_down
+from pyjoinopt.rewrites.filtered_aggregates import compares_floating
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
 from pyjoinopt.rewrites.plan_equivalence import without_aliases
 from pyjoinopt.util.disjoint_sets import DisjointSets
@@ -150,7 +152,9 @@ def _reader(part: LogicalPlan) -> _Reader | None:
         if isinstance(table, Filter):
             predicates += conjuncts(table.condition)
         table = without_aliases(table.children[0])
-    if table.kind != "CTERelationRef" or not all(is_movable(p) and not may_throw(p) for p in predicates):
+    if table.kind != "CTERelationRef" or compares_floating(predicates):
+        return None
+    if not all(is_movable(p) and not may_throw(p) for p in predicates):
         return None
     return _Reader(part, table, tuple(predicates))
 
