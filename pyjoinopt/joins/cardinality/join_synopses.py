@@ -34,6 +34,8 @@ from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 
 _UNSEEN = ASSUMPTIONS.sample_unseen
 _THREE = ASSUMPTIONS.sample_rule_of_three
+#: Row counts are rounded to nine digits of their logarithm.
+_NO_SHARE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +87,22 @@ class SynopsisCorrection:
     """
 
     def __init__(self, synopsis: Synopsis, log_shares: Sequence[float]) -> None:
-        self._synopsis = synopsis
-        self._partners = {p.vertex: p for p in synopsis.partners}
-        self._model = {p.vertex: log for p, log in zip(synopsis.partners, log_shares)}
-        #: The centre, as a set: a set without it is not corrected.
-        self.center = synopsis.center
-        #: The centre and its dimensions.
-        self.touched = synopsis.center | sum(self._partners)
-        self._direct = sum(p.vertex for p in synopsis.partners if p.of == synopsis.center)
-        self._indirect = [p for p in synopsis.partners if p.of != synopsis.center]
-        self._clustered = sum(p.vertex for p in synopsis.partners if p.clustered)
         # The model's rows have no NULL in a column that is compared.
         everything = (1 << synopsis.rows) - 1
         for p in synopsis.partners:
             everything &= everything if p.filled is None else p.filled
         self._everything = everything
+        self._synopsis = synopsis
+        self._model = {p.vertex: log for p, log in zip(synopsis.partners, log_shares)}
+        partners = [p for p in synopsis.partners if not self._keeps_every_row(p)]
+        self._partners = {p.vertex: p for p in partners}
+        #: The centre, as a set: a set without it is not corrected.
+        self.center = synopsis.center
+        #: The centre, and the dimensions by which sets are corrected.
+        self.touched = synopsis.center | sum(self._partners)
+        self._direct = sum(p.vertex for p in partners if p.of == synopsis.center)
+        self._indirect = [p for p in partners if p.of != synopsis.center]
+        self._clustered = sum(p.vertex for p in partners if p.clustered)
         self._kept = synopsis.kept & everything
         self._filtered = self._kept != everything
         ends = (*synopsis.starts[1:], synopsis.rows)
@@ -108,6 +111,12 @@ class SynopsisCorrection:
         self._overall: dict[int, float] = {}
         self._alone: dict[int, float] = {}
         self._known_together: dict[int, tuple[int, float]] = {0: (everything, 0.0)}
+
+    def _keeps_every_row(self, partner: Partner) -> bool:
+        """Whether a dimension keeps each row once, by the sample as by the model, and no other is reached through it."""
+        if self._everything & ~partner.matches or abs(self._model[partner.vertex]) > _NO_SHARE:
+            return False
+        return all(p.of != partner.vertex for p in self._synopsis.partners)
 
     def __call__(self, relations: int) -> float:
         if not relations & self.center:

@@ -117,14 +117,21 @@ class LogCardinality:
         return found
 
     def log_factor(self, relation: int) -> float | None:
-        """Logarithm of what the rows of a set that completes its one factor are multiplied with by this relation.
+        """Logarithm of what the rows of a set that this relation is joined with are multiplied with.
 
-        None if that depends on the set, because it has terms, several factors, or corrections.
+        None if that depends on the set: the relation is in more than one predicate, in a class of more than two, or is
+        corrected.
         """
-        factors = self._factors_of[relation]
-        if self._terms_of[relation] or len(factors) != 1 or self._corrections_of[relation]:
+        factors, terms = self._factors_of[relation], self._terms_of[relation]
+        if len(factors) + len(terms) != 1 or self._corrections_of[relation]:
             return None
-        return self._base[relation] + factors[0].log
+        if factors:
+            return self._base[relation] + factors[0].log
+        ((sign, own, ascending),) = terms
+        if len(ascending) != 2:
+            return None
+        other = next(value for value, bit in ascending if bit != 1 << relation)
+        return self._base[relation] + sign * (min(own, other) - other)
 
     def _larger(self, before: Sum, relations: int, added: int) -> Sum:
         vertex, rest = added.bit_length() - 1, relations ^ added

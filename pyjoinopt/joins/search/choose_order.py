@@ -3,8 +3,8 @@
 1. A group is split into *connected components*: what can be joined without a cross product. Most groups are one.
 2. DPhyp orders each component while the budget of pairs lasts; the default is enough for a chain of fifty-three
    relations and for a star of twelve. A component of at most twelve is always ordered exactly.
-   Left joins that keep each row once are put on top where that is the cheapest place (`lookup_joins`), and only the
-   rest of the component is searched.
+   Joins that keep each row once are put on top where that is the cheapest place (`lookup_joins`), and only the rest of
+   the component is searched.
 3. A component that does not fit is ordered greedily, and DPhyp improves its small sub-trees. Then linearized DP
    searches the intervals of linear orders of its relations, if the budget is enough for that: by default for
    eighty-four relations with any edges, for a chain of 160, for stars and grids of 300. In larger components it
@@ -32,7 +32,7 @@ from pyjoinopt.joins.search.deadline import Deadline
 from pyjoinopt.joins.search.dphyp import exact
 from pyjoinopt.joins.search.greedy import MERITS, greedy, reoptimize_subtrees, single_relations
 from pyjoinopt.joins.search.linearized_dp import LinearizedPlan, linearized
-from pyjoinopt.joins.search.lookup_joins import is_cheapest_on_top, lookup_joins, with_lookup_joins
+from pyjoinopt.joins.search.lookup_joins import are_cheapest_on_top, lookup_joins, with_lookup_joins
 from pyjoinopt.joins.search.search_context import SearchContext, SearchLimits
 from pyjoinopt.util.bitset import members
 
@@ -140,9 +140,9 @@ def _with_lookup_joins_last(context: SearchContext, component: int, budget: int,
     lookups = lookup_joins(context, component)
     if not lookups:
         return None
-    core = component & ~sum(edge.right_tes for edge in lookups)
+    core = component & ~sum(lookup.right for lookup in lookups)
     found = _order_of_component(context, core, budget, spent)
-    if found is None or not is_cheapest_on_top(lookups, core, found.sizes):
+    if found is None or not are_cheapest_on_top(context, lookups, core, found.sizes):
         return None
     tree = with_lookup_joins(found.tree, lookups)
     if not context.graph.allows_order(with_sides_in_place(context.graph, tree)):
