@@ -104,7 +104,7 @@ def print_shapes(spark: Any, repeat: int) -> None:
         frame = spark.sql(shape.query)
 
         def call(frame: Any = frame) -> Any:
-            return pyjoinopt.optimize_joins(frame, strict=True)
+            return pyjoinopt.optimize_joins(frame)
 
         first = _milliseconds(call)
         times = measure(call, repeat, warm=20)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from pyjoinopt.api.dataframe import REPORT, join_report, optimize_joins, run_watching_pairs
+from pyjoinopt.api.dataframe import join_report, optimize_joins, report_of, run_watching_pairs
 from pyjoinopt.bridge.connect import is_connect
 from pyjoinopt.bridge.products import cartesian_products
 from pyjoinopt.bridge.shim import bridge_for, kind_of
@@ -161,7 +161,7 @@ def assert_same_rows(
         _check_rows(side)
     if a is b:  # optimize_joins returns its argument if nothing changes
         return
-    reports = [report for side in (a, b) if isinstance(report := getattr(side, REPORT, None), JoinReport)]
+    reports = [report for side in (a, b) if (report := report_of(side)) is not None]
     if (problem := _schemas(a, b)) is not None:
         raise AssertionError(_message(problem, *reports))
     one, other = _rows(a), _rows(b)
@@ -192,7 +192,8 @@ class JoinOpt:
         check_keywords(dict(self.options))
 
     def _for(self, df: Any, given: dict[str, Any]) -> dict[str, Any]:
-        if isinstance(_report_of(df), JoinReport) and _report_of(df).changed:
+        report = report_of(df)
+        if report is not None and report.changed:
             return given  # optimised already, so only the options of this call would be a mistake
         own = {k: v for k, v in self.options.items() if not is_connect(df) or k in ("strategy", "strict")}
         return {**own, **given}
@@ -233,18 +234,14 @@ class JoinOpt:
         assert_same_rows(a, b, rtol=rtol, atol=atol)
 
 
-def _report_of(df: Any) -> Any:
-    return getattr(df, "__dict__", {}).get(REPORT)
-
-
 def _optimised(df: Any, options: dict[str, Any], watch_pairs: bool = False) -> tuple[Any, JoinReport]:
     """The optimised DataFrame with its report; a DataFrame that `optimize_joins` returned is used as it is."""
     check_keywords(options)
     if is_connect(df):
         return df, join_report(df, **options)
     bridge_for(df)
-    report = _report_of(df)
-    if isinstance(report, JoinReport) and report.changed:
+    report = report_of(df)
+    if report is not None and report.changed:
         if options:
             names = ", ".join(sorted(options))
             raise ValueError(
@@ -252,7 +249,7 @@ def _optimised(df: Any, options: dict[str, Any], watch_pairs: bool = False) -> t
                 "options to optimize_joins(), or pass the DataFrame as written"
             )
         return df, report
-    if isinstance(report, JoinReport) and not options and not watch_pairs:
+    if report is not None and not options and not watch_pairs:
         return df, report  # optimised already, and returned as it was
     return run_watching_pairs(df, options) if watch_pairs else _with_report(optimize_joins(df, **options))
 

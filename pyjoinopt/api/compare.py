@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from pyjoinopt.api.dataframe import optimize_joins
+from pyjoinopt.api.dataframe import join_report, optimize_joins
 from pyjoinopt.bridge.shim import bridge_for, check_progress
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.util.same_rows import same_rows
@@ -118,8 +118,8 @@ def compare(
             turn.append(json.loads(shim.run(df._jdf))["seconds"])
         else:
             again = optimize_joins(df, **options)
-            turn.append(json.loads(shim.run(again._jdf))["seconds"] + again._pyjoinopt_report.seconds)
-    return Comparison(fast._pyjoinopt_report, tuple(before), tuple(after), rows, same)
+            turn.append(json.loads(shim.run(again._jdf))["seconds"] + join_report(again).seconds)
+    return Comparison(join_report(fast), tuple(before), tuple(after), rows, same)
 
 
 def _with_progress(turns: Sequence[list[float]], wanted: bool | None) -> Iterable[list[float]]:

@@ -68,7 +68,7 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
     """
     if connect.is_connect(df):
         return connect.optimised(df, check_keywords(options))
-    result, report = _run(df, options)
+    result, report = _run(df, options, complete=False)
     setattr(result, REPORT, report)
     return result
 
@@ -93,8 +93,21 @@ def join_report(df: DataFrame, **options: Any) -> JoinReport:
     if connect.is_connect(df):
         answer = connect.report_of(df, check_keywords(options))
         return _not_planned_there() if answer is None else JoinReport.from_dict(answer)
-    done = None if options else getattr(df, "__dict__", {}).get(REPORT)
-    return done if isinstance(done, JoinReport) else _run(df, options)[1]
+    done = None if options else report_of(df)
+    return _run(df, options)[1] if done is None else done
+
+
+def report_of(df: Any) -> JoinReport | None:
+    """The report of the `optimize_joins` that returned a DataFrame, with all its sections; None for others."""
+    report = getattr(df, "__dict__", {}).get(REPORT)
+    if not isinstance(report, JoinReport):
+        return None
+    try:
+        report.complete()
+    except Exception as error:
+        report.error = f"{type(error).__name__}: {error}"
+        log_once(_log, "api", f"the report is incomplete: {report.error}", error)
+    return report
 
 
 def _not_planned_there() -> JoinReport:
@@ -162,7 +175,9 @@ def run_watching_pairs(df: DataFrame, options: dict[str, Any]) -> tuple[DataFram
     return _run(df, options, watch_pairs=True)
 
 
-def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[Any, JoinReport]:
+def _run(
+    df: Any, keywords: dict[str, Any], watch_pairs: bool = False, complete: bool = True
+) -> tuple[Any, JoinReport]:
     started = perf_counter()
     strict = bool(check_keywords(keywords).get("strict", False))
     report = JoinReport()
@@ -177,9 +192,10 @@ def _run(df: Any, keywords: dict[str, Any], watch_pairs: bool = False) -> tuple[
             found = optimize(gateway.export, gateway, options, report, watching=True, watch_pairs=watch_pairs)
             plan = found.plan
             if plan is not gateway.export.root:
-                result = type(df)(gateway.rebuild(plan), df.sparkSession)
+                result = type(df)(gateway.rebuild(plan, release=True), df.sparkSession)
                 report.changed = True
-            report.complete()
+            if complete or strict:  # a strict call raises the errors of describing, too
+                report.complete()
             if plan is gateway.export.root and strict and (reason := why_not_at_all(gateway.export)):
                 raise RefusedError(f"the query cannot be optimised: {reason}")
             store = open_store(options.store, options.store_folder)

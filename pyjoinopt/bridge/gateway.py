@@ -153,6 +153,7 @@ class Py4jGateway(RequestGateway):
     def __init__(self, shim: Any, jdf: Any, **options: Any) -> None:
         self._shim = shim
         self._jdf = jdf
+        self._released = False
         try:
             super().__init__(decode(shim.export(jdf, json.dumps(options))))
         except Exception as error:
@@ -162,14 +163,24 @@ class Py4jGateway(RequestGateway):
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._released:
+            return
         try:
             self._shim.release(self.export.handle)
         except Exception:  # the session may have been stopped, and the plan with it
             pass
 
-    def rebuild(self, plan: LogicalPlan, may_widen: bool = False) -> Any:
-        """Build a plan in the JVM, which checks it against the original's output; returns the JVM Dataset."""
+    def rebuild(self, plan: LogicalPlan, may_widen: bool = False, release: bool = False) -> Any:
+        """Build a plan in the JVM, which checks it against the original's output; returns the JVM Dataset.
+
+        Args:
+            plan: the new plan.
+            may_widen: whether a column may become nullable.
+            release: whether this is the last request, so that the JVM can release the exported plan with it.
+        """
         message = self.edits(plan, may_widen)
+        if release:
+            message["release"] = self._released = True
         try:
             return self._shim.rebuild(self.export.handle, json.dumps(message))
         except Exception as error:

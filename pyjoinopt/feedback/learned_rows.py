@@ -7,8 +7,9 @@ Counts are taken from small sets to large ones, so each counted set is estimated
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 from pyjoinopt.estimation.model.relation_statistics import FEEDBACK, RelationStatistics
 from pyjoinopt.estimation.store.store import Store
@@ -33,7 +34,7 @@ class ExpectedGroup:
         owners: column id -> vertex.
         leaves: per vertex, how many there are.
         estimates: set of vertices -> rows, of the sets that the written and the chosen order make.
-        fingerprint: None if the group cannot be recognised later.
+        recognise: gives the fingerprint; None if the group cannot be recognised later.
         probing: sets of vertices whose joins probe a subquery that Spark joins with them: rows counted below that
             join are those before the subquery drops any.
     """
@@ -42,8 +43,13 @@ class ExpectedGroup:
     owners: Mapping[int, int]
     leaves: tuple[int, ...]
     estimates: Mapping[int, float]
-    fingerprint: Fingerprint | None
+    recognise: Callable[[], Fingerprint | None]
     probing: tuple[int, ...] = ()
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint | None:
+        """What the store knows the group by; computed only for a group whose rows are counted."""
+        return self.recognise()
 
     def observe(self, plan: Sequence[Operator]) -> dict[int, float]:
         """True rows of sets of vertices, from a plan that was run; nothing if it is another query's."""
@@ -127,12 +133,16 @@ class LearnedRows:
         """
         if not self._watching or above is None:
             return None
-        remembers = self._store is not None
-        known = fingerprint(graph, self._identity, self._definitions, above) if remembers else None
+        known = partial(fingerprint, graph, self._identity, self._definitions, above)
         owners = column_owners(graph.relations, self._definitions)
         leaves = leaf_counts(graph.relations, self._definitions)
         probing = tuple(edge.tes for edge in graph.edges if joined_plans(edge.predicate))
-        return ExpectedGroup(tuple(graph.names), owners, leaves, rows, known, probing)
+        recognise = known if self._store is not None else _unknown
+        return ExpectedGroup(tuple(graph.names), owners, leaves, rows, recognise, probing)
+
+
+def _unknown() -> None:
+    """Without a store, no group is recognised later."""
 
 
 def with_true_rows(statistics: Sequence[RelationStatistics], rows: Mapping[int, float]) -> list[RelationStatistics]:

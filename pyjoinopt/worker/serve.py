@@ -141,8 +141,10 @@ class PendingFeedback:
 
     def expect(self, query: int, watches: Sequence[ExpectedGroup], store: Store | None) -> None:
         """Add the groups of a query. Each subquery is planned separately, under the number of its query."""
+        if store is None:
+            return
         recognised = [watch for watch in watches if watch.fingerprint is not None]
-        if store is None or not recognised:
+        if not recognised:
             return
         known = self._expected.pop(query, ([], store))[0]
         self._expected[query] = (known + recognised, store)

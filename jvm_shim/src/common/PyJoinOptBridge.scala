@@ -60,10 +60,12 @@ object PyJoinOptBridge {
 
   def cancelAnalysis(number: Long): Unit = RunningAnalyses.cancel(number)
 
-  /** The DataFrame that the edits describe. The handle is left open. */
+  /** The DataFrame that the edits describe. The handle is left open, unless the edits have "release". */
   def rebuild(handle: Long, edits: String): Compat.Rows = {
     val exported = Handles(handle)
-    exported.session.withActive(new PlanRebuilder(exported, Support.parse(edits)).dataset())
+    val parsed = Support.parse(edits)
+    try exported.session.withActive(new PlanRebuilder(exported, parsed).dataset())
+    finally if (parsed.path("release").asBoolean) release(handle)
   }
 
   def release(handle: Long): Unit = Handles.release(handle)

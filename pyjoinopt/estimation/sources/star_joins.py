@@ -12,6 +12,7 @@ column is a key is known once all rows of its relation are there.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,9 @@ from pyjoinopt.plan.nodes import INNER, Join, LogicalPlan
 SMALL = 131072
 #: [rows] Dimensions up to this are read even if nothing filters them, for partners that are missing.
 TINY = 4096
+#: References between the centre and a dimension: regions of the nations of the customers of orders are four away. In a
+#: long chain, each relation would otherwise be joined with all that follow.
+_DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +139,18 @@ class _Reference(NamedTuple):
 
 
 def _reached(center: LogicalPlan, refers: dict[int, list[_Reference]]) -> list[Dimension]:
-    """All that a relation refers to, directly or through others."""
+    """All that a relation refers to, directly or through a few others; the nearest first."""
     found: list[Dimension] = []
     seen = {_number(center)}
-    waiting = [(-1, center)]
+    waiting = deque([(-1, center, 1)])
     while waiting:
-        at, leaf = waiting.pop(0)
+        at, leaf, depth = waiting.popleft()
         for right, columns, key in refers.get(_number(leaf), ()):
             if _number(right) not in seen:
                 seen.add(_number(right))
                 found.append(Dimension(right, at, columns, key))
-                waiting.append((len(found) - 1, right))
+                if depth < _DEEPEST:
+                    waiting.append((len(found) - 1, right, depth + 1))
     return found
 
 
