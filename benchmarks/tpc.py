@@ -1,14 +1,16 @@
-"""Runs TPC-H and TPC-DS in plain Spark, in Spark with its CBO after ANALYZE, and with pyjoinopt without ANALYZE.
+"""Runs TPC-H and TPC-DS in plain Spark, with its CBO after ANALYZE, with its Bloom filters, and with pyjoinopt.
 
     python -m benchmarks.tpc [tpch tpcds] [--scale 1] [--runs 2] [--queries 5,17] [--heavy] [--again] [--recheck 3]
                              [--truths] [--shuffle K] [--out FILE]
     python -m benchmarks.tpc --scale 10 --heavy --runs 1      # TPC-H, and twenty queries of TPC-DS
 
-The three variants take turns at each query, in a random order and then in reverse, so that no variant always runs after
-the same other one. Each has a session of one JVM, over the same Parquet files. A time includes `spark.sql(text)`,
-`optimize_joins()` where it is called, planning and running, until the rows are in Python. Every DataFrame is new, and
-all generated code is compiled again, so nothing is reused between turns (`tpc_runs`). All results are compared. The
-time of a query is its best run, which has the least disturbance by other load.
+The variants are plain Spark ("as it comes"), pyjoinopt without ANALYZE, Spark's CBO after ANALYZE of all columns, and
+plain Spark with run-time Bloom filters over scans of any size (a threshold of 0 bytes instead of 10 GB). They take
+turns at each query, in a random order and then in reverse, so that no variant always runs after the same other one.
+Each has a session of one JVM, over the same Parquet files. A time includes `spark.sql(text)`, `optimize_joins()` where
+it is called, planning and running, until the rows are in Python. Every DataFrame is new, and all generated code is
+compiled again, so nothing is reused between turns (`tpc_runs`). All results are compared. The time of a query is its
+best run, which has the least disturbance by other load.
 
 Each time is given as wall time and as processor time of Spark's JVM and this process. Processor time does not depend on
 other load, but adds up the time of parallel threads.

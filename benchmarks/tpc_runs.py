@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import os
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -31,7 +31,10 @@ from pyjoinopt.util.same_rows import same_rows
 from tests.support import tpc
 
 PLAIN, AGAIN, CBO, OURS, TRUE = "as it comes", "the same again", "ANALYZE + CBO", "pyjoinopt", "with true rows"
+#: Plain Spark with its run-time Bloom filters wherever they apply, instead of over scans of ten gigabytes only.
+BLOOM = "Bloom filters"
 _CBO_SETTINGS = ("cbo.enabled", "cbo.joinReorder.enabled", "cbo.planStats.enabled")
+_BLOOM_SETTINGS = {"enabled": "true", "applicationSideScanSizeThreshold": "0"}
 
 Run = tuple[float, float]  # seconds that passed, and seconds of processors
 Runs = dict[str, dict[str, list[Run]]]  # query -> variant -> its runs
@@ -55,13 +58,17 @@ def runners_for(
         benchmark: "tpch" or "tpcds".
         scale: of its data.
         reports: filled with pyjoinopt's.
-        limit: seconds after which a query is cancelled; there is no session with CBO then.
+        limit: seconds after which a query is cancelled; there are no sessions with CBO and Bloom filters then.
         again: whether plain Spark gets a second session, as a measure of noise.
         truths: whether to plan with true row counts, too.
     """
 
-    def over_files(prepare: Callable[[Any], Any], learn: bool = False) -> Runner:
+    def over_files(
+        prepare: Callable[[Any], Any], learn: bool = False, settings: Mapping[str, str] | None = None
+    ) -> Runner:
         one = spark.newSession()
+        for key, value in (settings or {}).items():
+            one.conf.set(key, value)
         tpc.register(one, benchmark, scale)
         return _runner(one, prepare, learn, limit)
 
@@ -81,6 +88,8 @@ def runners_for(
         _analyse(cbo, benchmark, scale)
         print(f"{benchmark}: ANALYZE of all columns took {perf_counter() - started:.1f} s, which no figure below holds")
         runners[CBO] = _runner(cbo, lambda df: df)
+        settings = {f"spark.sql.optimizer.runtime.bloomFilter.{key}": value for key, value in _BLOOM_SETTINGS.items()}
+        runners[BLOOM] = over_files(lambda df: df, settings=settings)
     if truths:
         counts = Path(user_cache_dir("pyjoinopt")) / "truths" / f"{benchmark}-sf{scale:g}-spark{spark.version}.json"
         reported = TrueRows(spark, tpc.parquet_folder(benchmark, scale), counts)
