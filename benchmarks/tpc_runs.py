@@ -16,6 +16,7 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -63,14 +64,7 @@ def runners_for(
         truths: whether to plan with true row counts, too.
     """
 
-    def over_files(
-        prepare: Callable[[Any], Any], learn: bool = False, settings: Mapping[str, str] | None = None
-    ) -> Runner:
-        one = spark.newSession()
-        for key, value in (settings or {}).items():
-            one.conf.set(key, value)
-        tpc.register(one, benchmark, scale)
-        return _runner(one, prepare, learn, limit)
+    over_files = partial(runner_over_files, spark, benchmark, scale, limit=limit)
 
     def optimized(df: Any) -> Any:
         fast = pyjoinopt.optimize_joins(df)
@@ -95,6 +89,34 @@ def runners_for(
         reported = TrueRows(spark, tpc.parquet_folder(benchmark, scale), counts)
         runners[TRUE] = over_files(reported.optimized, learn=True)
     return runners
+
+
+def runner_over_files(
+    spark: Any,
+    benchmark: str,
+    scale: float,
+    prepare: Callable[[Any], Any],
+    *,
+    learn: bool = False,
+    settings: Mapping[str, str] | None = None,
+    limit: float | None = None,
+) -> Runner:
+    """A function that runs a query in a session of its own, over the files of a benchmark.
+
+    Args:
+        spark: a session of the JVM.
+        benchmark: "tpch" or "tpcds".
+        scale: of its data.
+        prepare: what is done to the DataFrame before it runs.
+        learn: whether `prepare` must run once per query before its time is taken.
+        settings: of the session.
+        limit: seconds after which a query is cancelled.
+    """
+    own = spark.newSession()
+    for key, value in (settings or {}).items():
+        own.conf.set(key, value)
+    tpc.register(own, benchmark, scale)
+    return _runner(own, prepare, learn, limit)
 
 
 def _analyse(cbo: Any, benchmark: str, scale: float) -> None:

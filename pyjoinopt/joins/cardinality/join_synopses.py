@@ -113,7 +113,7 @@ class SynopsisCorrection:
         self._known_together: dict[int, tuple[int, float]] = {0: (everything, 0.0)}
 
     def _keeps_every_row(self, partner: Partner) -> bool:
-        """Whether a dimension keeps each row once, by the sample as by the model, and no other is reached through it."""
+        """Whether a dimension keeps each row once, by sample and model, and no other one is reached through it."""
         if self._everything & ~partner.matches or abs(self._model[partner.vertex]) > _NO_SHARE:
             return False
         return all(p.of != partner.vertex for p in self._synopsis.partners)

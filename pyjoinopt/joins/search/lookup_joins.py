@@ -7,8 +7,8 @@ other relations, the *core*. What a lookup join costs depends on its left side, 
 on top, if no part of the core that it could be joined to is cheaper to join with than the whole core. There the largest
 relation goes first: if its other side is the smaller one and is built, that is cheapest while the rows are narrow.
 
-That is the cheapest order, or a hundredth more at most, for reasons that are checked of each lookup join (`lookup_joins`) and of the core
-(`are_cheapest_on_top`):
+That is the cheapest order, or a hundredth more at most, for reasons that are checked of each lookup join
+(`lookup_joins`) and of the core (`are_cheapest_on_top`):
 
 * no other predicate reads its relation, and no other join must come after it, so the core is legal without it;
 * its estimate is a factor of 1 for every set, so the core's joins cost no less with it below them than without;
