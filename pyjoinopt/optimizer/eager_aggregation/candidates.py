@@ -1,0 +1,190 @@
+"""Below which joins an aggregate may be computed in part.
+
+An aggregate reads rows that come up through joins, filters and names. Below each of the joins on that way is a plan
+that could be grouped first: by all of its columns that something above reads. Rows that agree in these find the same
+partners, pass the same filters and end in the same group, so that nothing above needs more than one of them, if it
+has the results of the functions over all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
+
+from pyjoinopt.optimizer.eager_aggregation.split_functions import (
+    EXACT,
+    is_known,
+    keeps_repetitions,
+)
+from pyjoinopt.optimizer.prefilter.places import SharedPlans
+from pyjoinopt.optimizer.prefilter.safety import is_safe
+from pyjoinopt.plan.expressions import (
+    CORRELATED,
+    OUTER_REFERENCE,
+    PYTHON_UDF,
+    SUBQUERY,
+    Attribute,
+    Expression,
+    conjuncts,
+    walk,
+)
+from pyjoinopt.plan.fallible.fallibility import is_movable
+from pyjoinopt.plan.nodes import (
+    ANTI,
+    EXISTENCE,
+    INNER_LIKE,
+    LEFT,
+    RIGHT,
+    SEMI,
+    Aggregate,
+    Filter,
+    Join,
+    LogicalPlan,
+    Project,
+)
+from pyjoinopt.plan.operator_kinds import is_only_a_name
+from pyjoinopt.plan.traversal import post_order
+
+#: The sides of a join of each type whose rows all come with their partners, or once without one.
+_SIDES = {RIGHT: (1,), **dict.fromkeys((LEFT, SEMI, ANTI, EXISTENCE), (0,)), **dict.fromkeys(INNER_LIKE, (0, 1))}
+#: What the lists of an aggregate may not contain.
+_ELSEWHERE = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operator on the way from an aggregate down to a plan, and which of its children leads there."""
+
+    node: LogicalPlan
+    child: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plan that could be grouped before it is joined.
+
+    Attributes:
+        aggregate: what reads its rows, through joins.
+        path: the operators between, from the aggregate down; the last one is a join.
+        functions: the aggregate functions; no two mean the same.
+    """
+
+    aggregate: Aggregate
+    path: tuple[Step, ...]
+    functions: tuple[Expression, ...]
+
+    @property
+    def plan(self) -> LogicalPlan:
+        """What would be grouped."""
+        last = self.path[-1]
+        return last.node.children[last.child]
+
+    @cached_property
+    def early(self) -> tuple[Expression, ...]:
+        """The functions that are computed over its groups first; the others remain as they are."""
+        own = self.plan.output_set
+        return tuple(f for f in self.functions if not f.references & ~own)
+
+    @cached_property
+    def read_above(self) -> int:
+        """The columns that the operators between and the aggregate read, but for the functions computed early."""
+        mask = reduce(or_, (step.node.references for step in self.path if not isinstance(step.node, Project)), 0)
+        mask |= reduce(or_, (g.references for g in self.aggregate.grouping), 0)
+        early = {id(f) for f in self.early}
+        return mask | reduce(or_, (f.references for f in self.functions if id(f) not in early), 0)
+
+    @cached_property
+    def keys(self) -> tuple[Attribute, ...]:
+        """The columns by which the plan would be grouped."""
+        return tuple(a for a in self.plan.output if a.mask & self.read_above)
+
+    def is_legal(self) -> bool:
+        """Whether the rows of a group cannot be told apart above, and every function is over one side or is repeated.
+
+        The argument of a MIN or MAX that is not computed early has no column of the plan: it would become a key.
+        """
+        own = self.plan.output_set
+        early = {id(f) for f in self.early}
+        late = [f for f in self.functions if id(f) not in early]
+        return (
+            bool(early)
+            and bool(self.keys)
+            and all(EXACT.fullmatch(a.type) for a in self.keys)
+            and all(keeps_repetitions(f) and not f.references & own for f in late)
+        )
+
+
+def functions_of(aggregate: Aggregate) -> list[Expression]:
+    """The aggregate functions of a list, each once."""
+    found = {e.key: e for listed in aggregate.aggregates for e in walk(listed) if e.kind == "AggregateExpression"}
+    return list(found.values())
+
+
+def candidates(aggregate: Aggregate, shared: SharedPlans) -> Iterator[Candidate]:
+    """The plans below joins that could be grouped for an aggregate.
+
+    Args:
+        aggregate: an aggregate of a plan.
+        shared: what the plan has twice. Spark computes such a join once, as long as both are the same.
+    """
+    functions = functions_of(aggregate)
+    if not functions or not all(map(is_known, functions)) or not _is_plain(aggregate):
+        return
+    stack: list[tuple[LogicalPlan, tuple[Step, ...]]] = [(aggregate.child, ())]
+    while stack:
+        node, path = stack.pop()
+        if path and isinstance(path[-1].node, Join) and not _is_pushed_below(path[-1].node):
+            found = Candidate(aggregate, path, tuple(functions))
+            if found.is_legal() and not _is_aggregated(found.plan, shared):
+                yield found
+        stack += ((node.children[side], (*path, Step(node, side))) for side in _ways_down(node, shared))
+
+
+def _is_plain(aggregate: Aggregate) -> bool:
+    """Whether what an aggregate lists can be computed from other columns, and nothing below is of an outer query."""
+    lists = aggregate.expressions
+    if any(not e.deterministic or e.contains & _ELSEWHERE for e in lists) or any(map(_has_a_window, lists)):
+        return False
+    inside = (e for node in post_order(aggregate.child) for e in node.expressions)
+    return not any(e.contains & (OUTER_REFERENCE | CORRELATED) for e in inside)
+
+
+def _has_a_window(listed: Expression) -> bool:
+    return any(e.kind == "WindowExpression" for e in walk(listed))
+
+
+def _ways_down(node: LogicalPlan, shared: SharedPlans) -> Sequence[int]:
+    """The children of which an operator has each row as often for each of its partners, with all of its columns."""
+    if node.cached:
+        return ()
+    if is_only_a_name(node) or (isinstance(node, Project) and node.only_attributes):
+        return (0,)
+    if isinstance(node, Filter):
+        return (0,) if _is_safe(node.condition) else ()
+    if isinstance(node, Join) and _is_safe(node.condition):
+        whole = node.held or node.subquery is not None or shared(node)
+        return () if whole else _SIDES.get(node.join_type, ())
+    return ()
+
+
+def _is_safe(condition: Expression | None) -> bool:
+    predicates = conjuncts(condition)
+    return is_safe(predicates) and all(map(is_movable, predicates))
+
+
+def _is_pushed_below(join: Join) -> bool:
+    """Whether Spark would move a join below an aggregate that becomes its left side (PushDownLeftSemiAntiJoin)."""
+    return join.join_type in (SEMI, ANTI)
+
+
+def _is_aggregated(plan: LogicalPlan, shared: SharedPlans) -> bool:
+    """Whether there is an aggregate below that may have been put there when the query was optimised before."""
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Aggregate):
+            return True
+        stack += (node.children[side] for side in _ways_down(node, shared))
+    return False
