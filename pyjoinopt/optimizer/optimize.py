@@ -40,7 +40,7 @@ from pyjoinopt.joins.emit.unchanged_order import why_unchanged
 from pyjoinopt.joins.groups.barriers import reorder_barriers, why_separate
 from pyjoinopt.optimizer.describe_group import change_in_one_line, describe_group
 from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
-from pyjoinopt.optimizer.eager_aggregation.eager_aggregation import EagerAggregation
+from pyjoinopt.optimizer.eager_aggregation.eager_aggregation import EagerAggregation, may_be_early
 from pyjoinopt.optimizer.forecast_operators import Forecast
 from pyjoinopt.optimizer.order_group import OrderingContext
 from pyjoinopt.optimizer.plan_statistics import PlanStatistics
@@ -235,7 +235,7 @@ class _Optimization:
         options, conf = self._options, self._export.conf
         if not options.hints or options.strategy != "auto" or eager_aggregation.NAME in options.without_rewrites:
             return plan
-        if _uses_cbo(conf):  # Spark chooses operators by estimates that are not made here
+        if _uses_cbo(conf) or any(map(may_be_early, self._export.nodes)):  # CBO chooses operators by its own estimates
             return plan
         found = EagerAggregation(
             estimates,

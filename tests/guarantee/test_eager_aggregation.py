@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
-from tests.support.eager import early_aggregates, session_with
+from tests.support.eager import FREE, early_aggregates, session_with
 from tests.support.prefilters import checked, enabled
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ EARLY = {
     "a star": f"n, z, {FUNCTIONS} FROM f JOIN d ON f.k = id LEFT JOIN e ON g = z GROUP BY n, z",
     "a filtered side": f"n, {FUNCTIONS} FROM (SELECT * FROM f WHERE v > 0) JOIN d ON k = id GROUP BY n",
     "through a name": f"n, {FUNCTIONS} FROM (SELECT * FROM (SELECT f.*, n FROM f JOIN d ON k = id) a) b GROUP BY n",
-    "below a join": f"* FROM e JOIN (SELECT w, sum(v), count(*) FROM f JOIN d ON k = id GROUP BY w) ON e.z = w",
+    "below a join": "* FROM e JOIN (SELECT w, sum(v), count(*) FROM f JOIN d ON k = id GROUP BY w) ON e.z = w",
     "a union": "n, sum(v), count(*) FROM (SELECT k, v FROM f UNION ALL SELECT k, z FROM e) JOIN d ON k = id GROUP BY n",
     "a subquery": "n FROM d WHERE w < (SELECT count(*) FROM f JOIN e ON g = z)",
 }  # fmt: skip
@@ -83,7 +82,7 @@ KEPT = {
     "no key": "z, sum(v) FROM f CROSS JOIN e GROUP BY z",
     "no key at all": "sum(v), count(*) FROM f CROSS JOIN e",
     "by chance": "n, sum(v) FROM f LEFT JOIN d ON k = id WHERE rand(4) < 2 + g GROUP BY n",
-    "a window between": "n, sum(r) FROM (SELECT n, rank() OVER (ORDER BY v, m, s, n) r FROM f JOIN d ON k = id) GROUP BY n",
+    "a window between": "n, sum(r) FROM (SELECT n, rank() OVER (ORDER BY v, s) r FROM f JOIN d ON k = id) GROUP BY n",
     "a limit between": "n, sum(v) FROM (SELECT n, v FROM f JOIN d ON k = id ORDER BY v, n LIMIT 20) GROUP BY n",
     "a computed argument between": "n, sum(c) FROM (SELECT n, v + 1 AS c FROM f JOIN d ON k = id) GROUP BY n",
     "a semi join": "g, sum(v) FROM f LEFT SEMI JOIN d ON k = id GROUP BY g",
@@ -91,7 +90,6 @@ KEPT = {
     "grouping sets": "n, g, sum(v) FROM f JOIN d ON k = id GROUP BY ROLLUP (n, g)",
     "no function": "n FROM f JOIN d ON k = id GROUP BY n",
     "no join": "g, sum(v) FROM f GROUP BY g",
-    "an aggregate below": "n, sum(a) FROM (SELECT k, sum(g) a FROM f GROUP BY k) JOIN d ON k = id GROUP BY n",
 }  # fmt: skip
 #: SELECT of what may fail in ANSI mode.
 FALLIBLE = {
@@ -152,8 +150,8 @@ def test_the_aggregate_is_below_the_join(facts: SparkSession) -> None:
 
 def test_the_lowest_sums_add_up_to_the_same_type(facts: SparkSession) -> None:
     """The sum of sums of decimals has ten digits more, and must not have."""
-    facts.sql("SELECT k, CAST(m AS DECIMAL(8, 2)) AS m8, CAST(m AS DECIMAL(9, 2)) AS m9, m28 FROM f")
-    text = "SELECT n, sum(CAST(m AS DECIMAL(8, 2))), sum(CAST(m AS DECIMAL(9, 2))), sum(m28) FROM f JOIN d ON k = id GROUP BY n"
+    sums = "sum(CAST(m AS DECIMAL(8, 2))), sum(CAST(m AS DECIMAL(9, 2))), sum(m28)"
+    text = f"SELECT n, {sums} FROM f JOIN d ON k = id GROUP BY n"
     assert len(early_aggregates(facts, text)) == 1
 
 
@@ -212,15 +210,12 @@ def test_switched_off(facts: SparkSession) -> None:
     assert "Rows grouped before they are joined" in str(checked(facts.sql(text)))
 
 
-#: Without a shuffle constant an aggregate pays for tables of a few rows.
-PAYS = "n, sum(v), count(*) FROM f LEFT JOIN d ON f.g = d.id GROUP BY n"
-
-
-@pytest.mark.parametrize("name", ["a star", "preserved", "an EXISTS in an OR", "below a semi join"])
-def test_in_an_enabled_session(facts: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["a star", "preserved", "below a semi join", "below a join"])
+def test_in_an_enabled_session(facts: SparkSession, name: str) -> None:
     text = f"SELECT {EARLY[name]}"
     plain = facts.sql(text).collect()
-    with enabled(facts) as report_of:
+    with enabled(facts, FREE) as report_of:
         fast = facts.sql(text).collect()
         report = report_of()
     assert sorted(map(repr, fast)) == sorted(map(repr, plain)) and report.error is None
+    assert len(report.eager_aggregations) == 1

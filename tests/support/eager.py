@@ -12,7 +12,9 @@ from tests.support.run import session_for_tiny_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Facts have NULLs, keys without a partner, repetitions, and a group in which every value is NULL; `d.id` is not unique.
+#: With these constants an early aggregate pays for tables of a few rows.
+FREE = str(Path(__file__).parent / "free_aggregates.json")
+#: Facts have NULLs, keys without a partner, repetitions, and groups in which all values are NULL; `d.id` is no key.
 TABLES = {
     "f": """select if(id % 11 = 0, null, cast(id % 23 as int)) as k, cast(id % 7 as int) as g,
         if(id % 5 = 0 or id % 7 = 3, null, cast(id % 13 - 3 as int)) as v, concat('t', id % 9) as s,

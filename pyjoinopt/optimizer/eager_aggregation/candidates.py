@@ -137,7 +137,7 @@ def candidates(aggregate: Aggregate, shared: SharedPlans) -> Iterator[Candidate]
         node, path = stack.pop()
         if path and isinstance(path[-1].node, Join) and not _is_pushed_below(path[-1].node):
             found = Candidate(aggregate, path, tuple(functions))
-            if found.is_legal() and not _is_aggregated(found.plan, shared):
+            if found.is_legal():
                 yield found
         stack += ((node.children[side], (*path, Step(node, side))) for side in _ways_down(node, shared))
 
@@ -177,14 +177,3 @@ def _is_safe(condition: Expression | None) -> bool:
 def _is_pushed_below(join: Join) -> bool:
     """Whether Spark would move a join below an aggregate that becomes its left side (PushDownLeftSemiAntiJoin)."""
     return join.join_type in (SEMI, ANTI)
-
-
-def _is_aggregated(plan: LogicalPlan, shared: SharedPlans) -> bool:
-    """Whether there is an aggregate below that may have been put there when the query was optimised before."""
-    stack = [plan]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Aggregate):
-            return True
-        stack += (node.children[side] for side in _ways_down(node, shared))
-    return False

@@ -23,8 +23,8 @@ the rows. So each group above adds up the same numbers.
 * nothing is cached or pinned between, nothing refers to an outer query, and nothing between is computed once for
   several places.
 
-A count of no group is 0, where a sum would be NULL. What was grouped early is not grouped again when an optimised query
-is optimised once more. No aggregate is put right below a semi or anti join, because Spark moves these below it.
+A count of no group is 0, where a sum would be NULL. A query that has early aggregates was optimised before, and gets no
+more. No aggregate is put right below a semi or anti join, because Spark moves these below it.
 
 **Price** (`price`), in the units of the cost model: done if the work up to the upper aggregate's result becomes less by
 a factor, and if the groups are at most a quarter of the rows where nothing between is shuffled. Distinct values of all
@@ -64,6 +64,9 @@ from pyjoinopt.plan.traversal import post_order
 
 #: By this name it can be switched off.
 NAME = "eager_aggregation"
+#: Function -> the name of the column with its results; by these names an early aggregate is recognised later.
+_RESULTS = {"Count": "early_count", "Sum": "early_sum", "Min": "early_min", "Max": "early_max"}
+_NAMES = frozenset(_RESULTS.values())
 #: The work must become less by this factor: estimates err. With 0, everything that is legal is done.
 _MARGIN = 1.5
 #: [rows] of a group at least, if all joins between are broadcast: only the work in place becomes less.
@@ -137,7 +140,7 @@ class EagerAggregation:
         groups.
         """
         keys = [reference(a) for a in candidate.keys]
-        results = [self.fresh.alias(f, _name(f), not never_null(f)) for f in candidate.early]
+        results = [self.fresh.alias(f, _RESULTS[f.info["fn"]], not never_null(f)) for f in candidate.early]
         plan: LogicalPlan = aggregate(keys, [*keys, *results], done[id(candidate.plan)])
         final = {
             f.key: over_results(f, alias.attribute)
@@ -167,6 +170,12 @@ class _Chosen:
         )
 
 
+def may_be_early(node: LogicalPlan) -> bool:
+    """Whether a node of a query may have been added when the query was optimised before; once is enough."""
+    listed = node.aggregates if isinstance(node, Aggregate) else ()
+    return any(e.kind == "Alias" and e.attribute is not None and e.attribute.name in _NAMES for e in listed)
+
+
 def _pays(price: Price) -> bool:
     """Whether the work becomes so much less that an error of the estimates does not matter."""
     enough = price.shuffled or price.groups * _LEAST_ROWS_OF_GROUP <= price.rows
@@ -179,10 +188,6 @@ def _reads_joins(node: Aggregate) -> bool:
     while not below.cached and (isinstance(below, (Filter, Project)) or is_only_a_name(below)):
         below = below.children[0]
     return isinstance(below, Join)
-
-
-def _name(function: Expression) -> str:
-    return f"early_{str(function.info.get('fn')).lower()}"
 
 
 def _over(node: LogicalPlan, child: int, plan: LogicalPlan, done: Mapping[int, LogicalPlan]) -> LogicalPlan:
