@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -219,3 +220,35 @@ def test_in_an_enabled_session(facts: SparkSession, name: str) -> None:
         report = report_of()
     assert sorted(map(repr, fast)) == sorted(map(repr, plain)) and report.error is None
     assert len(report.eager_aggregations) == 1
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("seed", range(4))
+def test_drawn_queries(in_either_mode: SparkSession, seed: int) -> None:
+    draw = random.Random(f"{seed} {in_either_mode.conf.get('spark.sql.ansi.enabled')}")
+    done = sum(len(early_aggregates(in_either_mode, _drawn(draw))) for _ in range(15))
+    assert done >= 6
+
+
+def _drawn(draw: random.Random) -> str:
+    """A query that aggregates what one, two or three joins give."""
+    of_facts = ["sum(v)", "count(*)", "count(v)", "min(s)", "max(t)", "sum(m)", "sum(m28)", "max(q)", "sum(i8)"]
+    others = ["max(w)", "min(n)", "sum(w)", "avg(v)", "count(DISTINCT g)", "sum(x)", "sum(m38)"]
+    functions = draw.sample(of_facts, draw.randint(1, 4)) + (draw.sample(others, 1) if draw.random() < 0.3 else [])
+    if draw.random() < 0.4:
+        test = draw.choice(["g > 2", "v IS NULL", "v > 1 AND q", "f.k = 3", "w > 1", "s < 't5'"])
+        functions[0] = f"{functions[0]} FILTER (WHERE {test})"
+    kind = draw.choice(["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"])
+    key = draw.choice(
+        ["f.k = id", "f.k = id", "s = ds", "g = w", "f.k <=> id", "x = dx", "f.k = id AND g < w", "g > id"]
+    )
+    tables = f"f {kind} d" + ("" if kind == "CROSS JOIN" else f" ON {key}")
+    if draw.random() < 0.4:
+        further = draw.choice(["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
+        tables += f" {further} e ON {draw.choice(['g = z', 'f.k = e.k', 'w = z'])}"
+    by = draw.sample(["n", "g", "w", "s", "q", "m", "t", "f.k", "x", "length(n)", "v"], draw.randint(0, 3))
+    where = draw.choice(["", "", " WHERE g > 1", " WHERE w IS NULL OR g < 5", " WHERE n < 'n5' AND s > 't1'"])
+    having = draw.choice(["", "", " HAVING count(*) > 4", " HAVING max(v) > 2"])
+    grouped = f" GROUP BY {', '.join(by)}" if by else ""
+    columns = ", ".join(f"{e} AS c{i}" for i, e in enumerate([*by, *functions]))
+    return f"SELECT {columns} FROM {tables}{where}{grouped}{having}"

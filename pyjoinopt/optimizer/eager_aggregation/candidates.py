@@ -49,6 +49,8 @@ from pyjoinopt.plan.traversal import post_order
 
 #: The sides of a join of each type whose rows all come with their partners, or once without one.
 _SIDES = {RIGHT: (1,), **dict.fromkeys((LEFT, SEMI, ANTI, EXISTENCE), (0,)), **dict.fromkeys(INNER_LIKE, (0, 1))}
+#: So many operators are looked at for an aggregate: each may be a candidate, whose price depends on those above it.
+_MOST_OPERATORS = 60
 #: What the lists of an aggregate may not contain.
 _ELSEWHERE = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
 
@@ -133,7 +135,9 @@ def candidates(aggregate: Aggregate, shared: SharedPlans) -> Iterator[Candidate]
     if not functions or not all(map(is_known, functions)) or not _is_plain(aggregate):
         return
     stack: list[tuple[LogicalPlan, tuple[Step, ...]]] = [(aggregate.child, ())]
-    while stack:
+    for _ in range(_MOST_OPERATORS):
+        if not stack:
+            return
         node, path = stack.pop()
         if path and isinstance(path[-1].node, Join) and not _is_pushed_below(path[-1].node):
             found = Candidate(aggregate, path, tuple(functions))

@@ -104,7 +104,8 @@ class EagerAggregation:
         pricing = Pricing(self.estimate, self._operator, self.constants)
         chosen: dict[int, _Chosen] = {}
         for node in aggregates:
-            priced = [_Chosen(candidate, pricing(candidate)) for candidate in self._legal(node, shared)]
+            legal = self._legal(node, shared)
+            priced = [_Chosen(c, pricing(c)) for c in legal if pricing.rows_of_group(c) > _MARGIN]
             found = [one for one in priced if _pays(one.price)]
             if found:
                 chosen[id(node)] = min(found, key=lambda one: one.price.after - one.price.before)

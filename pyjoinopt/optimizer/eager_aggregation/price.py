@@ -34,7 +34,7 @@ from pyjoinopt.optimizer.eager_aggregation.partitioning import (
 from pyjoinopt.optimizer.eager_aggregation.split_functions import is_hashed
 from pyjoinopt.plan.constructors import aggregate
 from pyjoinopt.plan.expressions import Expression, reference
-from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
+from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, attribute_set
 
 #: [tasks] that read a plan at least.
 _LEAST_TASKS = 16
@@ -84,15 +84,23 @@ class Pricing:
         self._operator = operator
         self._constants = constants
 
+    def rows_of_group(self, candidate: Candidate) -> float:
+        """How many rows a group has on average; the work above does not become less by a larger factor."""
+        return max(1.0, self._estimate(candidate.plan).rows) / self._groups(candidate)
+
+    def _groups(self, candidate: Candidate) -> float:
+        """The groups of the early aggregate, at least 1."""
+        keys = [reference(a) for a in candidate.keys]
+        known = self._estimate(candidate.plan)
+        return max(1.0, min(known.rows, self._estimate(aggregate(keys, keys, candidate.plan)).rows))
+
     def __call__(self, candidate: Candidate) -> Price:
         """The price of a candidate."""
         known = self._estimate(candidate.plan)
-        keys = [reference(a) for a in candidate.keys]
-        groups = max(1.0, min(known.rows, self._estimate(aggregate(keys, keys, candidate.plan)).rows))
-        rows = max(1.0, known.rows)
+        rows, groups = max(1.0, known.rows), self._groups(candidate)
         partitioning = partitioning_of(candidate.plan, self._operator)
         plain = _Rows(rows, self._width(candidate, candidate.plan), partitioning)
-        by = columns_of(keys)
+        by = attribute_set(candidate.keys)
         found = _Rows(groups, self._width(candidate, candidate.plan, early=True), partitioning)
         added = self._grouping(plain, by, groups, found.width, candidate.early)
         if not satisfies(partitioning, by):
