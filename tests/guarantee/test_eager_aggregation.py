@@ -53,6 +53,12 @@ EARLY = {
     "decimals as keys": f"m, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY m",
     "the same twice": "n, sum(v) a, sum(v) b, sum(v) + max(v) c FROM f JOIN d ON k = id GROUP BY n",
     "MIN and MAX of both": "n, sum(v), min(v), max(w), min(n) FROM f JOIN d ON k = id GROUP BY n",
+    "computed arguments": """n, sum(c), max(u) FROM (SELECT n, g % 5 c, concat(n, 'x') u FROM f JOIN d ON k = id)
+        GROUP BY n""",
+    "computed keys": """p, r, sum(v) FROM (SELECT f.*, length(n) p, coalesce(g, w) r FROM f JOIN d ON k = id)
+        GROUP BY p, r""",
+    "computed twice": """c, sum(i), max(b), min(n) FROM (SELECT if(a > 2, a, 0) i, c, b, n FROM
+        (SELECT g % 5 a, s c, w b, n FROM f JOIN d ON k = id)) GROUP BY c""",
     "a star": f"n, z, {FUNCTIONS} FROM f JOIN d ON f.k = id LEFT JOIN e ON g = z GROUP BY n, z",
     "a filtered side": f"n, {FUNCTIONS} FROM (SELECT * FROM f WHERE v > 0) JOIN d ON k = id GROUP BY n",
     "through a name": f"n, {FUNCTIONS} FROM (SELECT * FROM (SELECT f.*, n FROM f JOIN d ON k = id) a) b GROUP BY n",
@@ -83,9 +89,11 @@ KEPT = {
     "no key": "z, sum(v) FROM f CROSS JOIN e GROUP BY z",
     "no key at all": "sum(v), count(*) FROM f CROSS JOIN e",
     "by chance": "n, sum(v) FROM f LEFT JOIN d ON k = id WHERE rand(4) < 2 + g GROUP BY n",
+    "chance between": "n, sum(v) FROM (SELECT n, v, rand(3) r FROM f LEFT JOIN d ON k = id) WHERE r < 2 GROUP BY n",
+    "a chance of a key": "r, sum(v) FROM (SELECT round(0 * rand(3)) < 1 r, v FROM f JOIN d ON k = id) GROUP BY r",
+    "computed of both": "n, sum(c) FROM (SELECT n, if(w > 2, v, g) c FROM f JOIN d ON k = id) GROUP BY n",
     "a window between": "n, sum(r) FROM (SELECT n, rank() OVER (ORDER BY v, s) r FROM f JOIN d ON k = id) GROUP BY n",
     "a limit between": "n, sum(v) FROM (SELECT n, v FROM f JOIN d ON k = id ORDER BY v, n LIMIT 20) GROUP BY n",
-    "a computed argument between": "n, sum(c) FROM (SELECT n, v + 1 AS c FROM f JOIN d ON k = id) GROUP BY n",
     "a semi join": "g, sum(v) FROM f LEFT SEMI JOIN d ON k = id GROUP BY g",
     "an anti join": "g, sum(v) FROM f LEFT ANTI JOIN d ON k = id GROUP BY g",
     "grouping sets": "n, g, sum(v) FROM f JOIN d ON k = id GROUP BY ROLLUP (n, g)",
@@ -97,6 +105,8 @@ FALLIBLE = {
     "BIGINT": "n, sum(b) FROM f JOIN d ON k = id GROUP BY n",
     "an argument": "n, sum(100 div v) FROM (SELECT * FROM f WHERE k < 99) JOIN d ON k = id AND v <> 0 GROUP BY n",
     "a FILTER": "n, count(*) FILTER (WHERE 100 div v > 3) FROM f JOIN d ON k = id AND v <> 0 GROUP BY n",
+    "a column between": "n, sum(c) FROM (SELECT n, 100 div v AS c FROM f JOIN d ON k = id AND v <> 0) GROUP BY n",
+    "a key between": "c, sum(v) FROM (SELECT v, 100 div g AS c FROM f JOIN d ON k = id AND g <> 0) GROUP BY c",
     "a condition": "n, sum(v) FROM f JOIN d ON k = id AND v <> 0 AND 100 div v > w GROUP BY n",
     "a filter": "n, sum(v) FROM f LEFT JOIN d ON k = id AND g > 0 WHERE 100 div g < w GROUP BY n",
 }

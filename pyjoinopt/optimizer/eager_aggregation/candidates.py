@@ -28,6 +28,7 @@ from pyjoinopt.plan.expressions import (
     Attribute,
     Expression,
     conjuncts,
+    substitute,
     walk,
 )
 from pyjoinopt.plan.fallible.fallibility import is_movable
@@ -57,10 +58,19 @@ _ELSEWHERE = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
 
 @dataclass(frozen=True)
 class Step:
-    """An operator on the way from an aggregate down to a plan, and which of its children leads there."""
+    """An operator on the way from an aggregate down to a plan.
+
+    Attributes:
+        node: the operator.
+        child: which of its children leads to the plan.
+        functions: the aggregate functions in terms of its columns.
+        read: the columns of it that something above reads, as bits, but for the arguments of functions.
+    """
 
     node: LogicalPlan
     child: int
+    functions: tuple[Expression, ...]
+    read: int
 
 
 @dataclass(frozen=True)
@@ -70,12 +80,16 @@ class Candidate:
     Attributes:
         aggregate: what reads its rows, through joins.
         path: the operators between, from the aggregate down; the last one is a join.
-        functions: the aggregate functions; no two mean the same.
+        functions: the aggregate functions, each once.
+        below: the same in terms of the columns below the path.
+        read: the columns that the operators between and the aggregate read, but for the arguments of functions.
     """
 
     aggregate: Aggregate
     path: tuple[Step, ...]
     functions: tuple[Expression, ...]
+    below: tuple[Expression, ...]
+    read: int
 
     @property
     def plan(self) -> LogicalPlan:
@@ -84,23 +98,20 @@ class Candidate:
         return last.node.children[last.child]
 
     @cached_property
-    def early(self) -> tuple[Expression, ...]:
-        """The functions that are computed over its groups first; the others remain as they are."""
+    def early(self) -> tuple[int, ...]:
+        """Which of the functions are computed over its groups first; the others remain as they are."""
         own = self.plan.output_set
-        return tuple(f for f in self.functions if not f.references & ~own)
+        return tuple(i for i, f in enumerate(self.below) if not f.references & ~own)
 
-    @cached_property
-    def read_above(self) -> int:
-        """The columns that the operators between and the aggregate read, but for the functions computed early."""
-        mask = reduce(or_, (step.node.references for step in self.path if not isinstance(step.node, Project)), 0)
-        mask |= reduce(or_, (g.references for g in self.aggregate.grouping), 0)
-        early = {id(f) for f in self.early}
-        return mask | reduce(or_, (f.references for f in self.functions if id(f) not in early), 0)
+    def read_of(self, step: Step) -> int:
+        """The columns of an operator between that something above reads, once the functions are computed early."""
+        late = (f.references for i, f in enumerate(step.functions) if i not in self.early)
+        return reduce(or_, late, step.read)
 
     @cached_property
     def keys(self) -> tuple[Attribute, ...]:
         """The columns by which the plan would be grouped."""
-        return tuple(a for a in self.plan.output if a.mask & self.read_above)
+        return tuple(a for a in self.plan.output if a.mask & self.read)
 
     def is_legal(self) -> bool:
         """Whether the rows of a group cannot be told apart above, and every function is over one side or is repeated.
@@ -108,10 +119,9 @@ class Candidate:
         The argument of a MIN or MAX that is not computed early has no column of the plan: it would become a key.
         """
         own = self.plan.output_set
-        early = {id(f) for f in self.early}
-        late = [f for f in self.functions if id(f) not in early]
+        late = [f for i, f in enumerate(self.below) if i not in self.early]
         return (
-            bool(early)
+            bool(self.early)
             and bool(self.keys)
             and all(EXACT.fullmatch(a.type) for a in self.keys)
             and all(keeps_repetitions(f) and not f.references & own for f in late)
@@ -131,19 +141,46 @@ def candidates(aggregate: Aggregate, shared: SharedPlans) -> Iterator[Candidate]
         aggregate: an aggregate of a plan.
         shared: what the plan has twice. Spark computes such a join once, as long as both are the same.
     """
-    functions = functions_of(aggregate)
+    functions = tuple(functions_of(aggregate))
     if not functions or not all(map(is_known, functions)) or not _is_plain(aggregate):
         return
-    stack: list[tuple[LogicalPlan, tuple[Step, ...]]] = [(aggregate.child, ())]
+    read = reduce(or_, (g.references for g in aggregate.grouping), 0)
+    stack = [_Place(aggregate.child, (), functions, read)]
     for _ in range(_MOST_OPERATORS):
         if not stack:
             return
-        node, path = stack.pop()
-        if path and isinstance(path[-1].node, Join) and not _is_pushed_below(path[-1].node):
-            found = Candidate(aggregate, path, tuple(functions))
+        at = stack.pop()
+        if at.path and isinstance(at.path[-1].node, Join) and not _is_pushed_below(at.path[-1].node):
+            found = Candidate(aggregate, at.path, functions, at.functions, at.read)
             if found.is_legal():
                 yield found
-        stack += ((node.children[side], (*path, Step(node, side))) for side in _ways_down(node, shared))
+        stack += _below(at, shared)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A plan on the way down: the operators above it, and what they read of it."""
+
+    node: LogicalPlan
+    path: tuple[Step, ...]
+    functions: tuple[Expression, ...]
+    read: int
+
+
+def _below(at: _Place, shared: SharedPlans) -> Iterator[_Place]:
+    """The ways on from a plan."""
+    node, functions, read = at.node, at.functions, at.read
+    sides = _ways_down(node, shared)
+    if isinstance(node, Project) and sides:
+        functions = tuple(substitute(f, node.columns()) for f in functions)
+        picked = [e for e in node.projections if e.attribute is not None and e.attribute.mask & read]
+        if not _are_safe(picked) or not all(map(is_known, functions)):
+            return
+        read = reduce(or_, (e.references for e in picked), 0)
+    elif not is_only_a_name(node):
+        read |= node.references
+    for side in sides:
+        yield _Place(node.children[side], (*at.path, Step(node, side, at.functions, at.read)), functions, read)
 
 
 def _is_plain(aggregate: Aggregate) -> bool:
@@ -160,22 +197,22 @@ def _has_a_window(listed: Expression) -> bool:
 
 
 def _ways_down(node: LogicalPlan, shared: SharedPlans) -> Sequence[int]:
-    """The children of which an operator has each row as often for each of its partners, with all of its columns."""
+    """The children of which an operator has each row as often for each of its partners."""
     if node.cached:
         return ()
-    if is_only_a_name(node) or (isinstance(node, Project) and node.only_attributes):
+    if is_only_a_name(node) or isinstance(node, Project):
         return (0,)
     if isinstance(node, Filter):
-        return (0,) if _is_safe(node.condition) else ()
-    if isinstance(node, Join) and _is_safe(node.condition):
+        return (0,) if _are_safe(conjuncts(node.condition)) else ()
+    if isinstance(node, Join) and _are_safe(conjuncts(node.condition)):
         whole = node.held or node.subquery is not None or shared(node)
         return () if whole else _SIDES.get(node.join_type, ())
     return ()
 
 
-def _is_safe(condition: Expression | None) -> bool:
-    predicates = conjuncts(condition)
-    return is_safe(predicates) and all(map(is_movable, predicates))
+def _are_safe(expressions: Sequence[Expression]) -> bool:
+    """Whether expressions have the same value for a group as for each of its rows, and cannot fail."""
+    return is_safe(expressions) and all(map(is_movable, expressions))
 
 
 def _is_pushed_below(join: Join) -> bool:

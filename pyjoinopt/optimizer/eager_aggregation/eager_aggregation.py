@@ -12,8 +12,8 @@ the rows. So each group above adds up the same numbers.
 **Legal** where all of this holds:
 
 * between the aggregate and the plan that is grouped are inner and cross joins, outer joins that preserve the plan's
-  rows, semi, anti and existence joins whose left side it is, filters, projections that only pick columns, and names.
-  Their predicates have the same value everywhere and cannot fail;
+  rows, semi, anti and existence joins whose left side it is, filters, projections, and names. Their predicates and
+  columns have the same value everywhere and cannot fail;
 * the plan is grouped by all of its columns that something above reads: join conditions, filters, the GROUP BY. There is
   at least one, for an aggregate without GROUP BY gives a row where there is none. They are of types in which equal
   values are identical, as a group is represented by any of its rows;
@@ -45,7 +45,7 @@ from pyjoinopt.catalyst.planner.join_selection import JoinOperator, Version, sel
 from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from pyjoinopt.cost.constants import DEFAULT, Constants
 from pyjoinopt.estimation.model.relation_statistics import StatisticsOf
-from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, candidates
+from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step, candidates
 from pyjoinopt.optimizer.eager_aggregation.price import Price, Pricing
 from pyjoinopt.optimizer.eager_aggregation.split_functions import (
     SplitConditions,
@@ -120,7 +120,7 @@ class EagerAggregation:
         found = []
         for candidate in candidates(node, shared):
             conditions = SplitConditions(self.estimate(candidate.plan).upper_bound, self.ansi)
-            if all(may_be_split(f, conditions) for f in candidate.early):
+            if all(may_be_split(candidate.below[i], conditions) for i in candidate.early):
                 found.append(candidate)
         return found
 
@@ -141,15 +141,15 @@ class EagerAggregation:
         groups.
         """
         keys = [reference(a) for a in candidate.keys]
-        results = [self.fresh.alias(f, _RESULTS[f.info["fn"]], not never_null(f)) for f in candidate.early]
+        below = [candidate.below[i] for i in candidate.early]
+        results = [self.fresh.alias(f, _RESULTS[f.info["fn"]], not never_null(f)) for f in below]
         plan: LogicalPlan = aggregate(keys, [*keys, *results], done[id(candidate.plan)])
-        final = {
-            f.key: over_results(f, alias.attribute)
-            for f, alias in zip(candidate.early, results, strict=True)
-            if alias.attribute is not None
-        }
+        final: dict[object, Expression] = {}
+        for i, alias in zip(candidate.early, results, strict=True):
+            assert alias.attribute is not None
+            final[candidate.functions[i].key] = over_results(candidate.functions[i], alias.attribute)
         for step in reversed(candidate.path):
-            plan = _over(step.node, step.child, plan, done)
+            plan = _over(step, candidate.read_of(step), plan, done)
         upper = candidate.aggregate
         listed = [_over_results(e, final) for e in upper.aggregates]
         return project(upper.output, aggregate(upper.grouping, listed, plan, like=upper))
@@ -191,15 +191,17 @@ def _reads_joins(node: Aggregate) -> bool:
     return isinstance(below, Join)
 
 
-def _over(node: LogicalPlan, child: int, plan: LogicalPlan, done: Mapping[int, LogicalPlan]) -> LogicalPlan:
-    """An operator over a plan that has results of functions instead of other columns; names are left out."""
+def _over(step: Step, read: int, plan: LogicalPlan, done: Mapping[int, LogicalPlan]) -> LogicalPlan:
+    """An operator over a plan that has results of functions instead of their arguments; names are left out."""
+    node = step.node
     if is_only_a_name(node):
         return plan
     if isinstance(node, Project):
-        results = [a for a in plan.output if not a.mask & node.child.output_set]
-        return project([*(a for a in node.output if a.mask & plan.output_set), *results], plan)
+        picked = [e for e in node.projections if e.attribute is not None and e.attribute.mask & read]
+        results = [reference(a) for a in plan.output if not a.mask & node.child.output_set]
+        return Project((*picked, *results), plan)
     children = [done[id(each)] for each in node.children]
-    children[child] = plan
+    children[step.child] = plan
     return node.with_children(tuple(children))
 
 

@@ -16,6 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from pyjoinopt.catalyst.planner.join_selection import SHUFFLED_HASH, SORT_MERGE
 from pyjoinopt.cost.constants import Constants
@@ -33,7 +35,7 @@ from pyjoinopt.optimizer.eager_aggregation.partitioning import (
 )
 from pyjoinopt.optimizer.eager_aggregation.split_functions import is_hashed
 from pyjoinopt.plan.constructors import aggregate
-from pyjoinopt.plan.expressions import Expression, reference
+from pyjoinopt.plan.expressions import Attribute, Expression, reference
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, attribute_set
 
 #: [tasks] that read a plan at least.
@@ -99,10 +101,13 @@ class Pricing:
         known = self._estimate(candidate.plan)
         rows, groups = max(1.0, known.rows), self._groups(candidate)
         partitioning = partitioning_of(candidate.plan, self._operator)
-        plain = _Rows(rows, self._width(candidate, candidate.plan), partitioning)
+        functions = [candidate.below[i] for i in candidate.early]
+        read = candidate.read | reduce(or_, (f.references for f in functions))
+        plain = _Rows(rows, row_width(_some(candidate.plan, read), known.columns), partitioning)
+        width = row_width(candidate.keys, known.columns) + _size(functions)
         by = attribute_set(candidate.keys)
-        found = _Rows(groups, self._width(candidate, candidate.plan, early=True), partitioning)
-        added = self._grouping(plain, by, groups, found.width, candidate.early)
+        added = self._grouping(plain, by, groups, width, functions)
+        found = _Rows(groups, width, partitioning)
         if not satisfies(partitioning, by):
             found = _Rows(groups, found.width, (by,))
         joins = [step.node for step in candidate.path if isinstance(step.node, Join)]
@@ -115,22 +120,19 @@ class Pricing:
             counted=all(known.column(a.bit).ndv is not None for a in candidate.keys),
         )
 
-    def _width(self, candidate: Candidate, plan: LogicalPlan, early: bool = False) -> float:
-        """Bytes of a row of a plan on the way, as far as something above reads it.
+    def _width(self, candidate: Candidate, step: Step, early: bool) -> float:
+        """Bytes of a row of an operator between, as far as something above reads it.
 
         Args:
             candidate: what is grouped.
-            plan: this plan or one above it.
+            step: the operator.
             early: whether it has the results of functions instead of their arguments.
         """
-        columns = self._estimate(plan).columns
+        functions = [step.functions[i] for i in candidate.early]
+        read, columns = candidate.read_of(step), self._estimate(step.node).columns
         if early:
-            kept = [a for a in plan.output if a.mask & candidate.read_above]
-            return row_width(kept, columns) + sum(type_size(f.type) for f in candidate.early)
-        read = candidate.read_above
-        for function in candidate.early:
-            read |= function.references
-        return row_width([a for a in plan.output if a.mask & read], columns)
+            return row_width(_some(step.node, read), columns) + _size(functions)
+        return row_width(_some(step.node, read | reduce(or_, (f.references for f in functions))), columns)
 
     def _above(self, candidate: Candidate, rows: _Rows, share: float, *, early: bool) -> float:
         """The work of the operators between, and of the upper aggregate.
@@ -147,7 +149,7 @@ class Pricing:
                 done, partitioning = self._joining(step.node, step, rows)
                 work += done
                 number = share * self._estimate(step.node).rows
-                rows = _Rows(number, self._width(candidate, step.node, early), partitioning)
+                rows = _Rows(number, self._width(candidate, step, early), partitioning)
                 work += number
             elif isinstance(step.node, Filter):
                 rows = _Rows(share * self._estimate(step.node).rows, rows.width, rows.partitioning)
@@ -193,3 +195,12 @@ class Pricing:
     def _shuffle(self, rows: float, width: float) -> float:
         c = self._constants
         return c.shuffle + rows * (1.0 + c.shuffled_row + width * c.shuffled_byte)
+
+
+def _some(plan: LogicalPlan, read: int) -> list[Attribute]:
+    return [a for a in plan.output if a.mask & read]
+
+
+def _size(functions: Sequence[Expression]) -> float:
+    """Bytes of the results of functions."""
+    return sum(type_size(f.type) for f in functions)
