@@ -50,6 +50,7 @@ EARLY = {
         FROM f JOIN d ON k = id GROUP BY n, g""",
     "computed groups": f"substr(n, 2, 1) c, g % 3 r, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY 1, 2",
     "texts and dates": f"s, t, q, {FUNCTIONS} FROM (SELECT f.*, n FROM f JOIN d ON k = id) GROUP BY s, t, q",
+    "long decimals": "n, sum(m29), sum(CAST(m28 AS DECIMAL(35, 4))) FROM f JOIN d ON k = id GROUP BY n",
     "decimals as keys": f"m, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY m",
     "the same twice": "n, sum(v) a, sum(v) b, sum(v) + max(v) c FROM f JOIN d ON k = id GROUP BY n",
     "MIN and MAX of both": "n, sum(v), min(v), max(w), min(n) FROM f JOIN d ON k = id GROUP BY n",
@@ -80,7 +81,6 @@ KEPT = {
     "a first": "n, sum(v), first(n) FROM f JOIN d ON k = id GROUP BY n",
     "floating point": "n, sum(x) FROM f JOIN d ON k = id GROUP BY n",
     "the least of floating point": "n, min(x) FROM f JOIN d ON k = id GROUP BY n",
-    "29 digits": "n, sum(m29) FROM f JOIN d ON k = id GROUP BY n",
     "38 digits": "n, sum(m38) FROM f JOIN d ON k = id GROUP BY n",
     "a TRY": "n, try_sum(v) FROM f JOIN d ON k = id GROUP BY n",
     "floating keys": "n, sum(v) FROM f JOIN d ON x = dx GROUP BY n",
@@ -102,6 +102,7 @@ KEPT = {
 }  # fmt: skip
 #: SELECT of what may fail in ANSI mode.
 FALLIBLE = {
+    "BIGINT in a subquery": "n, sum(z) FROM (SELECT k, b + v z FROM f) JOIN d ON k = id GROUP BY n",
     "BIGINT": "n, sum(b) FROM f JOIN d ON k = id GROUP BY n",
     "an argument": "n, sum(100 div v) FROM (SELECT * FROM f WHERE k < 99) JOIN d ON k = id AND v <> 0 GROUP BY n",
     "a FILTER": "n, count(*) FILTER (WHERE 100 div v > 3) FROM f JOIN d ON k = id AND v <> 0 GROUP BY n",

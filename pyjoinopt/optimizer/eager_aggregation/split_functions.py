@@ -9,9 +9,11 @@
 
 Every result that joins repeat is summed or compared as often as its rows would have been. So the final step adds up
 the same numbers as the plain sum does, in an order that this one may take, too. What it must not do is to fail, or to
-become NULL, for rows which a join drops. So the first step has to fit its type, by a proven number of rows: two to the
-power of 32 for `int`, ten to the power of 10 for decimals. A BIGINT that is too large starts anew at the other end
-without ANSI mode, in whatever order the numbers are added up; in ANSI mode it is an error, and its sums are left alone.
+become NULL, for rows which a join drops. So no sum of the first step may be too large for its type: the largest value
+of the argument, by its type and what it is computed of, times a proven number of rows has to fit. A `bigint` holds two
+to the power of 32 values of `int`, a decimal(p+10, s) ten to the power of 10 decimals(p, s); a decimal has at most 38
+digits. A BIGINT that is too large starts anew at the other end without ANSI mode, in whatever order the numbers are
+added up; in ANSI mode it is an error, and most sums of BIGINT are left alone.
 
 Sums of floating-point numbers depend on the order. `avg` divides in ways that depend on Spark's version and types.
 DISTINCT functions need the rows. Values of MIN and MAX have to be of a type in which equal values are identical.
@@ -19,8 +21,10 @@ DISTINCT functions need the rows. Values of MIN and MAX have to be of a type in 
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 
 from pyjoinopt.plan.constructors import aggregate_call, constant
 from pyjoinopt.plan.expressions import (
@@ -34,13 +38,13 @@ from pyjoinopt.plan.expressions import (
     reference,
 )
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
+from pyjoinopt.plan.fallible.value_ranges import range_of
 
 #: Types in which equal values are identical.
 EXACT = re.compile(r"tinyint|smallint|int|bigint|decimal\(.*\)|string|date|timestamp|timestamp_ntz|boolean")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-_NARROW = frozenset({"tinyint", "smallint", "int"})
-#: [rows] So many values of `int` have a sum that is a `bigint`, so many decimals(p, s) one that is a decimal(p+10, s).
-_ROWS_OF_INTEGERS, _ROWS_OF_DECIMALS = 2.0**32, 10.0**10
+_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+_LARGEST_BIGINT = Fraction(2**63 - 1)
 #: [digits] Sums have ten digits more, and a decimal has at most 38; Spark adds up decimals of at most 18 as BIGINT.
 _MORE, _MOST_DIGITS, _DIGITS_OF_BIGINT = 10, 38, 18
 
@@ -88,20 +92,25 @@ def may_be_split(function: Expression, conditions: SplitConditions) -> bool:
 
 
 def _sums_fit(function: Expression, conditions: SplitConditions) -> bool:
-    (sum_,) = function.children[:1]
+    """Whether the sum has the expected type, and no group's sum is too large for it, or that is no matter."""
+    sum_ = function.children[0]
     (argument,) = sum_.children
     ansi = bool(sum_.flags & ANSI)
     if sum_.flags & TRYING or ansi != conditions.ansi:
         return False
-    if argument.type in _NARROW:
-        return function.type == "bigint" and (not ansi or conditions.rows < _ROWS_OF_INTEGERS)
-    if argument.type == "bigint":
-        return function.type == "bigint" and not ansi
+    if argument.type in _WHOLE and function.type == "bigint":
+        return not ansi or _fits(argument, conditions.rows, _LARGEST_BIGINT)
     digits, summed = _DECIMAL.fullmatch(argument.type), _DECIMAL.fullmatch(function.type)
-    if digits is None or summed is None or conditions.rows >= _ROWS_OF_DECIMALS:
+    if digits is None or summed is None:
         return False
-    wide = int(digits[1]) + _MORE
-    return wide <= _MOST_DIGITS and (int(summed[1]), summed[2]) == (wide, digits[2])
+    precision, scale = int(summed[1]), int(summed[2])
+    expected = (min(_MOST_DIGITS, int(digits[1]) + _MORE), int(digits[2]))
+    return (precision, scale) == expected and _fits(argument, conditions.rows, Fraction(10**precision - 1, 10**scale))
+
+
+def _fits(argument: Expression, rows: float, largest: Fraction) -> bool:
+    values = range_of(argument)
+    return values is not None and math.isfinite(rows) and values.largest * Fraction(rows) <= largest
 
 
 def is_hashed(function: Expression) -> bool:
