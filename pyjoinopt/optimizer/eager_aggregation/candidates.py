@@ -186,14 +186,10 @@ def _below(at: _Place, shared: SharedPlans) -> Iterator[_Place]:
 def _is_plain(aggregate: Aggregate) -> bool:
     """Whether what an aggregate lists can be computed from other columns, and nothing below is of an outer query."""
     lists = aggregate.expressions
-    if any(not e.deterministic or e.contains & _ELSEWHERE for e in lists) or any(map(_has_a_window, lists)):
+    if any(not e.deterministic or e.contains & _ELSEWHERE for e in lists):
         return False
     inside = (e for node in post_order(aggregate.child) for e in node.expressions)
     return not any(e.contains & (OUTER_REFERENCE | CORRELATED) for e in inside)
-
-
-def _has_a_window(listed: Expression) -> bool:
-    return any(e.kind == "WindowExpression" for e in walk(listed))
 
 
 def _ways_down(node: LogicalPlan, shared: SharedPlans) -> Sequence[int]:
