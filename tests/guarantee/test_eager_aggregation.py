@@ -92,6 +92,9 @@ KEPT = {
     "chance between": "n, sum(v) FROM (SELECT n, v, rand(3) r FROM f LEFT JOIN d ON k = id) WHERE r < 2 GROUP BY n",
     "a chance of a key": "r, sum(v) FROM (SELECT round(0 * rand(3)) < 1 r, v FROM f JOIN d ON k = id) GROUP BY r",
     "computed of both": "n, sum(c) FROM (SELECT n, if(w > 2, v, g) c FROM f JOIN d ON k = id) GROUP BY n",
+    "a subquery between": """n, sum(v) FROM f LEFT JOIN d ON k = id WHERE w IS NULL OR w > (SELECT min(z) FROM e)
+        GROUP BY n""",
+    "a subquery in the list": "n, sum(v) + (SELECT max(z) FROM e) FROM f JOIN d ON k = id GROUP BY n",
     "a window between": "n, sum(r) FROM (SELECT n, rank() OVER (ORDER BY v, s) r FROM f JOIN d ON k = id) GROUP BY n",
     "a limit between": "n, sum(v) FROM (SELECT n, v FROM f JOIN d ON k = id ORDER BY v, n LIMIT 20) GROUP BY n",
     "a semi join": "g, sum(v) FROM f LEFT SEMI JOIN d ON k = id GROUP BY g",
@@ -176,8 +179,8 @@ def test_a_python_function_is_not_called_for_other_rows(facts: SparkSession) -> 
 def test_a_correlated_subquery_is_left_alone(facts: SparkSession) -> None:
     text = "SELECT * FROM d o WHERE 5 > (SELECT count(*) FROM f JOIN e ON g = z WHERE f.k = o.id)"
     checked(facts.sql(text))
-    text = "SELECT * FROM d o, LATERAL (SELECT sum(v) a FROM f JOIN e ON g = z WHERE f.k = o.id)"
-    assert early_aggregates(facts, text) == []
+    lateral = "SELECT * FROM d o, LATERAL (SELECT sum(v) a FROM (SELECT * FROM f WHERE k = o.id) JOIN e ON g = z)"
+    assert early_aggregates(facts, lateral) == []
 
 
 def test_a_cached_join_is_left_whole(facts: SparkSession) -> None:
@@ -185,6 +188,8 @@ def test_a_cached_join_is_left_whole(facts: SparkSession) -> None:
     facts.table("joined").cache()
     try:
         assert early_aggregates(facts, "SELECT n, sum(v) FROM joined GROUP BY n") == []
+        (above,) = early_aggregates(facts, "SELECT n, sum(v) FROM joined JOIN e ON g = z GROUP BY n")
+        assert "reads joined grouped by g, n" in above
     finally:
         facts.catalog.uncacheTable("joined")
 
