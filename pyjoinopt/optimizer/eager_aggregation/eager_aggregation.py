@@ -137,8 +137,8 @@ class EagerAggregation:
     def _eager(self, candidate: Candidate, done: Mapping[int, LogicalPlan]) -> LogicalPlan:
         """The aggregate over what it reads with the early aggregate.
 
-        A projection on top keeps names from being resolved below the aggregate: `sort(count(1))` after it would count
-        groups.
+        A projection on top keeps functions from being added to the upper aggregate: Spark does so for a filter with
+        `count(1) > 3` right above an aggregate, and would count groups.
         """
         keys = [reference(a) for a in candidate.keys]
         below = [candidate.below[i] for i in candidate.early]

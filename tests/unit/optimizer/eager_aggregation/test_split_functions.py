@@ -64,3 +64,4 @@ def test_integers_start_anew_without_ansi_mode() -> None:
     assert may_be_split(function("Sum", "bigint", "bigint", 0), SplitConditions(1e99, ansi=False))
     assert may_be_split(function("Sum", "int", "bigint", 0), SplitConditions(1e99, ansi=False))
     assert not may_be_split(function("Sum", "int", "bigint", ANSI), SplitConditions(9.0, ansi=False))
+    assert not may_be_split(function("Sum", "int", "bigint", TRYING), SplitConditions(9.0, ansi=False))
