@@ -17,7 +17,9 @@ from pyjoinopt.plan import nodes as n
 from pyjoinopt.plan.expressions import STRUCTURAL, Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
-_BUILT_EXPRESSIONS = STRUCTURAL | {"Coalesce", "If", "Sum", "Count", "Max", "AggregateExpression", "Add"}
+_BUILT_EXPRESSIONS = STRUCTURAL | frozenset("Coalesce If Sum Count Max AggregateExpression Add UnscaledValue".split())
+#: What is built with the type of another expression, which is in `info["typed_like"]`.
+_TYPED_LIKE = frozenset({"CastLike", "MakeDecimal"})
 
 
 class Edits:
@@ -159,6 +161,8 @@ class Edits:
             return ["Attr", e.attribute.bit]
         if e.kind == "Literal" and e.type in ("boolean", "int", "bigint"):
             return ["Literal", e.type, e.value]
+        if e.kind in _TYPED_LIKE:
+            return [e.kind, *children, self.expression(e.info["typed_like"])]
         if e.kind in _BUILT_EXPRESSIONS:
             return [e.kind, *children]
         raise BridgeError(f"cannot build a {e.kind} expression by name")

@@ -1,4 +1,4 @@
-"""A plan from end to end, in seven steps:
+"""A plan from end to end, in eight steps:
 
     decode      bridge.decode        Spark's plan becomes a plan of immutable Python nodes (done by the caller)
     rewrite     rewrites.normalise   predicates move to their places, redundant joins go; before that, scalar
@@ -7,6 +7,7 @@
     choose      joins.search         the cheapest legal order of each group
     emit        joins.emit           the plan in that order
     hint        hints.apply_hints    strategies that Spark would not choose by itself
+    aggregate   optimizer.eager_aggregation  in part below joins, where that leaves these much less to do
     filter      optimizer.prefilter  what is grouped or shuffled, by what the result is joined with
 
 and `bridge.encode` makes the edits of which Spark's plan is rebuilt (done by the caller, too). Finding, choosing and
@@ -18,7 +19,7 @@ the caller's decision; this module only promises that it gives the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -38,6 +39,8 @@ from pyjoinopt.hints.memory_limits import MemoryAllowance, slack_of
 from pyjoinopt.joins.emit.unchanged_order import why_unchanged
 from pyjoinopt.joins.groups.barriers import reorder_barriers, why_separate
 from pyjoinopt.optimizer.describe_group import change_in_one_line, describe_group
+from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
+from pyjoinopt.optimizer.eager_aggregation.eager_aggregation import EagerAggregation, may_be_early
 from pyjoinopt.optimizer.forecast_operators import Forecast
 from pyjoinopt.optimizer.order_group import OrderingContext
 from pyjoinopt.optimizer.plan_statistics import PlanStatistics
@@ -185,7 +188,7 @@ class _Optimization:
         reordered = self._reorder(rewritten.plan, estimates)  # find groups, choose their orders, emit
         hinted = self._hint(reordered.plan, estimates)
         self._describe(rewritten, reordered, hinted)
-        filtered = self._prefilter(hinted, estimates)
+        filtered = self._prefilter(self._aggregate_early(hinted, estimates), estimates)
         if filtered is not hinted:  # the rows that run are not those of the groups
             return filtered
         self.expected += reordered.expected
@@ -228,13 +231,31 @@ class _Optimization:
             return plan
         return HintGiver(estimates, self._export.conf, self._report, self._sizes, self._allowance).apply(plan)
 
+    def _aggregate_early(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
+        options, conf = self._options, self._export.conf
+        if not options.hints or options.strategy != "auto" or eager_aggregation.NAME in options.without_rewrites:
+            return plan
+        if _uses_cbo(conf) or any(map(may_be_early, self._export.nodes)):  # CBO chooses operators by its own estimates
+            return plan
+        found = EagerAggregation(
+            estimates,
+            self._sizes(plan),
+            self._fresh,
+            JoinConf.of(conf),
+            str(conf.get("spark.sql.ansi.enabled", "false")).lower() == "true",
+            read_constants(options.cost_constants) if options.cost_constants else DEFAULT,
+            version_of(self._export.spark),
+        ).apply(plan)
+        self._report.eager_aggregations += found.notes
+        return found.plan
+
     def _prefilter(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
         options, conf = self._options, self._export.conf
         if not options.hints or options.strategy != "auto" or any(map(may_be_a_prefilter, self._export.nodes)):
             return plan
         prefilter = Prefilter(
             estimates,
-            None if str(conf.get("spark.sql.cbo.enabled", "false")).lower() == "true" else self._sizes(plan),
+            None if _uses_cbo(conf) else self._sizes(plan),
             self._fresh,
             self._sensitive,
             JoinConf.of(conf),
@@ -262,6 +283,10 @@ class _Optimization:
         report.defer(lambda: report.groups.extend(_described(reordered.groups, forecast)))
         pairs = [ChangedGroup(pair, changed=False) for pair in reordered.pairs]
         report.defer(lambda: report.pairs.extend(_described(pairs, forecast)))
+
+
+def _uses_cbo(conf: Mapping[str, str]) -> bool:
+    return str(conf.get("spark.sql.cbo.enabled", "false")).lower() == "true"
 
 
 def _described(groups: Sequence[ChangedGroup], forecast: Forecast) -> list[GroupReport]:

@@ -32,6 +32,7 @@ class ReportData:
         pairs: the join groups with two relations, which have one order. Spark's own strategies have none.
         eliminated_outer_joins: one sentence for each outer join that became a simpler join or was removed.
         spared_joins: one sentence for each join that was avoided, or became a simpler join.
+        eager_aggregations: one sentence for each aggregate that is computed in part below joins.
         prefilters: one sentence for each semi join that filters what is grouped or shuffled.
         hints: hints that were given.
         refusals: what was left as written, with reasons.
@@ -59,6 +60,7 @@ class ReportData:
     notes: list[str] = field(default_factory=list)
     pairs: list[GroupReport] = field(default_factory=list)
     background_bytes: int = 0
+    eager_aggregations: list[str] = field(default_factory=list)
 
     @property
     def all_groups(self) -> list[GroupReport]:
@@ -105,6 +107,7 @@ class ReportData:
         """The report that `to_dict` wrote; keys that this version does not have are ignored."""
         names = ("changed", "eliminated_outer_joins", "spared_joins", "strategy", "seconds", "error")
         report = cls(**{name: data[name] for name in names})
+        report.eager_aggregations = list(data.get("eager_aggregations", ()))
         report.prefilters = list(data.get("prefilters", ()))
         report.notes = list(data.get("notes", ()))
         report.background_bytes = int(data.get("background_bytes", 0))

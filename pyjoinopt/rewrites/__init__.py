@@ -12,9 +12,8 @@ Without this room join groups would contain outer joins that filters make redund
 * `restore_subqueries`: semi joins over sensitive columns become predicates with IN or EXISTS again.
 * `inner_join_region`, `plan_equivalence`, `filtered_aggregates`: shared by several of them.
 
-There is no eager aggregation (GROUP BY moved below joins): each of these rewrites removes work, and none adds an
-operator whose cost would have to be weighed against the joins. The rewrites that do so come after the orders
-(`optimizer.prefilter`).
+Each of these rewrites removes work, and none adds an operator whose cost would have to be weighed against the joins.
+The rewrites that do so come after the orders (`optimizer.eager_aggregation`, `optimizer.prefilter`).
 
 It imports `plan` and `catalyst`.
 """

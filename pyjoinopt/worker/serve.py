@@ -240,8 +240,9 @@ class Planning:
 def summary(report: JoinReport) -> str:
     """The changes, in one line."""
     hints = (f"{h.strategy} {h.side} of {h.join}" for h in report.hints)
-    spared = (*report.eliminated_outer_joins, *report.spared_joins, *report.prefilters)
-    return "; ".join((*report.changes, *spared, *hints))
+    spared = (*report.eliminated_outer_joins, *report.spared_joins)
+    added = (*report.eager_aggregations, *report.prefilters)
+    return "; ".join((*report.changes, *spared, *added, *hints))
 
 
 def main() -> int:

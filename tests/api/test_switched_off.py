@@ -10,6 +10,7 @@ import pyjoinopt
 from pyjoinopt import config
 from pyjoinopt.bridge.decode import decode
 from pyjoinopt.bridge.shim import bridge_for
+from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
 from pyjoinopt.optimizer.prefilter.prefilter import AGGREGATES, JOINS
 from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.format import show
@@ -29,7 +30,7 @@ CHANGED = {
 
 def test_options_name_all_rewrites() -> None:
     named = [rewrite.name for rewrite in REWRITES if rewrite.name]
-    assert [fuse_scalar_subqueries.NAME, *named, AGGREGATES, JOINS] == list(config.REWRITES)
+    assert [fuse_scalar_subqueries.NAME, *named, eager_aggregation.NAME, AGGREGATES, JOINS] == list(config.REWRITES)
 
 
 @pytest.mark.parametrize(("name", "number"), CHANGED.items())

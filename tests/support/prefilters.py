@@ -30,9 +30,9 @@ def session_with(spark: SparkSession, tables: Mapping[str, str], folder: Path) -
 
 
 @contextmanager
-def enabled(session: SparkSession) -> Iterator[Callable[[], JoinReport]]:
+def enabled(session: SparkSession, constants: str = FREE) -> Iterator[Callable[[], JoinReport]]:
     """An enabled session, with the report of the one query that it planned."""
-    enable(session, cost_constants=FREE)
+    enable(session, cost_constants=constants)
     session.conf.set("spark.pyjoinopt.timeout", "60s")
     before = len(last_reports(session))
     try:

@@ -53,12 +53,25 @@ class SharedPlans:
     """Sub-plans that a plan has twice."""
 
     def __init__(self, root: LogicalPlan) -> None:
-        self._nodes = [node for node in post_order(root) if isinstance(node, Join) or groups(node)]
+        self._nodes: dict[tuple[int, int], list[LogicalPlan]] = {}
+        self._read: dict[int, tuple[int, int]] = {}
+        for node in post_order(root):
+            self._read[id(node)] = read = self._reads(node)
+            if isinstance(node, Join) or groups(node):
+                self._nodes.setdefault(read, []).append(node)
         self._matcher = PlanMatcher()
 
     def __call__(self, node: LogicalPlan) -> bool:
         """Whether Spark computes this join once for several places, or what it shuffles for this aggregate."""
-        return any(other is not node and self._same(node, other) for other in self._nodes)
+        alike = self._nodes.get(self._read.get(id(node), (0, 0)), ())
+        return any(other is not node and self._same(node, other) for other in alike)
+
+    def _reads(self, node: LogicalPlan) -> tuple[int, int]:
+        """A number of leaves, and a number for what they read: only plans that share both can be the same."""
+        if node.cached or not node.children:
+            return 1, hash(node.info.get("alike"))
+        below = [self._read[id(child)] for child in node.children]
+        return sum(leaves for leaves, _ in below), sum(number for _, number in below)
 
     def _same(self, node: LogicalPlan, other: LogicalPlan) -> bool:
         if not isinstance(node, Aggregate) or not isinstance(other, Aggregate):

@@ -48,6 +48,7 @@ def render_html(report: ReportData, images: bool = False, heading: bool = False)
         parts.append(f"<p>{escape(compared(report.runs))}</p>")
     parts.append(_list("Outer joins eliminated", report.eliminated_outer_joins))
     parts.append(_list("Joins avoided", report.spared_joins))
+    parts.append(_list("Rows grouped before they are joined", report.eager_aggregations))
     parts.append(_list("Rows filtered before they are grouped or shuffled", report.prefilters))
     parts.append(_list("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]))
     refusals = [(r.where, r.reason, r.advice) for r in report.refusals]

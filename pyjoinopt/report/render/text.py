@@ -53,6 +53,7 @@ def sections(report: ReportData, width: int) -> list[str]:
     listed = (
         ("Outer joins eliminated", report.eliminated_outer_joins),
         ("Joins avoided", report.spared_joins),
+        ("Rows grouped before they are joined", report.eager_aggregations),
         ("Rows filtered before they are grouped or shuffled", report.prefilters),
         ("Hints", [f"{h.strategy} {h.side} of {h.join}: {h.reason}" for h in report.hints]),
         ("Left as written", refusals),
@@ -72,6 +73,8 @@ def headline(report: ReportData) -> str:
         done.append(f"{_count(len(report.eliminated_outer_joins), 'outer join')} eliminated")
     if report.spared_joins:
         done.append(f"{_count(len(report.spared_joins), 'join')} avoided")
+    if report.eager_aggregations:
+        done.append(f"{_count(len(report.eager_aggregations), 'input')} grouped early")
     if report.prefilters:
         done.append(f"{_count(len(report.prefilters), 'input')} filtered")
     if report.hints:

@@ -100,7 +100,7 @@ def compare(places: Places, query: Query, form: str, options: Options) -> Counte
         assert_same_rows(rows, found, label=("plain Spark", "extension"))
 
     report: pyjoinopt.JoinReport = fast.join_report()
-    spared = [*report.eliminated_outer_joins, *report.spared_joins, *report.prefilters]
+    spared = [*report.eliminated_outer_joins, *report.spared_joins, *report.eager_aggregations, *report.prefilters]
     done = [*spared, *report.hints, *report.changes]
     assert done if report.changed else report.groups or report.refusals, f"a silent report: {report.to_text()}"
     return Counter(
@@ -109,6 +109,7 @@ def compare(places: Places, query: Query, form: str, options: Options) -> Counte
         with_groups=bool(report.groups),
         changed=any(group.changed for group in report.groups),
         outer_joins_eliminated=bool(report.eliminated_outer_joins),
+        grouped_early=bool(report.eager_aggregations),
         aggregates_filtered=any("aggregate" in line for line in report.prefilters),
         sides_filtered=any("join" in line for line in report.prefilters),
         refused=bool(report.refusals),

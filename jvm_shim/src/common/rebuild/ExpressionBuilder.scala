@@ -16,7 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.{
   Sum
 }
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.types.BooleanType
+import org.apache.spark.sql.types.{BooleanType, DecimalType}
 
 /**
  * Builds the new expressions of an edit message. All others are referred to by number and are not changed.
@@ -53,6 +53,13 @@ private[pyjoinopt] final class ExpressionBuilder(
       case "Sum" => new Sum(at(1))
       case "Count" => Count(at(1))
       case "Max" => Max(at(1))
+      case "UnscaledValue" => UnscaledValue(at(1))
+      case "MakeDecimal" =>
+        at(2).dataType match {
+          case decimal: DecimalType => new MakeDecimal(at(1), decimal.precision, decimal.scale)
+          case other => Support.fail(s"${other.sql} is no type of decimals")
+        }
+      case "CastLike" => new Cast(at(1), at(2).dataType, None)
       case "AggregateExpression" =>
         at(1) match {
           case function: AggregateFunction =>

@@ -1,0 +1,216 @@
+"""Below which joins an aggregate may be computed in part.
+
+An aggregate reads rows that come up through joins, filters and names. Below each of the joins on that way is a plan
+that could be grouped first: by all of its columns that something above reads. Rows that agree in these find the same
+partners, pass the same filters and end in the same group, so that nothing above needs more than one of them, if it
+has the results of the functions over all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
+
+from pyjoinopt.optimizer.eager_aggregation.split_functions import (
+    EXACT,
+    is_known,
+    keeps_repetitions,
+)
+from pyjoinopt.optimizer.prefilter.places import SharedPlans
+from pyjoinopt.optimizer.prefilter.safety import is_safe
+from pyjoinopt.plan.expressions import (
+    CORRELATED,
+    OUTER_REFERENCE,
+    PYTHON_UDF,
+    SUBQUERY,
+    Attribute,
+    Expression,
+    conjuncts,
+    substitute,
+    walk,
+)
+from pyjoinopt.plan.fallible.fallibility import is_movable
+from pyjoinopt.plan.nodes import (
+    ANTI,
+    EXISTENCE,
+    INNER_LIKE,
+    LEFT,
+    RIGHT,
+    SEMI,
+    Aggregate,
+    Filter,
+    Join,
+    LogicalPlan,
+    Project,
+)
+from pyjoinopt.plan.operator_kinds import is_only_a_name
+from pyjoinopt.plan.traversal import post_order
+
+#: The sides of a join of each type whose rows all come with their partners, or once without one.
+_SIDES = {RIGHT: (1,), **dict.fromkeys((LEFT, SEMI, ANTI, EXISTENCE), (0,)), **dict.fromkeys(INNER_LIKE, (0, 1))}
+#: So many operators are looked at for an aggregate: each may be a candidate, whose price depends on those above it.
+_MOST_OPERATORS = 60
+#: What the lists of an aggregate may not contain.
+_ELSEWHERE = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operator on the way from an aggregate down to a plan.
+
+    Attributes:
+        node: the operator.
+        child: which of its children leads to the plan.
+        functions: the aggregate functions in terms of its columns.
+        read: the columns of it that something above reads, as bits, but for the arguments of functions.
+    """
+
+    node: LogicalPlan
+    child: int
+    functions: tuple[Expression, ...]
+    read: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plan that could be grouped before it is joined.
+
+    Attributes:
+        aggregate: what reads its rows, through joins.
+        path: the operators between, from the aggregate down; the last one is a join.
+        functions: the aggregate functions, each once.
+        below: the same in terms of the columns below the path.
+        read: the columns that the operators between and the aggregate read, but for the arguments of functions.
+    """
+
+    aggregate: Aggregate
+    path: tuple[Step, ...]
+    functions: tuple[Expression, ...]
+    below: tuple[Expression, ...]
+    read: int
+
+    @property
+    def plan(self) -> LogicalPlan:
+        """What would be grouped."""
+        last = self.path[-1]
+        return last.node.children[last.child]
+
+    @cached_property
+    def early(self) -> tuple[int, ...]:
+        """Which of the functions are computed over its groups first; the others remain as they are."""
+        own = self.plan.output_set
+        return tuple(i for i, f in enumerate(self.below) if not f.references & ~own)
+
+    def read_of(self, step: Step) -> int:
+        """The columns of an operator between that something above reads, once the functions are computed early."""
+        late = (f.references for i, f in enumerate(step.functions) if i not in self.early)
+        return reduce(or_, late, step.read)
+
+    @cached_property
+    def keys(self) -> tuple[Attribute, ...]:
+        """The columns by which the plan would be grouped."""
+        return tuple(a for a in self.plan.output if a.mask & self.read)
+
+    def is_legal(self) -> bool:
+        """Whether the rows of a group cannot be told apart above, and every function is over one side or is repeated.
+
+        The argument of a MIN or MAX that is not computed early has no column of the plan: it would become a key.
+        """
+        own = self.plan.output_set
+        late = [f for i, f in enumerate(self.below) if i not in self.early]
+        return (
+            bool(self.early)
+            and bool(self.keys)
+            and all(EXACT.fullmatch(a.type) for a in self.keys)
+            and all(keeps_repetitions(f) and not f.references & own for f in late)
+        )
+
+
+def functions_of(aggregate: Aggregate) -> list[Expression]:
+    """The aggregate functions of a list, each once."""
+    found = {e.key: e for listed in aggregate.aggregates for e in walk(listed) if e.kind == "AggregateExpression"}
+    return list(found.values())
+
+
+def candidates(aggregate: Aggregate, shared: SharedPlans) -> Iterator[Candidate]:
+    """The plans below joins that could be grouped for an aggregate.
+
+    Args:
+        aggregate: an aggregate of a plan.
+        shared: what the plan has twice. Spark computes such a join once, as long as both are the same.
+    """
+    functions = tuple(functions_of(aggregate))
+    if not functions or not all(map(is_known, functions)) or not _is_plain(aggregate):
+        return
+    read = reduce(or_, (g.references for g in aggregate.grouping), 0)
+    stack = [_Place(aggregate.child, (), functions, read)]
+    for _ in range(_MOST_OPERATORS):
+        if not stack:
+            return
+        at = stack.pop()
+        if at.path and isinstance(at.path[-1].node, Join) and not _is_pushed_below(at.path[-1].node):
+            found = Candidate(aggregate, at.path, functions, at.functions, at.read)
+            if found.is_legal():
+                yield found
+        stack += _below(at, shared)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A plan on the way down: the operators above it, and what they read of it."""
+
+    node: LogicalPlan
+    path: tuple[Step, ...]
+    functions: tuple[Expression, ...]
+    read: int
+
+
+def _below(at: _Place, shared: SharedPlans) -> Iterator[_Place]:
+    """The ways on from a plan."""
+    node, functions, read = at.node, at.functions, at.read
+    sides = _ways_down(node, shared)
+    if isinstance(node, Project) and sides:
+        functions = tuple(substitute(f, node.columns()) for f in functions)
+        picked = [e for e in node.projections if e.attribute is not None and e.attribute.mask & read]
+        if not _are_safe(picked) or not all(map(is_known, functions)):
+            return
+        read = reduce(or_, (e.references for e in picked), 0)
+    elif not is_only_a_name(node):
+        read |= node.references
+    for side in sides:
+        yield _Place(node.children[side], (*at.path, Step(node, side, at.functions, at.read)), functions, read)
+
+
+def _is_plain(aggregate: Aggregate) -> bool:
+    """Whether what an aggregate lists can be computed from other columns, and nothing below is of an outer query."""
+    lists = aggregate.expressions
+    if any(not e.deterministic or e.contains & _ELSEWHERE for e in lists):
+        return False
+    inside = (e for node in post_order(aggregate.child) for e in node.expressions)
+    return not any(e.contains & (OUTER_REFERENCE | CORRELATED) for e in inside)
+
+
+def _ways_down(node: LogicalPlan, shared: SharedPlans) -> Sequence[int]:
+    """The children of which an operator has each row as often for each of its partners."""
+    if node.cached:
+        return ()
+    if is_only_a_name(node) or isinstance(node, Project):
+        return (0,)
+    if isinstance(node, Filter):
+        return (0,) if _are_safe(conjuncts(node.condition)) else ()
+    if isinstance(node, Join) and _are_safe(conjuncts(node.condition)):
+        whole = node.held or node.subquery is not None or shared(node)
+        return () if whole else _SIDES.get(node.join_type, ())
+    return ()
+
+
+def _are_safe(expressions: Sequence[Expression]) -> bool:
+    """Whether expressions have the same value for a group as for each of its rows, and cannot fail."""
+    return is_safe(expressions) and all(map(is_movable, expressions))
+
+
+def _is_pushed_below(join: Join) -> bool:
+    """Whether Spark would move a join below an aggregate that becomes its left side (PushDownLeftSemiAntiJoin)."""
+    return join.join_type in (SEMI, ANTI)

@@ -1,0 +1,270 @@
+"""Rows are grouped before they are joined, and nothing else changes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
+from tests.support.eager import FREE, early_aggregates, session_with
+from tests.support.prefilters import checked, enabled
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Functions of `f`'s columns.
+FUNCTIONS = """sum(v), count(*), count(v), min(v), max(s), sum(m), sum(m28), min(m38), count(x, v), max(t), min(q),
+    sum(i8), sum(i16), max(b)"""
+#: SELECT of which one aggregate is computed in part below a join.
+EARLY = {
+    "inner join": f"n, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY n",
+    "on the right": f"n, {FUNCTIONS} FROM d JOIN f ON k = id GROUP BY n",
+    "by another key": f"w, n, {FUNCTIONS} FROM f JOIN d ON s = ds GROUP BY w, n",
+    "groups of both sides": f"n, g, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY n, g",
+    "groups of the facts alone": f"g, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY g",
+    "preserved": f"n, {FUNCTIONS} FROM f LEFT JOIN d ON k = id GROUP BY n",
+    "preserved, with a test": f"n, {FUNCTIONS} FROM f LEFT JOIN d ON k = id AND g < w GROUP BY n",
+    "preserved on the right": f"n, {FUNCTIONS} FROM d RIGHT JOIN f ON k = id GROUP BY n",
+    "the other side is optional": "n, count(*), sum(w) FROM d LEFT JOIN f ON k = id GROUP BY n",
+    "optional on the left": "n, count(*), sum(w) FROM f RIGHT JOIN d ON k = id GROUP BY n",
+    "an EXISTS in an OR": f"s, {FUNCTIONS} FROM f WHERE k IN (SELECT id FROM d) OR g > 4 GROUP BY s",
+    "below a semi join": f"n, {FUNCTIONS} FROM f JOIN d ON k = id WHERE g IN (SELECT z FROM e) GROUP BY n",
+    "below an anti join": f"n, {FUNCTIONS} FROM f JOIN d ON k = id LEFT ANTI JOIN e ON g = z GROUP BY n",
+    "every pair": f"g, {FUNCTIONS} FROM f CROSS JOIN e GROUP BY g",
+    "no equality": f"n, {FUNCTIONS} FROM f JOIN d ON k < id GROUP BY n",
+    "NULL equals NULL": f"n, {FUNCTIONS} FROM f JOIN d ON k <=> id GROUP BY n",
+    "a test of both": f"n, {FUNCTIONS} FROM f JOIN d ON k = id AND g <> w GROUP BY n",
+    "a filter above": f"n, {FUNCTIONS} FROM f LEFT JOIN d ON k = id WHERE g > 2 OR w IS NULL GROUP BY n",
+    "no groups": f"{FUNCTIONS} FROM f JOIN d ON k = id",
+    "no rows": f"{FUNCTIONS} FROM f JOIN nothing ON k = id",
+    "no rows of a group": f"n, {FUNCTIONS} FROM f JOIN nothing ON k = id GROUP BY n",
+    "nothing else": "count(*) FROM f JOIN d ON k = id",
+    "a constant": "n, sum(1), count(7), max('z') FROM f JOIN d ON k = id GROUP BY n",
+    "FILTER": """n, sum(v) FILTER (WHERE g > 2), count(*) FILTER (WHERE v > 0), max(s) FILTER (WHERE x IS NULL),
+        count(v) FILTER (WHERE g = 99), sum(m) FILTER (WHERE q) FROM f JOIN d ON k = id GROUP BY n""",
+    "HAVING": "n, sum(v) a FROM f JOIN d ON k = id GROUP BY n HAVING count(*) > 12 AND sum(v) > 3 ORDER BY a, n",
+    "expressions": """concat('n', n) c, sum(v) * 2 + count(*) e, CASE WHEN count(*) > 3 THEN max(v) ELSE g END z
+        FROM f JOIN d ON k = id GROUP BY n, g""",
+    "computed groups": f"substr(n, 2, 1) c, g % 3 r, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY 1, 2",
+    "texts and dates": f"s, t, q, {FUNCTIONS} FROM (SELECT f.*, n FROM f JOIN d ON k = id) GROUP BY s, t, q",
+    "long decimals": "n, sum(m29), sum(CAST(m28 AS DECIMAL(35, 4))) FROM f JOIN d ON k = id GROUP BY n",
+    "decimals as keys": f"m, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY m",
+    "the same twice": "n, sum(v) a, sum(v) b, sum(v) + max(v) c FROM f JOIN d ON k = id GROUP BY n",
+    "MIN and MAX of both": "n, sum(v), min(v), max(w), min(n) FROM f JOIN d ON k = id GROUP BY n",
+    "computed arguments": """n, sum(c), max(u) FROM (SELECT n, g % 5 c, concat(n, 'x') u FROM f JOIN d ON k = id)
+        GROUP BY n""",
+    "computed keys": """p, r, sum(v) FROM (SELECT f.*, length(n) p, coalesce(g, w) r FROM f JOIN d ON k = id)
+        GROUP BY p, r""",
+    "computed twice": """c, sum(i), max(b), min(n) FROM (SELECT if(a > 2, a, 0) i, c, b, n FROM
+        (SELECT g % 5 a, s c, w b, n FROM f JOIN d ON k = id)) GROUP BY c""",
+    "a star": f"n, z, {FUNCTIONS} FROM f JOIN d ON f.k = id LEFT JOIN e ON g = z GROUP BY n, z",
+    "a filtered side": f"n, {FUNCTIONS} FROM (SELECT * FROM f WHERE v > 0) JOIN d ON k = id GROUP BY n",
+    "through a name": f"n, {FUNCTIONS} FROM (SELECT * FROM (SELECT f.*, n FROM f JOIN d ON k = id) a) b GROUP BY n",
+    "below a join": "* FROM e JOIN (SELECT w, sum(v), count(*) FROM f JOIN d ON k = id GROUP BY w) ON e.z = w",
+    "a union": "n, sum(v), count(*) FROM (SELECT k, v FROM f UNION ALL SELECT k, z FROM e) JOIN d ON k = id GROUP BY n",
+    "a subquery": "n FROM d WHERE w < (SELECT count(*) FROM f JOIN e ON g = z)",
+}  # fmt: skip
+KEPT = {
+    "of both sides": "n, sum(v), sum(w) FROM f JOIN d ON k = id GROUP BY n",
+    "of both at once": "n, sum(g * w) FROM f JOIN d ON k = id GROUP BY n",
+    "a FILTER of both": "n, sum(v) FILTER (WHERE w > 2) FROM f JOIN d ON k = id GROUP BY n",
+    "MAX of both at once": "n, sum(v), max(greatest(g, w)) FROM f JOIN d ON k = id GROUP BY n",
+    "both sides preserved": "n, sum(v) FROM f FULL JOIN d ON k = id GROUP BY n",
+    "optional": "n, sum(v) FROM d LEFT JOIN f ON k = id GROUP BY n",
+    "optional, counted": "n, count(v) FROM f RIGHT JOIN d ON k = id GROUP BY n",
+    "DISTINCT": "n, sum(DISTINCT v) FROM f JOIN d ON k = id GROUP BY n",
+    "another one is DISTINCT": "n, sum(v), count(DISTINCT g) FROM f JOIN d ON k = id GROUP BY n",
+    "an average": "n, avg(v) FROM f JOIN d ON k = id GROUP BY n",
+    "a first": "n, sum(v), first(n) FROM f JOIN d ON k = id GROUP BY n",
+    "floating point": "n, sum(x) FROM f JOIN d ON k = id GROUP BY n",
+    "the least of floating point": "n, min(x) FROM f JOIN d ON k = id GROUP BY n",
+    "38 digits": "n, sum(m38) FROM f JOIN d ON k = id GROUP BY n",
+    "a TRY": "n, try_sum(v) FROM f JOIN d ON k = id GROUP BY n",
+    "floating keys": "n, sum(v) FROM f JOIN d ON x = dx GROUP BY n",
+    "floating groups": "x, sum(v) FROM f JOIN d ON k = id GROUP BY x",
+    "binary keys": "n, sum(v) FROM f JOIN d ON y = dy GROUP BY n",
+    "no key": "z, sum(v) FROM f CROSS JOIN e GROUP BY z",
+    "no key at all": "sum(v), count(*) FROM f CROSS JOIN e",
+    "by chance": "n, sum(v) FROM f LEFT JOIN d ON k = id WHERE rand(4) < 2 + g GROUP BY n",
+    "chance between": "n, sum(v) FROM (SELECT n, v, rand(3) r FROM f LEFT JOIN d ON k = id) WHERE r < 2 GROUP BY n",
+    "a chance of a key": "r, sum(v) FROM (SELECT round(0 * rand(3)) < 1 r, v FROM f JOIN d ON k = id) GROUP BY r",
+    "computed of both": "n, sum(c) FROM (SELECT n, if(w > 2, v, g) c FROM f JOIN d ON k = id) GROUP BY n",
+    "a subquery between": """n, sum(v) FROM f LEFT JOIN d ON k = id WHERE w IS NULL OR w > (SELECT min(z) FROM e)
+        GROUP BY n""",
+    "a subquery in an argument": "n, max(if(g > (SELECT min(z) FROM e), s, 'x')) FROM f JOIN d ON k = id GROUP BY n",
+    "a subquery in the list": "n, sum(v) + (SELECT max(z) FROM e) FROM f JOIN d ON k = id GROUP BY n",
+    "a window between": "n, sum(r) FROM (SELECT n, rank() OVER (ORDER BY v, s) r FROM f JOIN d ON k = id) GROUP BY n",
+    "a limit between": "n, sum(v) FROM (SELECT n, v FROM f JOIN d ON k = id ORDER BY v, n LIMIT 20) GROUP BY n",
+    "a semi join": "g, sum(v) FROM f LEFT SEMI JOIN d ON k = id GROUP BY g",
+    "an anti join": "g, sum(v) FROM f LEFT ANTI JOIN d ON k = id GROUP BY g",
+    "grouping sets": "n, g, sum(v) FROM f JOIN d ON k = id GROUP BY ROLLUP (n, g)",
+    "no function": "n FROM f JOIN d ON k = id GROUP BY n",
+    "no join": "g, sum(v) FROM f GROUP BY g",
+}  # fmt: skip
+#: SELECT of what may fail in ANSI mode.
+FALLIBLE = {
+    "BIGINT in a subquery": "n, sum(z) FROM (SELECT k, b + v z FROM f) JOIN d ON k = id GROUP BY n",
+    "BIGINT": "n, sum(b) FROM f JOIN d ON k = id GROUP BY n",
+    "an argument": "n, sum(100 div v) FROM (SELECT * FROM f WHERE k < 99) JOIN d ON k = id AND v <> 0 GROUP BY n",
+    "a FILTER": "n, count(*) FILTER (WHERE 100 div v > 3) FROM f JOIN d ON k = id AND v <> 0 GROUP BY n",
+    "a column between": "n, sum(c) FROM (SELECT n, 100 div v AS c FROM f JOIN d ON k = id AND v <> 0) GROUP BY n",
+    "a key between": "c, sum(v) FROM (SELECT v, 100 div g AS c FROM f JOIN d ON k = id AND g <> 0) GROUP BY c",
+    "a condition": "n, sum(v) FROM f JOIN d ON k = id AND v <> 0 AND 100 div v > w GROUP BY n",
+    "a filter": "n, sum(v) FROM f LEFT JOIN d ON k = id AND g > 0 WHERE 100 div g < w GROUP BY n",
+}
+
+
+@pytest.fixture(scope="module")
+def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = session_with(spark, tmp_path_factory.mktemp("eager"))
+    yield session
+    session.catalog.clearCache()
+
+
+@pytest.fixture(params=["true", "false"], ids=["ansi", "not ansi"])
+def in_either_mode(facts: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    facts.conf.set("spark.sql.ansi.enabled", request.param)
+    yield facts
+    facts.conf.unset("spark.sql.ansi.enabled")
+
+
+@pytest.fixture(autouse=True)
+def whatever_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eager_aggregation, "_MARGIN", 0.0)
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_rows_are_grouped_before_they_are_joined(in_either_mode: SparkSession, name: str) -> None:
+    assert len(early_aggregates(in_either_mode, f"SELECT {EARLY[name]}")) == 1
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_others_are_left_alone(facts: SparkSession, name: str) -> None:
+    assert early_aggregates(facts, f"SELECT {KEPT[name]}") == []
+
+
+@pytest.mark.parametrize("name", FALLIBLE)
+def test_what_may_fail_is_left_alone(facts: SparkSession, name: str) -> None:
+    found = []
+    for ansi in ("true", "false"):
+        facts.conf.set("spark.sql.ansi.enabled", ansi)
+        found.append(len(early_aggregates(facts, f"SELECT {FALLIBLE[name]}")))
+    facts.conf.unset("spark.sql.ansi.enabled")
+    assert found == [0, 1]
+
+
+def test_the_aggregate_is_below_the_join(facts: SparkSession) -> None:
+    df = facts.sql(f"SELECT {EARLY['inner join']}").optimize_joins(strict=True)
+    lines = df._jdf.queryExecution().optimizedPlan().toString().splitlines()
+    aggregates = [i for i, line in enumerate(lines) if "Aggregate" in line]
+    join = next(i for i, line in enumerate(lines) if "Join" in line)
+    assert len(aggregates) == 2 and aggregates[0] < join < aggregates[1]
+
+
+def test_the_lowest_sums_add_up_to_the_same_type(facts: SparkSession) -> None:
+    """The sum of sums of decimals has ten digits more, and must not have."""
+    sums = "sum(CAST(m AS DECIMAL(8, 2))), sum(CAST(m AS DECIMAL(9, 2))), sum(m28)"
+    text = f"SELECT n, {sums} FROM f JOIN d ON k = id GROUP BY n"
+    assert len(early_aggregates(facts, text)) == 1
+
+
+def test_a_python_function_is_not_called_for_other_rows(facts: SparkSession) -> None:
+    facts.udf.register("twice", lambda v: None if v is None else 2 * v, "int")
+    assert early_aggregates(facts, "SELECT n, sum(twice(v)) FROM f JOIN d ON k = id GROUP BY n") == []
+    assert early_aggregates(facts, "SELECT n, sum(v) FROM f LEFT JOIN d ON k = id WHERE twice(g) > 3 GROUP BY n") == []
+
+
+def test_a_correlated_subquery_is_left_alone(facts: SparkSession) -> None:
+    text = "SELECT * FROM d o WHERE 5 > (SELECT count(*) FROM f JOIN e ON g = z WHERE f.k = o.id)"
+    checked(facts.sql(text))
+    lateral = "SELECT * FROM d o, LATERAL (SELECT sum(v) a FROM (SELECT * FROM f WHERE k = o.id) JOIN e ON g = z)"
+    assert early_aggregates(facts, lateral) == []
+
+
+def test_a_cached_join_is_left_whole(facts: SparkSession) -> None:
+    facts.sql("SELECT * FROM f JOIN d ON k = id").drop("b", "s", "x", "y").createOrReplaceTempView("joined")
+    facts.table("joined").cache()
+    try:
+        assert early_aggregates(facts, "SELECT n, sum(v) FROM joined GROUP BY n") == []
+        (above,) = early_aggregates(facts, "SELECT n, max(v) FROM joined JOIN e ON g = z GROUP BY n")
+        assert "reads joined grouped by g, n" in above
+    finally:
+        facts.catalog.uncacheTable("joined")
+
+
+def test_what_spark_computes_once_is_left_whole(facts: SparkSession) -> None:
+    """Both aggregates read one join, whose shuffles are reused."""
+    text = """SELECT * FROM (SELECT n, sum(v) a FROM f JOIN d ON k = id GROUP BY n) x
+        JOIN (SELECT w, count(*) c FROM f JOIN d ON k = id GROUP BY w) y ON a > c"""
+    assert early_aggregates(facts, text) == []
+
+
+def test_once_is_enough(facts: SparkSession) -> None:
+    df = facts.sql(f"SELECT {EARLY['a star']}")
+    fast = df.optimize_joins(strict=True)
+    assert fast._pyjoinopt_report.eager_aggregations
+    assert checked(fast).eager_aggregations == []
+
+
+def test_names_are_not_resolved_below_the_upper_aggregate(facts: SparkSession) -> None:
+    """`count(1)` above the result would count groups instead of rows."""
+    df = facts.sql("SELECT n, sum(v) AS a FROM f JOIN d ON k = id GROUP BY n")
+    fast = df.optimize_joins(strict=True)
+    assert fast._pyjoinopt_report.eager_aggregations and df.filter("count(1) > 30").collect()
+    with pytest.raises(AnalysisException):
+        fast.filter("count(1) > 30").collect()
+    assert fast.filter("a > 3").sort("n").collect() == df.filter("a > 3").sort("n").collect()
+
+
+def test_switched_off(facts: SparkSession) -> None:
+    text = f"SELECT {EARLY['inner join']}"
+    assert early_aggregates(facts, text, rewrites_without="eager_aggregation") == []
+    assert early_aggregates(facts, text, hints=False) == []
+    assert "Rows grouped before they are joined" in str(checked(facts.sql(text)))
+
+
+@pytest.mark.parametrize("name", ["a star", "preserved", "below a semi join", "below a join"])
+def test_in_an_enabled_session(facts: SparkSession, name: str) -> None:
+    text = f"SELECT {EARLY[name]}"
+    plain = facts.sql(text).collect()
+    with enabled(facts, FREE) as report_of:
+        fast = facts.sql(text).collect()
+        report = report_of()
+    assert sorted(map(repr, fast)) == sorted(map(repr, plain)) and report.error is None
+    assert len(report.eager_aggregations) == 1
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("seed", range(4))
+def test_drawn_queries(in_either_mode: SparkSession, seed: int) -> None:
+    draw = random.Random(f"{seed} {in_either_mode.conf.get('spark.sql.ansi.enabled')}")
+    done = sum(len(early_aggregates(in_either_mode, _drawn(draw))) for _ in range(15))
+    assert done >= 6
+
+
+def _drawn(draw: random.Random) -> str:
+    """A query that aggregates what one, two or three joins give."""
+    of_facts = ["sum(v)", "count(*)", "count(v)", "min(s)", "max(t)", "sum(m)", "sum(m28)", "max(q)", "sum(i8)"]
+    others = ["max(w)", "min(n)", "sum(w)", "avg(v)", "count(DISTINCT g)", "sum(x)", "sum(m38)"]
+    functions = draw.sample(of_facts, draw.randint(1, 4)) + (draw.sample(others, 1) if draw.random() < 0.3 else [])
+    if draw.random() < 0.4:
+        test = draw.choice(["g > 2", "v IS NULL", "v > 1 AND q", "f.k = 3", "w > 1", "s < 't5'"])
+        functions[0] = f"{functions[0]} FILTER (WHERE {test})"
+    kind = draw.choice(["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"])
+    key = draw.choice(
+        ["f.k = id", "f.k = id", "s = ds", "g = w", "f.k <=> id", "x = dx", "f.k = id AND g < w", "g > id"]
+    )
+    tables = f"f {kind} d" + ("" if kind == "CROSS JOIN" else f" ON {key}")
+    if draw.random() < 0.4:
+        further = draw.choice(["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
+        tables += f" {further} e ON {draw.choice(['g = z', 'f.k = e.k', 'w = z'])}"
+    by = draw.sample(["n", "g", "w", "s", "q", "m", "t", "f.k", "x", "length(n)", "v"], draw.randint(0, 3))
+    where = draw.choice(["", "", " WHERE g > 1", " WHERE w IS NULL OR g < 5", " WHERE n < 'n5' AND s > 't1'"])
+    having = draw.choice(["", "", " HAVING count(*) > 4", " HAVING max(v) > 2"])
+    grouped = f" GROUP BY {', '.join(by)}" if by else ""
+    columns = ", ".join(f"{e} AS c{i}" for i, e in enumerate([*by, *functions]))
+    return f"SELECT {columns} FROM {tables}{where}{grouped}{having}"

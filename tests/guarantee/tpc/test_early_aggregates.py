@@ -1,0 +1,43 @@
+"""TPC queries in which every aggregate that may be computed early is, whatever it costs: same rows, same schema.
+
+At the scale of the tests none of them pays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
+from tests.guarantee.tpc.check import queries
+from tests.support.prefilters import checked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERIES = {benchmark: dict(queries(benchmark)) for benchmark in ("tpcds", "tpch")}
+#: Queries with early aggregates.
+EARLY = {
+    "tpcds": [
+        1, 3, 4, 5, 6, 8, 10, 11, 12, 14, 15, 19, 20, 21, 23, 24, 25, 30, 31, 32, 33, 34, 36, 42, 43, 45, 46, 47, 51,
+        52, 53, 54, 55, 56, 57, 58, 60, 61, 63, 64, 66, 68, 69, 70, 71, 73, 74, 77, 79, 81, 88, 89, 90, 91, 92, 96, 98,
+    ],
+    "tpch": [2, 3, 5, 7, 9, 10, 11, 12, 16, 17, 18],
+}  # fmt: skip
+#: The default run has those that pay for at a larger scale.
+PAYING = (("tpcds", 11), ("tpcds", 74))
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "number"),
+    [
+        pytest.param(benchmark, number, marks=() if (benchmark, number) in PAYING else pytest.mark.ci)
+        for benchmark, numbers in EARLY.items()
+        for number in numbers
+    ],
+)
+def test_query(benchmark: str, number: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    session: SparkSession = request.getfixturevalue(benchmark)
+    monkeypatch.setattr(eager_aggregation, "_MARGIN", 0.0)
+    assert checked(session.sql(QUERIES[benchmark][number]), store="off").eager_aggregations

@@ -1,0 +1,67 @@
+"""Which functions are computed in two steps."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pyjoinopt.optimizer.eager_aggregation.split_functions import SplitConditions, may_be_split
+from pyjoinopt.plan.constructors import aggregate_call
+from pyjoinopt.plan.expressions import ANSI, TRYING, Attribute, Expression, reference
+
+#: Function, type of its argument, its own type, rows below, flags -> whether it may be split in ANSI mode.
+CASES = [
+    ("Count", "double", "bigint", 1e99, 0, True),
+    ("Min", "string", "string", 1e99, 0, True),
+    ("Max", "decimal(38,9)", "decimal(38,9)", 1e99, 0, True),
+    ("Max", "double", "double", 1.0, 0, False),
+    ("Max", "string collate UTF8_LCASE", "string collate UTF8_LCASE", 1.0, 0, False),
+    ("Max", "binary", "binary", 1.0, 0, False),
+    ("Sum", "int", "bigint", 2.0**32 - 1, ANSI, True),
+    ("Sum", "int", "bigint", 2.0**32, ANSI, False),
+    ("Sum", "int", "bigint", math.inf, ANSI, False),
+    ("Sum", "tinyint", "bigint", 9.0, ANSI, True),
+    ("Sum", "int", "bigint", 9.0, TRYING, False),
+    ("Sum", "int", "bigint", 9.0, 0, False),
+    ("Sum", "bigint", "bigint", 1.0, ANSI, False),
+    ("Sum", "double", "double", 1.0, ANSI, False),
+    ("Sum", "interval day to second", "interval day to second", 1.0, ANSI, False),
+    ("Sum", "decimal(28,4)", "decimal(38,4)", 1e10, ANSI, True),
+    ("Sum", "decimal(28,4)", "decimal(38,4)", 1e10 + 1, ANSI, False),
+    ("Sum", "decimal(36,4)", "decimal(38,4)", 100.0, ANSI, True),
+    ("Sum", "decimal(36,4)", "decimal(38,4)", 101.0, ANSI, False),
+    ("Sum", "decimal(38,4)", "decimal(38,4)", 2.0, ANSI, False),
+    ("Sum", "decimal(7,2)", "decimal(17,2)", 1.01e10, ANSI, False),
+    ("Sum", "decimal(7,2)", "decimal(17,3)", 9.0, ANSI, False),
+    ("Sum", "decimal(7,2)", "decimal(17,2)", 9.0, ANSI, True),
+    ("Sum", "decimal(7,2)", "decimal(18,2)", 9.0, ANSI, False),
+    ("Average", "int", "double", 1.0, ANSI, False),
+]
+
+
+def function(name: str, argument: str, result: str, flags: int) -> Expression:
+    call = aggregate_call(name, reference(Attribute(0, 0, "x", argument)), result)
+    call.children[0].flags |= flags
+    return call
+
+
+@pytest.mark.parametrize(("name", "argument", "result", "rows", "flags", "split"), CASES)
+def test_what_may_be_split(name: str, argument: str, result: str, rows: float, flags: int, split: bool) -> None:
+    assert may_be_split(function(name, argument, result, flags), SplitConditions(rows, ansi=True)) is split
+
+
+def test_a_sum_of_what_is_smaller_than_its_type() -> None:
+    """A BIGINT that is made of an INT is no larger than that."""
+    narrow = reference(Attribute(0, 0, "x", "int"))
+    call = aggregate_call("Sum", Expression("Cast", (narrow,), "bigint"), "bigint")
+    call.children[0].flags |= ANSI
+    assert may_be_split(call, SplitConditions(2.0**32 - 1, ansi=True))
+    assert not may_be_split(call, SplitConditions(2.0**32, ansi=True))
+
+
+def test_integers_start_anew_without_ansi_mode() -> None:
+    assert may_be_split(function("Sum", "bigint", "bigint", 0), SplitConditions(1e99, ansi=False))
+    assert may_be_split(function("Sum", "int", "bigint", 0), SplitConditions(1e99, ansi=False))
+    assert not may_be_split(function("Sum", "int", "bigint", ANSI), SplitConditions(9.0, ansi=False))
+    assert not may_be_split(function("Sum", "int", "bigint", TRYING), SplitConditions(9.0, ansi=False))
