@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.plan_estimator import FilteredLeaf, PlanEstimates
 from pyjoinopt.estimation.sources.joined_sample import JoinedSample, Partners
+from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.cardinality.join_synopses import Partner, Synopsis
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
+from pyjoinopt.plan.expressions import Attribute, reference
 from pyjoinopt.plan.nodes import INNER
 
 
@@ -33,8 +35,43 @@ def synopses_of(
             partners = _partners(v, joined, leaves, vertex_of, equated, estimate) if joined.rows else []
             if partners:
                 kept = joined.kept(center.conjuncts)
-                synopses.append(Synopsis(1 << v, joined.rows, joined.complete, kept, joined.starts, tuple(partners)))
+                synopses.append(
+                    Synopsis(
+                        1 << v, joined.rows, joined.complete, kept, joined.starts, tuple(partners), joined.by_key
+                    )
+                )  # fmt: skip
     return synopses
+
+
+def distinct_values(
+    graph: JoinGraph,
+    synopses: Sequence[Synopsis],
+    output: Sequence[Attribute],
+    estimates: GraphEstimates,
+    estimate: PlanEstimates,
+) -> dict[int, float]:
+    """Different values of join keys that are left in the result of a group, where samples of joins show them.
+
+    Args:
+        graph, synopses: the group.
+        output: the columns of its result.
+        estimates: of its sets.
+        estimate: has estimated each vertex.
+
+    Returns:
+        Attribute number of a column of the result -> its values.
+    """
+    among: dict[int, float] = {}
+    for synopsis in synopses:
+        center = estimate.filtered_leaf(graph.relations[synopsis.center.bit_length() - 1])
+        if center is not None and not synopsis.by_key:
+            rows = estimates.rows(synopsis.touched)
+            for column, ndv in estimate.distinct_among(center.leaf, synopsis.joined(graph.everything), rows).items():
+                among[column] = min(ndv, among.get(column, ndv))
+    if not among:
+        return {}
+    columns = ((a.bit, estimate.leaf_column(reference(a))) for a in output)
+    return {bit: among[column] for bit, column in columns if column in among}
 
 
 def _partners(

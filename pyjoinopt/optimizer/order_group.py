@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.cost import CostModel
@@ -12,6 +12,7 @@ from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.feedback.learned_rows import LearnedRows, with_true_rows
 from pyjoinopt.hints.buildable_sides import BuildableSidesOf
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.cardinality.join_synopses import Synopsis
 from pyjoinopt.joins.emit.join_predicates import applies_implied_equality
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
@@ -84,12 +85,14 @@ class EstimatedGroup:
         written: the order as written.
         statistics: of each relation.
         estimates: of sets of relations.
+        synopses: the samples of joins that these rest on.
     """
 
     graph: JoinGraph
     written: JoinTree
     statistics: list[RelationStatistics]
     estimates: GraphEstimates
+    synopses: Sequence[Synopsis] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +145,7 @@ def estimate_group(
     buildable = None if context.buildable is None else context.buildable.of(graph.relations)
     synopses = synopses_of(graph, statistics, context.estimate)
     estimates = GraphEstimates(graph, statistics, needed, above.never_null, true_rows, buildable, synopses)
-    return EstimatedGroup(graph, written, statistics, estimates)
+    return EstimatedGroup(graph, written, statistics, estimates, synopses)
 
 
 def as_written(

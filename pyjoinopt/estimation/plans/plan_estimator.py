@@ -12,8 +12,8 @@ columns hold after the filter is a matter of arithmetic.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from pyjoinopt.estimation.model.comparisons import and_operands
 from pyjoinopt.estimation.model.literals import column_of
@@ -47,6 +47,23 @@ class FilteredLeaf:
     share: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class JoinRows:
+    """What the estimator of a join group found of one operator's result.
+
+    Attributes:
+        rows: the estimate.
+        bound: rows that are proved not to be exceeded.
+        likely: a bound by samples.
+        distinct: attribute number -> different values that are left of a column, where a sample of the join shows them.
+    """
+
+    rows: float
+    bound: float
+    likely: LikelyBound | None = None
+    distinct: Mapping[int, float] = field(default_factory=dict)
+
+
 class PlanEstimates:
     """Callable: plan -> statistics of what it gives.
 
@@ -71,22 +88,22 @@ class PlanEstimates:
         self._applied = applied
         self._filtered = NodeMemo[LogicalPlan, FilteredLeaf]()
         self._known = NodeMemo[LogicalPlan, RelationStatistics]()
-        self._overridden = NodeMemo[LogicalPlan, tuple[float, float, LikelyBound | None]]()
+        self._overridden = NodeMemo[LogicalPlan, JoinRows]()
 
     def add_ctes(self, nodes: Iterable[LogicalPlan]) -> None:
         """Look up common table expressions among these nodes from now on: predicates may have moved in them."""
         self._definitions.update((node.info.get("cte"), node) for node in nodes if node.kind == "CTERelationDef")
 
-    def override_rows(self, plan: LogicalPlan, rows: float, bound: float, likely: LikelyBound | None = None) -> None:
+    def override_rows(self, plan: LogicalPlan, found: JoinRows) -> None:
         """Override the estimate of a sub-plan, and its bounds, by those of the join group's estimator.
 
-        That estimator sees composite keys, which an estimate operator by operator does not. Later calls for this node
-        give the new rows; ancestors that were estimated before keep theirs.
+        That estimator sees composite keys and samples of joins, which an estimate operator by operator does not. Later
+        calls for this node give the new rows; ancestors that were estimated before keep theirs.
         """
-        self._overridden[plan] = rows, bound, likely
+        self._overridden[plan] = found
         before = self._known.get(plan)
         if before is not None:
-            self._known[plan] = _corrected(before, rows, bound, likely)
+            self._known[plan] = _corrected(before, found)
 
     def filtered_leaf(self, plan: LogicalPlan) -> FilteredLeaf | None:
         """The leaf of which a plan has some rows, one to one, and which; None for others, and without samples."""
@@ -102,6 +119,16 @@ class PlanEstimates:
     def joined_samples(self, leaf: LogicalPlan) -> list[JoinedSample]:
         """A leaf's sampled rows with their partners in its dimensions; several samples if it has large ones."""
         return [] if self._samples is None else self._samples.joined(leaf)
+
+    def distinct_among(self, leaf: LogicalPlan, hits: int, kept: float) -> dict[int, float]:
+        """Different values that some of a leaf's rows have of its join keys, where its sample shows them.
+
+        Args:
+            leaf: whose sample it is.
+            hits: its sampled rows that are among them, as bits.
+            kept: how many these are of all rows.
+        """
+        return {} if self._samples is None else self._samples.distinct_among(leaf, hits, self(leaf), kept)
 
     def is_clustered(self, filtered: FilteredLeaf | None, column: int) -> bool:
         """Whether rows of a leaf that are stored together have the same values of a join key."""
@@ -205,7 +232,7 @@ class PlanEstimates:
 
     def _remember(self, node: LogicalPlan, known: RelationStatistics) -> None:
         overridden = self._overridden.get(node)
-        self._known[node] = known if overridden is None else _corrected(known, *overridden)
+        self._known[node] = known if overridden is None else _corrected(known, overridden)
 
 
 def _counted_key(column: ColumnStatistics, found: Counted) -> ColumnStatistics:
@@ -213,7 +240,7 @@ def _counted_key(column: ColumnStatistics, found: Counted) -> ColumnStatistics:
     if found.most is not None and found.most <= 1.0:
         return replace(column, guessed=False)
     ndv = found.ndv if column.ndv is None else min(column.ndv, found.ndv)
-    return replace(column, ndv=ndv, guessed=False, key_values=column.key_values if found.most is None else None)
+    return replace(column.with_ndv(ndv), key_values=column.key_values if found.most is None else None)
 
 
 def _is_count(share: Share, base: RelationStatistics) -> bool:
@@ -232,5 +259,10 @@ def _rows_left(filtered: FilteredLeaf, share: Share, base: RelationStatistics) -
     return base.rows * share.estimate(arithmetic, sound) * rest
 
 
-def _corrected(known: RelationStatistics, rows: float, bound: float, likely: LikelyBound | None) -> RelationStatistics:
-    return known.with_rows(rows, min(bound, known.upper_bound)).with_likely(likely)
+def _corrected(known: RelationStatistics, found: JoinRows) -> RelationStatistics:
+    columns = dict(known.columns)
+    for bit, ndv in found.distinct.items():
+        column = known.column(bit)
+        columns[bit] = column.with_ndv(ndv if column.ndv is None else min(column.ndv, ndv))
+    rows = known.with_rows(found.rows, min(found.bound, known.upper_bound)).with_likely(found.likely)
+    return replace(rows, columns=columns) if found.distinct else rows

@@ -298,15 +298,32 @@ class Samples:
             kept: rows that the filter keeps.
         """
         sample = self._samples.get(number_of(leaf))
-        found: dict[int, Counted] = {}
-        if sample is not None and (counted := sample.distinct.get(frozenset(e.key for e in conjuncts))) is not None:
-            return counted
-        for bit, values in sample.keys.items() if sample is not None and share.rows == sample.rows else ():
+        if sample is None:
+            return {}
+        counted = sample.distinct.get(frozenset(e.key for e in conjuncts))
+        if counted is not None or share.rows != sample.rows:
+            return counted or {}
+        return {bit: Counted(ndv) for bit, ndv in self.distinct_among(leaf, share.together, base, kept).items()}
+
+    def distinct_among(
+        self, leaf: LogicalPlan, hits: int, base: RelationStatistics, kept: float
+    ) -> dict[int, float]:
+        """Of the join keys of a leaf, how many different values some of its rows have, where its sample shows that.
+
+        Args:
+            leaf: whose sample it is.
+            hits: its sampled rows that are among them, as bits.
+            base: statistics of the leaf.
+            kept: how many these are of all rows.
+        """
+        sample = self._samples.get(number_of(leaf))
+        found: dict[int, float] = {}
+        for bit, values in sample.keys.items() if sample is not None else ():
             column = base.column(bit)
             if column.key_values is None or (column.guessed and not nearly_unique(values, base.rows)):
-                ndv = left_after(values, share.together, base.rows, kept, None if column.guessed else column.ndv)
+                ndv = left_after(values, hits, base.rows, kept, None if column.guessed else column.ndv)
                 if ndv is not None:
-                    found[bit] = Counted(ndv)
+                    found[bit] = ndv
         return found
 
     def joined(self, leaf: LogicalPlan) -> list[JoinedSample]:

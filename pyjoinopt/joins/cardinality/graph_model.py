@@ -139,7 +139,7 @@ def _semi_join_share(
     edge: OperatorEdge, right: int, graph: JoinGraph, statistics: Sequence[RelationStatistics]
 ) -> float:
     """Logarithm of the share of rows that a semi or anti join keeps."""
-    left = combined_columns([statistics[v] for v in members(edge.ses & ~edge.semi_right)])
+    left = combined_columns([statistics[v] for v in members(edge.ses & ~edge.semi_right)], unfiltered=True)
     inside = graph.relations[right].output_set
     return math.log(max(share_kept(edge.join_type, edge.predicate, left, statistics[right], inside), _LEAST_SHARE))
 

@@ -28,7 +28,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 
@@ -66,6 +67,7 @@ class Synopsis:
         kept: those that fulfil the relation's own filters, as bits.
         starts: the first row of each place in the files; empty if the rows are from all places.
         partners: of each dimension.
+        by_key: whether the rows were sampled by a key, and not as those of single relations are.
     """
 
     center: int
@@ -74,6 +76,16 @@ class Synopsis:
     kept: int
     starts: tuple[int, ...]
     partners: tuple[Partner, ...]
+    by_key: bool = False
+
+    @property
+    def touched(self) -> int:
+        """The centre and its dimensions, as a set."""
+        return self.center | sum(p.vertex for p in self.partners)
+
+    def joined(self, relations: int) -> int:
+        """The sampled rows that are in the join of a set, as bits."""
+        return reduce(and_, (p.matches for p in self.partners if p.vertex & relations), self.kept)
 
 
 class SynopsisCorrection:
@@ -91,7 +103,7 @@ class SynopsisCorrection:
         #: The centre, as a set: a set without it is not corrected.
         self.center = synopsis.center
         #: The centre and its dimensions.
-        self.touched = synopsis.center | sum(self._partners)
+        self.touched = synopsis.touched
         self._direct = sum(p.vertex for p in synopsis.partners if p.of == synopsis.center)
         self._indirect = [p for p in synopsis.partners if p.of != synopsis.center]
         self._clustered = sum(p.vertex for p in synopsis.partners if p.clustered)
