@@ -28,6 +28,7 @@ from pyjoinopt.estimation.sources.samples import Samples, SamplesOfPlan
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.optimizer.group_synopses import synopses_of
 from pyjoinopt.optimizer.join_rows import join_rows
+from pyjoinopt.optimizer.semi_join_samples import own_rows
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 from tests.oracles.catalyst.oracle import Oracle
@@ -277,7 +278,8 @@ def _rows(group: Group, estimates: PlanEstimates) -> list[float]:
     """The estimated rows of the sets of a group, which groups above it take over."""
     statistics = [estimates(plan) for plan in group.graph.relations]
     synopses = synopses_of(group.graph, statistics, estimates)
-    sizes = GraphEstimates(group.graph, statistics, synopses=synopses)
+    own = own_rows(group.graph, estimates)
+    sizes = GraphEstimates(group.graph, statistics, synopses=synopses, own_rows=own)
     for plan, rows in join_rows(group.joins, group.graph, sizes, synopses, estimates, group.below_semi):
         estimates.override_rows(plan, rows)
     return [sizes.rows(relations) for relations in group.sets]

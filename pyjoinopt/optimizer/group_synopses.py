@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.plan_estimator import FilteredLeaf, PlanEstimates
+from pyjoinopt.estimation.sources.column_lineage import number_of
 from pyjoinopt.estimation.sources.joined_sample import JoinedSample, Partners
-from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.cardinality.join_synopses import Partner, Synopsis
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
-from pyjoinopt.plan.expressions import Attribute, reference
+from pyjoinopt.optimizer.semi_join_samples import semi_joins
 from pyjoinopt.plan.nodes import INNER
+
+_NONE: tuple[list[Partner], bool] = [], True
 
 
 def synopses_of(
@@ -33,45 +35,17 @@ def synopses_of(
             continue
         for joined in estimate.joined_samples(center.leaf):
             partners = _partners(v, joined, leaves, vertex_of, equated, estimate) if joined.rows else []
-            if partners:
-                kept = joined.kept(center.conjuncts)
+            tested, counted = semi_joins(v, joined, partners, leaves, graph, estimate) if joined.rows else _NONE
+            if partners or tested:
+                kept, complete = joined.kept(center.conjuncts), joined.complete and counted
+                hashed = _hashed(joined, partners, leaves)
+                partners += tested
                 synopses.append(
                     Synopsis(
-                        1 << v, joined.rows, joined.complete, kept, joined.starts, tuple(partners), joined.by_key
+                        1 << v, joined.rows, complete, kept, joined.starts, tuple(partners), joined.by_key, hashed
                     )
-                )  # fmt: skip
+                )
     return synopses
-
-
-def distinct_values(
-    graph: JoinGraph,
-    synopses: Sequence[Synopsis],
-    output: Sequence[Attribute],
-    estimates: GraphEstimates,
-    estimate: PlanEstimates,
-) -> dict[int, float]:
-    """Different values of join keys that are left in the result of a group, where samples of joins show them.
-
-    Args:
-        graph, synopses: the group.
-        output: the columns of its result.
-        estimates: of its sets.
-        estimate: has estimated each vertex.
-
-    Returns:
-        Attribute number of a column of the result -> its values.
-    """
-    among: dict[int, float] = {}
-    for synopsis in synopses:
-        center = estimate.filtered_leaf(graph.relations[synopsis.center.bit_length() - 1])
-        if center is not None and not synopsis.by_key:
-            rows = estimates.rows(synopsis.touched)
-            for column, ndv in estimate.distinct_among(center.leaf, synopsis.joined(graph.everything), rows).items():
-                among[column] = min(ndv, among.get(column, ndv))
-    if not among:
-        return {}
-    columns = ((a.bit, estimate.leaf_column(reference(a))) for a in output)
-    return {bit: among[column] for bit, column in columns if column in among}
 
 
 def _partners(
@@ -106,6 +80,17 @@ def _partners(
         elif of == center:
             clustered[v] = all(estimate.is_clustered(leaves[center], column) for column in referring)
         found.append(Partner(1 << v, 1 << of, matches, partners.filled, clustered[v]))
+    return found
+
+
+def _hashed(
+    joined: JoinedSample, partners: Sequence[Partner], leaves: Sequence[FilteredLeaf | None]
+) -> dict[int, Sequence[int]]:
+    """The hashes of the columns of a centre and of the dimensions that the group joins with it."""
+    found = dict(joined.hashed)
+    for leaf in (leaves[p.vertex.bit_length() - 1] for p in partners):
+        of_dimension = joined.dimensions.get(number_of(leaf.leaf)) if leaf is not None else None
+        found.update(of_dimension.hashed if of_dimension is not None else {})
     return found
 
 

@@ -12,12 +12,13 @@ Flights to Anchorage are few, and so are their planes. A sample of the join of `
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pyjoinopt.estimation.plans.plan_estimator import JoinRows, PlanEstimates
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.cardinality.join_synopses import Synopsis
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
-from pyjoinopt.optimizer.group_synopses import distinct_values
+from pyjoinopt.optimizer.semi_join_samples import distinct_values, sampled_result
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, SEMI, Join, LogicalPlan
 
 #: Joins that only look for a partner on their right side.
@@ -46,10 +47,11 @@ def join_rows(
     """
     found = []
     for plan, joined in joins:
-        distinct = {}
+        rows = JoinRows(estimates.rows(joined), estimates.upper_bound(joined), estimates.likely(joined))
         if below_semi and synopses and joined == graph.everything:
             distinct = distinct_values(graph, synopses, plan.output, estimates, estimate)
-        rows = JoinRows(estimates.rows(joined), estimates.upper_bound(joined), estimates.likely(joined), distinct)
+            sampled, values = sampled_result(graph, synopses, estimate)
+            rows = replace(rows, distinct=distinct, values=values, sampled=tuple(sampled))
         found.append((plan, rows))
     return tuple(found)
 

@@ -23,6 +23,7 @@ from pyjoinopt.joins.search.deadline import Deadline
 from pyjoinopt.joins.search.join_costs import JoinCosts
 from pyjoinopt.joins.search.search_context import SearchContext
 from pyjoinopt.optimizer.group_synopses import synopses_of
+from pyjoinopt.optimizer.semi_join_samples import own_rows
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
@@ -144,7 +145,8 @@ def estimate_group(
         needed |= alias.references
     buildable = None if context.buildable is None else context.buildable.of(graph.relations)
     synopses = synopses_of(graph, statistics, context.estimate)
-    estimates = GraphEstimates(graph, statistics, needed, above.never_null, true_rows, buildable, synopses)
+    own = own_rows(graph, context.estimate)
+    estimates = GraphEstimates(graph, statistics, needed, above.never_null, true_rows, buildable, synopses, own)
     return EstimatedGroup(graph, written, statistics, estimates, synopses)
 
 

@@ -87,7 +87,8 @@ class ColumnStatistics:
 
     def with_ndv(self, ndv: float) -> ColumnStatistics:
         """The column where so many different values are left of it."""
-        return replace(self, ndv=ndv, guessed=False, domain=self.values)
+        domain = math.inf if self.guessed or self.values is None else self.values
+        return replace(self, ndv=ndv, guessed=False, domain=domain)
 
 
 _NOTHING = ColumnStatistics()

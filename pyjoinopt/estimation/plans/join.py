@@ -143,7 +143,12 @@ def _bound(kind: str, left: float, right: float, matches: tuple[float, float]) -
 
 
 def share_kept(
-    join_type: str, condition: Expression, left: RelationStatistics, right: RelationStatistics, right_columns: int
+    join_type: str,
+    condition: Expression,
+    left: RelationStatistics,
+    right: RelationStatistics,
+    right_columns: int,
+    own: float = 0.0,
 ) -> float:
     """Share of its left rows that a semi or anti join keeps.
 
@@ -152,8 +157,9 @@ def share_kept(
         condition: its condition.
         left, right: what is known of its sides; of the left one the columns compared and the unfiltered rows matter.
         right_columns: attributes of the right side.
+        own: share of the left rows that are rows of the right side, too, and have the same key there.
     """
-    return _kept(join_type, _inner(condition, (~right_columns, right_columns), left, right)[1])
+    return _kept(join_type, own + (1.0 - own) * _inner(condition, (~right_columns, right_columns), left, right)[1])
 
 
 def share_of_pairs(
@@ -247,18 +253,25 @@ def _share_met(key: Equality, left: RelationStatistics, right: RelationStatistic
     domains to be contained in the larger one. So it is the values that are left on the right over those of the larger
     domain before filters; a filter of the left side makes no difference.
     """
-    met = _unfiltered(key.right, right)
-    of_left, of_right = shared_domains([_unfiltered(key.left, left), met])
+    met = _unfiltered(key.right, right, math.inf)
+    of_left, of_right = shared_domains([_unfiltered(key.left, left, _column(key.left, left).ndv), met])
     domain = of_left if met.ndv is None or met.guessed else max(of_left, of_right)
     return min(1.0, _values_left(_column(key.right, right), of_right, right) / domain)
 
 
-def _unfiltered(e: Expression, relation: RelationStatistics) -> Member:
-    """What a side of an equality may hold before filters on other columns."""
+def _unfiltered(e: Expression, relation: RelationStatistics, unknown: float | None) -> Member:
+    """What a side of an equality may hold before filters on other columns.
+
+    Args:
+        e: the side's operand.
+        relation: the side.
+        unknown: distinct values where they were only counted after filters.
+    """
     column, found = _column(e, relation), member(e, relation)
     if column.domain is None:
         return found
-    return replace(found, ndv=column.domain, guessed=column.domain == math.inf, key_values=None)
+    ndv = unknown if column.domain == math.inf else column.domain
+    return replace(found, ndv=ndv, guessed=ndv == math.inf, key_values=None)
 
 
 def _values_left(column: ColumnStatistics, domain: float, side: RelationStatistics) -> float:

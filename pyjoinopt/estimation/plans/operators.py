@@ -159,8 +159,8 @@ def _as_key(known: ColumnStatistics | None, groups: float, alone: bool) -> Colum
         nulls = 1.0 / (ndv + 1.0)
     key_values = ndv if alone else None
     return replace(
-        known, ndv=ndv, nulls=nulls, guessed=not alone, key_values=key_values, joined=None, heavy=(), frequencies=None,
-        domain=math.inf if known.ndv is None or known.guessed else known.values,
+        known.with_ndv(ndv), nulls=nulls, guessed=not alone, key_values=key_values, joined=None, heavy=(),
+        frequencies=None,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.comparisons import and_operands
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import (
@@ -27,6 +28,7 @@ from pyjoinopt.estimation.plans.operators import estimate_operator, renamed
 from pyjoinopt.estimation.plans.selectivity import apply_filter, selectivity
 from pyjoinopt.estimation.sources.joined_sample import JoinedSample
 from pyjoinopt.estimation.sources.sampled_selectivity import Share, is_weak
+from pyjoinopt.estimation.sources.sampled_values import SampledValues
 from pyjoinopt.estimation.sources.samples import Counted, Samples
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Expression, conjunction
@@ -36,6 +38,8 @@ from pyjoinopt.util.node_memo import NodeMemo
 
 #: Operators above a leaf whose rows are the leaf's, one to one; the names that they give columns are looked up.
 _SAME_ROWS = (ROWS_ONE_TO_ONE & ROW_SUBSETS) | {"Project"}
+#: Operators whose result has all values of a column that it has.
+_SAME_VALUES = _SAME_ROWS | {"Aggregate", "Distinct"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,14 @@ class FilteredLeaf:
 
 
 @dataclass(frozen=True, slots=True)
+class FilteredSample:
+    """Some sampled rows of one leaf, as bits."""
+
+    leaf: LogicalPlan
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
 class JoinRows:
     """What the estimator of a join group found of one operator's result.
 
@@ -56,12 +68,16 @@ class JoinRows:
         bound: rows that are proved not to be exceeded.
         likely: a bound by samples.
         distinct: attribute number -> different values that are left of a column, where a sample of the join shows them.
+        values: column of a leaf -> these values, where the sample has nearly all of them.
+        sampled: the sampled rows of leaves that are in the result.
     """
 
     rows: float
     bound: float
     likely: LikelyBound | None = None
     distinct: Mapping[int, float] = field(default_factory=dict)
+    values: Mapping[int, SampledValues] = field(default_factory=dict)
+    sampled: tuple[FilteredSample, ...] = ()
 
 
 class PlanEstimates:
@@ -129,6 +145,50 @@ class PlanEstimates:
             kept: how many these are of all rows.
         """
         return {} if self._samples is None else self._samples.distinct_among(leaf, hits, self(leaf), kept)
+
+    def values_of(self, plan: LogicalPlan, e: Expression) -> SampledValues | None:
+        """The values that a column of a plan's result has, where samples have nearly all of them."""
+        column, source = self.leaf_column(e), self._with_all_values(plan)
+        if column is None or self._samples is None or source is None:
+            return None
+        found, filtered = self._overridden.get(source), self._filtered.get(source)
+        if filtered is not None:
+            return self._samples.values_among(filtered.leaf, filtered.conjuncts, column)
+        return found.values.get(column) if found is not None else None
+
+    def share_among(
+        self, left: LogicalPlan, right: LogicalPlan, keys: tuple[Expression, Expression]
+    ) -> float | None:
+        """Which share of a plan's rows are among those of another one; None if they are not of one relation.
+
+        Args:
+            left: some rows of a leaf.
+            right: some rows of a leaf, perhaps joined with others.
+            keys: what is compared of each: it has to be the same column.
+        """
+        of_left, source = self._filtered.get(left), self._with_all_values(right)
+        columns = [self.leaf_column(e) for e in keys]
+        if self._samples is None or of_left is None or source is None or None in columns:
+            return None
+        found, filtered = self._overridden.get(source), self._filtered.get(source)
+        sampled = found.sampled if found is not None else ()
+        if filtered is not None:
+            hits = self._samples.hits(filtered.leaf, filtered.conjuncts)
+            sampled = (FilteredSample(filtered.leaf, hits),) if hits is not None else ()
+        for one in sampled:
+            if self._samples.is_same_column((of_left.leaf, columns[0]), (one.leaf, columns[1])):
+                hits = self._samples.hits(of_left.leaf, of_left.conjuncts)
+                if hits is not None and hits.bit_count() >= ASSUMPTIONS.distinct_least_hits:
+                    return (hits & one.hits).bit_count() / hits.bit_count()
+        return None
+
+    def _with_all_values(self, plan: LogicalPlan) -> LogicalPlan | None:
+        """The join group or filtered leaf below a plan, or the plan itself, with all values that its columns have."""
+        while self._overridden.get(plan) is None and self._filtered.get(plan) is None:
+            if plan.kind not in _SAME_VALUES or plan.cached:
+                return None
+            (plan,) = plan.children
+        return plan
 
     def is_clustered(self, filtered: FilteredLeaf | None, column: int) -> bool:
         """Whether rows of a leaf that are stored together have the same values of a join key."""

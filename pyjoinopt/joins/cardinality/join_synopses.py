@@ -26,8 +26,8 @@ smaller relations come first, and others count only what is left.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import and_
 
@@ -68,6 +68,7 @@ class Synopsis:
         starts: the first row of each place in the files; empty if the rows are from all places.
         partners: of each dimension.
         by_key: whether the rows were sampled by a key, and not as those of single relations are.
+        hashed: column of the centre or of a dimension -> the hash of each row's value, see `sampled_values`.
     """
 
     center: int
@@ -77,6 +78,7 @@ class Synopsis:
     starts: tuple[int, ...]
     partners: tuple[Partner, ...]
     by_key: bool = False
+    hashed: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     @property
     def touched(self) -> int:

@@ -149,6 +149,13 @@ def test_a_filter_of_the_left_side_finds_a_semi_join_no_more_partners() -> None:
     assert kept(key, seen, "LeftAnti") == 0.75
 
 
+def test_without_a_count_before_filters_that_after_them_has_to_do() -> None:
+    seen = side(1, 20_000.0, 1e6, ndv=500.0, domain=2000.0)
+    assert kept(side(0, 1000.0, 1e6, ndv=4000.0, domain=math.inf), seen) == 0.125
+    seen = side(1, 20_000.0, 1e6, ndv=500.0, domain=math.inf)
+    assert kept(side(0, 1e6, 1e6, ndv=4000.0), seen) == 0.125
+
+
 def test_a_semi_join_with_a_filtered_key_keeps_what_an_inner_join_would() -> None:
     kinds = side(1, 10.0, 100.0, ndv=100.0, key_values=100.0)
     assert kept(side(0, 1e6, 1e6, ndv=5.0), kinds) == 0.1
