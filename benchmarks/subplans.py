@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.joins.emit.emit_plan import inner_join
 from pyjoinopt.joins.emit.join_predicates import join_predicates
+from pyjoinopt.joins.emit.original_joins import original_joins
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.joins.groups.find_groups import find_groups
+from pyjoinopt.joins.groups.join_group import JoinGroup
+from pyjoinopt.optimizer.join_rows import below_semi_joins
 from pyjoinopt.plan.expressions import OUTER_REFERENCE, describe
 from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import Join, LogicalPlan, Project
@@ -29,12 +32,24 @@ _MOST_FOUND = 100_000
 
 @dataclass
 class Group:
-    """A join group of a query."""
+    """A join group of a query.
+
+    Attributes:
+        export: the query.
+        graph: its relations and edges.
+        sets: the connected sets that are graded.
+        key: identifies it, see `name_of`.
+        joins: operators of the plan, each with the set whose join it makes.
+        below_semi: whether the group is part of the right side of a semi join.
+        estimates: by each setting of `statistics`, the rows of the sets.
+    """
 
     export: Export
     graph: JoinGraph
     sets: list[int]
     key: str
+    joins: list[tuple[LogicalPlan, int]] = field(default_factory=list)
+    below_semi: bool = False
     estimates: dict[str, list[float]] = field(default_factory=dict)
 
 
@@ -54,15 +69,16 @@ def normal_plans(export: Export) -> list[LogicalPlan]:
 
 def groups_of(export: Export, plans: Iterable[LogicalPlan], most: int) -> Iterator[Group]:
     """The join groups of the plans of an export, with their connected sets, up to a limit."""
-    found: list[JoinGraph] = []
+    found: list[tuple[JoinGraph, JoinGroup, bool]] = []
     for plan in plans:
-        regions = find_groups(plan).groups.values()
-        found.extend(build_graph(region, {})[0] for region in regions if len(region.items) > 1)
-    for graph in found:
+        semi = below_semi_joins(list(post_order(plan)))
+        groups = find_groups(plan).groups.items()
+        found += [(build_graph(group, {})[0], group, top in semi) for top, group in groups if len(group.items) > 1]
+    for graph, group, below_semi in found:
         key = name_of(graph)
         whole = {1 << v for v, plan in enumerate(graph.relations) if table_of(plan) is not None}
         sets = [relations for relations in connected_sets(graph, most, key) if relations not in whole]
-        yield Group(export, graph, sets, key)
+        yield Group(export, graph, sets, key, list(original_joins(graph, group)), below_semi)
 
 
 def name_of(graph: JoinGraph) -> str:

@@ -27,6 +27,8 @@ from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
 from pyjoinopt.estimation.sources.samples import Samples, SamplesOfPlan
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.optimizer.group_synopses import synopses_of
+from pyjoinopt.optimizer.join_rows import join_rows
+from pyjoinopt.optimizer.semi_join_samples import own_rows
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 from tests.oracles.catalyst.oracle import Oracle
@@ -273,9 +275,13 @@ def _leaves(export: Export) -> list[LogicalPlan]:
 
 
 def _rows(group: Group, estimates: PlanEstimates) -> list[float]:
-    """The estimated rows of the sets of a group."""
+    """The estimated rows of the sets of a group, which groups above it take over."""
     statistics = [estimates(plan) for plan in group.graph.relations]
-    sizes = GraphEstimates(group.graph, statistics, synopses=synopses_of(group.graph, statistics, estimates))
+    synopses = synopses_of(group.graph, statistics, estimates)
+    own = own_rows(group.graph, estimates)
+    sizes = GraphEstimates(group.graph, statistics, synopses=synopses, own_rows=own)
+    for plan, rows in join_rows(group.joins, group.graph, sizes, synopses, estimates, group.below_semi):
+        estimates.override_rows(plan, rows)
     return [sizes.rows(relations) for relations in group.sets]
 
 

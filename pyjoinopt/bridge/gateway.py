@@ -52,8 +52,8 @@ class Gateway(Protocol):
 
         Args:
             relations: for each `node`, `id` and `schema` (its files), `columns` (attribute numbers), `predicates`
-                (expressions), and perhaps `partitions` (filters that select files), `blob` (a stored sample) and
-                `read` (open files if necessary).
+                (expressions), and perhaps `partitions` (filters that select files), `blob` (a stored sample),
+                `hashed` (columns whose values are wanted as hashes) and `read` (open files if necessary).
             **request: `give` (return samples that are not stored yet), `rows`, `pieces`, `maxBytes`,
                 `maxValues`, `deadlineMs`, `evaluateMs`.
 

@@ -6,10 +6,14 @@ from collections.abc import Sequence
 
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.plan_estimator import FilteredLeaf, PlanEstimates
+from pyjoinopt.estimation.sources.column_lineage import number_of
 from pyjoinopt.estimation.sources.joined_sample import JoinedSample, Partners
 from pyjoinopt.joins.cardinality.join_synopses import Partner, Synopsis
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
+from pyjoinopt.optimizer.semi_join_samples import semi_joins
 from pyjoinopt.plan.nodes import INNER
+
+_NONE: tuple[list[Partner], bool] = [], True
 
 
 def synopses_of(
@@ -31,9 +35,16 @@ def synopses_of(
             continue
         for joined in estimate.joined_samples(center.leaf):
             partners = _partners(v, joined, leaves, vertex_of, equated, estimate) if joined.rows else []
-            if partners:
-                kept = joined.kept(center.conjuncts)
-                synopses.append(Synopsis(1 << v, joined.rows, joined.complete, kept, joined.starts, tuple(partners)))
+            tested, counted = semi_joins(v, joined, partners, leaves, graph, estimate) if joined.rows else _NONE
+            if partners or tested:
+                kept, complete = joined.kept(center.conjuncts), joined.complete and counted
+                hashed = _hashed(joined, partners, leaves)
+                partners += tested
+                synopses.append(
+                    Synopsis(
+                        1 << v, joined.rows, complete, kept, joined.starts, tuple(partners), joined.by_key, hashed
+                    )
+                )
     return synopses
 
 
@@ -69,6 +80,17 @@ def _partners(
         elif of == center:
             clustered[v] = all(estimate.is_clustered(leaves[center], column) for column in referring)
         found.append(Partner(1 << v, 1 << of, matches, partners.filled, clustered[v]))
+    return found
+
+
+def _hashed(
+    joined: JoinedSample, partners: Sequence[Partner], leaves: Sequence[FilteredLeaf | None]
+) -> dict[int, Sequence[int]]:
+    """The hashes of the columns of a centre and of the dimensions that the group joins with it."""
+    found = dict(joined.hashed)
+    for leaf in (leaves[p.vertex.bit_length() - 1] for p in partners):
+        of_dimension = joined.dimensions.get(number_of(leaf.leaf)) if leaf is not None else None
+        found.update(of_dimension.hashed if of_dimension is not None else {})
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.cost import CostModel
@@ -12,6 +12,7 @@ from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.feedback.learned_rows import LearnedRows, with_true_rows
 from pyjoinopt.hints.buildable_sides import BuildableSidesOf
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
+from pyjoinopt.joins.cardinality.join_synopses import Synopsis
 from pyjoinopt.joins.emit.join_predicates import applies_implied_equality
 from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
@@ -22,6 +23,7 @@ from pyjoinopt.joins.search.deadline import Deadline
 from pyjoinopt.joins.search.join_costs import JoinCosts
 from pyjoinopt.joins.search.search_context import SearchContext
 from pyjoinopt.optimizer.group_synopses import synopses_of
+from pyjoinopt.optimizer.semi_join_samples import own_rows
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
@@ -84,12 +86,14 @@ class EstimatedGroup:
         written: the order as written.
         statistics: of each relation.
         estimates: of sets of relations.
+        synopses: the samples of joins that these rest on.
     """
 
     graph: JoinGraph
     written: JoinTree
     statistics: list[RelationStatistics]
     estimates: GraphEstimates
+    synopses: Sequence[Synopsis] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +145,9 @@ def estimate_group(
         needed |= alias.references
     buildable = None if context.buildable is None else context.buildable.of(graph.relations)
     synopses = synopses_of(graph, statistics, context.estimate)
-    estimates = GraphEstimates(graph, statistics, needed, above.never_null, true_rows, buildable, synopses)
-    return EstimatedGroup(graph, written, statistics, estimates)
+    own = own_rows(graph, context.estimate)
+    estimates = GraphEstimates(graph, statistics, needed, above.never_null, true_rows, buildable, synopses, own)
+    return EstimatedGroup(graph, written, statistics, estimates, synopses)
 
 
 def as_written(

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
-from pyjoinopt.estimation.model.relation_statistics import LikelyBound
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
-from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.emit.emit_plan import emit
 from pyjoinopt.joins.emit.original_joins import original_joins
 from pyjoinopt.joins.groups.eliminate_joins import drop_unused_left_joins, semi_to_inner_joins
@@ -20,6 +18,7 @@ from pyjoinopt.joins.groups.find_groups import Refusal, find_groups
 from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.groups.rank_predicates import with_ranks
 from pyjoinopt.joins.join_tree import JoinTree
+from pyjoinopt.optimizer.join_rows import OperatorRows, below_semi_joins, join_rows
 from pyjoinopt.optimizer.order_group import (
     Above,
     EstimatedGroup,
@@ -105,6 +104,7 @@ class _Run:
         self._early_reads = reduce(or_, (node.early_reads for node in nodes if isinstance(node, Join)), 0)
         self._parents, self._defined = parents_of(nodes), _in_definitions(nodes)
         self._keys, self._ranks = DistinctKeys(), ranks(nodes)
+        self._below_semi = below_semi_joins(nodes)
 
     def run(self) -> Reordered:
         done: dict[int, LogicalPlan] = {}
@@ -119,8 +119,8 @@ class _Run:
                 plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             done[id(node)] = plan
             self._context.estimate.add_ctes([plan])  # its readers are estimated by what it has become
-            for operator, rows, bound, likely in made.rows:
-                self._context.estimate.override_rows(done.get(id(operator), operator), rows, bound, likely)
+            for operator, rows in made.rows:
+                self._context.estimate.override_rows(done.get(id(operator), operator), rows)
         self._result.plan = done[id(self._nodes[-1])]
         return self._result
 
@@ -139,6 +139,7 @@ class _Run:
                 self._result.pairs.append(pair)
                 if self._context.watch_pairs:
                     self._expect(pair.estimated, above, pair.chosen)
+                return self._kept(pair, node)
             return _NOTHING
         restore = id(node) in self._positional
         read = self._read.get(id(node), 0) | self._early_reads
@@ -151,7 +152,25 @@ class _Run:
             names = ", ".join(ordered.estimated.graph.names)
             self._result.refusals.append(Refusal(f"the group of {names}", ordered.why_not))
         self._expect(ordered.estimated, above, ordered.estimated.written, ordered.chosen)
-        return _emitted(ordered, restore, self._context.pin) if changed else _kept(ordered)
+        return self._emitted(ordered, restore, node) if changed else self._kept(ordered, node)
+
+    def _emitted(self, ordered: OrderedGroup, restore: bool, node: LogicalPlan) -> _Made:
+        graph, estimates, group = ordered.estimated.graph, ordered.estimated.estimates, ordered.group
+        emitted = emit(graph, ordered.chosen, group, estimates if self._context.pin else None)
+        plan = emitted.plan
+        if group.hidden or (restore and plan.output != group.top.output):
+            columns = tuple(reference(a) for a in group.top.output)
+            plan = Project(columns, plan, info={"hidden": sorted(set(group.hidden))})
+        return _Made(plan, self._rows(emitted.joins, ordered, node))
+
+    def _kept(self, ordered: OrderedGroup, node: LogicalPlan) -> _Made:
+        return _Made(None, self._rows(original_joins(ordered.estimated.graph, ordered.group), ordered, node))
+
+    def _rows(
+        self, joins: Iterable[tuple[LogicalPlan, int]], ordered: OrderedGroup, node: LogicalPlan
+    ) -> OperatorRows:
+        group, below_semi = ordered.estimated, id(node) in self._below_semi
+        return join_rows(joins, group.graph, group.estimates, group.synopses, self._context.estimate, below_semi)
 
     def _without_unread(self, group: JoinGroup, read: int) -> JoinGroup:
         """The group without left joins that make no difference."""
@@ -170,44 +189,20 @@ class _Run:
             self._result.expected.append(expected)
 
 
-_Rows = tuple[LogicalPlan, float, float, LikelyBound | None]
-
-
 @dataclass(frozen=True)
 class _Made:
     """What becomes of a group.
 
     Attributes:
         plan: its new plan; None if its order is kept.
-        rows: operators with their rows and bounds, proved and by samples, as estimated from the whole group.
+        rows: operators with what was estimated of them from the whole group.
     """
 
     plan: LogicalPlan | None = None
-    rows: tuple[_Rows, ...] = ()
+    rows: OperatorRows = ()
 
 
 _NOTHING = _Made()
-
-
-def _emitted(ordered: OrderedGroup, restore: bool, pin: bool) -> _Made:
-    graph, estimates, group = ordered.estimated.graph, ordered.estimated.estimates, ordered.group
-    emitted = emit(graph, ordered.chosen, group, estimates if pin else None)
-    plan = emitted.plan
-    if group.hidden or (restore and plan.output != group.top.output):
-        columns = tuple(reference(a) for a in group.top.output)
-        plan = Project(columns, plan, info={"hidden": sorted(set(group.hidden))})
-    return _Made(plan, _rows(emitted.joins, estimates))
-
-
-def _kept(ordered: OrderedGroup) -> _Made:
-    return _Made(None, _rows(original_joins(ordered.estimated.graph, ordered.group), ordered.estimated.estimates))
-
-
-def _rows(plans: Iterable[tuple[LogicalPlan, int]], estimates: GraphEstimates) -> tuple[_Rows, ...]:
-    return tuple(
-        (plan, estimates.rows(joined), estimates.upper_bound(joined), estimates.likely(joined))
-        for plan, joined in plans
-    )
 
 
 def _equates(group: JoinGroup, columns: int) -> bool:

@@ -132,6 +132,10 @@ class Assumptions:
     #: confidence of 95 %.
     distinct_deviations: float = 2.0
 
+    #: [share of rows] A sample has nearly all values of a column if no more of its rows have a value that occurs once.
+    #: Ours: what is missed is then less than other errors of an estimate.
+    unseen_values: float = 0.05
+
     #: [factor] Rows that are stored together are of the same things if two of them have the same value so many times as
     #: often as two rows of different places. Ours: by chance it is one; where files are written day by day, far more.
     clustered_coincidences: float = 4.0

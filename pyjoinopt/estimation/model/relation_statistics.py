@@ -60,6 +60,8 @@ class ColumnStatistics:
         heavy: the most frequent values, each with its share of the rows that are not NULL.
         frequencies: how often values occur, by a sketch of all rows before filters on other columns.
         key_threshold: rows whose values have hashes below it are stored as a sample; see `key_samples`.
+        domain: distinct values before filters on other columns, where `ndv` is those after them, infinite if unknown;
+            None where `ndv` is those before.
     """
 
     ndv: float | None = None
@@ -76,6 +78,17 @@ class ColumnStatistics:
     heavy: Heavy = ()
     frequencies: FrequencySketch | None = None
     key_threshold: int | None = None
+    domain: float | None = None
+
+    @property
+    def values(self) -> float | None:
+        """Distinct values before filters on other columns; None or infinite if unknown."""
+        return self.ndv if self.domain is None else self.domain
+
+    def with_ndv(self, ndv: float) -> ColumnStatistics:
+        """The column where so many different values are left of it."""
+        domain = math.inf if self.guessed or self.values is None else self.values
+        return replace(self, ndv=ndv, guessed=False, domain=domain)
 
 
 _NOTHING = ColumnStatistics()

@@ -13,7 +13,7 @@ from pyjoinopt.estimation.plans.composite_key_rows import key_rows
 from pyjoinopt.estimation.plans.join_domains import Member, met_domains, referred_shares, shared_domains
 from pyjoinopt.estimation.plans.selectivity import selectivity
 from pyjoinopt.estimation.plans.unique_keys import of_join, plain_mask, times
-from pyjoinopt.plan.equi_keys import equi_key, equi_keys
+from pyjoinopt.plan.equi_keys import Equality, equi_key, equi_keys
 from pyjoinopt.plan.expressions import EQUALITIES, Attribute, Expression, conjuncts
 from pyjoinopt.plan.facts.or_extraction import extract_predicate_within, top_filters
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, FULL, INNER, LEFT, RIGHT, SEMI, SINGLE, Join
@@ -23,24 +23,35 @@ _EXCLUDE_FEW = EQUALITIES | {"In", "Like"}
 _ORDERINGS = frozenset({"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"})
 
 
+def _column(e: Expression, relation: RelationStatistics) -> ColumnStatistics:
+    attribute = column_of(e)
+    return relation.column(attribute.bit) if attribute is not None else ColumnStatistics()
+
+
 def member(e: Expression, relation: RelationStatistics) -> Member:
     """What a side of an equality may hold."""
-    attribute = column_of(e)
-    known = relation.column(attribute.bit) if attribute is not None else ColumnStatistics()
+    known = _column(e, relation)
     return Member(
         known.ndv, known.guessed, known.key_values, relation.base_rows, relation.rows, known.min, known.max, known.bins,
         relation.filtered_by_text, known.heavy, known.frequencies,
     )  # fmt: skip
 
 
-def combined_columns(parts: Sequence[RelationStatistics]) -> RelationStatistics:
-    """The columns of several relations as if they were one, for predicates that read more than one of them."""
+def combined_columns(parts: Sequence[RelationStatistics], unfiltered: bool = False) -> RelationStatistics:
+    """The columns of several relations as if they were one, for predicates that read more than one of them.
+
+    Args:
+        parts: the relations.
+        unfiltered: whether columns may have more values than rows are left.
+    """
     columns = {
-        bit: replace(column, ndv=known.distinct(bit)) for known in parts for bit, column in known.columns.items()
+        bit: column if unfiltered else replace(column, ndv=known.distinct(bit))
+        for known in parts
+        for bit, column in known.columns.items()
     }
-    unfiltered = max((known.base_rows for known in parts), default=1.0)
+    most = max((known.base_rows for known in parts), default=1.0)
     rows = max((known.rows for known in parts), default=1.0)
-    return RelationStatistics(rows, 0.0, "group", False, columns, unfiltered=unfiltered)
+    return RelationStatistics(rows, 0.0, "group", False, columns, unfiltered=most)
 
 
 def share_left(
@@ -132,7 +143,12 @@ def _bound(kind: str, left: float, right: float, matches: tuple[float, float]) -
 
 
 def share_kept(
-    join_type: str, condition: Expression, left: RelationStatistics, right: RelationStatistics, right_columns: int
+    join_type: str,
+    condition: Expression,
+    left: RelationStatistics,
+    right: RelationStatistics,
+    right_columns: int,
+    own: float = 0.0,
 ) -> float:
     """Share of its left rows that a semi or anti join keeps.
 
@@ -141,8 +157,9 @@ def share_kept(
         condition: its condition.
         left, right: what is known of its sides; of the left one the columns compared and the unfiltered rows matter.
         right_columns: attributes of the right side.
+        own: share of the left rows that are rows of the right side, too, and have the same key there.
     """
-    return _kept(join_type, _inner(condition, (~right_columns, right_columns), left, right)[1])
+    return _kept(join_type, own + (1.0 - own) * _inner(condition, (~right_columns, right_columns), left, right)[1])
 
 
 def share_of_pairs(
@@ -217,10 +234,9 @@ def _inner(
         keys += 1
         equal.append((key.left, key.right))
         members = [member(key.left, left), member(key.right, right)]
-        of_left, of_right = shared_domains(members)
-        counts.append([of_left, of_right])
+        counts.append(shared_domains(members))
         product *= max(met_domains(members))
-        matched *= min(1.0, min(of_right, max(1.0, right.rows)) / of_left)
+        matched *= _share_met(key, left, right)
     if keys > 1:  # columns of one key do not multiply
         of_sides = [[count[side] for count in counts] for side in (0, 1)]
         sure = [side.is_unique(plain_mask(own)) for side, own in zip((left, right), zip(*equal))]
@@ -228,6 +244,48 @@ def _inner(
     rows = left.rows * right.rows / product * rest
     partners = right.rows / product * rest
     return rows, matched if keys else min(1.0, partners)
+
+
+def _share_met(key: Equality, left: RelationStatistics, right: RelationStatistics) -> float:
+    """Share of the left rows whose value is one of those that the right side's rows have.
+
+    The filters of either side are taken to be independent of the values of the other, and the smaller of the two
+    domains to be contained in the larger one. So it is the values that are left on the right over those of the larger
+    domain before filters; a filter of the left side makes no difference.
+    """
+    met = _unfiltered(key.right, right, math.inf)
+    of_left, of_right = shared_domains([_unfiltered(key.left, left, _column(key.left, left).ndv), met])
+    domain = of_left if met.ndv is None or met.guessed else max(of_left, of_right)
+    return min(1.0, _values_left(_column(key.right, right), of_right, right) / domain)
+
+
+def _unfiltered(e: Expression, relation: RelationStatistics, unknown: float | None) -> Member:
+    """What a side of an equality may hold before filters on other columns.
+
+    Args:
+        e: the side's operand.
+        relation: the side.
+        unknown: distinct values where they were only counted after filters.
+    """
+    column, found = _column(e, relation), member(e, relation)
+    if column.domain is None:
+        return found
+    ndv = unknown if column.domain == math.inf else column.domain
+    return replace(found, ndv=ndv, guessed=ndv == math.inf, key_values=None)
+
+
+def _values_left(column: ColumnStatistics, domain: float, side: RelationStatistics) -> float:
+    """Distinct values of a column among the rows that are left of a relation, at most `domain`.
+
+    Where nothing counted them after the filters, they are what is left by chance if n of N rows are, of d values that
+    occur equally often: d (1 - (1 - n/N) ** (N/d)). This is Yao's formula (CACM 1977) in the form of PostgreSQL's
+    `estimate_num_groups`.
+    """
+    rows = max(1.0, side.rows)
+    ndv = domain if column.ndv is None else min(column.ndv, domain)
+    if column.domain is not None or column.key_values is not None or rows >= side.base_rows:
+        return min(ndv, rows)
+    return min(rows, max(1.0, ndv * (1.0 - (1.0 - rows / side.base_rows) ** (side.base_rows / ndv))))
 
 
 def _share(

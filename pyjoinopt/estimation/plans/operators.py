@@ -159,8 +159,9 @@ def _as_key(known: ColumnStatistics | None, groups: float, alone: bool) -> Colum
         nulls = 1.0 / (ndv + 1.0)
     key_values = ndv if alone else None
     return replace(
-        known, ndv=ndv, nulls=nulls, guessed=not alone, key_values=key_values, joined=None, heavy=(), frequencies=None
-    )
+        known.with_ndv(ndv), nulls=nulls, guessed=not alone, key_values=key_values, joined=None, heavy=(),
+        frequencies=None,
+    )  # fmt: skip
 
 
 def _repeating(known: RelationStatistics) -> RelationStatistics:

@@ -12,9 +12,10 @@ columns hold after the filter is a matter of arithmetic.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.comparisons import and_operands
 from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import (
@@ -27,6 +28,7 @@ from pyjoinopt.estimation.plans.operators import estimate_operator, renamed
 from pyjoinopt.estimation.plans.selectivity import apply_filter, selectivity
 from pyjoinopt.estimation.sources.joined_sample import JoinedSample
 from pyjoinopt.estimation.sources.sampled_selectivity import Share, is_weak
+from pyjoinopt.estimation.sources.sampled_values import SampledValues
 from pyjoinopt.estimation.sources.samples import Counted, Samples
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Expression, conjunction
@@ -36,6 +38,8 @@ from pyjoinopt.util.node_memo import NodeMemo
 
 #: Operators above a leaf whose rows are the leaf's, one to one; the names that they give columns are looked up.
 _SAME_ROWS = (ROWS_ONE_TO_ONE & ROW_SUBSETS) | {"Project"}
+#: Operators whose result has all values of a column that it has.
+_SAME_VALUES = _SAME_ROWS | {"Aggregate", "Distinct"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,35 @@ class FilteredLeaf:
     leaf: LogicalPlan
     conjuncts: tuple[Expression, ...] = ()
     share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredSample:
+    """Some sampled rows of one leaf, as bits."""
+
+    leaf: LogicalPlan
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRows:
+    """What the estimator of a join group found of one operator's result.
+
+    Attributes:
+        rows: the estimate.
+        bound: rows that are proved not to be exceeded.
+        likely: a bound by samples.
+        distinct: attribute number -> different values that are left of a column, where a sample of the join shows them.
+        values: column of a leaf -> these values, where the sample has nearly all of them.
+        sampled: the sampled rows of leaves that are in the result.
+    """
+
+    rows: float
+    bound: float
+    likely: LikelyBound | None = None
+    distinct: Mapping[int, float] = field(default_factory=dict)
+    values: Mapping[int, SampledValues] = field(default_factory=dict)
+    sampled: tuple[FilteredSample, ...] = ()
 
 
 class PlanEstimates:
@@ -71,22 +104,22 @@ class PlanEstimates:
         self._applied = applied
         self._filtered = NodeMemo[LogicalPlan, FilteredLeaf]()
         self._known = NodeMemo[LogicalPlan, RelationStatistics]()
-        self._overridden = NodeMemo[LogicalPlan, tuple[float, float, LikelyBound | None]]()
+        self._overridden = NodeMemo[LogicalPlan, JoinRows]()
 
     def add_ctes(self, nodes: Iterable[LogicalPlan]) -> None:
         """Look up common table expressions among these nodes from now on: predicates may have moved in them."""
         self._definitions.update((node.info.get("cte"), node) for node in nodes if node.kind == "CTERelationDef")
 
-    def override_rows(self, plan: LogicalPlan, rows: float, bound: float, likely: LikelyBound | None = None) -> None:
+    def override_rows(self, plan: LogicalPlan, found: JoinRows) -> None:
         """Override the estimate of a sub-plan, and its bounds, by those of the join group's estimator.
 
-        That estimator sees composite keys, which an estimate operator by operator does not. Later calls for this node
-        give the new rows; ancestors that were estimated before keep theirs.
+        That estimator sees composite keys and samples of joins, which an estimate operator by operator does not. Later
+        calls for this node give the new rows; ancestors that were estimated before keep theirs.
         """
-        self._overridden[plan] = rows, bound, likely
+        self._overridden[plan] = found
         before = self._known.get(plan)
         if before is not None:
-            self._known[plan] = _corrected(before, rows, bound, likely)
+            self._known[plan] = _corrected(before, found)
 
     def filtered_leaf(self, plan: LogicalPlan) -> FilteredLeaf | None:
         """The leaf of which a plan has some rows, one to one, and which; None for others, and without samples."""
@@ -102,6 +135,60 @@ class PlanEstimates:
     def joined_samples(self, leaf: LogicalPlan) -> list[JoinedSample]:
         """A leaf's sampled rows with their partners in its dimensions; several samples if it has large ones."""
         return [] if self._samples is None else self._samples.joined(leaf)
+
+    def distinct_among(self, leaf: LogicalPlan, hits: int, kept: float) -> dict[int, float]:
+        """Different values that some of a leaf's rows have of its join keys, where its sample shows them.
+
+        Args:
+            leaf: whose sample it is.
+            hits: its sampled rows that are among them, as bits.
+            kept: how many these are of all rows.
+        """
+        return {} if self._samples is None else self._samples.distinct_among(leaf, hits, self(leaf), kept)
+
+    def values_of(self, plan: LogicalPlan, e: Expression) -> SampledValues | None:
+        """The values that a column of a plan's result has, where samples have nearly all of them."""
+        column, source = self.leaf_column(e), self._with_all_values(plan)
+        if column is None or self._samples is None or source is None:
+            return None
+        found, filtered = self._overridden.get(source), self._filtered.get(source)
+        if filtered is not None:
+            return self._samples.values_among(filtered.leaf, filtered.conjuncts, column)
+        return found.values.get(column) if found is not None else None
+
+    def share_among(
+        self, left: LogicalPlan, right: LogicalPlan, keys: tuple[Expression, Expression]
+    ) -> float | None:
+        """Which share of a plan's rows are among those of another one; None if they are not of one relation.
+
+        Args:
+            left: some rows of a leaf.
+            right: some rows of a leaf, perhaps joined with others.
+            keys: what is compared of each: it has to be the same column.
+        """
+        of_left, source = self._filtered.get(left), self._with_all_values(right)
+        columns = [self.leaf_column(e) for e in keys]
+        if self._samples is None or of_left is None or source is None or None in columns:
+            return None
+        found, filtered = self._overridden.get(source), self._filtered.get(source)
+        sampled = found.sampled if found is not None else ()
+        if filtered is not None:
+            hits = self._samples.hits(filtered.leaf, filtered.conjuncts)
+            sampled = (FilteredSample(filtered.leaf, hits),) if hits is not None else ()
+        for one in sampled:
+            if self._samples.is_same_column((of_left.leaf, columns[0]), (one.leaf, columns[1])):
+                hits = self._samples.hits(of_left.leaf, of_left.conjuncts)
+                if hits is not None and hits.bit_count() >= ASSUMPTIONS.distinct_least_hits:
+                    return (hits & one.hits).bit_count() / hits.bit_count()
+        return None
+
+    def _with_all_values(self, plan: LogicalPlan) -> LogicalPlan | None:
+        """The join group or filtered leaf below a plan, or the plan itself, with all values that its columns have."""
+        while self._overridden.get(plan) is None and self._filtered.get(plan) is None:
+            if plan.kind not in _SAME_VALUES or plan.cached:
+                return None
+            (plan,) = plan.children
+        return plan
 
     def is_clustered(self, filtered: FilteredLeaf | None, column: int) -> bool:
         """Whether rows of a leaf that are stored together have the same values of a join key."""
@@ -205,7 +292,7 @@ class PlanEstimates:
 
     def _remember(self, node: LogicalPlan, known: RelationStatistics) -> None:
         overridden = self._overridden.get(node)
-        self._known[node] = known if overridden is None else _corrected(known, *overridden)
+        self._known[node] = known if overridden is None else _corrected(known, overridden)
 
 
 def _counted_key(column: ColumnStatistics, found: Counted) -> ColumnStatistics:
@@ -213,7 +300,7 @@ def _counted_key(column: ColumnStatistics, found: Counted) -> ColumnStatistics:
     if found.most is not None and found.most <= 1.0:
         return replace(column, guessed=False)
     ndv = found.ndv if column.ndv is None else min(column.ndv, found.ndv)
-    return replace(column, ndv=ndv, guessed=False, key_values=column.key_values if found.most is None else None)
+    return replace(column.with_ndv(ndv), key_values=column.key_values if found.most is None else None)
 
 
 def _is_count(share: Share, base: RelationStatistics) -> bool:
@@ -232,5 +319,10 @@ def _rows_left(filtered: FilteredLeaf, share: Share, base: RelationStatistics) -
     return base.rows * share.estimate(arithmetic, sound) * rest
 
 
-def _corrected(known: RelationStatistics, rows: float, bound: float, likely: LikelyBound | None) -> RelationStatistics:
-    return known.with_rows(rows, min(bound, known.upper_bound)).with_likely(likely)
+def _corrected(known: RelationStatistics, found: JoinRows) -> RelationStatistics:
+    columns = dict(known.columns)
+    for bit, ndv in found.distinct.items():
+        column = known.column(bit)
+        columns[bit] = column.with_ndv(ndv if column.ndv is None else min(column.ndv, ndv))
+    rows = known.with_rows(found.rows, min(found.bound, known.upper_bound)).with_likely(found.likely)
+    return replace(rows, columns=columns) if found.distinct else rows

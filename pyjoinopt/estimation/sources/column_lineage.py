@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pyjoinopt.estimation.model.comparisons import and_operands
 from pyjoinopt.estimation.model.literals import column_of
@@ -21,11 +21,13 @@ from pyjoinopt.plan.expressions import (
     substitute,
     walk,
 )
-from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.nodes import ANTI, SEMI, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import ROWS_ONE_TO_ONE
 from pyjoinopt.plan.traversal import post_order
 
 #: What cannot be evaluated over a row of one relation.
 NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
+_SEMI = frozenset({SEMI, ANTI})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,14 @@ class PlanLeaves:
         filtered: those of which a conjunct reads columns of no other relation, with these conjuncts.
         keys: number of a leaf -> the columns that joins compare, as an attribute mask.
         compared: equalities of their columns in inner joins.
+        semi_keys: number of a leaf -> the columns that semi and anti joins compare with columns of another leaf.
     """
 
     leaves: tuple[LogicalPlan, ...]
     filtered: tuple[tuple[LogicalPlan, list[Expression]], ...]
     keys: dict[int, int]
     compared: tuple[LeafEquality, ...]
+    semi_keys: Mapping[int, int] = field(default_factory=dict)
 
 
 class ColumnLineage:
@@ -62,7 +66,7 @@ class ColumnLineage:
                     meant = substitute(e, self._meaning)
                     if meant.deterministic and not meant.contains & NEVER and _is_short(meant):
                         self._meaning[bit] = meant
-        elif len(node.children) == 1 and len(node.output) == len(node.children[0].output):
+        elif node.kind in ROWS_ONE_TO_ONE and len(node.output) == len(node.children[0].output):
             for before, after in zip(node.children[0].output, node.output):  # a view names columns anew
                 if before.bit != after.bit and after.bit not in self._meaning:
                     self._meaning[after.bit] = self._meaning.get(before.bit, reference(before))
@@ -104,7 +108,13 @@ class ColumnLineage:
                 if leaf is not None and not e.references & ~leaf.output_set and is_countable(e):
                     found.setdefault(number_of(leaf), (leaf, []))[1].append(e)
         compared = leaf_equalities(nodes, self.meaning)
-        return PlanLeaves(tuple(leaves), tuple(found.values()), keys_of, tuple(compared))
+        semi_keys: dict[int, int] = {}
+        for equality in leaf_equalities(nodes, self.meaning, _SEMI):
+            if equality.one.bit in owner and equality.other.bit in owner:
+                for column in equality:
+                    number = number_of(owner[column.bit])
+                    semi_keys[number] = semi_keys.get(number, 0) | column.mask
+        return PlanLeaves(tuple(leaves), tuple(found.values()), keys_of, tuple(compared), semi_keys)
 
 
 def join_keys(nodes: Iterable[LogicalPlan]) -> int:

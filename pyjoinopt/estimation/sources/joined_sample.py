@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 from typing import Any
 
+from pyjoinopt.estimation.sources.sampled_values import hashes
 from pyjoinopt.estimation.sources.star_joins import Star
 from pyjoinopt.plan.expressions import Expression
 
@@ -22,6 +23,7 @@ class Partners:
         filled: the rows in which no referring column is NULL; None if these are another dimension's columns.
         matched: the rows that have a partner.
         hits: key of a conjunct -> the rows whose partner fulfils it; None if that is unknown.
+        hashed: column of the dimension -> the hash of each row's partner's value; see `sampled_values`.
     """
 
     of: int
@@ -29,6 +31,7 @@ class Partners:
     filled: int | None
     matched: int
     hits: Mapping[Any, int | None]
+    hashed: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class JoinedSample:
         dimensions: number of a leaf -> the partners there.
         hits: key of a conjunct of the relation -> the rows that fulfil it; None if that is unknown.
         by_key: whether each place has all rows with one value of the referring column.
+        hashed: column of the relation -> the hash of each row's value.
     """
 
     rows: int
@@ -50,6 +54,7 @@ class JoinedSample:
     dimensions: Mapping[int, Partners]
     hits: Mapping[Any, int | None]
     by_key: bool = False
+    hashed: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def kept(self, conjuncts: Iterable[Expression]) -> int:
         """Which rows fulfil all conjuncts that were evaluated, as bits.
@@ -81,11 +86,17 @@ def joined_sample(
             hits = {e.key: from_hex(bits) for e, bits in zip(conjuncts.get(number, ()), one["hits"])}
             matched = from_hex(one["matched"]) or 0
             columns = frozenset((a.bit, b.bit) for a, b in zip(dimension.columns, dimension.key))
-            found[number] = Partners(of, columns, from_hex(one.get("filled")), matched, hits)
+            filled = from_hex(one.get("filled"))
+            found[number] = Partners(of, columns, filled, matched, hits, read_hashes(one))
     own = {e.key: from_hex(bits) for e, bits in zip(conjuncts.get(numbers[0] or 0, ()), answer["hits"])}
     return JoinedSample(
         answer["rows"], bool(answer["complete"]), tuple(answer.get("starts", ())), found, own, by_key
     )
+
+
+def read_hashes(answer: Mapping[str, Any]) -> dict[int, Sequence[int]]:
+    """Attribute number of each column whose values were hashed -> the hashes."""
+    return {int(bit): hashes(text) for bit, text in (answer.get("hashed") or {}).items()}
 
 
 def from_hex(bits: str | None) -> int | None:

@@ -42,7 +42,7 @@ from pyjoinopt.estimation.model.sample_bounds import share_bound
 from pyjoinopt.estimation.sources.bound_limits import BoundLimits
 from pyjoinopt.estimation.sources.clustering import is_clustered
 from pyjoinopt.estimation.sources.column_lineage import ColumnLineage, PlanLeaves, is_countable, number_of
-from pyjoinopt.estimation.sources.joined_sample import JoinedSample, from_hex, joined_sample
+from pyjoinopt.estimation.sources.joined_sample import JoinedSample, from_hex, joined_sample, read_hashes
 from pyjoinopt.estimation.sources.key_samples import find_key_joins, key_samples
 from pyjoinopt.estimation.sources.partition_pruning import partition_columns
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
@@ -50,6 +50,7 @@ from pyjoinopt.estimation.sources.registry import Files, RelationOf
 from pyjoinopt.estimation.sources.sample_request import SampleRequest, selects, with_dimensions
 from pyjoinopt.estimation.sources.sampled_distinct import codes, left_after, most_frequent, nearly_unique
 from pyjoinopt.estimation.sources.sampled_selectivity import Share, is_weak
+from pyjoinopt.estimation.sources.sampled_values import SampledValues, values_among
 from pyjoinopt.estimation.sources.star_joins import SMALL, Star, find_stars
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.plan.expressions import Expression
@@ -90,6 +91,8 @@ class _Sample:
         number: of the sample in the JVM; another one has other rows.
         distinct: conjuncts -> what was counted of join keys among the rows that fulfil all; of a whole relation.
         joined: its rows with their partners in the relation's dimensions.
+        hashed: hashes of the values of columns that semi joins compare.
+        starts: those of `JoinedSample`.
     """
 
     number: int
@@ -103,6 +106,8 @@ class _Sample:
     keys: dict[int, list[int]] = field(default_factory=dict)
     distinct: dict[frozenset[Any], dict[int, Counted]] = field(default_factory=dict)
     joined: JoinedSample | None = None
+    hashed: dict[int, Sequence[int]] = field(default_factory=dict)
+    starts: tuple[int, ...] = ()
 
 
 class Samples:
@@ -137,6 +142,7 @@ class Samples:
         self._deadline = deadline
         self._begun: set[tuple[str, str]] = set()
         self._keys: dict[int, int] = {}
+        self._semi_keys: dict[int, int] = {}
         self.drawing = True
         self._meanings = ColumnLineage()
         self._samples: dict[int, _Sample | None] = {}
@@ -164,13 +170,15 @@ class Samples:
             known: statistics of the leaves, to judge where arithmetic is weak.
         """
         read = self._of_leaves(plan)
-        filtered = {number_of(leaf) for leaf, conjuncts in read.filtered if selects(conjuncts)}
+        filtered = {number_of(leaf) for leaf, conjuncts in read.filtered if selects(conjuncts)} | set(read.semi_keys)
         stars = []
         if self.drawing:
             stars = find_stars(
                 read.leaves, read.compared, lambda leaf: number_of(leaf) in filtered, lambda leaf: known(leaf).rows
             )
-        self._question(read.filtered, known, stars)
+        compared: list[tuple[LogicalPlan, list[Expression]]]
+        compared = [(leaf, []) for leaf in read.leaves if number_of(leaf) in read.semi_keys]
+        self._question([*compared, *read.filtered], known, stars)
         joins = find_key_joins(read, known) if self.drawing else []
         if joins:
             conjuncts = {number_of(leaf): list({e.key: e for e in some}.values()) for leaf, some in read.filtered}
@@ -195,6 +203,7 @@ class Samples:
     def _of_leaves(self, plan: LogicalPlan) -> PlanLeaves:
         found = self._meanings.of_leaves(plan, lambda leaf: self._files(leaf) is not None)
         self._keys.update(found.keys)
+        self._semi_keys.update(found.semi_keys)
         return found
 
     def _files(self, leaf: LogicalPlan) -> Files | None:
@@ -298,22 +307,76 @@ class Samples:
             kept: rows that the filter keeps.
         """
         sample = self._samples.get(number_of(leaf))
-        found: dict[int, Counted] = {}
-        if sample is not None and (counted := sample.distinct.get(frozenset(e.key for e in conjuncts))) is not None:
-            return counted
-        for bit, values in sample.keys.items() if sample is not None and share.rows == sample.rows else ():
+        if sample is None:
+            return {}
+        counted = sample.distinct.get(frozenset(e.key for e in conjuncts))
+        if counted is not None or share.rows != sample.rows:
+            return counted or {}
+        return {bit: Counted(ndv) for bit, ndv in self.distinct_among(leaf, share.together, base, kept).items()}
+
+    def distinct_among(
+        self, leaf: LogicalPlan, hits: int, base: RelationStatistics, kept: float
+    ) -> dict[int, float]:
+        """Of the join keys of a leaf, how many different values some of its rows have, where its sample shows that.
+
+        Args:
+            leaf: whose sample it is.
+            hits: its sampled rows that are among them, as bits.
+            base: statistics of the leaf.
+            kept: how many these are of all rows.
+        """
+        sample = self._samples.get(number_of(leaf))
+        found: dict[int, float] = {}
+        for bit, values in sample.keys.items() if sample is not None else ():
             column = base.column(bit)
             if column.key_values is None or (column.guessed and not nearly_unique(values, base.rows)):
-                ndv = left_after(values, share.together, base.rows, kept, None if column.guessed else column.ndv)
+                ndv = left_after(values, hits, base.rows, kept, None if column.guessed else column.ndv)
                 if ndv is not None:
-                    found[bit] = Counted(ndv)
+                    found[bit] = ndv
         return found
 
     def joined(self, leaf: LogicalPlan) -> list[JoinedSample]:
         """The sampled rows of a leaf with their partners in small dimensions, and by its keys those in large ones."""
         sample = self._samples.get(number_of(leaf))
-        found = [replace(sample.joined, hits=sample.hits)] if sample is not None and sample.joined is not None else []
+        found = []
+        if sample is not None and (sample.joined is not None or sample.hashed):
+            joined = sample.joined or JoinedSample(sample.rows, sample.complete, sample.starts, {}, {})
+            found = [replace(joined, hits=sample.hits, hashed=sample.hashed)]
         return [*found, *self._by_keys.get(number_of(leaf), ())]
+
+    def hits(self, leaf: LogicalPlan, conjuncts: Sequence[Expression]) -> int | None:
+        """The sampled rows that fulfil all of some conjuncts, as bits; None if that is not known.
+
+        `IS NOT NULL` does not count: Spark adds it to a plan that it has begun to optimise.
+        """
+        sample = self._samples.get(number_of(leaf))
+        together = (1 << sample.rows) - 1 if sample is not None else None
+        for e in conjuncts:
+            bits = sample.hits.get(e.key) if sample is not None and e.kind != "IsNotNull" else together
+            together = None if bits is None or together is None else together & bits
+        return together
+
+    def values_among(self, leaf: LogicalPlan, conjuncts: Sequence[Expression], column: int) -> SampledValues | None:
+        """The values of a column that a semi join compares among the rows that fulfil some conjuncts."""
+        sample, hits = self._samples.get(number_of(leaf)), self.hits(leaf, conjuncts)
+        if sample is None or hits is None or column not in sample.hashed:
+            return None
+        (type,) = (a.type for a in leaf.output if a.bit == column)
+        return values_among(sample.hashed[column], hits, type, sample.complete)
+
+    def is_same_column(self, one: tuple[LogicalPlan, int | None], other: tuple[LogicalPlan, int | None]) -> bool:
+        """Whether two columns of leaves are the same column of one relation, with the same sampled rows.
+
+        Samples that were drawn for different columns may have different rows; the values of the column tell.
+        """
+        found = []
+        for leaf, bit in (one, other):
+            sample, files = self._samples.get(number_of(leaf)), self._files(leaf)
+            name = next((a.name for a in leaf.output if a.bit == bit), None)
+            if sample is None or files is None or name is None or bit not in sample.hashed:
+                return False
+            found.append((name, files.id, files.schema, sample.hashed[bit]))
+        return found[0] == found[1]
 
     def is_clustered(self, leaf: LogicalPlan, column: int) -> bool:
         """Whether sampled rows that are stored together have the same values of a join key."""
@@ -355,7 +418,7 @@ class Samples:
     def _wanted(
         self, wanted: Sequence[tuple[LogicalPlan, list[Expression]]], stars: Sequence[Star]
     ) -> list[SampleRequest]:
-        """What is requested of each leaf: those with conjuncts, and those of stars."""
+        """What is requested of each leaf: those with conjuncts or columns of semi joins, and those of stars."""
         leaves = {number_of(leaf): (leaf, conjuncts) for leaf, conjuncts in wanted}
         needed: dict[int, int] = {}
         dimensions = {number_of(d.leaf) for star in stars for d in star.dimensions}
@@ -367,7 +430,7 @@ class Samples:
         requested = []
         for number, (leaf, conjuncts) in leaves.items():
             files = self._files(leaf)
-            if files is None or (number not in needed and not selects(conjuncts)):
+            if files is None or not (number in needed or number in self._semi_keys or selects(conjuncts)):
                 self._samples.setdefault(number, None)
                 continue
             once = list({e.key: e for e in conjuncts}.values())
@@ -410,10 +473,11 @@ class Samples:
             complete, places = bool(answer["complete"]), int(answer.get("pieces", 0))
             sample = self._samples[number] = _Sample(
                 answer["sample"], answer["rows"], complete, places, answer.get("draws"),
-                float(answer.get("stretch", 1.0)),
+                float(answer.get("stretch", 1.0)), starts=tuple(answer.get("starts", ())),
             )  # fmt: skip
         sample.refused = sample.refused or bool(answer.get("refused"))
         sample.keys.update((int(bit), codes(text)) for bit, text in (answer.get("keys") or {}).items())
+        sample.hashed.update(read_hashes(answer))
         for e, bits in zip(conjuncts, answer["hits"]):
             sample.hits[e.key] = from_hex(bits)
         if "distinct" in answer:
@@ -434,10 +498,11 @@ class Samples:
         references = reduce(or_, (e.references for e in conjuncts), columns)
         relation = self._relation(leaf)
         partitions = {"partitions": relation.partitions} if relation is not None and relation.partitions else {}
+        semi_keys = [a.bit for a in leaf.output if self._semi_keys.get(number_of(leaf), 0) >> a.bit & 1]
         return {
             "node": leaf.number, "id": files.id, "schema": files.schema,
             "columns": [a.bit for a in leaf.output if references >> a.bit & 1], "predicates": conjuncts,
-            "keys": self._key_columns(leaf), **partitions,
+            "keys": self._key_columns(leaf), **partitions, **({"hashed": semi_keys} if semi_keys else {}),
         }  # fmt: skip
 
     def _key_columns(self, leaf: LogicalPlan) -> list[int]:

@@ -13,7 +13,7 @@ column is a key is known once all rows of its relation are there.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -33,9 +33,8 @@ TINY = 4096
 _DEEPEST = 4
 
 
-@dataclass(frozen=True, slots=True)
-class LeafEquality:
-    """An equality of columns of two leaves that an inner join tests."""
+class LeafEquality(NamedTuple):
+    """An equality of columns of two leaves that a join tests."""
 
     one: Attribute
     other: Attribute
@@ -76,16 +75,21 @@ class Star:
         return found
 
 
-def leaf_equalities(nodes: Iterable[LogicalPlan], meaning: Callable[[Expression], Expression]) -> list[LeafEquality]:
-    """The equalities that inner joins of a plan test.
+def leaf_equalities(
+    nodes: Iterable[LogicalPlan],
+    meaning: Callable[[Expression], Expression],
+    join_types: Collection[str] = frozenset({INNER}),
+) -> list[LeafEquality]:
+    """The equalities that joins of a plan test.
 
     Args:
         nodes: of the plan.
         meaning: an expression -> the same over columns of leaves.
+        join_types: of the joins.
     """
     found = []
     for node in nodes:
-        if isinstance(node, Join) and node.join_type == INNER:
+        if isinstance(node, Join) and node.join_type in join_types:
             for left, right, null_safe in equalities(node.condition):
                 one, other = column_of(meaning(left)), column_of(meaning(right))
                 if one is not None and other is not None and not null_safe:
@@ -104,7 +108,7 @@ def find_stars(
     Args:
         leaves: those that can be sampled.
         compared: equalities of their columns.
-        filtered: whether a leaf has a filter.
+        filtered: whether a leaf has a filter, or a column that a semi join compares.
         rows: of a leaf, without filters.
     """
     owner = {a.bit: leaf for leaf in leaves for a in leaf.output}

@@ -87,6 +87,7 @@ class GraphEstimates:
         true_rows: rows of sets of vertices that were counted when the query ran before.
         buildable: what a join may build of a set; None for what Spark broadcasts if it knows the sizes.
         synopses: samples of joins with dimensions.
+        own_rows: right side of a semi or anti join -> share of the left rows that are among its rows.
     """
 
     def __init__(
@@ -98,10 +99,11 @@ class GraphEstimates:
         true_rows: Mapping[int, float] | None = None,
         buildable: BuildableSides | None = None,
         synopses: Sequence[Synopsis] = (),
+        own_rows: Mapping[int, float] | None = None,
     ) -> None:
         proved, statistics = statistics, without_null_keys(graph, statistics, never_null)
         self.relations = tuple(statistics)
-        model = collect(graph, statistics)
+        model = collect(graph, statistics, own_rows)
         self._terms_of: list[dict[int, float]] = [{} for _ in statistics]
         for t, term in enumerate(model.terms):
             for vertex, value in term.values.items():

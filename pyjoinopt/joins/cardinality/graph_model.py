@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
@@ -46,16 +46,19 @@ class GraphModel:
     factors: tuple[Factor, ...]
 
 
-def collect(graph: JoinGraph, statistics: Sequence[RelationStatistics]) -> GraphModel:
+def collect(
+    graph: JoinGraph, statistics: Sequence[RelationStatistics], own_rows: Mapping[int, float] | None = None
+) -> GraphModel:
     """The model of a join graph, without its outer joins.
 
     Args:
         graph: the join graph.
         statistics: of each vertex, its filters included.
+        own_rows: right side of a semi or anti join -> share of the left rows that are among its rows.
     """
     base = [math.log(max(1.0, s.rows) if s.rows > 0 else _NO_ROWS) for s in statistics]
     groups = _equal_columns(graph)
-    factors = [factor for edge in graph.edges for factor in _factors(edge, graph, statistics, base)]
+    factors = [factor for edge in graph.edges for factor in _factors(edge, graph, statistics, base, own_rows or {})]
     classes = [_domains(met_domains(_members(group, statistics)), group) for group in groups]
     unfiltered = [_domains(shared_domains(_members(group, statistics)), group) for group in groups]
     keys = CompositeKeys(
@@ -122,26 +125,31 @@ def _column_key(e: Expression) -> object:
 
 
 def _factors(
-    edge: Edge, graph: JoinGraph, statistics: Sequence[RelationStatistics], base: Sequence[float]
+    edge: Edge,
+    graph: JoinGraph,
+    statistics: Sequence[RelationStatistics],
+    base: Sequence[float],
+    own_rows: Mapping[int, float],
 ) -> list[Factor]:
     """The factor of an edge that is in no class and no outer join; none for others."""
     if _is_of_a_class(edge):
         return []
     if isinstance(edge, OperatorEdge) and edge.semi_right:
-        vertex = edge.semi_right.bit_length() - 1
-        return [Factor(edge.tes, _semi_join_share(edge, vertex, graph, statistics) - base[vertex])]
+        vertex, own = edge.semi_right.bit_length() - 1, own_rows.get(edge.semi_right, 0.0)
+        return [Factor(edge.tes, _semi_join_share(edge, vertex, graph, statistics, own) - base[vertex])]
     if is_applied_above(edge) or edge.implied or not edge.tes:
         return []
     return [Factor(edge.tes, math.log(_selectivity(edge, graph, statistics)))]
 
 
 def _semi_join_share(
-    edge: OperatorEdge, right: int, graph: JoinGraph, statistics: Sequence[RelationStatistics]
+    edge: OperatorEdge, right: int, graph: JoinGraph, statistics: Sequence[RelationStatistics], own: float
 ) -> float:
     """Logarithm of the share of rows that a semi or anti join keeps."""
-    left = combined_columns([statistics[v] for v in members(edge.ses & ~edge.semi_right)])
+    left = combined_columns([statistics[v] for v in members(edge.ses & ~edge.semi_right)], unfiltered=True)
     inside = graph.relations[right].output_set
-    return math.log(max(share_kept(edge.join_type, edge.predicate, left, statistics[right], inside), _LEAST_SHARE))
+    kept = share_kept(edge.join_type, edge.predicate, left, statistics[right], inside, own)
+    return math.log(max(kept, _LEAST_SHARE))
 
 
 def _selectivity(edge: Edge, graph: JoinGraph, statistics: Sequence[RelationStatistics]) -> float:

@@ -26,9 +26,10 @@ smaller relations come first, and others count only what is left.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from operator import and_
 
 from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 
@@ -68,6 +69,8 @@ class Synopsis:
         kept: those that fulfil the relation's own filters, as bits.
         starts: the first row of each place in the files; empty if the rows are from all places.
         partners: of each dimension.
+        by_key: whether the rows were sampled by a key, and not as those of single relations are.
+        hashed: column of the centre or of a dimension -> the hash of each row's value, see `sampled_values`.
     """
 
     center: int
@@ -76,6 +79,17 @@ class Synopsis:
     kept: int
     starts: tuple[int, ...]
     partners: tuple[Partner, ...]
+    by_key: bool = False
+    hashed: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    @property
+    def touched(self) -> int:
+        """The centre and its dimensions, as a set."""
+        return self.center | sum(p.vertex for p in self.partners)
+
+    def joined(self, relations: int) -> int:
+        """The sampled rows that are in the join of a set, as bits."""
+        return reduce(and_, (p.matches for p in self.partners if p.vertex & relations), self.kept)
 
 
 class SynopsisCorrection:

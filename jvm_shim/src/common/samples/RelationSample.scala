@@ -5,6 +5,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
+import scala.util.hashing.byteswap32
+
 import org.apache.spark.{SPARK_VERSION, SparkConf}
 import org.apache.spark.io.CompressionCodec
 import org.apache.spark.sql.catalyst.InternalRow
@@ -65,6 +67,28 @@ private[pyjoinopt] final class RelationSample(
   )
 
   private val coded = new ConcurrentHashMap[Int, Option[String]]
+
+  /**
+   * A hash of each row's value of a column, 0 for NULL: the same for equal values of all samples, whole numbers of any
+   * width included; None if values that Spark takes as equal may differ here.
+   */
+  def hashes(column: Int): Option[Array[Int]] = hashed.computeIfAbsent(
+    column,
+    _ => {
+      val dataType = columns(column).dataType
+      if (!SampledColumn.hasPlainEquality(dataType)) None
+      else
+        Some(rows.map { row =>
+          if (row.isNullAt(column)) 0
+          else {
+            val hash = byteswap32(KeyIndex.value(row, column, dataType).hashCode)
+            if (hash == 0) 1 else hash
+          }
+        })
+    }
+  )
+
+  private val hashed = new ConcurrentHashMap[Int, Option[Array[Int]]]
 
   /** The most rows that share a value of a column. */
   def most(column: Int): Option[Double] =

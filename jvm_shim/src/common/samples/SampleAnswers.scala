@@ -17,7 +17,8 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
  * answer.
  *
  * A relation may have dimensions, which are others of the request: then it is also computed which of its sampled rows
- * have a partner there, and which have one that fulfils each of its predicates (see SampleJoins).
+ * have a partner there, and which have one that fulfils each of its predicates (see SampleJoins). Of columns that semi
+ * joins compare, it may be requested to hash the values, so that those of different samples can be compared.
  *
  * Law: no Spark job is started, and a relation that cannot be read does not affect the others.
  */
@@ -52,6 +53,9 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     private val keyed: Option[(String, Long)] =
       named("keyedBy").headOption.map { case (_, name) => name -> entry.path("threshold").asLong(Long.MinValue) }
 
+    /** Columns of whose values hashes are requested if the sample has them. */
+    val hashed: List[(Int, String)] = named("hashed")
+
     private val whole = entry.path("whole").asBoolean
     private var offered = false
 
@@ -61,7 +65,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
       !random || sample.design.isDefined || sample.complete || sample.refused
     val task: Option[FutureTask[Option[SampleReader.Drawn]]] = relation match {
       case Some(files) if !sample.exists(suffices) && entry.path("read").asBoolean =>
-        val both = wanted ++ keys.map(_._2) ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
+        val both = wanted ++ (keys ++ hashed).map(_._2) ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
         val partitions = expressions.partitions(files, entry.get("partitions"))
         val columns = if (both.size <= SampleAnswers.MaxColumns) both else wanted
         val limits = (if (random) randomBudget(entry) else budget).copy(partitions = partitions)
@@ -166,6 +170,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         out.writeEndArray()
         if (sample.complete && found.forall(_.isDefined)) writeDistinct(out, question, sample, found.flatten)
         writeCodes(out, question, sample)
+        writeHashes(out, question, sample, SampleJoins.start(sample))
         if (question.dimensions.nonEmpty) writeDimensions(out, question, sample, others, until)
         if (request.path("give").asBoolean && !sample.stored && sample.rows.length <= SampleAnswers.MaxStoredRows) {
           sample.stored = true
@@ -205,6 +210,24 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
       out.writeObjectFieldStart("keys")
       for ((number, name) <- question.keys; i <- sample.columns.getFieldIndex(name)) {
         sample.codes(i).foreach(out.writeStringField(number.toString, _))
+      }
+      out.writeEndObject()
+    }
+
+  /** The hashes of each requested column in some rows of a sample, four bytes a row; those of row -1 are 0. */
+  private def writeHashes(out: JsonGenerator, question: Question, sample: RelationSample, rows: Array[Int]): Unit =
+    if (question.hashed.nonEmpty && rows.length <= SampleAnswers.MaxRowsWithCodes) {
+      out.writeObjectFieldStart("hashed")
+      for {
+        (number, name) <- question.hashed
+        i <- sample.columns.getFieldIndex(name)
+        hashes <- sample.hashes(i)
+      } {
+        val bytes = rows.flatMap { row =>
+          val hash = if (row < 0) 0 else hashes(row)
+          Seq(hash.toByte, (hash >> 8).toByte, (hash >> 16).toByte, (hash >> 24).toByte)
+        }
+        out.writeStringField(number.toString, SampleAnswers.hex(bytes))
       }
       out.writeEndObject()
     }
@@ -270,6 +293,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
           SampleAnswers.write(out, kept.map(bits => SampleJoins.bits(partners, Some(bits))))
         }
         out.writeEndArray()
+        writeHashes(out, inner, sample, partners)
         out.writeEndObject()
       case (None, _) => out.writeNull()
     }

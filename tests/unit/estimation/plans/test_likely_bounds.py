@@ -10,7 +10,7 @@ import pytest
 
 from pyjoinopt.estimation.model.relation_statistics import LikelyBound, RelationStatistics
 from pyjoinopt.estimation.plans.operators import estimate_plan
-from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.estimation.plans.plan_estimator import JoinRows, PlanEstimates
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order
@@ -80,7 +80,7 @@ def test_the_bound_of_a_whole_group_replaces_that_of_its_joins() -> None:
     plan = Join(ORDERS, LINES, "Inner", eq("o_key", "l_order"))
     estimates = PlanEstimates(sampled)
     assert estimates(plan).likely_bound == 4000 * 700
-    estimates.override_rows(plan, 5.0, 1e9, LikelyBound(700.0, 5000))
+    estimates.override_rows(plan, JoinRows(5.0, 1e9, LikelyBound(700.0, 5000)))
     assert estimates(plan).likely == LikelyBound(700.0, 5000) and estimates(plan).upper_bound == 1e9
     assert estimates(Filter(eq("o_cust", lit(3)), plan)).likely_bound == 700
 

@@ -14,6 +14,7 @@ from pyjoinopt.estimation.model.relation_statistics import (
     row_width,
     unknown,
 )
+from pyjoinopt.estimation.plans.join import combined_columns, share_kept
 from pyjoinopt.estimation.plans.operators import default_leaf, estimate_operator, estimate_plan
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
@@ -126,6 +127,54 @@ def test_semi_join_with_few_keys() -> None:
     anti = Join(TABLES["orders"], few, "LeftAnti", eq("o_cust", "c_key"))
     assert rows(semi) == pytest.approx(150_000, rel=0.01)
     assert rows(anti) == pytest.approx(1_350_000, rel=0.01)
+
+
+def kept(left: RelationStatistics, right: RelationStatistics, kind: str = "LeftSemi") -> float:
+    """Share of the left rows that a semi join on columns 0 and 1 keeps."""
+    one, other = (reference(Attribute(n, n, f"k{n}", "int")) for n in (0, 1))
+    return share_kept(kind, call("EqualTo", one, other), left, right, 0b10)
+
+
+def side(bit: int, rows: float, unfiltered: float, **column: Any) -> RelationStatistics:
+    return RelationStatistics(rows, 8 * rows, columns={bit: ColumnStatistics(**column)}, unfiltered=unfiltered)
+
+
+def test_a_filter_of_the_left_side_finds_a_semi_join_no_more_partners() -> None:
+    seen = side(1, 20_000.0, 1e6, ndv=500.0, domain=2000.0)
+    assert kept(side(0, 1e6, 1e6, ndv=2000.0), seen) == 0.25
+    counted = side(0, 1000.0, 1e6, ndv=300.0, domain=2000.0)
+    assert kept(counted, seen) == kept(combined_columns([counted], unfiltered=True), seen) == 0.25
+    key = side(0, 100.0, 2000.0, ndv=2000.0, key_values=2000.0)
+    assert kept(key, seen) == kept(combined_columns([key], unfiltered=True), seen) == 0.25
+    assert kept(key, seen, "LeftAnti") == 0.75
+
+
+def test_without_a_count_before_filters_that_after_them_has_to_do() -> None:
+    seen = side(1, 20_000.0, 1e6, ndv=500.0, domain=2000.0)
+    assert kept(side(0, 1000.0, 1e6, ndv=4000.0, domain=math.inf), seen) == 0.125
+    seen = side(1, 20_000.0, 1e6, ndv=500.0, domain=math.inf)
+    assert kept(side(0, 1e6, 1e6, ndv=4000.0), seen) == 0.125
+
+
+def test_a_semi_join_with_a_filtered_key_keeps_what_an_inner_join_would() -> None:
+    kinds = side(1, 10.0, 100.0, ndv=100.0, key_values=100.0)
+    assert kept(side(0, 1e6, 1e6, ndv=5.0), kinds) == 0.1
+    assert kept(side(0, 1e6, 1e6, ndv=5.0), side(1, 10.0, 100.0, ndv=100.0, key_values=100.0, guessed=True)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "values"), [(1e6, 1000.0), (1e4, 1000.0), (1000.0, 632.5), (100.0, 95.2), (1.0, 1.0), (0.0, 1.0)]
+)
+def test_values_that_chance_leaves(rows: float, values: float) -> None:
+    share = kept(side(0, 1e6, 1e6, ndv=1000.0), side(1, rows, 1e6, ndv=1000.0))
+    assert 1000.0 * share == pytest.approx(values, rel=0.001)
+
+
+def test_groups_of_which_few_are_left() -> None:
+    """The customers of the orders of a day, once each."""
+    day = Filter(eq("o_date", lit(9000)), TABLES["orders"])
+    semi = Join(TABLES["customers"], group(day, "o_cust"), "LeftSemi", eq("c_key", "o_cust"))
+    assert 500 < rows(semi) < 650
 
 
 def test_mark_of_an_existence_join_keeps_what_a_semi_join_would() -> None:
