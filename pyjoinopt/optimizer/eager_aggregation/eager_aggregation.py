@@ -45,7 +45,7 @@ from pyjoinopt.catalyst.planner.join_selection import JoinOperator, Version, sel
 from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from pyjoinopt.cost.constants import DEFAULT, Constants
 from pyjoinopt.estimation.model.relation_statistics import StatisticsOf
-from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step, candidates
+from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step, as_aggregate, candidates
 from pyjoinopt.optimizer.eager_aggregation.price import Price, Pricing
 from pyjoinopt.optimizer.eager_aggregation.split_functions import (
     SplitConditions,
@@ -97,18 +97,19 @@ class EagerAggregation:
 
     def apply(self, root: LogicalPlan) -> Rewritten:
         """The plan with early aggregates, `root` itself if there are none, and one sentence for each."""
-        aggregates = [node for node in post_order(root) if isinstance(node, Aggregate) and not node.cached]
-        if not any(map(_reads_joins, aggregates)):
+        found = [(node, as_aggregate(node)) for node in post_order(root) if not node.cached]
+        aggregates = [(node, upper) for node, upper in found if upper is not None and _reads_joins(upper)]
+        if not aggregates:
             return Rewritten(root)
         shared = SharedPlans(root)
         pricing = Pricing(self.estimate, self._operator, self.constants)
         chosen: dict[int, _Chosen] = {}
-        for node in aggregates:
-            legal = self._legal(node, shared)
+        for node, upper in aggregates:
+            legal = self._legal(upper, shared)
             priced = [_Chosen(c, pricing(c)) for c in legal if pricing.rows_of_group(c) > _MARGIN]
-            found = [one for one in priced if _pays(one.price)]
-            if found:
-                chosen[id(node)] = min(found, key=lambda one: one.price.after - one.price.before)
+            paying = [one for one in priced if _pays(one.price)]
+            if paying:
+                chosen[id(node)] = min(paying, key=lambda one: one.price.after - one.price.before)
         if not chosen:
             return Rewritten(root)
         return Rewritten(self._rebuilt(root, chosen), tuple(map(str, chosen.values())))
