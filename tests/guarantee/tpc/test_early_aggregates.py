@@ -25,19 +25,27 @@ EARLY = {
     ],
     "tpch": [2, 3, 5, 7, 9, 10, 11, 12, 16, 17, 18],
 }  # fmt: skip
-#: The default run has those that pay for at a larger scale.
+#: The default run has those that pay at a larger scale.
 PAYING = (("tpcds", 11), ("tpcds", 74))
 
 
-@pytest.mark.parametrize(
-    ("benchmark", "number"),
-    [
-        pytest.param(benchmark, number, marks=() if (benchmark, number) in PAYING else pytest.mark.ci)
-        for benchmark, numbers in EARLY.items()
-        for number in numbers
-    ],
-)
-def test_query(benchmark: str, number: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    session: SparkSession = request.getfixturevalue(benchmark)
+@pytest.fixture(autouse=True)
+def whatever_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eager_aggregation, "_MARGIN", 0.0)
-    assert checked(session.sql(QUERIES[benchmark][number]), store="off").eager_aggregations
+
+
+def numbers(benchmark: str) -> list[object]:
+    return [
+        pytest.param(number, marks=() if (benchmark, number) in PAYING else pytest.mark.ci)
+        for number in EARLY[benchmark]
+    ]
+
+
+@pytest.mark.parametrize("number", numbers("tpcds"))
+def test_tpcds(number: int, tpcds: SparkSession) -> None:
+    assert checked(tpcds.sql(QUERIES["tpcds"][number]), store="off").eager_aggregations
+
+
+@pytest.mark.parametrize("number", numbers("tpch"))
+def test_tpch(number: int, tpch: SparkSession) -> None:
+    assert checked(tpch.sql(QUERIES["tpch"][number]), store="off").eager_aggregations
