@@ -254,7 +254,7 @@ def test_in_an_enabled_session(facts: SparkSession, name: str) -> None:
 def test_drawn_queries(in_either_mode: SparkSession, seed: int) -> None:
     draw = random.Random(f"{seed} {in_either_mode.conf.get('spark.sql.ansi.enabled')}")
     done = sum(len(early_aggregates(in_either_mode, _drawn(draw))) for _ in range(15))
-    assert done >= 6
+    assert done >= 3
 
 
 def _drawn(draw: random.Random) -> str:

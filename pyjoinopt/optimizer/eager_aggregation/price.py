@@ -162,14 +162,13 @@ class Pricing:
         """What a join costs one side, and how its result is partitioned."""
         c, operator = self._constants, self._operator(join)
         side = ("left", "right")[step.child]
-        sides = [rows.partitioning if i == step.child else UNKNOWN for i in (0, 1)]
-        result = after_join(join, operator, sides[0], sides[1])
+        result = after_join(join, operator, UNKNOWN if operator.build == side else rows.partitioning)
         work = rows.number
         if operator.build == side and operator.name not in (SORT_MERGE, SHUFFLED_HASH):
             work += rows.number * (c.broadcast_row + rows.width * c.broadcast_byte)
         if operator.name in (SORT_MERGE, SHUFFLED_HASH):
             keys = join_keys(join)[step.child]
-            if not keys or not satisfies(rows.partitioning, keys):
+            if not keys or keys not in rows.partitioning:
                 work += self._shuffle(rows.number, rows.width)
             if operator.name == SORT_MERGE:
                 work += rows.number * c.sorted_row
