@@ -9,6 +9,15 @@
 The join above reads a row for each key instead of all rows of `fact`, and repeats it as often as it would have repeated
 the rows. So each group above adds up the same numbers.
 
+Where repetitions make no difference above, no function is needed:
+
+    SELECT DISTINCT c.name, f.day FROM fact f JOIN customer c ON f.c = c.id
+
+    after   Distinct(name, day) - Join(f.c = c.id) - e, customer
+            e: Aggregate(c, day) - fact
+
+That is a DISTINCT, a GROUP BY without functions, and one whose only functions are MIN and MAX of other columns.
+
 **Legal** where all of this holds:
 
 * between the aggregate and the plan that is grouped are inner and cross joins, outer joins that preserve the plan's
