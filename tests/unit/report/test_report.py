@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.model import GroupReport, HintReport, JoinEstimate, RelationReport
+from pyjoinopt.report.render.html import render_page
 
 GROUP = GroupReport(
     relations=(
@@ -101,3 +102,13 @@ def test_a_group_of_two_relations_is_in_texts_and_data() -> None:
     assert "reordered" not in text and "search" not in text and "pyjoinopt.analyze" in text
     pictures = made.to_svg(1), made.to_graph_svg(1), made.to_mermaid(), made.to_dot()
     assert all("region" in rendered for rendered in (made.to_html(), made.to_tree(), *pictures))
+
+
+def test_early_aggregates_are_in_texts_pages_and_data() -> None:
+    made = JoinReport(eager_aggregations=["the aggregate by n reads f grouped by k"])
+    assert JoinReport.from_dict(json.loads(made.to_json())) == made
+    old = {name: value for name, value in made.to_dict().items() if name != "eager_aggregations"}
+    assert JoinReport.from_dict(old).eager_aggregations == [], "reports that were written before"
+    text = made.to_text()
+    assert "1 input grouped early" in text and "Rows grouped before they are joined" in text
+    assert "grouped by k" in text and "grouped by k" in render_page(made)
