@@ -113,7 +113,8 @@ KEPT = {
     "grouping sets": "n, g, sum(v) FROM f JOIN d ON k = id GROUP BY ROLLUP (n, g)",
     "DISTINCT of floating point": "DISTINCT x, dx FROM f JOIN d ON k = id",
     "DISTINCT of both sides preserved": "DISTINCT n, g FROM f FULL JOIN d ON k = id",
-    "DISTINCT of what is distinct": "DISTINCT n FROM (SELECT DISTINCT k FROM f) JOIN (SELECT DISTINCT id, n FROM d) ON k = id",
+    "DISTINCT of what is distinct": """DISTINCT n FROM (SELECT DISTINCT k FROM f) JOIN (SELECT DISTINCT id, n FROM d)
+        ON k = id""",
     "no join": "g, sum(v) FROM f GROUP BY g",
 }  # fmt: skip
 #: SELECT of what may fail in ANSI mode.
