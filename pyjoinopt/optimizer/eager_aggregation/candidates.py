@@ -113,7 +113,7 @@ class Candidate:
     @cached_property
     def keys(self) -> tuple[Attribute, ...]:
         """The columns by which the plan would be grouped."""
-        return tuple(a for a in self.plan.output if a.mask & self.read)
+        return tuple(dict.fromkeys(a for a in self.plan.output if a.mask & self.read))
 
     def is_legal(self) -> bool:
         """Whether the rows of a group cannot be told apart above, and every function is over one side or is repeated.

@@ -39,8 +39,8 @@ more. No aggregate is put right below a semi or anti join, because Spark moves t
 a factor, and if the groups are at most a quarter of the rows where nothing between is shuffled. Distinct values of all
 keys must be known.
 
-Source: Yan and Larson, Eager aggregation and lazy aggregation, VLDB 1995 (eager group-by; eager count, for sums over both
-sides, is not done). Grouping below outer joins: Eich and Moerkotte, Dynamic programming: the next step, ICDE 2015.
+Source: Yan and Larson, Eager aggregation and lazy aggregation, VLDB 1995 (eager group-by; eager count, for sums over
+both sides, is not done). Grouping below outer joins: Eich and Moerkotte, Dynamic programming: the next step, ICDE 2015.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 from pyjoinopt.bridge.decode import PROTOCOL, UNREAD, decode
 from pyjoinopt.bridge.encode import Edits
 from pyjoinopt.errors import BridgeError
-from pyjoinopt.plan.expressions import call, conjunction, reference
+from pyjoinopt.plan.expressions import Expression, call, conjunction, reference
 from pyjoinopt.plan.format import show
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project
 
@@ -157,3 +157,12 @@ def test_an_existence_join_with_a_hint_is_a_copy_of_its_origin():
     assert edits.nodes == [["JoinLike", 2, 0, 1, None, 2, [None, "BROADCAST"]]]
     again = hinted.with_children((Filter(join.condition, join.left), join.right))
     assert edits.plan(again) == -3 and edits.nodes[-1] == ["JoinLike", 2, -2, 1, None, 2, [None, "BROADCAST"]]
+
+
+@pytest.mark.parametrize("kind", ["CastLike", "MakeDecimal"])
+def test_a_type_is_sent_as_an_expression_that_has_it(kind: str) -> None:
+    plan = export()
+    child, like = plan.expressions[0], plan.expressions[3]
+    edits = Edits()
+    assert edits.expression(Expression(kind, (child,), like.type, info={"typed_like": like})) == -1
+    assert edits.expressions == [[kind, 0, 3]]
