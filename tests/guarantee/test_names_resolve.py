@@ -195,7 +195,7 @@ def test_transform_method_and_function_agree(db: SparkSession) -> None:
 
     df = slow(db)
     orders = [
-        made._pyjoinopt_report.groups[0].order_after
+        made.join_report().groups[0].order_after
         for made in (df.optimize_joins(), df.transform(pyjoinopt.optimize_joins), pyjoinopt.optimize_joins(df))
     ]
     assert len(set(orders)) == 1
