@@ -105,6 +105,8 @@ KEPT = {
     "a subquery between": """n, sum(v) FROM f LEFT JOIN d ON k = id WHERE w IS NULL OR w > (SELECT min(z) FROM e)
         GROUP BY n""",
     "a subquery in an argument": "n, max(if(g > (SELECT min(z) FROM e), s, 'x')) FROM f JOIN d ON k = id GROUP BY n",
+    "a subquery in a column": """n, max(c) FROM (SELECT n, if(g > (SELECT min(z) FROM e), s, 'x') c
+        FROM f JOIN d ON k = id) GROUP BY n""",
     "a subquery in the list": "n, sum(v) + (SELECT max(z) FROM e) FROM f JOIN d ON k = id GROUP BY n",
     "a window between": "n, sum(r) FROM (SELECT n, rank() OVER (ORDER BY v, s) r FROM f JOIN d ON k = id) GROUP BY n",
     "a limit between": "n, sum(v) FROM (SELECT n, v FROM f JOIN d ON k = id ORDER BY v, n LIMIT 20) GROUP BY n",
