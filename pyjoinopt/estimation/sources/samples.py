@@ -367,7 +367,7 @@ class Samples:
     def is_same_column(self, one: tuple[LogicalPlan, int | None], other: tuple[LogicalPlan, int | None]) -> bool:
         """Whether two columns of leaves are the same column of one relation, with the same sampled rows.
 
-        Samples that were drawn for different columns may have different rows; the values of the column tell.
+        Samples that were drawn for different columns may have different rows, so the values of the column are compared.
         """
         found = []
         for leaf, bit in (one, other):

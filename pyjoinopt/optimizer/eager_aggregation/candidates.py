@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
 
+from pyjoinopt.optimizer.eager_aggregation.partitioning import UNPADDED
 from pyjoinopt.optimizer.eager_aggregation.split_functions import (
     EXACT,
     is_known,
@@ -36,10 +37,6 @@ from pyjoinopt.plan.expressions import (
 from pyjoinopt.plan.fallible.fallibility import is_movable
 from pyjoinopt.plan.nodes import (
     ANTI,
-    EXISTENCE,
-    INNER_LIKE,
-    LEFT,
-    RIGHT,
     SEMI,
     Aggregate,
     Filter,
@@ -50,8 +47,6 @@ from pyjoinopt.plan.nodes import (
 from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.traversal import post_order
 
-#: The sides of a join of each type whose rows all come with their partners, or once without one.
-_SIDES = {RIGHT: (1,), **dict.fromkeys((LEFT, SEMI, ANTI, EXISTENCE), (0,)), **dict.fromkeys(INNER_LIKE, (0, 1))}
 #: So many operators are looked at for an aggregate: each may be a candidate, whose price depends on those above it.
 _MOST_OPERATORS = 60
 #: What the lists of an aggregate may not contain.
@@ -116,7 +111,7 @@ class Candidate:
         return tuple(dict.fromkeys(a for a in self.plan.output if a.mask & self.read))
 
     def is_legal(self) -> bool:
-        """Whether the rows of a group cannot be told apart above, and every function is over one side or is repeated.
+        """Whether nothing above distinguishes the rows of a group, or depends on how often they are repeated.
 
         The argument of a MIN or MAX that is not computed early has no column of the plan: it would become a key.
         Without any function that is computed early, the rows are made distinct, if they are not so already.
@@ -215,7 +210,7 @@ def _ways_down(node: LogicalPlan, shared: SharedPlans) -> Sequence[int]:
         return (0,) if _are_safe(conjuncts(node.condition)) else ()
     if isinstance(node, Join) and _are_safe(conjuncts(node.condition)):
         whole = node.held or node.subquery is not None or shared(node)
-        return () if whole else _SIDES.get(node.join_type, ())
+        return () if whole else UNPADDED.get(node.join_type, ())
     return ()
 
 

@@ -33,6 +33,8 @@ UNKNOWN: Partitioning = ()
 #: Spark's choice for a join.
 OperatorOf = Callable[[Join], JoinOperator]
 _SHUFFLED = (SORT_MERGE, SHUFFLED_HASH)
+#: The sides of a join of each type whose columns are in its result and are never padded with NULLs.
+UNPADDED = {RIGHT: (1,), **dict.fromkeys((LEFT, SEMI, ANTI, EXISTENCE), (0,)), **dict.fromkeys(INNER_LIKE, (0, 1))}
 
 
 def satisfies(partitioning: Partitioning, columns: int) -> bool:
@@ -58,8 +60,7 @@ def after_join(join: Join, operator: JoinOperator, streamed: Partitioning) -> Pa
     if operator.name not in _SHUFFLED:
         return UNKNOWN
     sides = join_keys(join)
-    kept = {LEFT: (0,), SEMI: (0,), ANTI: (0,), EXISTENCE: (0,), RIGHT: (1,), **dict.fromkeys(INNER_LIKE, (0, 1))}
-    return tuple(sides[i] for i in kept.get(join.join_type, ()) if sides[i])
+    return tuple(sides[i] for i in UNPADDED.get(join.join_type, ()) if sides[i])
 
 
 def partitioning_of(plan: LogicalPlan, operator: OperatorOf) -> Partitioning:

@@ -39,7 +39,7 @@ def estimates() -> PlanEstimates:
         ("a2 > a3", "b2 > b3", "a1 = b1 and not a2 = b2", True),
         ("a2 > a3", "b3 > b2", "a1 = b1", False),
         ("a2 > a3", "b2 > b3", "a1 = b2", False),
-        ("a2 > a3", "b2 > b3", "a1 = b1 and a2 = b2", False),  # one of two columns does not tell
+        ("a2 > a3", "b2 > b3", "a1 = b1 and a2 = b2", False),  # of two columns one is not enough
         ("a2 > a3", "b2 > b3", "a1 <=> b1", False),
     ],
 )
