@@ -138,7 +138,7 @@ def same(spark: SparkSession) -> Callable[..., Any]:
     def compare(df: DataFrame, **options: Any) -> Any:
         fast = pyjoinopt.optimize_joins(df, **{"store": "off", **options})
         assert _sorted(fast.collect()) == _sorted(df.collect())
-        return fast._pyjoinopt_report
+        return fast.join_report()
 
     return compare
 
