@@ -245,7 +245,10 @@ def _with_synopses(sums: LogCardinality, synopses: Sequence[Synopsis]) -> LogCar
     """The sums, corrected by samples of joins; those of smaller relations first."""
     plain = sums
     for synopsis in sorted(synopses, key=lambda s: (plain(s.center).log_rows, s.center)):
-        shares = [sums(p.vertex | p.of).log_rows - sums(p.of).log_rows for p in synopsis.partners]
+        way = {synopsis.center: synopsis.center}  # from the centre: what refers to a dimension may count in its share
+        for p in synopsis.partners:
+            way[p.vertex] = way[p.of] | p.vertex
+        shares = [sums(way[p.vertex]).log_rows - sums(way[p.of]).log_rows for p in synopsis.partners]
         sums = sums.with_correction(SynopsisCorrection(synopsis, shares))
     return sums
 

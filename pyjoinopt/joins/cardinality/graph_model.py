@@ -18,10 +18,11 @@ from pyjoinopt.estimation.plans.unique_keys import plain_mask
 from pyjoinopt.joins.cardinality.composite_keys import CompositeKeys, Term
 from pyjoinopt.joins.cardinality.log_cardinality import Factor
 from pyjoinopt.joins.cardinality.outer_joins import is_applied_above
+from pyjoinopt.joins.cardinality.semi_joined_dimensions import raised_by_references
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph, OperatorEdge
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.facts.or_extraction import top_filters
-from pyjoinopt.plan.nodes import INNER
+from pyjoinopt.plan.nodes import INNER, SEMI
 from pyjoinopt.util.bitset import members
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
@@ -37,7 +38,7 @@ class GraphModel:
 
     Attributes:
         base: of each relation's rows, less what the terms give back.
-        terms: classes of equal columns, and corrections for composite keys.
+        terms: classes of equal columns, and corrections for composite keys and for semi joins of dimensions.
         factors: selectivities of all other predicates, and of semi and anti joins.
     """
 
@@ -59,12 +60,17 @@ def collect(
     base = [math.log(max(1.0, s.rows) if s.rows > 0 else _NO_ROWS) for s in statistics]
     groups = _equal_columns(graph)
     factors = [factor for edge in graph.edges for factor in _factors(edge, graph, statistics, base, own_rows or {})]
-    classes = [_domains(met_domains(_members(group, statistics)), group) for group in groups]
-    unfiltered = [_domains(shared_domains(_members(group, statistics)), group) for group in groups]
+    known = [_members(group, statistics) for group in groups]
+    classes = [_domains(met_domains(group), columns) for group, columns in zip(known, groups)]
+    unfiltered = [_domains(shared_domains(group), columns) for group, columns in zip(known, groups)]
     keys = CompositeKeys(
         classes, [s.base_rows for s in statistics], unfiltered, _Keys(groups, statistics), graph.names
     )
     terms = [*(Term(1.0, values) for values in classes), *keys.terms()]
+    terms += raised_by_references(
+        [list(zip((vertex for vertex, _ in columns), group)) for columns, group in zip(groups, known)],
+        _semi_joined(graph, statistics, own_rows or {}),
+    )
     for term in terms:
         for vertex, value in term.values.items():
             base[vertex] -= term.sign * value
@@ -150,6 +156,19 @@ def _semi_join_share(
     inside = graph.relations[right].output_set
     kept = share_kept(edge.join_type, edge.predicate, left, statistics[right], inside, own)
     return math.log(max(kept, _LEAST_SHARE))
+
+
+def _semi_joined(
+    graph: JoinGraph, statistics: Sequence[RelationStatistics], own_rows: Mapping[int, float]
+) -> dict[int, list[tuple[int, float]]]:
+    """Vertex -> of each semi join of it alone the right vertex, and the logarithm of the share that it keeps."""
+    found: dict[int, list[tuple[int, float]]] = {}
+    for right, edge in graph.semi_rights.items():
+        left, vertex = edge.ses & ~right, right.bit_length() - 1
+        if edge.join_type == SEMI and left.bit_count() == 1:
+            share = _semi_join_share(edge, vertex, graph, statistics, own_rows.get(right, 0.0))
+            found.setdefault(left.bit_length() - 1, []).append((vertex, share))
+    return found
 
 
 def _selectivity(edge: Edge, graph: JoinGraph, statistics: Sequence[RelationStatistics]) -> float:
