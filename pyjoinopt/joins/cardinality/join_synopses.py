@@ -152,7 +152,7 @@ class SynopsisCorrection:
                 last = p.vertex
         rows, expected = self._together(dimensions, last)
         if self._synopsis.complete:  # all rows are counted, so nothing is mixed with what was known before
-            return _counted(rows, self._kept) - expected
+            return _counted(rows, self._kept, expected) - expected
         log_share = self._over_all(dimensions)
         if self._filtered:
             log_share = self._mixed(dimensions, self._kept, log_share)
@@ -205,7 +205,7 @@ class SynopsisCorrection:
         """Logarithm of the share of some rows with partners in all of some dimensions, mixed with an estimate."""
         rows = self._together(dimensions)[0]
         if self._synopsis.complete:
-            return _counted(rows, among)
+            return _counted(rows, among, before)
         hits = rows & among
         k, n = hits.bit_count(), among.bit_count()
         if not k:
@@ -226,6 +226,11 @@ class SynopsisCorrection:
         return share * share / variance if variance > 0.0 else math.inf
 
 
-def _counted(rows: int, among: int) -> float:
-    """Logarithm of the share that some rows have among others, if none are missing."""
-    return math.log(max((rows & among).bit_count(), _UNSEEN) / max(among.bit_count(), 1))
+def _counted(rows: int, among: int, before: float) -> float:
+    """Logarithm of the share that some rows have among others, if none are missing.
+
+    No row at all does not raise an estimate of fewer: the dimension may be empty, too.
+    """
+    hits = (rows & among).bit_count()
+    log_share = math.log(max(hits, _UNSEEN) / max(among.bit_count(), 1))
+    return log_share if hits else min(before, log_share)

@@ -67,6 +67,7 @@ class Bounds:
         self._bounds = list(bounds)
         self._padding = padding
         self._semi_rights = semi_right
+        self._empty = sum(1 << vertex for vertex, bound in enumerate(self._bounds) if bound == 0.0)
         self._known: dict[int, float] = {}
         # Vertex -> the vertices that it may determine, each with what a whole key of it is compared with, by column.
         self._determines: dict[int, list[tuple[int, list[int]]]] = {}
@@ -129,6 +130,8 @@ class Bounds:
             bounds = [bound for v, bound in enumerate(self._bounds) if relations >> v & 1]
             bounds = self._padding.widened(relations, bounds)
             return 0.0 if 0.0 in bounds else math.prod(bounds)
+        if relations & self._empty:
+            return 0.0  # though it may be determined by others, and not be in the product
         chosen = self._determining(relations) if relations.bit_count() <= _MOST else relations
         product = self._product(chosen)
         if product and self._most and chosen & (chosen - 1):

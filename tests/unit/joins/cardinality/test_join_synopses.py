@@ -107,10 +107,11 @@ def test_a_dimension_of_a_dimension_counts_once() -> None:
     assert correction(FACTS | SHOPS | REGIONS) == pytest.approx(0.0)
 
 
-def test_no_hit_contradicts_only_what_is_larger() -> None:
+@pytest.mark.parametrize(("complete", "seen"), [(False, 3 / 1001), (True, 0.5 / 1000)])
+def test_no_hit_contradicts_only_what_is_larger(complete: bool, seen: float) -> None:
     none = Partner(ITEMS, FACTS, 0)
-    for model, expected in ((math.log(0.5), math.log(3 / 1001)), (-12.0, -12.0)):
-        synopsis = Synopsis(FACTS, 1000, False, (1 << 1000) - 1, (), (none,))
+    for model, expected in ((math.log(0.5), math.log(seen)), (-12.0, -12.0)):
+        synopsis = Synopsis(FACTS, 1000, complete, (1 << 1000) - 1, (), (none,))
         assert model + SynopsisCorrection(synopsis, (model,))(FACTS | ITEMS) == pytest.approx(expected)
 
 

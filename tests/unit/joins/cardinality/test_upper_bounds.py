@@ -118,6 +118,20 @@ def test_bounds_do_not_depend_on_how_relations_are_numbered(parts: int) -> None:
     assert estimates.upper_bound(0b1111) == 6000
 
 
+def test_no_row_meets_an_empty_relation_though_others_determine_it() -> None:
+    """No shop passes the filter; each sale has one shop at most, and the addresses are compared with shops only."""
+    builder = Builder([1000.0, 0.0, 50.0])
+    shop = builder.column(1, "shop")
+    builder.equal(0, 1, builder.column(0, "shop"), shop)
+    builder.equal(1, 2, builder.column(1, "town"), builder.column(2, "town"))
+    known = [replace(s, upper_bound=s.rows) for s in builder.statistics()]
+    known[1] = replace(known[1], keys=frozenset({shop.references}))
+    estimates = GraphEstimates(builder.graph(), known)
+    assert estimates.upper_bound(0b011) == estimates.upper_bound(0b111) == 0.0
+    assert estimates.upper_bound(0b101) == 50_000
+    assert estimates.rows(0b111) == 1.0
+
+
 def known_column(builder: Builder, vertex: int) -> int:
     return next(iter(builder.columns[vertex].values())).mask
 
