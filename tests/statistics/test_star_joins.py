@@ -33,7 +33,10 @@ SALES = [
 ITEMS = ["id as i_id", "if(id < 100, 'skis', concat('class', id % 9)) as i_class", "id % 50 as i_price"]
 SHOPS = ["cast(id as int) as h_id", "id div 10 as h_region", "concat('shop', id) as h_name"]
 REGIONS = ["id as r_id", "if(id < 2, 'Alps', concat('region', id % 4)) as r_name"]
-CUSTOMERS = ["concat('c', id) as c_id", "id % 7 as c_age", "id % 20 as c_item"]
+CUSTOMERS = [
+    "concat('c', id) as c_id", "id % 7 as c_age", "id % 20 as c_item",
+    "concat(if(id < 200, 'shop', 'town'), id) as c_near",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +123,16 @@ def test_without_samples_they_are_not(shops: SparkSession) -> None:
     truth = df.count()
     assert estimates_of(df, sampled=False)["s", "i", "h", "r"] < truth / 3
     assert truth / 1.5 < estimates_of(df)["s", "i", "h", "r"] < truth * 1.5
+
+
+def test_texts_of_a_tiny_relation_show_how_few_rows_have_a_partner(shops: SparkSession) -> None:
+    """Nothing is filtered: 200 of 5,000 customers live near one of 400 shops."""
+    df = shops.sql("""SELECT s.id, c.c_id, h.h_name FROM star_s s JOIN star_c c ON s.customer = c.c_id
+        JOIN star_h h ON c.c_near = h.h_name""")
+    assert estimates_of(df)["c", "h"] == pytest.approx(200.0, rel=0.2)
+    assert estimates_of(df, joined=False)["c", "h"] > 1000
+    truth = df.count()  # a filter of customers would be estimated alike: there are sales to some of them only
+    assert truth / 2 < estimates_of(df)["s", "c", "h"] < truth * 2
 
 
 def test_a_column_that_is_no_key_is_left_to_the_model(shops: SparkSession) -> None:

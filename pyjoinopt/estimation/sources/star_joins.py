@@ -8,6 +8,8 @@ have dimensions of its own:
 Rows of `sales` are sampled and joined with all customers and cities in the JVM (`SampleJoins`), so that the share of
 sales to French cities is seen, whatever the filters have to do with each other and with the references. Whether a
 column is a key is known once all rows of its relation are there.
+
+Stars are sampled if a dimension is filtered, or if the relation is compared with texts of a tiny one.
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ def find_stars(
     filtered: Callable[[LogicalPlan], bool],
     rows: Callable[[LogicalPlan], float],
 ) -> list[Star]:
-    """The stars of a plan in which something is filtered.
+    """The stars of a plan in which something is filtered, or compared with texts of a tiny relation.
 
     Args:
         leaves: those that can be sampled.
@@ -161,8 +163,11 @@ def _reached(center: LogicalPlan, refers: dict[int, list[_Reference]]) -> list[D
 def _worthwhile(
     found: Sequence[Dimension], filtered: Callable[[LogicalPlan], bool], rows: Callable[[LogicalPlan], float]
 ) -> tuple[Dimension, ...]:
-    """The dimensions that are filtered, those on the way to them, and tiny ones; none if nothing is filtered."""
-    wanted = [filtered(d.leaf) for d in found]
+    """The dimensions that are filtered, those on the way to them, and tiny ones; none if nothing is filtered.
+
+    Tiny ones count as filtered if the centre is compared with their texts.
+    """
+    wanted = [filtered(d.leaf) or d.of < 0 and _is_compared_by_text(d, rows) for d in found]
     if not any(wanted):
         return ()
     for i in reversed(range(len(found))):
@@ -176,6 +181,17 @@ def _worthwhile(
             place[i] = len(kept)
             kept.append(d if place[d.of] == d.of else d._replace(of=place[d.of]))
     return tuple(kept)
+
+
+def _is_compared_by_text(dimension: Dimension, rows: Callable[[LogicalPlan], float]) -> bool:
+    """Whether only a sample can show which rows have a partner among the few of a relation.
+
+        SELECT * FROM customers JOIN stores ON c_county = s_county
+
+    Of numbers and dates, footers show where the values lie. Of texts they show nothing, and so the counties of all
+    customers would be taken for those of the few stores.
+    """
+    return rows(dimension.leaf) <= TINY and any(column.type == "string" for column in dimension.key)
 
 
 def _number(leaf: LogicalPlan) -> int:
