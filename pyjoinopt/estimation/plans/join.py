@@ -252,9 +252,16 @@ def _share_met(key: Equality, left: RelationStatistics, right: RelationStatistic
     The filters of either side are taken to be independent of the values of the other, and the smaller of the two
     domains to be contained in the larger one. So it is the values that are left on the right over those of the larger
     domain before filters; a filter of the left side makes no difference.
+
+        SELECT * FROM sales WHERE s_day IN (SELECT d_id FROM days WHERE d_year = 2000)
+
+    Of a key on the right only the part counts that the left side refers to: the year is one of five that the sales
+    fill, not one of a calendar of two centuries.
     """
     met = _unfiltered(key.right, right, math.inf)
-    of_left, of_right = shared_domains([_unfiltered(key.left, left, _column(key.left, left).ndv), met])
+    both = [_unfiltered(key.left, left, _column(key.left, left).ndv), met]
+    of_left, of_right = shared_domains(both)
+    of_right *= referred_shares(both)[1]
     domain = of_left if met.ndv is None or met.guessed else max(of_left, of_right)
     return min(1.0, _values_left(_column(key.right, right), of_right, right) / domain)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pyjoinopt.estimation.model.assumptions import ASSUMPTIONS
 from pyjoinopt.estimation.model.relation_statistics import (
     ColumnStatistics,
     RelationStatistics,
@@ -137,6 +138,23 @@ def kept(left: RelationStatistics, right: RelationStatistics, kind: str = "LeftS
 
 def side(bit: int, rows: float, unfiltered: float, **column: Any) -> RelationStatistics:
     return RelationStatistics(rows, 8 * rows, columns={bit: ColumnStatistics(**column)}, unfiltered=unfiltered)
+
+
+@pytest.mark.parametrize(("days", "share"), [(365.0, 0.2), (36_500.0, 1.0), (73_000.0, 1.0)])
+def test_days_that_are_kept_are_taken_to_be_of_the_years_that_sales_fill(days: float, share: float) -> None:
+    """Sales of five years, and a year of a calendar of two centuries, half of it, and all of it."""
+    calendar = side(1, days, 73_000.0, ndv=73_000.0, key_values=73_000.0, min=1, max=73_000)
+    sales = side(0, 1e6, 1e6, ndv=1825.0, min=36_001, max=37_825)
+    assert kept(sales, calendar) == pytest.approx(share)
+    assert kept(sales, calendar, "LeftAnti") == pytest.approx(max(1.0 - share, ASSUMPTIONS.anti_join_least))
+    few = side(0, 1e6, 1e6, ndv=5.0, min=1, max=73_000)  # these are not known to lie in any part
+    assert kept(few, calendar) == pytest.approx(days / 73_000)
+
+
+def test_a_calendar_has_few_days_of_which_there_are_sales() -> None:
+    calendar = side(0, 73_000.0, 73_000.0, ndv=73_000.0, key_values=73_000.0, min=1, max=73_000)
+    sales = side(1, 1e6, 1e6, ndv=1825.0, min=36_001, max=37_825)
+    assert kept(calendar, sales) == pytest.approx(1825 / 73_000)
 
 
 def test_a_filter_of_the_left_side_finds_a_semi_join_no_more_partners() -> None:
