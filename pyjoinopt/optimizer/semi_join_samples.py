@@ -23,10 +23,12 @@ from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.cardinality.join_synopses import Partner, Synopsis
 from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.plan.equi_keys import equalities
-from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts, reference
+from pyjoinopt.plan.expressions import EQUALITIES, Attribute, Expression, conjuncts, reference
 from pyjoinopt.plan.nodes import ANTI, LogicalPlan, Project
 from pyjoinopt.rewrites.plan_equivalence import PlanMatcher, without_aliases
 from pyjoinopt.util.bitset import members
+
+_STRICT = frozenset({"LessThan", "GreaterThan"})
 
 
 def distinct_values(
@@ -131,13 +133,14 @@ def own_rows(graph: JoinGraph, estimate: PlanEstimates) -> dict[int, float]:
     """Right side of a semi or anti join, as a set -> the share of the left side's rows that are among its rows.
 
     Where both sides have rows of one relation, such a row has a partner in itself, whatever the filters have to do with
-    each other. Samples show how many there are; without them only what has the same filters is recognised.
+    each other. Samples show how many there are; without them only what has the same filters is recognised. An order's
+    line that looks for another one, from another warehouse, does not find itself.
     """
     found = {}
     for right, edge in graph.semi_rights.items():
         inside = graph.relations[right.bit_length() - 1]
         keys = _semi_keys(edge, inside)
-        if keys is None or keys[0].attribute is None or keys[1].attribute is None:
+        if keys is None or keys[0].attribute is None or keys[1].attribute is None or _excludes_itself(edge):
             continue
         for plan in (graph.relations[v] for v in members(edge.ses & ~right)):
             if plan.output_set & keys[0].references:
@@ -147,6 +150,17 @@ def own_rows(graph: JoinGraph, estimate: PlanEstimates) -> dict[int, float]:
                 if share is not None:
                     found[right] = share
     return found
+
+
+def _excludes_itself(edge: Edge) -> bool:
+    """Whether no row fulfils a condition with itself: it compares two columns of one name by <>, < or >."""
+    for e in conjuncts(edge.predicate):
+        compared = e.children[0] if e.kind == "Not" else e
+        if compared.kind in (EQUALITIES if e.kind == "Not" else _STRICT):
+            one, other = (side.attribute for side in compared.children)
+            if one is not None and other is not None and one.name == other.name:
+                return True
+    return False
 
 
 def _has_same_rows(left: LogicalPlan, right: LogicalPlan, keys: tuple[Expression, Expression]) -> bool:

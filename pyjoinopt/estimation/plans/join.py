@@ -222,14 +222,20 @@ def _inner(
     right: RelationStatistics,
     passed: Container[object] = frozenset(),
 ) -> tuple[float, float]:
-    """(rows of the inner join, share of the left rows that find a partner); `passed` is as of `share_left`."""
-    product, keys, matched, rest = 1.0, 0, 1.0, 1.0
+    """(rows of the inner join, share of the left rows that find a partner); `passed` is as of `share_left`.
+
+    Of the partners by the keys one has to fulfil the rest of the condition, too. Each of n does so with the share p of
+    all pairs, so one of them does with 1 - (1 - p) ** n.
+    """
+    product, keys, matched, rest, of_left = 1.0, 0, 1.0, 1.0, 1.0
     counts: list[list[float]] = []
     equal: list[tuple[Expression, Expression]] = []
     for e in conjuncts(condition):
         key = equi_key(e, *columns)
         if key is None:
-            rest *= _share(e, columns, left, right, passed)
+            share = _share(e, columns, left, right, passed)
+            rest *= share
+            of_left *= share if not e.references & ~columns[0] else 1.0  # which is the same for all partners
             continue
         keys += 1
         equal.append((key.left, key.right))
@@ -242,8 +248,13 @@ def _inner(
         sure = [side.is_unique(plain_mask(own)) for side, own in zip((left, right), zip(*equal))]
         product = min(product, key_rows(zip((left.base_rows, right.base_rows), of_sides), sure))
     rows = left.rows * right.rows / product * rest
-    partners = right.rows / product * rest
-    return rows, matched if keys else min(1.0, partners)
+    partners = right.rows / product
+    if not keys:
+        return rows, min(1.0, partners * rest)
+    if rest < 1.0 and matched > 0.0:
+        pairs = min(1.0, rest / of_left) if of_left > 0.0 else 0.0
+        matched *= of_left * (1.0 - (1.0 - pairs) ** max(1.0, partners / matched))
+    return rows, matched
 
 
 def _share_met(key: Equality, left: RelationStatistics, right: RelationStatistics) -> float:

@@ -12,7 +12,8 @@ from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.groups.find_groups import find_groups
 from pyjoinopt.optimizer.semi_join_samples import own_rows
-from pyjoinopt.plan.nodes import ANTI, SEMI, Filter, Join
+from pyjoinopt.plan.expressions import Attribute, call, conjunction, reference
+from pyjoinopt.plan.nodes import ANTI, SEMI, Filter, Join, relation
 from tests.support.letters import Letters
 
 
@@ -36,7 +37,7 @@ def estimates() -> PlanEstimates:
     ("left", "right", "on", "found"),
     [
         ("a2 > a3", "b2 > b3", "a1 = b1", True),
-        ("a2 > a3", "b2 > b3", "a1 = b1 and not a2 = b2", True),
+        ("a2 > a3", "b2 > b3", "a1 = b1 and not a2 = b3", True),
         ("a2 > a3", "b3 > b2", "a1 = b1", False),
         ("a2 > a3", "b2 > b3", "a1 = b2", False),
         ("a2 > a3", "b2 > b3", "a1 = b1 and a2 = b2", False),  # of two columns one is not enough
@@ -46,6 +47,22 @@ def estimates() -> PlanEstimates:
 @pytest.mark.parametrize("kind", [SEMI, ANTI])
 def test_rows_with_the_same_filters(w: Letters, kind: str, left: str, right: str, on: str, found: bool) -> None:
     graph = graph_of(w, kind, left, right, on)
+    assert list(own_rows(graph, estimates()).values()) == ([1.0] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("other", "found"), [("Not", False), ("LessThan", False), ("GreaterThan", False), ("GreaterThanOrEqual", True)]
+)
+def test_no_row_is_another_one_than_itself(w: Letters, other: str, found: bool) -> None:
+    """The columns of both sides have the same names, as those of two uses of a table do."""
+    a, here = w.relation("a", "x1 x2", alike=1), (w("x1"), w("x2"))
+    columns = [Attribute(10 + i, 10 + i, f"x{i}", "int") for i in (1, 2)]
+    there = [reference(column) for column in columns]
+    compared = call("EqualTo", here[1], there[1])
+    test = call("Not", compared) if other == "Not" else call(other, here[1], there[1])
+    condition = conjunction([call("EqualTo", here[0], there[0]), test])
+    (group,) = find_groups(Join(a, relation("b", columns, alike=1), SEMI, condition)).groups.values()
+    graph, _ = build_graph(group, {})
     assert list(own_rows(graph, estimates()).values()) == ([1.0] if found else [])
 
 

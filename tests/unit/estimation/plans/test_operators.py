@@ -151,6 +151,26 @@ def test_days_that_are_kept_are_taken_to_be_of_the_years_that_sales_fill(days: f
     assert kept(few, calendar) == pytest.approx(days / 73_000)
 
 
+@pytest.mark.parametrize(("warehouses", "share"), [(1.0, 0.0), (2.0, 1.0 - 0.5**8), (1000.0, 1.0)])
+def test_a_partner_has_to_fulfil_the_rest_of_the_condition(warehouses: float, share: float) -> None:
+    """Lines of orders of eight lines, for which there is another one from another warehouse."""
+    one, other = (
+        RelationStatistics(
+            8000.0, 64_000.0, columns={bit: ColumnStatistics(1000.0), bit + 1: ColumnStatistics(warehouses)},
+            unfiltered=8000.0,
+        )
+        for bit in (0, 2)
+    )  # fmt: skip
+    order, warehouse, order2, warehouse2 = (reference(Attribute(n, n, f"k{n}", "int", False)) for n in range(4))
+    another = call("Not", call("EqualTo", warehouse, warehouse2))
+    condition = call("And", call("EqualTo", order, order2), another)
+    assert share_kept("LeftSemi", condition, one, other, 0b1100) == pytest.approx(share)
+    assert share_kept("LeftSemi", call("EqualTo", order, order2), one, other, 0b1100) == 1.0
+    # What reads the left side alone is the same for all partners.
+    condition = call("And", condition, call("EqualTo", warehouse, lit(1)))
+    assert share_kept("LeftSemi", condition, one, other, 0b1100) == pytest.approx(share / warehouses)
+
+
 def test_a_calendar_has_few_days_of_which_there_are_sales() -> None:
     calendar = side(0, 73_000.0, 73_000.0, ndv=73_000.0, key_values=73_000.0, min=1, max=73_000)
     sales = side(1, 1e6, 1e6, ndv=1825.0, min=36_001, max=37_825)
