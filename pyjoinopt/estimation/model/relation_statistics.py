@@ -62,6 +62,9 @@ class ColumnStatistics:
         key_threshold: rows whose values have hashes below it are stored as a sample; see `key_samples`.
         domain: distinct values before filters on other columns, where `ndv` is those after them, infinite if unknown;
             None where `ndv` is those before.
+        drawn: of a column by which rows were grouped, if known: the distinct values that those of the groups are drawn
+            from. A filter on the column itself makes it smaller.
+        run: rows that follow each other in the files and share a value, on average; see `plans.runs`.
     """
 
     ndv: float | None = None
@@ -79,6 +82,8 @@ class ColumnStatistics:
     frequencies: FrequencySketch | None = None
     key_threshold: int | None = None
     domain: float | None = None
+    drawn: float | None = None
+    run: float = 1.0
 
     @property
     def values(self) -> float | None:

@@ -11,6 +11,7 @@ from pyjoinopt.estimation.model.literals import column_of
 from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics, likely_of
 from pyjoinopt.estimation.plans.composite_key_rows import key_rows
 from pyjoinopt.estimation.plans.join_domains import Member, met_domains, referred_shares, shared_domains
+from pyjoinopt.estimation.plans.runs import thinned
 from pyjoinopt.estimation.plans.selectivity import selectivity
 from pyjoinopt.estimation.plans.unique_keys import of_join, plain_mask, times
 from pyjoinopt.plan.equi_keys import Equality, equi_key, equi_keys
@@ -33,7 +34,7 @@ def member(e: Expression, relation: RelationStatistics) -> Member:
     known = _column(e, relation)
     return Member(
         known.ndv, known.guessed, known.key_values, relation.base_rows, relation.rows, known.min, known.max, known.bins,
-        relation.filtered_by_text, known.heavy, known.frequencies,
+        relation.filtered_by_text, known.heavy, known.frequencies, known.drawn or 0.0,
     )  # fmt: skip
 
 
@@ -113,6 +114,7 @@ def join_statistics(node: Join, left: RelationStatistics, right: RelationStatist
         columns.update(_owned(node.right.output, right))
         columns = {bit: _repeated(column, rows) for bit, column in columns.items()}
         columns.update(_in_range(node, left, right, columns))
+        columns.update(_with_runs(node, left, right, columns, inner))
         padding = max(ASSUMPTIONS.anti_join_least, 1.0 - inner / rows) if rows > 0 else ASSUMPTIONS.anti_join_least
         for padded, known in ((kind in (RIGHT, FULL), left.columns), (kind in (LEFT, FULL, SINGLE), right.columns)):
             if padded:
@@ -210,6 +212,28 @@ def _in_range(
     return changed
 
 
+def _with_runs(
+    node: Join,
+    left: RelationStatistics,
+    right: RelationStatistics,
+    columns: Mapping[int, ColumnStatistics],
+    rows: float,
+) -> dict[int, ColumnStatistics]:
+    """Columns whose runs are other ones in the result: those of a side that the other one refers to have its runs."""
+    changed: dict[int, ColumnStatistics] = {}
+    if all(column.run <= 1.0 for column in columns.values()):
+        return changed
+    for key in equi_keys(node.condition, node.left.output_set, node.right.output_set):
+        for one, other, column, referred in ((left, right, key.left, key.right), (right, left, key.right, key.left)):
+            if _column(referred, other).key_values is None:
+                continue
+            run, share = _column(column, one).run, rows / max(1.0, one.rows)
+            for bit in one.columns:
+                changed[bit] = thinned(changed.get(bit, columns[bit]), share, run)
+            changed.update((bit, replace(columns[bit], run=run)) for bit in other.columns)
+    return changed
+
+
 def _repeated(column: ColumnStatistics, rows: float) -> ColumnStatistics:
     """A key is none any more as soon as a join gives more rows than it has values."""
     return column if column.key_values is None or rows <= column.key_values else replace(column, key_values=None)
@@ -248,9 +272,11 @@ def _inner(
         sure = [side.is_unique(plain_mask(own)) for side, own in zip((left, right), zip(*equal))]
         product = min(product, key_rows(zip((left.base_rows, right.base_rows), of_sides), sure))
     rows = left.rows * right.rows / product * rest
-    partners = right.rows / product
     if not keys:
-        return rows, min(1.0, partners * rest)
+        return rows, min(1.0, right.rows / product * rest)
+    partners = max(1.0, right.rows) / product
+    if keys > 1:  # each column may find partners where the whole key finds none
+        matched = min(matched, partners)
     if rest < 1.0 and matched > 0.0:
         pairs = min(1.0, rest / of_left) if of_left > 0.0 else 0.0
         matched *= of_left * (1.0 - (1.0 - pairs) ** max(1.0, partners / matched))

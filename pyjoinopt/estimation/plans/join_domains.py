@@ -51,6 +51,7 @@ class Member:
         kept: rows after them.
         min, max, bins, heavy, frequencies: those of `ColumnStatistics`.
         filtered_by_text: that of its relation.
+        drawn: that of `ColumnStatistics`, or 0.
     """
 
     ndv: float | None
@@ -64,6 +65,7 @@ class Member:
     filtered_by_text: bool = False
     heavy: Heavy = ()
     frequencies: FrequencySketch | None = None
+    drawn: float = 0.0
 
     @property
     def fills_range(self) -> bool:
@@ -85,13 +87,13 @@ def shared_domains(members: Sequence[Member]) -> list[float]:
     >>> shared_domains([kinds, Member(96.0, True, 96.0, 96.0, min=7, max=1900)])
     [1920.0, 96.0]
     """
-    sure = [m.key_values for m in members if m.key_values is not None and not m.guessed]
+    sure = [m.key_values for m in members if m.key_values is not None and not m.guessed and not m.drawn]
     numbered = [m.key_values for m in members if m.key_values is not None and m.fills_range]
     maybe = [m.key_values for m in members if m.key_values is not None] + [m.rows for m in members if m.ndv is None]
     largest = min(sure or numbered or maybe, default=float("inf"))
     domains = []
     for m in members:
-        ndv = m.rows if m.ndv is None else m.ndv
+        ndv = max(m.drawn, m.rows if m.ndv is None else m.ndv)
         domains.append(max(1.0, min(ndv, largest) if m.guessed or m.ndv is None else ndv))
     return domains
 
@@ -121,7 +123,7 @@ def met_domains(members: Sequence[Member]) -> list[float]:
                 domain = max(kept, _named_among(kept, domain, referring))
                 domain = _popular(kept, domain, max((_evenness(o, d) for o, d in referring), default=1.0))
                 chosen = min(chosen, kept)
-        matching.append(domain if m.key_values is not None else min(domain, kept))
+        matching.append(domain if m.key_values is not None or m.drawn else min(domain, kept))
     popular = [
         d if m.key_values is not None else _popular(chosen, d, _evenness(m, domain))
         for m, d, domain in zip(members, matching, domains)

@@ -23,8 +23,10 @@ from pyjoinopt.estimation.model.relation_statistics import (
     unknown,
 )
 from pyjoinopt.estimation.plans.join import join_statistics
+from pyjoinopt.estimation.plans.runs import drawn_values, shared_run
 from pyjoinopt.estimation.plans.selectivity import apply_filter
 from pyjoinopt.estimation.plans.unique_keys import group_key, keys_under, renamed_keys
+from pyjoinopt.estimation.plans.value_ranges import sum_statistics
 from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, SUBQUERY, Attribute, Expression
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.operator_kinds import ROWS_ONE_TO_ONE
@@ -119,7 +121,7 @@ def _expression(e: Expression, child: RelationStatistics) -> ColumnStatistics | 
         known = child.columns.get(e.references.bit_length() - 1)
         if known is not None and (known.ndv is not None or known.joined is not None):
             bound = known.ndv_bound + 1  # NULL may become a value
-            return ColumnStatistics(ndv=known.ndv, guessed=True, ndv_bound=bound, joined=known.joined)
+            return ColumnStatistics(known.ndv, guessed=True, ndv_bound=bound, joined=known.joined, run=known.run)
     return None
 
 
@@ -131,9 +133,13 @@ def _grouped(node: Aggregate, child: RelationStatistics) -> RelationStatistics:
     for e, attribute in zip(node.aggregates, node.output):
         inner = e.children[0] if e.kind == "Alias" and e.children else e
         if inner.key in by_key:
-            columns[attribute.bit] = _as_key(by_key[inner.key], result.rows, len(keys) == 1)
+            columns[attribute.bit] = _as_key(by_key[inner.key], result.rows, [known for _, known in keys])
         elif inner.kind == "AggregateExpression" and inner.children[0].kind == "Count":
             columns[attribute.bit] = ColumnStatistics(mean=max(1.0, child.rows / max(1.0, result.rows)))
+        elif inner.kind == "AggregateExpression" and inner.children[0].kind == "Sum":
+            known = sum_statistics(inner.children[0].children[0], child, result.rows)
+            if known is not None:
+                columns[attribute.bit] = known
         elif not inner.references and not inner.contains & AGGREGATE_OR_WINDOW:
             columns[attribute.bit] = _CONSTANT
     return _sized(replace(result, columns=columns, unfiltered=result.rows, keys=group_key(node)), node.output)
@@ -143,25 +149,52 @@ def _distinct_rows(node: LogicalPlan, first: RelationStatistics) -> RelationStat
     whole = frozenset({node.output_set}) if node.output else frozenset()
     listed = [_reference(a, first) for a in node.output]
     distinct = _distinct(listed, first)
-    alone = len(listed) == 1
-    columns = {a.bit: _as_key(known, distinct.rows, alone) for a, (_, known) in zip(node.output, listed)}
+    together = [known for _, known in listed]
+    columns = {a.bit: _as_key(known, distinct.rows, together) for a, known in zip(node.output, together)}
     return replace(distinct, keys=distinct.keys | whole, columns=columns)
 
 
-def _as_key(known: ColumnStatistics | None, groups: float, alone: bool) -> ColumnStatistics:
-    """What a column holds of the groups that are made by it, `alone` or with others; NULL is in one, as a value is."""
-    known = known or ColumnStatistics()
+def _as_key(
+    known: ColumnStatistics | None, groups: float, together: Sequence[ColumnStatistics | None]
+) -> ColumnStatistics:
+    """What a column holds of the groups that are made by it and others; NULL is in one, as a value is.
+
+    Args:
+        known: the column before it was grouped by.
+        groups: how many there are.
+        together: all columns that make the groups.
+    """
+    known, alone = known or ColumnStatistics(), len(together) == 1
     most = groups if known.joined is None else min(groups, known.joined[1])
-    ndv = groups if alone else most if known.ndv is None else min(known.ndv, most)
+    drawn = known.values
+    if known.guessed or drawn is None or drawn == math.inf:
+        drawn = min(_unknown_values(known, groups, together), math.inf if known.ndv is None else known.ndv)
+    ndv = groups if alone else min(most, drawn if known.ndv is None else known.ndv)
     nulls = known.nulls
     if nulls:
         ndv = max(1.0, ndv - 1.0) if alone else ndv
         nulls = 1.0 / (ndv + 1.0)
-    key_values = ndv if alone else None
+    drawn = max(ndv, drawn)
     return replace(
-        known.with_ndv(ndv), nulls=nulls, guessed=not alone, key_values=key_values, joined=None, heavy=(),
-        frequencies=None,
+        known.with_ndv(ndv), nulls=nulls, guessed=not alone, key_values=drawn if alone else None, joined=None, heavy=(),
+        frequencies=None, drawn=drawn, run=1.0,
     )  # fmt: skip
+
+
+def _unknown_values(
+    known: ColumnStatistics, groups: float, together: Sequence[ColumnStatistics | None]
+) -> float:
+    """Distinct values of a column of groups that nobody counted.
+
+    Of several columns of one relation one is usually its key, which the others depend on: SQL wants them all listed in
+    GROUP BY. A column that is the only one of its relation has more values than `rows_per_group` rows for each, and
+    fewer than rows; the middle between these is taken, in logarithms.
+    """
+    if known.joined is None:
+        return groups
+    number, rows = known.joined
+    of_same = sum(1 for other in together if other is not None and other.joined and other.joined[0] == number)
+    return rows if of_same > 1 else rows / math.sqrt(ASSUMPTIONS.rows_per_group)
 
 
 def _repeating(known: RelationStatistics) -> RelationStatistics:
@@ -191,9 +224,10 @@ def _distinct(
             so_far *= max(1.0, most / ASSUMPTIONS.rows_per_group)
         else:
             so_far *= max(1.0, min(known.ndv, rows)) + (1.0 if known.nulls else 0.0)
-        combinations[number] = min(so_far, most), most
+        combinations[number] = min(so_far, most if number >= 0 else math.inf), most
         bound *= math.inf if known is None else known.ndv_bound + 1.0  # and NULL
-    groups = min(rows, math.prod(count for count, _ in combinations.values()))
+    values = math.prod(count for count, _ in combinations.values())
+    groups = min(rows, drawn_values(values, rows, shared_run(known for _, known in keys)))
     exact = not keys
     # GROUP BY over no rows gives no row; without GROUP BY it gives one.
     if not keys:  # one row, even of no rows
@@ -244,6 +278,7 @@ def _merged(parts: list[ColumnStatistics], rows: list[float]) -> ColumnStatistic
         nulls=sum(nulls) / sum(rows) if len(nulls) == len(parts) and sum(rows) > 0 else None,
         guessed=True,
         ndv_bound=sum(p.ndv_bound for p in parts),
+        drawn=max((p.drawn for p in parts if p.drawn is not None), default=None),
     )
 
 

@@ -24,7 +24,9 @@ from pyjoinopt.estimation.model.relation_statistics import (
     RelationStatistics,
     StatisticsOf,
 )
+from pyjoinopt.estimation.plans.filters_above_groups import filter_above_groups
 from pyjoinopt.estimation.plans.operators import estimate_operator, renamed
+from pyjoinopt.estimation.plans.runs import with_runs
 from pyjoinopt.estimation.plans.selectivity import apply_filter, selectivity
 from pyjoinopt.estimation.sources.joined_sample import JoinedSample
 from pyjoinopt.estimation.sources.sampled_selectivity import Share, is_weak
@@ -34,6 +36,7 @@ from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import Expression, conjunction
 from pyjoinopt.plan.nodes import Filter, LogicalPlan
 from pyjoinopt.plan.operator_kinds import ROW_SUBSETS, ROWS_ONE_TO_ONE
+from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.util.node_memo import NodeMemo
 
 #: Operators above a leaf whose rows are the leaf's, one to one; the names that they give columns are looked up.
@@ -200,6 +203,11 @@ class PlanEstimates:
         """Send one request for the filters of a whole plan, before its parts are estimated one by one."""
         if self._samples is not None:
             self._samples.prefetch(plan, self)
+            for leaf in post_order(plan):
+                runs = self._samples.runs(leaf) if not leaf.children else None
+                if runs:
+                    known = self(leaf)
+                    self._known[leaf] = replace(known, columns=with_runs(known.columns, runs))
 
     def __call__(self, plan: LogicalPlan) -> RelationStatistics:
         stack: list[tuple[LogicalPlan, bool]] = [(plan, False)]
@@ -215,8 +223,11 @@ class PlanEstimates:
                 self._remember(node, self._estimate(node))
         return self._known[plan]
 
+    def _definition(self, node: LogicalPlan) -> LogicalPlan | None:
+        return self._definitions.get(node.info.get("cte")) if node.kind == "CTERelationRef" else None
+
     def _below(self, node: LogicalPlan) -> tuple[LogicalPlan, ...]:
-        definition = self._definitions.get(node.info.get("cte")) if node.kind == "CTERelationRef" else None
+        definition = self._definition(node)
         if definition is not None:
             return (definition,)
         return () if node.cached else node.children
@@ -226,16 +237,19 @@ class PlanEstimates:
         if node.kind == "CTERelationRef" and below:
             return renamed(self._known[below[0]], below[0].output, node.output)
         inputs = [self._known[child] for child in below]
-        if self._applied and isinstance(node, Filter):
-            known = self._without_applied(node, inputs)
-        else:
+        known = self._filtered_rows(node, inputs[0]) if isinstance(node, Filter) else None
+        if known is None:
             known = estimate_operator(node, inputs, self._leaf)
         return known if self._samples is None else self._counted(node, below, known, self._samples)
 
-    def _without_applied(self, node: Filter, inputs: list[RelationStatistics]) -> RelationStatistics:
-        """A filter's estimate, less what was filtered when its leaf was counted."""
+    def _filtered_rows(self, node: Filter, child: RelationStatistics) -> RelationStatistics | None:
+        """A filter's estimate, if it is another one than its child's columns give."""
+        if not self._applied:
+            return filter_above_groups(node, self._known.__getitem__, self._definition)
         rest = conjunction(self._not_applied(and_operands(inline_common_expressions(node.condition))))
-        return inputs[0] if rest is None else apply_filter(inputs[0], rest)
+        if rest is None:  # what was filtered when its leaf was counted
+            return child
+        return filter_above_groups(node, self._known.__getitem__, self._definition) or apply_filter(child, rest)
 
     def _not_applied(self, conjuncts: Iterable[Expression]) -> tuple[Expression, ...]:
         return tuple(e for e in conjuncts if not self._applied or e.key not in self._applied)
@@ -245,8 +259,9 @@ class PlanEstimates:
     ) -> RelationStatistics:
         """A filter's estimate with the rows that its leaf's sample gives."""
         if not below:
-            if not node.cached and not node.children:
-                self._filtered[node] = FilteredLeaf(node)
+            if node.cached or node.children:
+                return known
+            self._filtered[node] = FilteredLeaf(node)
             return known
         before = self._filtered.get(below[0])
         if before is None:

@@ -44,10 +44,12 @@ from pyjoinopt.estimation.plans.intervals import (
     step_of,
 )
 from pyjoinopt.estimation.plans.like_patterns import PATTERNS, pattern_share
+from pyjoinopt.estimation.plans.runs import thinned
 from pyjoinopt.plan.common_expressions import inline_common_expressions
 from pyjoinopt.plan.expressions import CORRELATED, EQUALITIES, SUBQUERY, Attribute, Expression, call, operands
 from pyjoinopt.plan.facts.constant_values import has_value
 from pyjoinopt.plan.facts.inference import null_intolerant_columns
+from pyjoinopt.util.bitset import members
 
 
 def selectivity(predicate: Expression, relation: RelationStatistics) -> float:
@@ -86,8 +88,9 @@ def selectivity(predicate: Expression, relation: RelationStatistics) -> float:
 def apply_filter(relation: RelationStatistics, condition: Expression) -> RelationStatistics:
     """The relation after `Filter condition`: fewer rows, and narrower columns where the condition narrows one."""
     condition = inline_common_expressions(condition)
-    rows = relation.rows * selectivity(condition, relation)
-    columns = dict(relation.columns)
+    share = selectivity(condition, relation)
+    rows = relation.rows * share
+    columns = _thinned(relation, condition, share)
     intervals: dict[int, tuple[Interval, float]] = {}
     named = relation.filtered_by_text
     for e in and_operands(condition):
@@ -116,6 +119,9 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
         for bit, known in columns.items() if e.kind != "IsNotNull" else ():
             if (known.heavy or known.frequencies) and e.references >> bit & 1:
                 columns[bit] = replace(known, heavy=(), frequencies=None)  # as often as before, or not at all
+    for bit, known in columns.items():
+        if known.drawn is not None and (before := relation.columns[bit].ndv) and known.ndv is not None:
+            columns[bit] = replace(known, drawn=max(known.ndv, known.drawn * min(1.0, known.ndv / before)))
     return replace(relation.with_rows(rows), columns=columns, unfiltered=relation.base_rows, filtered_by_text=named)
 
 
@@ -124,6 +130,14 @@ def apply_filter(relation: RelationStatistics, condition: Expression) -> Relatio
 
 def _of_constant(e: Expression) -> float:
     return 1.0 if e.value is True else 0.0 if e.value is None or e.value is False else ASSUMPTIONS.other_predicate
+
+
+def _thinned(relation: RelationStatistics, condition: Expression, share: float) -> dict[int, ColumnStatistics]:
+    """The columns of a relation with the runs that a filter leaves."""
+    if all(known.run <= 1.0 for known in relation.columns.values()):
+        return dict(relation.columns)
+    run = min((relation.column(bit).run for bit in members(condition.references)), default=1.0)
+    return {bit: thinned(known, share, run) for bit, known in relation.columns.items()}
 
 
 def _leaf(e: Expression, relation: RelationStatistics) -> float:
@@ -223,7 +237,7 @@ def _in_list(e: Expression, relation: RelationStatistics) -> float:
     attribute = column_of(e.children[0])
     if attribute is None:
         single = [call("EqualTo", e.children[0], value) for value in e.children[1:]]
-        if single and all(map(comparisons, single)):
+        if single and all(comparisons(equal) or _between_literals(equal) is not None for equal in single):
             return min(1.0, sum(_leaf(equal, relation) for equal in single))
         return min(ASSUMPTIONS.boolean, count * _equal(relation))
     known = relation.column(attribute.bit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyjoinopt.estimation.model.comparisons import and_operands
@@ -28,6 +28,9 @@ from pyjoinopt.plan.traversal import post_order
 #: What cannot be evaluated over a row of one relation.
 NEVER = AGGREGATE_OR_WINDOW | OUTER_REFERENCE | PYTHON_UDF | SUBQUERY
 _SEMI = frozenset({SEMI, ANTI})
+_GROUPS = frozenset({"Aggregate", "Distinct"})
+#: Readers of a common table expression join it, more often than not.
+_JOINED = frozenset({"Join", "CTERelationDef"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class PlanLeaves:
         keys: number of a leaf -> the columns that joins compare, as an attribute mask.
         compared: equalities of their columns in inner joins.
         semi_keys: number of a leaf -> the columns that semi and anti joins compare with columns of another leaf.
+        grouped: numbers of leaves whose rows make groups that are joined.
     """
 
     leaves: tuple[LogicalPlan, ...]
@@ -47,6 +51,7 @@ class PlanLeaves:
     keys: dict[int, int]
     compared: tuple[LeafEquality, ...]
     semi_keys: Mapping[int, int] = field(default_factory=dict)
+    grouped: frozenset[int] = frozenset()
 
 
 class ColumnLineage:
@@ -114,7 +119,22 @@ class ColumnLineage:
                 for column in equality:
                     number = number_of(owner[column.bit])
                     semi_keys[number] = semi_keys.get(number, 0) | column.mask
-        return PlanLeaves(tuple(leaves), tuple(found.values()), keys_of, tuple(compared), semi_keys)
+        below = _below_joined_groups(nodes)
+        grouped = frozenset(number_of(leaf) for leaf in leaves if id(leaf) in below)
+        return PlanLeaves(tuple(leaves), tuple(found.values()), keys_of, tuple(compared), semi_keys, grouped)
+
+
+def _below_joined_groups(nodes: Sequence[LogicalPlan]) -> set[int]:
+    """Ids of nodes below a GROUP BY or DISTINCT whose result is joined; `nodes` has children before parents."""
+    joined: set[int] = set()
+    grouped: set[int] = set()
+    for node in reversed(nodes):
+        children = [id(child) for child in node.children]
+        if id(node) in grouped or id(node) in joined and node.kind in _GROUPS:
+            grouped.update(children)
+        if id(node) in joined or node.kind in _JOINED:
+            joined.update(children)
+    return grouped
 
 
 def join_keys(nodes: Iterable[LogicalPlan]) -> int:

@@ -23,7 +23,7 @@ import base64
 import binascii
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import or_
@@ -67,6 +67,8 @@ BLOB = "sample"
 _RANDOM_PART = 0.25
 #: [values] What it may read at least: half a second of one core.
 _RANDOM_LEAST = 40_000_000
+#: [rows] Of fewer rows no sample is drawn for the runs in them alone: groups of these are cheap in any order.
+_RUNS_LEAST = 10_000
 _log = logging.getLogger("pyjoinopt")
 
 
@@ -93,6 +95,7 @@ class _Sample:
         joined: its rows with their partners in the relation's dimensions.
         hashed: hashes of the values of columns that semi joins compare.
         starts: those of `JoinedSample`.
+        runs: of key columns, how many rows after each other share a value on average, if more than one.
     """
 
     number: int
@@ -108,6 +111,7 @@ class _Sample:
     joined: JoinedSample | None = None
     hashed: dict[int, Sequence[int]] = field(default_factory=dict)
     starts: tuple[int, ...] = ()
+    runs: dict[int, float] = field(default_factory=dict)
 
 
 class Samples:
@@ -143,6 +147,7 @@ class Samples:
         self._begun: set[tuple[str, str]] = set()
         self._keys: dict[int, int] = {}
         self._semi_keys: dict[int, int] = {}
+        self._run_keys: dict[int, int] = {}
         self.drawing = True
         self._meanings = ColumnLineage()
         self._samples: dict[int, _Sample | None] = {}
@@ -177,7 +182,9 @@ class Samples:
                 read.leaves, read.compared, lambda leaf: number_of(leaf) in filtered, lambda leaf: known(leaf).rows
             )
         compared: list[tuple[LogicalPlan, list[Expression]]]
-        compared = [(leaf, []) for leaf in read.leaves if number_of(leaf) in read.semi_keys]
+        self._run_keys.update(self._with_runs(read, known))
+        also = {*read.semi_keys, *self._run_keys}
+        compared = [(leaf, []) for leaf in read.leaves if number_of(leaf) in also]
         self._question([*compared, *read.filtered], known, stars)
         joins = find_key_joins(read, known) if self.drawing else []
         if joins:
@@ -204,6 +211,18 @@ class Samples:
         found = self._meanings.of_leaves(plan, lambda leaf: self._files(leaf) is not None)
         self._keys.update(found.keys)
         self._semi_keys.update(found.semi_keys)
+        return found
+
+    def _with_runs(self, read: PlanLeaves, known: StatisticsOf) -> dict[int, int]:
+        """Number of a leaf whose rows make groups -> the columns that refer to other relations: they may have runs."""
+        found = {}
+        for leaf in read.leaves:
+            number = number_of(leaf)
+            if self.drawing and number in read.grouped and known(leaf).rows >= _RUNS_LEAST:
+                columns = [a for a in leaf.output if read.keys.get(number, 0) >> a.bit & 1]
+                referring = [a.mask for a in columns if known(leaf).column(a.bit).key_values is None]
+                if referring:
+                    found[number] = reduce(or_, referring)
         return found
 
     def _files(self, leaf: LogicalPlan) -> Files | None:
@@ -344,6 +363,11 @@ class Samples:
             found = [replace(joined, hits=sample.hits, hashed=sample.hashed)]
         return [*found, *self._by_keys.get(number_of(leaf), ())]
 
+    def runs(self, leaf: LogicalPlan) -> Mapping[int, float]:
+        """Of key columns of a leaf, how many rows after each other share a value on average, if more than one."""
+        sample = self._samples.get(number_of(leaf))
+        return sample.runs if sample is not None else {}
+
     def hits(self, leaf: LogicalPlan, conjuncts: Sequence[Expression]) -> int | None:
         """The sampled rows that fulfil all of some conjuncts, as bits; None if that is not known.
 
@@ -398,7 +422,8 @@ class Samples:
         for one, answer in zip(requested, answers):
             if self._store_answer(one, answer):
                 continue
-            read = one.joined or self._reads(one.leaf, one.conjuncts, known(one.leaf))
+            read = one.joined or number_of(one.leaf) in self._run_keys
+            read = read or self._reads(one.leaf, one.conjuncts, known(one.leaf))
             # A sample that the JVM has is what the store had, too, unless another process has stored more since: that
             # is worth a look only where files would be opened otherwise.
             may_help = read or "columns" not in answer
@@ -430,11 +455,12 @@ class Samples:
         requested = []
         for number, (leaf, conjuncts) in leaves.items():
             files = self._files(leaf)
-            if files is None or not (number in needed or number in self._semi_keys or selects(conjuncts)):
+            listed = number in needed or number in self._semi_keys or number in self._run_keys
+            if files is None or not (listed or selects(conjuncts)):
                 self._samples.setdefault(number, None)
                 continue
             once = list({e.key: e for e in conjuncts}.values())
-            entry = self._entry(leaf, files, once, needed.get(number, 0))
+            entry = self._entry(leaf, files, once, needed.get(number, 0) | self._run_keys.get(number, 0))
             if number in dimensions:
                 entry["whole"] = True
             requested.append(SampleRequest(leaf, files, once, entry, number in needed))
@@ -478,6 +504,7 @@ class Samples:
         sample.refused = sample.refused or bool(answer.get("refused"))
         sample.keys.update((int(bit), codes(text)) for bit, text in (answer.get("keys") or {}).items())
         sample.hashed.update(read_hashes(answer))
+        sample.runs.update((int(bit), float(run)) for bit, run in (answer.get("runs") or {}).items())
         for e, bits in zip(conjuncts, answer["hits"]):
             sample.hits[e.key] = from_hex(bits)
         if "distinct" in answer:

@@ -26,7 +26,8 @@ private[pyjoinopt] final case class SampleDesign(draws: Int, stretch: Double)
  * A sample of the rows of a relation, with some of its columns. `seen` is the number of rows that it was drawn from;
  * `complete`: it has all rows of the relation. `pieces` is the number of places in the files that the rows come from, 0
  * for all of the files: neighbouring rows may be correlated. `starts` has the first row of each of them. `design`: of a
- * random sample, in which every row of a place had the same chance.
+ * random sample, in which every row of a place had the same chance. `runs`: of each column, how many rows that follow
+ * each other in the files share a value, on average.
  *
  * Serialised, it is a header and Spark's own binary rows, compressed. Law: only the version of Spark that wrote the
  * bytes reads them, since the layout of rows may change between versions. Invalid bytes are ignored.
@@ -38,7 +39,8 @@ private[pyjoinopt] final class RelationSample(
     val complete: Boolean,
     val pieces: Int,
     val starts: Array[Int] = Array.empty,
-    val design: Option[SampleDesign] = None) {
+    val design: Option[SampleDesign] = None,
+    val runs: Seq[Double] = Nil) {
 
   /** The identity of this draw: another sample of the same files has another number. */
   val number: Long = RelationSample.drawn.incrementAndGet()
@@ -146,6 +148,7 @@ private[pyjoinopt] final class RelationSample(
     starts.foreach(out.writeInt)
     out.writeInt(design.fold(-1)(_.draws))
     out.writeDouble(design.fold(0.0)(_.stretch))
+    columns.indices.foreach(i => out.writeDouble(runs.applyOrElse(i, (_: Int) => 1.0)))
     out.writeInt(rows.length)
     rows.foreach { row =>
       out.writeInt(row.getSizeInBytes)
@@ -157,7 +160,7 @@ private[pyjoinopt] final class RelationSample(
 }
 
 private[pyjoinopt] object RelationSample {
-  private val Layout = 3
+  private val Layout = 4
 
   private val drawn = new AtomicLong
 
@@ -178,6 +181,7 @@ private[pyjoinopt] object RelationSample {
           val starts = Array.fill(in.readInt())(in.readInt())
           val (draws, stretch) = (in.readInt(), in.readDouble())
           val design = if (draws < 0) None else Some(SampleDesign(draws, stretch))
+          val runs = columns.indices.map(_ => in.readDouble())
           val rows = Array.fill(in.readInt()) {
             val content = new Array[Byte](in.readInt())
             in.readFully(content)
@@ -185,7 +189,7 @@ private[pyjoinopt] object RelationSample {
             row.pointTo(content, content.length)
             row
           }
-          Some(new RelationSample(columns, rows, seen, complete, pieces, starts, design))
+          Some(new RelationSample(columns, rows, seen, complete, pieces, starts, design, runs))
         }
       } finally in.close()
     }

@@ -170,6 +170,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         out.writeEndArray()
         if (sample.complete && found.forall(_.isDefined)) writeDistinct(out, question, sample, found.flatten)
         writeCodes(out, question, sample)
+        writeRuns(out, question, sample)
         writeHashes(out, question, sample, SampleJoins.start(sample))
         if (question.dimensions.nonEmpty) writeDimensions(out, question, sample, others, until)
         if (request.path("give").asBoolean && !sample.stored && sample.rows.length <= SampleAnswers.MaxStoredRows) {
@@ -213,6 +214,14 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
       }
       out.writeEndObject()
     }
+
+  /** How many rows that follow each other share a value of each key column, on average, if it is more than one. */
+  private def writeRuns(out: JsonGenerator, question: Question, sample: RelationSample): Unit = {
+    out.writeObjectFieldStart("runs")
+    for ((number, name) <- question.keys; i <- sample.columns.getFieldIndex(name); run <- sample.runs.lift(i))
+      if (run > 1.0) out.writeNumberField(number.toString, run)
+    out.writeEndObject()
+  }
 
   /** The hashes of each requested column in some rows of a sample, four bytes a row; those of row -1 are 0. */
   private def writeHashes(out: JsonGenerator, question: Question, sample: RelationSample, rows: Array[Int]): Unit =

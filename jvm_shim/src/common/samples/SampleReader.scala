@@ -57,7 +57,7 @@ private[pyjoinopt] object SampleReader {
       weight: Double,
       bytes: Double)
 
-  private final case class Read(rows: Seq[UnsafeRow], seen: Long, ended: Boolean, bytes: Long)
+  private final case class Read(rows: Seq[UnsafeRow], seen: Long, ended: Boolean, bytes: Long, runs: ColumnRuns)
 
   /** A sample with the `wished` columns; of a table that is small enough only with those that are `wanted`, these. */
   def read(
@@ -128,7 +128,7 @@ private[pyjoinopt] object SampleReader {
     val useless = if (budget.random) design.isEmpty else rows.isEmpty
     val sample =
       if (useless && !complete) None
-      else Some(new RelationSample(columns, rows, seen, complete, places, starts, design))
+      else Some(new RelationSample(columns, rows, seen, complete, places, starts, design, ColumnRuns.mean(read.map(_.runs))))
     val note = problem.map(error => s"part of the sample cannot be read: ${FileStatistics.message(error)}").orElse {
       if (budget.random && design.isEmpty && !complete)
         Some("no random sample, which needs many places or would take too long")
@@ -312,9 +312,11 @@ private[pyjoinopt] object SampleReader {
         if (copiedBytes > mostBytes && kept.length < mostRows) mostRows = kept.length + 1 // wide rows: fewer are kept
         copied
       }
+      val runs = new ColumnRuns(columns)
       def enough = closes.isDefined && (seen >= most || seen % 1024 == 0 && System.nanoTime >= until)
       while (!enough && rows.hasNext) {
         val row = rows.next()
+        runs.add(row)
         if (kept.length < mostRows) kept += keep(row)
         else {
           val place = (random.nextDouble() * (seen + 1)).toLong
@@ -322,7 +324,7 @@ private[pyjoinopt] object SampleReader {
         }
         seen += 1
       }
-      Read(kept.toList, seen, ended = !rows.hasNext, bytes())
+      Read(kept.toList, seen, ended = !rows.hasNext, bytes(), runs)
     } finally closes.foreach(_.close())
   }
 }
