@@ -237,7 +237,7 @@ class PlanEstimates:
         if node.kind == "CTERelationRef" and below:
             return renamed(self._known[below[0]], below[0].output, node.output)
         inputs = [self._known[child] for child in below]
-        known = self._filtered_rows(node, inputs[0]) if isinstance(node, Filter) else None
+        known = self._filtered_rows(node, inputs[0]) if isinstance(node, Filter) and inputs else None
         if known is None:
             known = estimate_operator(node, inputs, self._leaf)
         return known if self._samples is None else self._counted(node, below, known, self._samples)
