@@ -128,7 +128,15 @@ private[pyjoinopt] object SampleReader {
     val useless = if (budget.random) design.isEmpty else rows.isEmpty
     val sample =
       if (useless && !complete) None
-      else Some(new RelationSample(columns, rows, seen, complete, places, starts, design, ColumnRuns.mean(read.map(_.runs))))
+      else Some(new RelationSample(
+        columns,
+        rows,
+        seen,
+        complete,
+        places,
+        starts,
+        design,
+        ColumnRuns.mean(read.map(_.runs))))
     val note = problem.map(error => s"part of the sample cannot be read: ${FileStatistics.message(error)}").orElse {
       if (budget.random && design.isEmpty && !complete)
         Some("no random sample, which needs many places or would take too long")
