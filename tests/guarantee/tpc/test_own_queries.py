@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 import pyjoinopt
-from pyjoinopt.bridge.decode import decode
-from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.plan.constructors import ColumnFactory
-from pyjoinopt.plan.format import show
-from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from tests.support.compare import assert_same_rows
+from tests.support.rewritten_plans import is_changed_by
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -203,14 +199,7 @@ def _is_changed(df: DataFrame, rewrite: str) -> bool:
             pyjoinopt.join_report(df, store="off", rewrites_without=names).spared_joins for names in ("", rewrite)
         )
         return with_it != without
-    export = decode(bridge_for(df).export(df._jdf, "{}"))
-    bridge_for(df).release(export.handle)
-
-    def rewritten(*without: str) -> str:
-        fresh = ColumnFactory(len(export.attributes))
-        return show(normalise(export.root, RewriteContext(export.filters_null, fresh=fresh), without).plan)
-
-    return rewritten() != rewritten(rewrite)
+    return is_changed_by(df, rewrite)
 
 
 @pytest.mark.parametrize("name", QUERIES)
