@@ -1,7 +1,7 @@
 """Queries over the tables of TPC-DS that are not TPC's: each pattern of a rewrite in other words, and near misses.
 
 What matters is the meaning: joins in another order, a common table expression or the same inline, USING, aliases, more
-columns, HAVING, DataFrames. A near miss looks alike, and its rows would be other ones if it was rewritten.
+columns, DataFrames. A near miss looks alike and is left alone; of most, rows would be other ones if it was rewritten.
 """
 
 from __future__ import annotations
