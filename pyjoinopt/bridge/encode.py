@@ -17,7 +17,7 @@ from pyjoinopt.plan import nodes as n
 from pyjoinopt.plan.expressions import STRUCTURAL, Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
-_BUILT_EXPRESSIONS = STRUCTURAL | frozenset("Coalesce If Sum Count Max AggregateExpression Add UnscaledValue".split())
+_BUILT_EXPRESSIONS = STRUCTURAL | frozenset("Coalesce If Sum Count Max AggregateExpression Add UnscaledValue WindowExpression".split())
 #: What is built with the type of another expression, which is in `info["typed_like"]`.
 _TYPED_LIKE = frozenset({"CastLike", "MakeDecimal"})
 
@@ -104,7 +104,10 @@ class Edits:
         return ["ReplicateRows", children[0], arguments, node.info["generated"]]
 
     def _window(self, node: LogicalPlan, children: list[int]) -> list[Any]:
-        return ["Window", children[0], node.origin, self._all(node.expressions[: node.info["parts"][0]])]
+        calls = self._all(node.expressions[: node.info["parts"][0]])
+        if node.origin is None:
+            return ["NewWindow", children[0], calls]
+        return ["Window", children[0], node.origin, calls]
 
     def _reference(self, node: LogicalPlan, children: list[int]) -> list[Any]:
         return ["Again" if node.info.get("again") else "Columns", node.origin, [a.bit for a in node.output]]

@@ -28,6 +28,7 @@ from pyjoinopt.bridge.gateway import Gateway
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.catalyst.planner.join_selection import version_of
 from pyjoinopt.catalyst.planner.size_in_bytes import SizesOf, SparkSizes
+from pyjoinopt.catalyst.rules.push_down_predicates import push_down_predicates
 from pyjoinopt.config import Options
 from pyjoinopt.cost import cost_model
 from pyjoinopt.cost.constants import DEFAULT, read_constants
@@ -47,6 +48,7 @@ from pyjoinopt.optimizer.plan_statistics import PlanStatistics
 from pyjoinopt.optimizer.prefilter.prefilter import Prefilter, may_be_a_prefilter
 from pyjoinopt.optimizer.reorder import ChangedGroup, Reordered, reorder
 from pyjoinopt.optimizer.spark_strategies import heuristic_order, spark_order
+from pyjoinopt.optimizer.window_price import WindowPrice
 from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.facts.equality_substitution import sensitive_columns
 from pyjoinopt.plan.nodes import Join, LogicalPlan
@@ -54,7 +56,8 @@ from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import map_subqueries, post_order
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.model import GroupReport
-from pyjoinopt.rewrites import fuse_scalar_subqueries
+from pyjoinopt.rewrites import aggregate_to_window, fuse_scalar_subqueries
+from pyjoinopt.rewrites.aggregate_to_window import WindowCandidate
 from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from pyjoinopt.rewrites.restore_subqueries import restore_subqueries
 
@@ -172,6 +175,7 @@ class _Optimization:
         self._fresh = ColumnFactory(len(export.attributes))
         self._sensitive = sensitive_columns(export.nodes)
         self._discerning = sensitive_columns(export.nodes, discerning_only=True) if self._sensitive else 0
+        self._constants = read_constants(options.cost_constants) if options.cost_constants else DEFAULT
         self._allowance = slack_of(options.hint_slack, export.conf)
         self._sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
         self.statistics = PlanStatistics(export, gateway, options, watching)
@@ -183,7 +187,7 @@ class _Optimization:
             root = map_subqueries(root, self.of)
         if not any(isinstance(node, Join) for node in post_order(root)):
             return root
-        rewritten = self._rewrite(root)
+        rewritten = self._with_windows(self._rewrite(root))
         estimates = self.statistics.prepare(rewritten.plan)
         reordered = self._reorder(rewritten.plan, estimates)  # find groups, choose their orders, emit
         hinted = self._hint(reordered.plan, estimates)
@@ -202,6 +206,21 @@ class _Optimization:
         if self._analysed:
             plan = restore_subqueries(plan, self._sensitive)
         return _Rewritten(plan, eliminated, avoided)
+
+    def _with_windows(self, rewritten: _Rewritten) -> _Rewritten:
+        """The plan with windows for aggregates that are joined with their own rows."""
+        off = self._options.strategy != "auto" or aggregate_to_window.NAME in self._options.without_rewrites
+        before = rewritten.plan
+        if off or not aggregate_to_window.may_have_candidates(before):
+            return rewritten
+
+        def pays(candidate: WindowCandidate) -> bool:
+            return WindowPrice(self.statistics.prepare(before), self._constants)(candidate)
+
+        plan, notes = aggregate_to_window.aggregates_to_windows(before, self._fresh, pays)
+        if plan is before:
+            return rewritten
+        return _Rewritten(push_down_predicates(plan), rewritten.eliminated, (*rewritten.avoided, *notes))
 
     def _reorder(self, plan: LogicalPlan, estimates: PlanEstimates) -> Reordered:
         conf, options = self._export.conf, self._options
@@ -243,7 +262,7 @@ class _Optimization:
             self._fresh,
             JoinConf.of(conf),
             str(conf.get("spark.sql.ansi.enabled", "false")).lower() == "true",
-            read_constants(options.cost_constants) if options.cost_constants else DEFAULT,
+            self._constants,
             version_of(self._export.spark),
         ).apply(plan)
         self._report.eager_aggregations += found.notes
@@ -260,7 +279,7 @@ class _Optimization:
             self._sensitive,
             JoinConf.of(conf),
             self._allowance,
-            read_constants(options.cost_constants) if options.cost_constants else DEFAULT,
+            self._constants,
             version_of(self._export.spark),
             options.without_rewrites,
         )

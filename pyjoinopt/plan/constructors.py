@@ -78,6 +78,19 @@ def aggregate_call(
     return Expression("AggregateExpression", children, type, flags, info={"distinct": False, "fn": function})
 
 
+def window_call(function: Expression, partition: Sequence[Expression]) -> Expression:
+    """An aggregate function over all rows with the same values of `partition`; `window` computes it."""
+    flags = DETERMINISTIC | AGGREGATE_OR_WINDOW | UNEVALUABLE
+    return Expression("WindowExpression", (function, *partition), function.type, flags)
+
+
+def window(calls: Sequence[Expression], partition: Sequence[Expression], child: LogicalPlan) -> LogicalPlan:
+    """The child's rows with one more column for each alias of a `window_call`; all have the same partition."""
+    output = child.output + tuple(e.attribute for e in calls if e.attribute is not None)
+    info = {"parts": [len(calls), len(partition), 0]}
+    return LogicalPlan("Window", (child,), output, (*calls, *partition), info=info)
+
+
 def alias_as(column: Attribute, child: Expression) -> Expression:
     """`child AS column`, for a column of a relation that is not read any more."""
     flags = DETERMINISTIC if child.deterministic else 0

@@ -48,14 +48,24 @@ def may_be_fused(node: Aggregate) -> bool:
         arguments = (*e.children[0].children, *e.children[1:])
         if not all(is_movable(a) and not may_throw(a) for a in arguments):
             return False
-    return all(e.kind == "Alias" and e.deterministic and not e.contains & _WITH_SUBQUERIES for e in node.aggregates)
+    return all(e.kind == "Alias" and is_self_contained(e) for e in node.aggregates)
+
+
+def is_self_contained(listed: Expression) -> bool:
+    """True if a column of an aggregate is deterministic, and nothing in it is computed elsewhere."""
+    return listed.deterministic and not listed.contains & _WITH_SUBQUERIES
 
 
 def source_of(node: Aggregate) -> tuple[list[LogicalPlan], list[Expression]]:
     """The relations that an aggregate's inner joins join, and all that is demanded of their rows."""
+    return inner_join_source(node.child)
+
+
+def inner_join_source(plan: LogicalPlan) -> tuple[list[LogicalPlan], list[Expression]]:
+    """The relations that inner joins join, without their filters, and all that is demanded of their rows."""
     leaves: list[LogicalPlan] = []
     predicates: list[Expression] = []
-    stack: list[tuple[LogicalPlan, SubqueryAlias | None]] = [(node.child, None)]
+    stack: list[tuple[LogicalPlan, SubqueryAlias | None]] = [(plan, None)]
     while stack:
         named, name = stack.pop()
         below = without_aliases(named)

@@ -66,6 +66,9 @@ private[pyjoinopt] final class ExpressionBuilder(
             AggregateExpression(function, Complete, isDistinct = false, if (entry.size > 2) Some(at(2)) else None)
           case other => Support.fail(s"${other.nodeName} is no aggregate function")
         }
+      case "WindowExpression" =>
+        val whole = SpecifiedWindowFrame(RowFrame, UnboundedPreceding, UnboundedFollowing)
+        WindowExpression(at(1), WindowSpecDefinition((2 until entry.size).map(at), Nil, whole))
       case "Filtered" =>
         (at(1), all(2)) match {
           case (old: AggregateExpression, List(function: AggregateFunction, condition)) =>

@@ -8,13 +8,15 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{
+  Alias,
   Attribute,
   AttributeReference,
   EqualTo,
   Expression,
   NamedExpression,
   Not,
-  ReplicateRows
+  ReplicateRows,
+  WindowExpression
 }
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -136,6 +138,12 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         }
       case "Columns" =>
         narrowed(node(1), ExpressionBuilder.elements(entry.get(2)).map(n => handle.attribute(n.asInt(-1))))
+      case "NewWindow" =>
+        named(entry.get(2), node(1)) match {
+          case calls @ Alias(first: WindowExpression, _) :: _ =>
+            new Window(calls, first.windowSpec.partitionSpec, Nil, node(1))
+          case _ => Support.fail("A window has no function")
+        }
       case "Window" =>
         node(2) match {
           case window: Window =>
