@@ -88,7 +88,7 @@ def _parts(text: str) -> list[str]:
 #: Sources of row counts that can be left out, the best first.
 RUNGS = ("feedback", "analyze", "catalog", "database", "memory", "footers", "text", "samples", "keys", "bounds")
 #: Names of the rewrites that can be left out: those of `pyjoinopt.rewrites.normalise.REWRITES`, one
-#: that precedes them, and four that follow.
+#: that precedes them, and five that follow.
 REWRITES = (
     "fuse_scalar_subqueries",
     "existence_to_semi_joins", "set_operations_to_joins", "extract_common_factors", "simplify_outer_joins",
@@ -98,6 +98,7 @@ REWRITES = (
     "eager_aggregation",
     "prefilter_aggregates",
     "prefilter_joins",
+    "share_common_tables",
 )  # fmt: skip
 
 OPTIONS: tuple[Option, ...] = (

@@ -17,7 +17,9 @@ from pyjoinopt.plan import nodes as n
 from pyjoinopt.plan.expressions import STRUCTURAL, Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
-_BUILT_EXPRESSIONS = STRUCTURAL | frozenset("Coalesce If Sum Count Max AggregateExpression Add UnscaledValue WindowExpression".split())
+_BUILT_EXPRESSIONS = STRUCTURAL | frozenset(
+    "Coalesce If Sum Count Max AggregateExpression WindowExpression Add UnscaledValue".split()
+)
 #: What is built with the type of another expression, which is in `info["typed_like"]`.
 _TYPED_LIKE = frozenset({"CastLike", "MakeDecimal"})
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 
 from pyjoinopt.bridge.decode import Export
 from pyjoinopt.bridge.gateway import Gateway
@@ -47,6 +47,7 @@ from pyjoinopt.optimizer.order_group import OrderingContext
 from pyjoinopt.optimizer.plan_statistics import PlanStatistics
 from pyjoinopt.optimizer.prefilter.prefilter import Prefilter, may_be_a_prefilter
 from pyjoinopt.optimizer.reorder import ChangedGroup, Reordered, reorder
+from pyjoinopt.optimizer.shared_price import SharedPrice
 from pyjoinopt.optimizer.spark_strategies import heuristic_order, spark_order
 from pyjoinopt.optimizer.window_price import WindowPrice
 from pyjoinopt.plan.constructors import ColumnFactory
@@ -56,8 +57,7 @@ from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import map_subqueries, post_order
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.model import GroupReport
-from pyjoinopt.rewrites import aggregate_to_window, fuse_scalar_subqueries
-from pyjoinopt.rewrites.aggregate_to_window import WindowCandidate
+from pyjoinopt.rewrites import aggregate_to_window, fuse_scalar_subqueries, share_common_tables
 from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from pyjoinopt.rewrites.restore_subqueries import restore_subqueries
 
@@ -192,9 +192,10 @@ class _Optimization:
         reordered = self._reorder(rewritten.plan, estimates)  # find groups, choose their orders, emit
         hinted = self._hint(reordered.plan, estimates)
         self._describe(rewritten, reordered, hinted)
-        filtered = self._prefilter(self._aggregate_early(hinted, estimates), estimates)
-        if filtered is not hinted:  # the rows that run are not those of the groups
-            return filtered
+        changed = self._prefilter(self._aggregate_early(hinted, estimates), estimates)
+        changed = self._share_tables(changed, estimates)
+        if changed is not hinted:  # the rows that run are not those of the groups
+            return changed
         self.expected += reordered.expected
         only_moved = hinted is rewritten.plan and not rewritten.eliminated and not rewritten.avoided
         return root if only_moved and not reordered.dropped else hinted  # Spark moves the same predicates
@@ -214,10 +215,11 @@ class _Optimization:
         if off or not aggregate_to_window.may_have_candidates(before):
             return rewritten
 
-        def pays(candidate: WindowCandidate) -> bool:
-            return WindowPrice(self.statistics.prepare(before), self._constants)(candidate)
+        @cache
+        def price() -> WindowPrice:
+            return WindowPrice(self.statistics.prepare(before), self._constants)
 
-        plan, notes = aggregate_to_window.aggregates_to_windows(before, self._fresh, pays)
+        plan, notes = aggregate_to_window.aggregates_to_windows(before, self._fresh, lambda found: price()(found))
         if plan is before:
             return rewritten
         return _Rewritten(push_down_predicates(plan), rewritten.eliminated, (*rewritten.avoided, *notes))
@@ -285,6 +287,17 @@ class _Optimization:
         )
         plan, notes = prefilter.apply(plan)
         self._report.prefilters += notes
+        return plan
+
+    def _share_tables(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
+        options = self._options
+        if options.strategy != "auto" or share_common_tables.NAME in options.without_rewrites:
+            return plan
+        price = SharedPrice(estimates, self._constants)
+        plan, notes = share_common_tables.share_common_tables(
+            plan, lambda found: price(found) and share_common_tables.is_reused(self._gateway.settings)
+        )
+        self._report.spared_joins += notes
         return plan
 
     def _describe(self, rewritten: _Rewritten, reordered: Reordered, hinted: LogicalPlan) -> None:

@@ -24,10 +24,12 @@ Legal if
 * the region has the aggregate's relations, each another one (`rewrites.plan_equivalence`), and all predicates on them
   that the aggregate has; those that read only the grouping columns may be missing, and are added;
 * a relation below the window that may have several rows for a key (`part`) repeats all rows of a partition equally
-  often: then the functions give the same for any number of repetitions (MIN, MAX, AVG), or the key is unique;
-* the functions have no DISTINCT and no FILTER, and give the same in whatever order the rows come: sums and averages of
-  exact numbers only;
-* no predicate of the region or of the aggregate may throw: they are evaluated on other rows.
+  often: then the functions give the same for any number of repetitions (MIN, MAX, AVG of numbers that Spark adds up
+  exactly), or the key is unique;
+* the functions have no DISTINCT and no FILTER, and give the same in whatever order the rows come: no sums of
+  floating-point numbers, and none that overflow;
+* no predicate of the region or of the aggregate may throw: they are evaluated on other rows. What is computed of a
+  group is computed for fewer rows than before: an error in a group that nothing is joined with goes away.
 
 Rows with a NULL as their key have no group, so they are filtered. A price decides (`optimizer.window_price`): a window
 sorts what an aggregate hashes, and all rows of a key are sorted by one task.
@@ -62,11 +64,15 @@ from pyjoinopt.util.disjoint_sets import DisjointSets
 #: By this name it can be switched off.
 NAME = "aggregate_to_window"
 #: Types whose equal values are the same value, so that any row of a partition has the key of its group.
-_EXACT = re.compile(r"tinyint|smallint|int|bigint|decimal\(\d+,\d+\)|string|date|timestamp|timestamp_ntz|boolean")
-#: Types whose sums are exact, and do not overflow in any order: those of up to 28 digits have 38.
+EXACT_TYPES = re.compile(r"tinyint|smallint|int|bigint|decimal\(\d+,\d+\)|string|date|timestamp|timestamp_ntz|boolean")
+#: Types whose sums do not overflow in any order: those of up to 28 digits have 38.
 _SUMMED = re.compile(r"tinyint|smallint|int|decimal\((1?\d|2[0-8]),\d+\)")
-#: So many ways are tried to find the relations of an aggregate among those of a region that has one several times.
-_MOST_ASSIGNMENTS = 16
+#: Types whose averages are the same if all rows come equally often. Spark adds up decimals of up to 11 digits, and
+#: integers, as floating-point numbers: those of 7 digits without an error for 900 million rows of one key. Of 12 to 28
+#: digits the sums are decimals.
+_AVERAGED = re.compile(r"tinyint|smallint|decimal\(([1-7]|1[2-9]|2[0-8]),\d+\)")
+#: So many steps are made to find the relations of an aggregate among those of a region that has one several times.
+_MOST_STEPS = 64
 #: One aggregate of a region at a time; so many in a plan at most.
 _MOST = 8
 
@@ -141,7 +147,9 @@ class _Rewriter:
         """The region whose topmost join a node is, with one aggregate less."""
         if not is_inner(node) or id(node) in self._seen:
             return node
-        self._seen.update(inner_join_inputs(node).joins)
+        self._seen.update(
+            inner_join_inputs(node).joins
+        )  # those below a filter are tried again, as regions of their own
         inputs, predicates = inner_join_source(node)
         if any(map(may_throw, predicates)):
             return node
@@ -165,12 +173,12 @@ class _Rewriter:
             if partition is None:
                 continue
             region = _Region(others, own, _in_terms_of(predicates, group, columns), partition, self._alike)
-            below = region.below([substitute(p, columns) for p in demanded])
+            joined = region.joined_by_key(self._keys, repeat=group.repeats)
+            below = region.below([substitute(p, columns) for p in demanded], joined)
             if below is None:
                 continue
-            joined = region.joined_by_key(self._keys, repeat=group.repeats)
-            rows = region.rows(below, joined)
-            rest = region.rest(below, joined)
+            rows = filtered(below, reduce(Join, [*own, *joined]))
+            rest = [p for p in region.predicates if not any(p is low for low in below)]
             read = reduce(or_, (p.references for p in rest), needed)
             read = reduce(or_, (substitute(f, columns).references for f in group.functions), read)
             candidate = WindowCandidate(rows, partition, read, group.aggregate, tuple(relations))
@@ -190,12 +198,12 @@ class _Rewriter:
         self, relations: Sequence[LogicalPlan], inputs: Sequence[LogicalPlan]
     ) -> Iterator[tuple[list[LogicalPlan], Columns]]:
         """The ways to find an aggregate's relations among a region's inputs, with the inputs' columns for theirs."""
-        found = 0
         stack: list[tuple[list[LogicalPlan], Columns]] = [([], {})]
-        while stack and found < _MOST_ASSIGNMENTS:
+        for _ in range(_MOST_STEPS):
+            if not stack:
+                return
             own, columns = stack.pop()
             if len(own) == len(relations):
-                found += 1
                 yield own, columns
                 continue
             for part in reversed(inputs):
@@ -242,6 +250,7 @@ class _Group:
         part: the input.
         aggregate: the aggregate in it.
         above: the filters and projections, from the lowest.
+        grouping: the grouping columns, by bit.
         keys: column of the input -> the grouping column that it is.
         functions: the aggregate functions, each once.
     """
@@ -249,13 +258,18 @@ class _Group:
     part: LogicalPlan
     aggregate: Aggregate
     above: tuple[Filter | Project, ...]
+    grouping: Mapping[int, Attribute]
     keys: Mapping[int, int]
     functions: tuple[Expression, ...]
 
     @property
     def repeats(self) -> bool:
         """Whether the functions give the same if all rows come equally often."""
-        return all(f.info["fn"] in ("Min", "Max", "Average") for f in self.functions)
+        return all(
+            f.info["fn"] in ("Min", "Max")
+            or (f.info["fn"] == "Average" and _AVERAGED.fullmatch(f.children[0].children[0].type))
+            for f in self.functions
+        )
 
 
 def _grouped(part: LogicalPlan) -> _Group | None:
@@ -269,7 +283,7 @@ def _grouped(part: LogicalPlan) -> _Group | None:
         node = without_aliases(node.children[0])
     if not isinstance(node, Aggregate) or node.cached or not node.grouping or node.info.get("hint"):
         return None
-    groups = {g.attribute.bit for g in node.grouping if g.kind == "AttributeReference" and g.attribute is not None}
+    groups = {g.attribute.bit: g.attribute for g in node.grouping if g.kind == "AttributeReference" and g.attribute}
     if len(groups) < len({g.key for g in node.grouping}):
         return None
     functions = {e.key: e for listed in node.aggregates for e in walk(listed) if e.kind == "AggregateExpression"}
@@ -280,7 +294,7 @@ def _grouped(part: LogicalPlan) -> _Group | None:
     keys = _renamed(node.aggregates, {bit: bit for bit in groups})
     for step in reversed(above):
         keys = _renamed(step.expressions, keys) if isinstance(step, Project) else keys
-    return _Group(part, node, tuple(reversed(above)), keys, tuple(functions.values()))
+    return _Group(part, node, tuple(reversed(above)), groups, keys, tuple(functions.values()))
 
 
 def _is_windowed(function: Expression) -> bool:
@@ -294,7 +308,7 @@ def _is_windowed(function: Expression) -> bool:
         case "Count":
             return True
         case "Min" | "Max":
-            return all(_EXACT.fullmatch(a.type) for a in arguments)
+            return all(EXACT_TYPES.fullmatch(a.type) for a in arguments)
         case "Sum" | "Average":
             return all(_SUMMED.fullmatch(a.type) for a in arguments)
     return False
@@ -320,22 +334,21 @@ def _partition(group: _Group, columns: Columns, predicates: Iterable[Expression]
     number = {bit: i for i, bits in enumerate(equal.groups()) for bit in bits}
     found: dict[int, Attribute] = {}
     for name, bit in group.keys.items():
-        mine = column(columns, _attribute(group.aggregate, bit))
-        if name in number and number[name] == number.get(mine.bit) and _EXACT.fullmatch(mine.type):
+        mine = column(columns, group.grouping[bit])
+        if name in number and number[name] == number.get(mine.bit) and EXACT_TYPES.fullmatch(mine.type):
             found[bit] = mine
-    wanted = dict.fromkeys(g.attribute.bit for g in group.aggregate.grouping if g.attribute is not None)
-    return tuple(found[bit] for bit in wanted) if all(bit in found for bit in wanted) else None
-
-
-def _attribute(aggregate: Aggregate, bit: int) -> Attribute:
-    return next(g.attribute for g in aggregate.grouping if g.attribute is not None and g.attribute.bit == bit)
+    return tuple(found[bit] for bit in group.grouping) if len(found) == len(group.grouping) else None
 
 
 def _in_terms_of(predicates: Iterable[Expression], group: _Group, columns: Columns) -> list[Expression]:
-    """A region's predicates with its own columns for the keys of an aggregate, those that always hold left out."""
+    """A region's predicates with its own columns for the keys of an aggregate.
+
+    Without `k = k` for a key, which is not NULL below the window.
+    """
     own = {name: columns[bit] for name, bit in group.keys.items()}
+    implied = {call("EqualTo", key, key).key for key in own.values()}
     changed = {p.key: p for p in (substitute(p, own) for p in predicates)}
-    return [p for p in changed.values() if not (p.kind == "EqualTo" and p.children[0].key == p.children[1].key)]
+    return [p for key, p in changed.items() if key not in implied]
 
 
 class _Region:
@@ -347,14 +360,19 @@ class _Region:
     ) -> None:  # fmt: skip
         self._inputs = inputs
         self._own = own
-        self._predicates = predicates
+        self.predicates = predicates
         self._partition = partition
         self._alike = alike
         self._key = reduce(or_, (a.mask for a in partition))
 
-    def below(self, demanded: Iterable[Expression]) -> list[Expression] | None:
-        """What is demanded of the rows of the window; None if the region lacks one of the aggregate's predicates."""
-        numbered = {self._alike.predicate_number(p): p for p in self._predicates}
+    def below(self, demanded: Iterable[Expression], joined: Sequence[LogicalPlan]) -> list[Expression] | None:
+        """What the rows of the window fulfil; None if the region lacks one of the aggregate's predicates.
+
+        Args:
+            demanded: the aggregate's predicates.
+            joined: what is joined by the key.
+        """
+        numbered = {self._alike.predicate_number(p): p for p in self.predicates}
         found = []
         for q in demanded:
             mine = numbered.get(self._alike.predicate_number(q))
@@ -364,7 +382,10 @@ class _Region:
                 found.append(q)
             else:
                 return None
-        return found
+        known = reduce(or_, (part.output_set for part in joined), self._key)
+        found += [p for p in self.predicates if p.references and not p.references & ~known]
+        found += [call("IsNotNull", reference(a)) for a in self._partition]
+        return list({id(p): p for p in found}.values())
 
     def joined_by_key(self, keys: DistinctKeys, repeat: bool) -> list[LogicalPlan]:
         """The inputs that are joined by the key of the partitions alone, and by each other.
@@ -389,7 +410,7 @@ class _Region:
         return found
 
     def _linking(self, part: LogicalPlan, known: int) -> Iterator[Expression]:
-        for p in self._predicates:
+        for p in self.predicates:
             read = p.references
             if read & part.output_set and read & known and not read & ~(part.output_set | known):
                 yield p
@@ -398,22 +419,3 @@ class _Region:
         compared = [pair for p in linking for pair in equal_columns(p)]
         own = [a for pair in compared for a, b in (pair, pair[::-1]) if a.mask & part.output_set and b.mask & known]
         return is_unique(keys(part), map(reference, own))
-
-    def rows(self, below: Sequence[Expression], joined: Sequence[LogicalPlan]) -> LogicalPlan:
-        """What the window reads."""
-        demanded = {p.key: p for p in (*below, *self._by_key(joined), *map(_is_not_null, self._partition))}
-        return filtered(list(demanded.values()), reduce(Join, [*self._own, *joined]))
-
-    def rest(self, below: Sequence[Expression], joined: Sequence[LogicalPlan]) -> list[Expression]:
-        """What is demanded above the window."""
-        done = {id(p) for p in (*below, *self._by_key(joined))}
-        return [p for p in self._predicates if id(p) not in done]
-
-    def _by_key(self, joined: Sequence[LogicalPlan]) -> list[Expression]:
-        """The predicates that read nothing but the key and what is joined by it."""
-        known = reduce(or_, (part.output_set for part in joined), self._key)
-        return [p for p in self._predicates if p.references and not p.references & ~known]
-
-
-def _is_not_null(attribute: Attribute) -> Expression:
-    return call("IsNotNull", reference(attribute))

@@ -61,13 +61,13 @@ def filter_common_tables(plan: LogicalPlan) -> LogicalPlan:
     definitions = {n.info.get("cte"): n for n in post_order(plan) if n.kind == "CTERelationDef" and not n.cached}
     if not definitions:
         return plan
-    readings: dict[object, list[_Reading]] = {}
-    for reading in _readings(plan):
-        readings.setdefault(reading[0].info.get("cte"), []).append(reading)
+    by_name: dict[object, list[_Reading]] = {}
+    for reading in readings(plan):
+        by_name.setdefault(reading[0].info.get("cte"), []).append(reading)
     added = {
         name: found
         for name, definition in definitions.items()
-        if (found := _shared_filters(definition, readings.get(name, [])))
+        if (found := _shared_filters(definition, by_name.get(name, [])))
     }
 
     def change(node: LogicalPlan) -> LogicalPlan:
@@ -77,7 +77,7 @@ def filter_common_tables(plan: LogicalPlan) -> LogicalPlan:
     return transform_up(plan, change) if added else plan
 
 
-def _readings(root: LogicalPlan) -> Iterator[_Reading]:
+def readings(root: LogicalPlan) -> Iterator[_Reading]:
     """Every reader in a plan and in its subqueries, once for each place where it is read."""
     plans = [root]
     while plans:

@@ -108,14 +108,15 @@ class PlanMatcher:
     def _same_list(self, one: tuple[Expression, ...], other: tuple[Expression, ...], known: Columns) -> bool:
         if len(one) != len(other):
             return False
+        found: Columns = {}  # what is above knows a column by its name in the list
         for a, b in zip(one, other, strict=True):
             if a.attribute is None or b.attribute is None:
                 return False
             mine, theirs = (e.children[0] if e.kind == "Alias" else e for e in (a, b))
             if not self.same(mine, theirs, known):
                 return False
-            if b.kind == "Alias":
-                known[b.attribute.bit] = reference(a.attribute)
+            found[b.attribute.bit] = reference(a.attribute)
+        known.update(found)
         return True
 
 

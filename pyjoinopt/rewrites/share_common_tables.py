@@ -1,0 +1,278 @@
+"""Readers of one common table expression that differ by constants shuffle its groups once for all of them.
+
+    before  WITH yearly AS (SELECT 's' AS channel, customer, year AS y, sum(price) AS sales
+                            FROM store_sales JOIN days ... GROUP BY customer, year
+                            UNION ALL SELECT 'w', customer, year, sum(price) FROM web_sales JOIN days ...)
+            SELECT ... FROM yearly a JOIN yearly b ON a.customer = b.customer JOIN ...
+            WHERE a.channel = 's' AND a.y = 2001 AND b.channel = 's' AND b.y = 2002 AND ...
+    after   WITH yearly AS (SELECT 's' AS channel, customer, max(year) AS y, sum(price) AS sales FROM store_sales ...
+                            WHERE year IN (2001, 2002) GROUP BY customer, year
+                            UNION ALL ...)
+
+Spark writes the definition out for each reader, drops the branches that it does not read (`channel`), and pushes its
+filter below the aggregate: the sales are read once for each year. The largest year of a group is its year, and no
+filter passes an aggregate function. So both readers shuffle the groups of both years, which Spark does once and reuses
+(ReuseExchange), and each filters the groups that it gets. That only these years are read is due to
+`filter_common_tables`, which has to run before.
+
+Legal if
+
+* the column is a grouping column of each branch, under a name of its own, and of a type in which equal values are
+  identical, so that the largest one of a group is the value of all its rows; it may be NULL, as a largest value may;
+* the definition is not cached, and nothing in the branch's aggregate is nondeterministic.
+
+Worthwhile only if Spark makes one exchange of those of the readers, which is the case where
+
+* each reader has filters on the same of these columns, and its other filters read no grouping column;
+* the joins above the readers compare the same of their grouping columns, so that Spark infers the same IS NOT NULL;
+* they read the same results of the aggregate's functions, for Spark prunes the others.
+
+What it costs: each reader gets the groups of all readers from the exchange, and finishes their aggregation.
+
+Source: ours. Of engines with a spool it is the common subexpression "similar subexpression" (J. Zhou and others,
+"Efficient exploitation of similar subexpressions for query processing", SIGMOD 2007), with the exchange as the spool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyjoinopt.plan.constructors import aggregate_call, alias_as
+from pyjoinopt.plan.expressions import FOLDABLE, Expression, conjuncts, reference, substitute
+from pyjoinopt.plan.nodes import INNER_LIKE, Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import is_only_a_name
+from pyjoinopt.plan.required_columns import needed_columns
+from pyjoinopt.plan.rewritten import Rewritten
+from pyjoinopt.plan.traversal import parents_of, post_order, transform_up
+from pyjoinopt.rewrites.aggregate_to_window import EXACT_TYPES
+from pyjoinopt.rewrites.filter_common_tables import readings
+from pyjoinopt.rewrites.plan_equivalence import without_aliases
+
+#: By this name it can be switched off.
+NAME = "share_common_tables"
+#: Spark's setting without which nothing is shared.
+_REUSE = "spark.sql.exchange.reuse"
+
+
+@dataclass(frozen=True)
+class SharedBranch:
+    """An aggregate that several readers would share.
+
+    Attributes:
+        aggregate: a branch of the definition, or all of it.
+        readers: the readers of this branch, each with its filter.
+    """
+
+    aggregate: Aggregate
+    readers: tuple[LogicalPlan, ...]
+
+
+def may_have_shared_tables(plan: LogicalPlan) -> bool:
+    """False if no common table expression is read several times."""
+    names = [node.info.get("cte") for node in post_order(plan) if node.kind == "CTERelationRef"]
+    return len(names) > len(set(names))
+
+
+def is_reused(settings: Callable[[Sequence[str]], Mapping[str, str] | None]) -> bool:
+    """Whether Spark reuses exchanges.
+
+    Args:
+        settings: the values of settings; None if they are not known.
+    """
+    return (settings([_REUSE]) or {}).get(_REUSE, "false").lower() == "true"
+
+
+def share_common_tables(plan: LogicalPlan, pays: Callable[[Sequence[SharedBranch]], bool]) -> Rewritten:
+    """Keep the filters of readers above the aggregates of common table expressions where they can share these.
+
+    Args:
+        plan: a plan in which the readers' filters are right above them, and what all of them keep of a definition is
+            filtered in it. No predicate may be pushed down afterwards by rules that do not know aggregate functions.
+        pays: whether the branches of one definition should be shared.
+
+    Returns:
+        The plan, the very same object if there was nothing to do, and a note for every definition that changed.
+    """
+    if not may_have_shared_tables(plan):
+        return Rewritten(plan)
+    context = _Readers(plan)
+    notes: list[str] = []
+    changed: dict[object, LogicalPlan] = {}
+    for node in post_order(plan):
+        if node.kind != "CTERelationDef" or node.cached:
+            continue
+        table = node.children[0]
+        branches = _branches(table)
+        readers = context.of(node) if branches else []
+        columns = _told_apart(table, branches, readers)
+        shared = _shared(table, branches, readers, columns, context) if columns else []
+        if shared and pays(shared):
+            changed[node.info.get("cte")] = _masked(table, columns)
+            told = ", ".join(table.output[i].name for i in sorted(columns))
+            notes.append(f"readers of a common table expression that differ by {told} share its groups")
+
+    def change(node: LogicalPlan) -> LogicalPlan:
+        found = changed.get(node.info.get("cte")) if node.kind == "CTERelationDef" and not node.cached else None
+        return node.with_children((found,)) if found is not None else node
+
+    return Rewritten(transform_up(plan, change) if changed else plan, tuple(notes))
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """A reader and its filter; `top` is the filter, or the reader if there is none."""
+
+    node: LogicalPlan
+    top: LogicalPlan
+    predicates: tuple[Expression, ...]
+
+    def positions(self, mask: int) -> frozenset[int]:
+        """Which of its columns are in a set."""
+        return frozenset(i for i, a in enumerate(self.node.output) if a.mask & mask)
+
+
+class _Readers:
+    """The readers of a plan's definitions, and what is above them."""
+
+    def __init__(self, root: LogicalPlan) -> None:
+        self._read: dict[object, list[_Reader]] = {}
+        for node, above in readings(root):
+            predicates = tuple(conjuncts(above.condition)) if above is not None else ()
+            self._read.setdefault(node.info.get("cte"), []).append(_Reader(node, above or node, predicates))
+        self._parents: Mapping[int, list[LogicalPlan]] = parents_of(list(post_order(root)))
+        self._needed = needed_columns(root)
+
+    def of(self, definition: LogicalPlan) -> list[_Reader]:
+        """The readers of a definition."""
+        return self._read.get(definition.info.get("cte"), [])
+
+    def read(self, reader: _Reader) -> frozenset[int]:
+        """The positions of the columns that anything above a reader reads, its filter as well."""
+        return reader.positions(self._needed.get(id(reader.node), -1))
+
+    def compared(self, reader: _Reader) -> tuple[frozenset[int], tuple[str, ...]]:
+        """The positions that inner joins above compare, and the types of the first other join if there is one."""
+        compared = 0
+        node: LogicalPlan = reader.top
+        while len(above := self._parents.get(id(node), [])) == 1:
+            (parent,) = above
+            if isinstance(parent, Join):
+                if parent.join_type not in INNER_LIKE:
+                    return reader.positions(compared), (parent.join_type, str(parent.left is node))
+                compared |= parent.references
+            elif not (isinstance(parent, (Filter, Project)) or is_only_a_name(parent)):
+                break
+            node = parent
+        return reader.positions(compared), ()
+
+
+def _branches(table: LogicalPlan) -> list[Aggregate]:
+    """The aggregates that make a table, itself or the branches of a UNION ALL; none if something else does."""
+    found: list[Aggregate] = []
+    stack = [table]
+    while stack:
+        node = without_aliases(stack.pop())
+        if (node.kind == "Union" or isinstance(node, Filter)) and not node.cached:
+            stack += reversed(node.children)
+        elif isinstance(node, Aggregate) and node.grouping and not node.cached and _is_deterministic(node):
+            found.append(node)
+        else:
+            return []
+    return found
+
+
+def _is_deterministic(node: Aggregate) -> bool:
+    return all(e.deterministic for e in node.expressions)
+
+
+def _told_apart(table: LogicalPlan, branches: Sequence[Aggregate], readers: Sequence[_Reader]) -> set[int]:
+    """The positions of the grouping columns that the readers' filters read; none if they cannot share anything."""
+    if len(readers) < 2:
+        return set()
+    functions = {i for b in branches for i, e in enumerate(b.aggregates) if _functions(e)}
+    constants = {i for i in range(len(table.output)) if all(_is_constant(b.aggregates[i]) for b in branches)}
+    filtered = [
+        {i for p in r.predicates for i in r.positions(p.references) if i not in functions | constants} for r in readers
+    ]
+    if any(own != filtered[0] for own in filtered) or not all(
+        _has_largest(b, i) for b in branches for i in filtered[0]
+    ):
+        return set()
+    return filtered[0]
+
+
+def _functions(listed: Expression) -> bool:
+    return listed.kind == "Alias" and listed.children[0].kind != "AttributeReference" and not _is_constant(listed)
+
+
+def _is_constant(listed: Expression) -> bool:
+    return listed.kind == "Alias" and bool(listed.children[0].flags & FOLDABLE)
+
+
+def _is_key(branch: Aggregate, i: int) -> bool:
+    """Whether a column of a branch is a grouping column."""
+    listed = branch.aggregates[i]
+    inner = listed.children[0] if listed.kind == "Alias" else listed
+    return inner.kind == "AttributeReference" and any(g.key == inner.key for g in branch.grouping)
+
+
+def _has_largest(branch: Aggregate, i: int) -> bool:
+    """Whether the largest value may take the place of a column of a branch."""
+    listed = branch.aggregates[i]
+    if listed.kind != "Alias" or listed.attribute is None or not listed.attribute.nullable:
+        return False
+    return bool(EXACT_TYPES.fullmatch(listed.type)) and _is_key(branch, i)
+
+
+def _shared(
+    table: LogicalPlan, branches: Sequence[Aggregate], readers: Sequence[_Reader], columns: set[int], context: _Readers
+) -> list[SharedBranch]:
+    """The branches that several readers read, if these would all make the same exchange of it."""
+    found = []
+    for branch in branches:
+        own = [r for r in readers if _reads(r, branch)]
+        keys = {i for i in range(len(table.output)) if _is_key(branch, i)}
+        results = [context.read(r) - keys for r in own]
+        compared = [context.compared(r) for r in own]
+        alike = [(positions & keys - columns, rest) for positions, rest in compared]
+        if any(x != results[0] for x in results) or any(x != alike[0] for x in alike):
+            return []
+        if len({frozenset(p.key for p in _in_terms_of(table, r, columns)) for r in own}) > 1:
+            found.append(SharedBranch(branch, tuple(r.top for r in own)))
+    return found
+
+
+def _in_terms_of(table: LogicalPlan, reader: _Reader, columns: set[int]) -> Iterator[Expression]:
+    """A reader's filters of some columns, by the definition's columns."""
+    names = {a.bit: reference(b) for a, b in zip(reader.node.output, table.output, strict=True)}
+    for p in reader.predicates:
+        if reader.positions(p.references) & columns:
+            yield substitute(p, names)
+
+
+def _reads(reader: _Reader, branch: Aggregate) -> bool:
+    """Whether a reader may read a branch: no filter compares a constant column with another constant."""
+    for p in reader.predicates:
+        if p.kind != "EqualTo":
+            continue
+        for one, other in (p.children, p.children[::-1]):
+            if one.kind == "AttributeReference" and other.kind == "Literal":
+                for i in reader.positions(one.references):
+                    constant = branch.aggregates[i].children[0] if _is_constant(branch.aggregates[i]) else None
+                    if constant is not None and constant.kind == "Literal" and constant.key != other.key:
+                        return False
+    return True
+
+
+def _masked(table: LogicalPlan, columns: set[int]) -> LogicalPlan:
+    """The table with the largest value of these columns in the place of each, the same for all rows of a group."""
+    if isinstance(table, Aggregate):
+        listed = [_largest(e) if i in columns else e for i, e in enumerate(table.aggregates)]
+        return table.with_expressions((*table.grouping, *listed))
+    return table.with_children(tuple(_masked(child, columns) for child in table.children))
+
+
+def _largest(listed: Expression) -> Expression:
+    assert listed.attribute is not None
+    return alias_as(listed.attribute, aggregate_call("Max", listed.children[0], listed.type))
