@@ -147,9 +147,8 @@ class _Rewriter:
         """The region whose topmost join a node is, with one aggregate less."""
         if not is_inner(node) or id(node) in self._seen:
             return node
-        self._seen.update(
-            inner_join_inputs(node).joins
-        )  # those below a filter are tried again, as regions of their own
+        # Joins below a filter are tried again, as regions of their own.
+        self._seen.update(inner_join_inputs(node).joins)
         inputs, predicates = inner_join_source(node)
         if any(map(may_throw, predicates)):
             return node

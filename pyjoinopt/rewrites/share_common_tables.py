@@ -19,7 +19,7 @@ Legal if
 
 * the column is a grouping column of each branch, under a name of its own, and of a type in which equal values are
   identical, so that the largest one of a group is the value of all its rows; it may be NULL, as a largest value may;
-* the definition is not cached, and nothing in the branch's aggregate is nondeterministic.
+* the definition is not cached, and nothing in a branch is nondeterministic.
 
 Worthwhile only if Spark makes one exchange of those of the readers, which is the case where
 
@@ -35,7 +35,7 @@ Source: ours. Of engines with a spool it is the common subexpression "similar su
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyjoinopt.plan.constructors import aggregate_call, alias_as
@@ -108,7 +108,7 @@ def share_common_tables(plan: LogicalPlan, pays: Callable[[Sequence[SharedBranch
         columns = _told_apart(table, branches, readers)
         shared = _shared(table, branches, readers, columns, context) if columns else []
         if shared and pays(shared):
-            changed[node.info.get("cte")] = _masked(table, columns)
+            changed[node.info.get("cte")] = _masked(table, {id(b.columns[i]) for b in branches for i in columns})
             told = ", ".join(table.output[i].name for i in sorted(columns))
             notes.append(f"readers of a common table expression that differ by {told} share its groups")
 
@@ -167,79 +167,106 @@ class _Readers:
         return reader.positions(compared), ()
 
 
-def _branches(table: LogicalPlan) -> list[Aggregate]:
+@dataclass(frozen=True)
+class _Branch:
+    """A branch of a table, or all of it: an aggregate, perhaps with filters and projections above it.
+
+    Attributes:
+        aggregate: the aggregate.
+        columns: what each column of the table is: an element of the aggregate's list, a constant, or computed.
+    """
+
+    aggregate: Aggregate
+    columns: tuple[Expression, ...]
+
+    def is_key(self, i: int) -> bool:
+        """Whether a column is a grouping column."""
+        listed = self.columns[i]
+        inner = listed.children[0] if listed.kind == "Alias" else listed
+        own = any(listed is e for e in self.aggregate.aggregates)
+        return own and inner.kind == "AttributeReference" and any(g.key == inner.key for g in self.aggregate.grouping)
+
+    def has_largest(self, i: int) -> bool:
+        """Whether the largest value may take the place of a column."""
+        listed = self.columns[i]
+        if listed.kind != "Alias" or listed.attribute is None or not listed.attribute.nullable:
+            return False
+        return bool(EXACT_TYPES.fullmatch(listed.type)) and self.is_key(i)
+
+    def constant(self, i: int) -> Expression | None:
+        """The constant that a column is, if it is one."""
+        listed = self.columns[i]
+        return listed.children[0] if listed.kind == "Alias" and listed.children[0].flags & FOLDABLE else None
+
+
+def _branches(table: LogicalPlan) -> list[_Branch]:
     """The aggregates that make a table, itself or the branches of a UNION ALL; none if something else does."""
-    found: list[Aggregate] = []
+    found: list[_Branch] = []
     stack = [table]
     while stack:
         node = without_aliases(stack.pop())
-        if (node.kind == "Union" or isinstance(node, Filter)) and not node.cached:
+        if node.kind == "Union" and not node.cached:
             stack += reversed(node.children)
-        elif isinstance(node, Aggregate) and node.grouping and not node.cached and _is_deterministic(node):
-            found.append(node)
-        else:
+            continue
+        branch = _branch(node)
+        if branch is None:
             return []
-    return found
+        found.append(branch)
+    return found if all(len(branch.columns) == len(table.output) for branch in found) else []
 
 
-def _is_deterministic(node: Aggregate) -> bool:
-    return all(e.deterministic for e in node.expressions)
+def _branch(top: LogicalPlan) -> _Branch | None:
+    steps: list[LogicalPlan] = []
+    node = top
+    while isinstance(node, (Filter, Project)) and not node.cached:
+        steps.append(node)
+        node = without_aliases(node.children[0])
+    if not isinstance(node, Aggregate) or node.cached or not node.grouping:
+        return None
+    if not all(e.deterministic for each in (node, *steps) for e in each.expressions):
+        return None
+    columns = list(node.aggregates)
+    for step in reversed(steps):
+        if isinstance(step, Project):
+            known = {e.attribute.bit: e for e in columns if e.attribute is not None}
+            columns = [_behind(e, known) for e in step.projections]
+    return _Branch(node, tuple(columns))
 
 
-def _told_apart(table: LogicalPlan, branches: Sequence[Aggregate], readers: Sequence[_Reader]) -> set[int]:
+def _behind(listed: Expression, known: Mapping[int, Expression]) -> Expression:
+    """What an element of a projection's list is the name of, or the element itself."""
+    inner = listed.children[0] if listed.kind == "Alias" else listed
+    if inner.kind != "AttributeReference" or inner.attribute is None:
+        return listed
+    return known.get(inner.attribute.bit, listed)
+
+
+def _told_apart(table: LogicalPlan, branches: Sequence[_Branch], readers: Sequence[_Reader]) -> set[int]:
     """The positions of the grouping columns that the readers' filters read; none if they cannot share anything."""
     if len(readers) < 2:
         return set()
-    functions = {i for b in branches for i, e in enumerate(b.aggregates) if _functions(e)}
-    constants = {i for i in range(len(table.output)) if all(_is_constant(b.aggregates[i]) for b in branches)}
-    filtered = [
-        {i for p in r.predicates for i in r.positions(p.references) if i not in functions | constants} for r in readers
-    ]
-    if any(own != filtered[0] for own in filtered) or not all(
-        _has_largest(b, i) for b in branches for i in filtered[0]
-    ):
+    keys = {i for i in range(len(table.output)) if any(branch.is_key(i) for branch in branches)}
+    filtered = [{i for p in r.predicates for i in r.positions(p.references)} & keys for r in readers]
+    if any(own != filtered[0] for own in filtered):
         return set()
-    return filtered[0]
-
-
-def _functions(listed: Expression) -> bool:
-    return listed.kind == "Alias" and listed.children[0].kind != "AttributeReference" and not _is_constant(listed)
-
-
-def _is_constant(listed: Expression) -> bool:
-    return listed.kind == "Alias" and bool(listed.children[0].flags & FOLDABLE)
-
-
-def _is_key(branch: Aggregate, i: int) -> bool:
-    """Whether a column of a branch is a grouping column."""
-    listed = branch.aggregates[i]
-    inner = listed.children[0] if listed.kind == "Alias" else listed
-    return inner.kind == "AttributeReference" and any(g.key == inner.key for g in branch.grouping)
-
-
-def _has_largest(branch: Aggregate, i: int) -> bool:
-    """Whether the largest value may take the place of a column of a branch."""
-    listed = branch.aggregates[i]
-    if listed.kind != "Alias" or listed.attribute is None or not listed.attribute.nullable:
-        return False
-    return bool(EXACT_TYPES.fullmatch(listed.type)) and _is_key(branch, i)
+    return filtered[0] if all(branch.has_largest(i) for branch in branches for i in filtered[0]) else set()
 
 
 def _shared(
-    table: LogicalPlan, branches: Sequence[Aggregate], readers: Sequence[_Reader], columns: set[int], context: _Readers
+    table: LogicalPlan, branches: Sequence[_Branch], readers: Sequence[_Reader], columns: set[int], context: _Readers
 ) -> list[SharedBranch]:
     """The branches that several readers read, if these would all make the same exchange of it."""
     found = []
     for branch in branches:
         own = [r for r in readers if _reads(r, branch)]
-        keys = {i for i in range(len(table.output)) if _is_key(branch, i)}
+        keys = {i for i in range(len(table.output)) if branch.is_key(i)}
         results = [context.read(r) - keys for r in own]
         compared = [context.compared(r) for r in own]
         alike = [(positions & keys - columns, rest) for positions, rest in compared]
         if any(x != results[0] for x in results) or any(x != alike[0] for x in alike):
             return []
         if len({frozenset(p.key for p in _in_terms_of(table, r, columns)) for r in own}) > 1:
-            found.append(SharedBranch(branch, tuple(r.top for r in own)))
+            found.append(SharedBranch(branch.aggregate, tuple(r.top for r in own)))
     return found
 
 
@@ -251,7 +278,7 @@ def _in_terms_of(table: LogicalPlan, reader: _Reader, columns: set[int]) -> Iter
             yield substitute(p, names)
 
 
-def _reads(reader: _Reader, branch: Aggregate) -> bool:
+def _reads(reader: _Reader, branch: _Branch) -> bool:
     """Whether a reader may read a branch: no filter compares a constant column with another constant."""
     for p in reader.predicates:
         if p.kind != "EqualTo":
@@ -259,18 +286,20 @@ def _reads(reader: _Reader, branch: Aggregate) -> bool:
         for one, other in (p.children, p.children[::-1]):
             if one.kind == "AttributeReference" and other.kind == "Literal":
                 for i in reader.positions(one.references):
-                    constant = branch.aggregates[i].children[0] if _is_constant(branch.aggregates[i]) else None
+                    constant = branch.constant(i)
                     if constant is not None and constant.kind == "Literal" and constant.key != other.key:
                         return False
     return True
 
 
-def _masked(table: LogicalPlan, columns: set[int]) -> LogicalPlan:
-    """The table with the largest value of these columns in the place of each, the same for all rows of a group."""
+def _masked(table: LogicalPlan, listed: Collection[int]) -> LogicalPlan:
+    """The table with the largest value in the place of some elements of its aggregates' lists, given by id."""
     if isinstance(table, Aggregate):
-        listed = [_largest(e) if i in columns else e for i, e in enumerate(table.aggregates)]
-        return table.with_expressions((*table.grouping, *listed))
-    return table.with_children(tuple(_masked(child, columns) for child in table.children))
+        return table.with_expressions(
+            (*table.grouping, *(_largest(e) if id(e) in listed else e for e in table.aggregates))
+        )
+    is_passed = table.kind == "Union" or isinstance(table, (Filter, Project)) or is_only_a_name(table)
+    return table.with_children(tuple(_masked(child, listed) for child in table.children)) if is_passed else table
 
 
 def _largest(listed: Expression) -> Expression:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.ci
 
 SALES = "store_sales JOIN date_dim ON ss_sold_date_sk = d_date_sk"
+PAID = f"SELECT ss_customer_sk k, ss_store_sk, d_year AS y, sum(ss_net_paid) s FROM {SALES} GROUP BY 1, 2, d_year"
 YEARS = f"SELECT ss_store_sk k, d_year y, sum(ss_net_paid) s, count(*) n FROM {SALES} GROUP BY ss_store_sk, d_year"
 WEB = "SELECT count(*) {0} FROM web_sales WHERE ws_quantity"
 
@@ -138,6 +139,65 @@ QUERIES = {
     "with duplicates": Own("set_operations_to_joins", False, """
         SELECT i_brand_id FROM item JOIN store_sales ON ss_item_sk = i_item_sk WHERE ss_quantity > 95 EXCEPT ALL
         SELECT i_brand_id FROM item JOIN web_sales ON ws_item_sk = i_item_sk WHERE ws_quantity > 95"""),
+    # -- groups of the rows that they are joined with -------------------------------------------------------------
+    "dearer than the others": Own("aggregate_to_window", True, """
+        SELECT i_item_id FROM item i WHERE i.i_current_price > (
+          SELECT 1.2 * avg(j.i_current_price) FROM item j WHERE j.i_category = i.i_category)"""),
+    "the same as a join": Own("aggregate_to_window", True, """
+        SELECT i_item_id, a * 2 FROM (SELECT i_category c, avg(i_current_price) a FROM item GROUP BY i_category)
+        JOIN item ON c = i_category WHERE a < i_current_price"""),
+    "the dearest, with USING": Own("aggregate_to_window", True, """
+        SELECT i_category, i_item_id, m FROM item
+        JOIN (SELECT i_category, max(i_current_price) m FROM item GROUP BY i_category) USING (i_category)
+        WHERE m = i_current_price"""),
+    "the last purchase of some customers": Own("aggregate_to_window", True, """
+        SELECT ss_ticket_number, c_last_name FROM customer, store_sales s WHERE c_birth_year = 1970 AND
+        c_customer_sk = ss_customer_sk AND s.ss_sold_date_sk = (
+          SELECT max(t.ss_sold_date_sk) FROM store_sales t WHERE t.ss_customer_sk = c_customer_sk)"""),
+    "with a table expression": Own("aggregate_to_window", True, f"""
+        WITH t AS (SELECT ss_customer_sk k, ss_store_sk, sum(ss_net_paid) s FROM {SALES} WHERE d_year = 2001
+                   GROUP BY 1, 2)
+        SELECT t.k, t.s FROM t, (SELECT k, min(s) least FROM t GROUP BY k HAVING count(*) > 1) u
+        WHERE t.k = u.k AND t.s > least"""),
+    "over the same days": Own("aggregate_to_window", True, """
+        SELECT ws_order_number FROM item JOIN web_sales ON ws_item_sk = i_item_sk JOIN date_dim d
+        ON d.d_date_sk = ws_sold_date_sk WHERE d.d_year = 2000 AND i_manufact_id < 100 AND ws_sales_price > (
+          SELECT avg(w.ws_sales_price) FROM date_dim e, web_sales w
+          WHERE e.d_date_sk = w.ws_sold_date_sk AND e.d_year = 2000 AND w.ws_item_sk = i_item_sk)"""),
+    "over other days": Own("aggregate_to_window", False, """
+        SELECT ws_order_number FROM item JOIN web_sales ON ws_item_sk = i_item_sk JOIN date_dim d
+        ON d.d_date_sk = ws_sold_date_sk WHERE d.d_year = 2000 AND i_manufact_id < 100 AND ws_sales_price > (
+          SELECT avg(w.ws_sales_price) FROM date_dim e, web_sales w
+          WHERE e.d_date_sk = w.ws_sold_date_sk AND e.d_year = 1999 AND w.ws_item_sk = i_item_sk)"""),
+    "dearer than in another table": Own("aggregate_to_window", False, """
+        SELECT ss_ticket_number FROM store_sales, item WHERE i_item_sk = ss_item_sk AND ss_sales_price > (
+          SELECT 3 * avg(ws_sales_price) FROM web_sales WHERE ws_item_sk = i_item_sk)"""),
+    "dearer than all": Own("aggregate_to_window", False, """
+        SELECT i_item_id FROM item WHERE i_current_price > (SELECT 1.2 * avg(i_current_price) FROM item)"""),
+    "than those of another category": Own("aggregate_to_window", False, """
+        SELECT i_item_id FROM (SELECT i_category c, i_class k, avg(i_current_price) a FROM item GROUP BY 1, 2)
+        JOIN item i ON c = i_category WHERE i_current_price > a"""),
+    # -- readers that differ by a constant ------------------------------------------------------------------------
+    "two years of a customer": Own("share_common_tables", True, f"""
+        WITH t AS ({PAID}) SELECT a.k, a.s, b.s FROM t a JOIN t b ON a.k = b.k WHERE a.y = 2001 AND b.y = 2002"""),
+    "three years, with more conditions": Own("share_common_tables", True, f"""
+        WITH t AS ({PAID}) SELECT c.k, a.s + b.s FROM t b, t c, t a WHERE b.k = c.k AND a.k = c.k AND c.s > a.s
+        AND 2000 = a.y AND b.y = 2001 AND c.y = 2002"""),
+    "of two channels": Own("share_common_tables", True, f"""
+        WITH t AS ({PAID.replace("SELECT", "SELECT 's' c,").replace("1, 2", "2, 3")} UNION ALL
+                   SELECT 'w', ws_bill_customer_sk, ws_web_site_sk, d_year AS z, sum(ws_net_paid)
+                   FROM web_sales, date_dim WHERE d_date_sk = ws_sold_date_sk GROUP BY 2, 3, d_year)
+        SELECT a.s, b.s FROM t a JOIN t b ON a.k = b.k WHERE a.c = 'w' AND b.c = 'w' AND a.y = 2001 AND b.y = 2002"""),
+    "the same year twice": Own("share_common_tables", False, f"""
+        WITH t AS ({PAID}) SELECT a.k, b.s FROM t a JOIN t b ON a.k = b.k WHERE a.y = 2001 AND b.y = 2001"""),
+    "a year and all years": Own("share_common_tables", False, f"""
+        WITH t AS ({PAID}) SELECT a.k, b.s FROM t a JOIN t b ON a.k = b.k WHERE a.y = 2001"""),
+    "a year and another sum": Own("share_common_tables", False, f"""
+        WITH t AS ({PAID}) SELECT a.k, b.y FROM t a JOIN t b ON a.k = b.k
+        WHERE a.y = 2001 AND b.y = 2002 AND a.s > 9"""),
+    "of two channels, named outside": Own("share_common_tables", True, f"""
+        WITH t AS (SELECT 's' c, * FROM ({PAID}) UNION ALL SELECT 'w', * FROM ({PAID}))
+        SELECT a.s, b.s FROM t a JOIN t b ON a.k = b.k WHERE a.c = 'w' AND b.c = 'w' AND a.y = 2001 AND b.y = 2002"""),
     # -- scalar subqueries over the same rows ---------------------------------------------------------------------
     "two figures of a table": Own("fuse_scalar_subqueries", True, """
         SELECT r_reason_sk, (SELECT count(*) FROM store_sales WHERE ss_quantity < 20) few,
@@ -164,7 +224,9 @@ QUERIES = {
                (SELECT count(*) FROM store_sales WHERE rand() < 2) b FROM reason WHERE r_reason_sk = 1"""),
 }  # fmt: skip
 #: Rewrites that are not, or not only, applied to the plan of the query itself: their reports differ.
-REPORTED = frozenset({"fuse_scalar_subqueries", "self_join_to_semi_join"})
+REPORTED = frozenset(
+    {"aggregate_to_window", "fuse_scalar_subqueries", "self_join_to_semi_join", "share_common_tables"}
+)
 
 
 def _never_returned(spark: SparkSession) -> DataFrame:
