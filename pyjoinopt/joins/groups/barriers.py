@@ -82,13 +82,13 @@ class _Walk:
             below = self._below(node)
             if node.kind == "CTERelationRef":
                 self.found[SHARED] = None
-            elif node.kind not in _CLEAR and not _is_new(node):
+            elif node.kind not in _CLEAR and not _is_new_window(node):
                 self.found[node.kind] = None
             if len(below) != 1:
                 break
             node = below[0]
 
 
-def _is_new(node: LogicalPlan) -> bool:
-    """Whether a rewrite made a node: the query has no such operator that could be moved."""
-    return node.number is None and node.origin is None
+def _is_new_window(node: LogicalPlan) -> bool:
+    """Whether a rewrite made a window: the query has no such operator that could be moved."""
+    return node.kind == "Window" and node.number is None and node.origin is None
