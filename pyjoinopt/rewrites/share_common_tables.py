@@ -105,12 +105,12 @@ def share_common_tables(plan: LogicalPlan, pays: Callable[[Sequence[SharedBranch
         table = node.children[0]
         branches = _branches(table)
         readers = context.of(node) if branches else []
-        columns = _told_apart(table, branches, readers)
+        columns = _distinguishing(table, branches, readers)
         shared = _shared(table, branches, readers, columns, context) if columns else []
         if shared and pays(shared):
             changed[node.info.get("cte")] = _masked(table, {id(b.columns[i]) for b in branches for i in columns})
-            told = ", ".join(table.output[i].name for i in sorted(columns))
-            notes.append(f"readers of a common table expression that differ by {told} share its groups")
+            names = ", ".join(table.output[i].name for i in sorted(columns))
+            notes.append(f"readers of a common table expression that differ by {names} share its groups")
 
     def change(node: LogicalPlan) -> LogicalPlan:
         found = changed.get(node.info.get("cte")) if node.kind == "CTERelationDef" and not node.cached else None
@@ -241,7 +241,7 @@ def _behind(listed: Expression, known: Mapping[int, Expression]) -> Expression:
     return known.get(inner.attribute.bit, listed)
 
 
-def _told_apart(table: LogicalPlan, branches: Sequence[_Branch], readers: Sequence[_Reader]) -> set[int]:
+def _distinguishing(table: LogicalPlan, branches: Sequence[_Branch], readers: Sequence[_Reader]) -> set[int]:
     """The positions of the grouping columns that the readers' filters read; none if they cannot share anything."""
     if len(readers) < 2:
         return set()
