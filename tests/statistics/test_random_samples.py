@@ -238,3 +238,23 @@ def test_errors_of_a_predicate_reach_the_query_as_before(spark: SparkSession, tm
         with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
             one.collect()
     assert fast._pyjoinopt_report.error is None
+
+
+@pytest.mark.usefixtures("small_broadcasts")
+def test_the_fact_of_a_star_has_a_bound_and_its_partners(spark: SparkSession, tmp_path: Path) -> None:
+    """All hits are in odd row groups, and so is their partner in the dimension: its filter takes none of them away."""
+    write(tmp_path / "t.parquet", "i % 500 = 77 and g % 2 = 1", groups=400)
+    write(tmp_path / "other.parquet", "false", groups=200)
+    spark.range(400).selectExpr("cast(id as int) as k", "cast(id % 2 as string) as odd").coalesce(1).write.parquet(
+        str(tmp_path / "d.parquet")
+    )
+    t, d, other = (spark.read.parquet(str(tmp_path / f"{name}.parquet")) for name in ("t", "d", "other"))
+    other = other.selectExpr("i as j", "g as h")
+    df = t.where("v + 0 = 1").select("i", "g").join(d.where("odd like '1%'"), F.col("g") == F.col("k"))
+    df = df.join(other, F.col("i") == F.col("j"))
+    bridge_for(df).forgetSamples()
+    report = unharmed(df, reordered=True, **OPTIONS)._pyjoinopt_report
+    (group,) = report.groups
+    assert any("by a sample of" in hint.reason for hint in report.hints), report.hints
+    with_dimension, _ = group.joins_before
+    assert 0.8 < with_dimension.rows / group.relations[0].rows < 1.2, "half of them, if the filters were independent"

@@ -39,6 +39,10 @@ class SampleRequest:
         stored = {} if blob is None else {"blob": base64.b64encode(blob).decode("ascii")}
         return replace(self, entry={**self.entry, "read": read, **stored})
 
+    def without_dimensions(self) -> SampleRequest:
+        """The same for the relation alone, although it may have dimensions of its own."""
+        return replace(self, entry={k: v for k, v in self.entry.items() if k != "dimensions"}, star=None)
+
 
 def with_dimensions(requested: Sequence[SampleRequest], stars: Sequence[Star]) -> list[SampleRequest]:
     """The same with the dimensions of each star, which are entries of the same request."""

@@ -152,6 +152,7 @@ class Samples:
         self._meanings = ColumnLineage()
         self._samples: dict[int, _Sample | None] = {}
         self._by_keys: dict[int, list[JoinedSample]] = {}
+        self._requests: dict[int, SampleRequest] = {}
 
     # -- questions ---------------------------------------------------------------------------------------------
 
@@ -276,21 +277,37 @@ class Samples:
         sample, files = self._samples.get(number_of(leaf)), self._files(leaf)
         if sample is None or files is None or share.complete or share.draws is not None or sample.refused:
             return share
-        if sample.joined is not None:  # of whose rows the partners are known
-            return share
         if self._limits is None or not (self.drawing or self._thorough) or not self._limits.matter(base, rows):
             return share
         sample.refused = True  # once a plan
-        countable = [e for e in conjuncts if is_countable(e)]
-        entry = {**self._entry(leaf, files, countable), "keys": self._keys_of(leaf), "read": True, "random": True}
+        wanted, *dimensions = self._random_request(leaf, files, [e for e in conjuncts if is_countable(e)])
+        entry = wanted.entry
         columns = len(entry["columns"]) + len(entry["keys"]) + 1
         entry["maxValues"] = int(max(_RANDOM_LEAST, _RANDOM_PART * base.upper_bound * columns))
         read = [a for a in leaf.output if a.bit in {*entry["columns"], *entry["keys"]}]
         entry["draws"] = self._limits.draws(base, rows, row_width(read, base.columns))
-        (answer,) = self._answers([entry])
-        wanted = SampleRequest(leaf, files, countable, entry, joined=False)
+        answer, *_ = self._answers([entry, *(one.entry for one in dimensions)])
         drawn = self._store_answer(wanted, answer) and self.share(leaf, conjuncts, base)
         return drawn or share
+
+    def _random_request(self, leaf: LogicalPlan, files: Files, conjuncts: Sequence[Expression]) -> list[SampleRequest]:
+        """The request for a random sample of a leaf; of a star's centre it is joined with its dimensions, which follow.
+
+        The rows of the present sample have their partners, and another sample has other rows.
+        """
+        number = number_of(leaf)
+        before = self._requests.get(number)
+        star = before.star if before is not None else None
+        if before is not None and star is not None:
+            conjuncts = list({e.key: e for e in (*before.conjuncts, *conjuncts)}.values())
+        needed = self._run_keys.get(number, 0) | (star.columns[number] if star is not None else 0)
+        entry = self._entry(leaf, files, conjuncts, needed)
+        entry.update(keys=self._keys_of(leaf), read=True, random=True)
+        center = SampleRequest(leaf, files, conjuncts, entry, joined=star is not None)
+        if star is None:
+            return [center]
+        dimensions = [self._requests[number_of(d.leaf)].without_dimensions() for d in star.dimensions]
+        return with_dimensions([center, *dimensions], [star])
 
     def likely_bound(self, share: Share, base: RelationStatistics) -> LikelyBound | None:
         """A bound of the rows that make a share of a relation; None if the sample gives none, or none is wanted."""
@@ -417,6 +434,7 @@ class Samples:
     ) -> None:
         """Request first what the JVM has, then send what the store has; open files where that is worth it."""
         requested = self._wanted(wanted, stars)
+        self._requests.update((number_of(one.leaf), one) for one in requested if one.joined)
         answers = self._answers([one.entry for one in requested])
         missing: dict[int, SampleRequest] = {}
         for one, answer in zip(requested, answers):
