@@ -9,8 +9,13 @@ A column that nobody needs may still be computed from, in a projection that an o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+
 from pyjoinopt.catalyst.support.pruned_operators import narrowed_expand, rebuild_over
 from pyjoinopt.plan.nodes import LogicalPlan, Project
+
+#: Makes the plan that takes a node's place, from the new plan of each node below it by id.
+Replacement = Callable[[Mapping[int, LogicalPlan]], LogicalPlan]
 
 
 def without_lost_columns(node: LogicalPlan, children: tuple[LogicalPlan, ...]) -> LogicalPlan:
@@ -39,3 +44,30 @@ def without_lost_columns(node: LogicalPlan, children: tuple[LogicalPlan, ...]) -
     if not isinstance(node, Project):
         raise ValueError(f"{node.kind} reads a column that is gone")
     return Project(tuple(e for e in node.projections if not e.references & lost), children[0])
+
+
+def with_replacements(nodes: Sequence[LogicalPlan], replacements: Mapping[int, Replacement]) -> LogicalPlan:
+    """A plan with others in the place of some nodes, and without what read the columns that are gone.
+
+    Args:
+        nodes: of the plan, children before parents.
+        replacements: by the id of a node; nothing above it may need the columns that its replacement lacks.
+    """
+    done: dict[int, LogicalPlan] = {}
+    narrowed: dict[object, list[int]] = {}  # common table expression -> positions of the columns it still has
+    for node in nodes:
+        children = tuple(done[id(child)] for child in (() if node.cached else node.children))
+        replacement = replacements.get(id(node))
+        made: LogicalPlan = node
+        if replacement is not None:
+            made = replacement(done)
+        elif node.kind == "CTERelationRef" and node.info.get("cte") in narrowed:
+            output = tuple(node.output[i] for i in narrowed[node.info.get("cte")])
+            made = LogicalPlan(node.kind, (), output, (), None, node.origin, {**node.info, "narrowed": True})
+        elif not node.cached and any(a is not b for a, b in zip(children, node.children, strict=True)):
+            made = without_lost_columns(node, children)
+            if node.kind == "CTERelationDef" and made.output != node.output:
+                kept = {attribute.bit for attribute in made.output}
+                narrowed[node.info.get("cte")] = [i for i, a in enumerate(node.output) if a.bit in kept]
+        done[id(node)] = made
+    return done[id(nodes[-1])]
