@@ -1,13 +1,14 @@
-"""Runs the TPC queries that a rewrite changes with all rewrites, and with all but that one.
+"""Runs the queries that a rewrite changes with all rewrites, and with all but that one.
 
     python -m benchmarks.rewrites [--only prefilter_joins,fuse_aggregates] [--benchmarks tpch,tpcds] [--scale 1]
                                   [--runs 2]
 
-A query is changed by a rewrite if its optimised plan is another one when the rewrite is switched off by name
-(`rewrites_without`). Each is planned a few times before, so that samples and proofs that arrive later do not make the
-difference. Then both variants and plain Spark take turns, in a random order and then in reverse, with all generated
-code compiled again and all results compared, as in `tpc.py`. The best of the runs counts, by wall time and by processor
-time of Spark's JVM and this process.
+The queries are those of TPC-H and TPC-DS, and of `further_queries.py` over the same tables. One is changed by a rewrite
+if its optimised plan is another one when the rewrite is switched off by name (`rewrites_without`). Each is planned a
+few times before, so that samples and proofs that arrive later do not make the difference. Then both variants and plain
+Spark take turns, in a random order and then in reverse, with all generated code compiled again and all results
+compared, as in `tpc.py`. The best of the runs counts, by wall time and by processor time of Spark's JVM and this
+process.
 
 The table of a rewrite ends with geometric means: what the rewrite does to the queries that it changes. At a geometric
 mean of 1 or more it does not pay.
@@ -27,6 +28,7 @@ from tqdm import tqdm
 
 import pyjoinopt
 from benchmarks.common import machine, session
+from benchmarks.further_queries import FURTHER
 from benchmarks.tpc_runs import PLAIN, Rows, Run, Runner, check, geo_mean, runner_over_files
 from pyjoinopt.config import REWRITES
 from tests.support import tpc
@@ -70,12 +72,17 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def _changed_queries(spark: Any, benchmark: str, scale: float, names: Sequence[str]) -> dict[str, list[int]]:
-    """Rewrite -> the numbers of the queries whose plan is another one without it."""
+def _queries(benchmark: str) -> dict[str, str]:
+    """The texts of a benchmark's queries, and of further ones over its tables, by number or name."""
+    return {**{str(number): text for number, text in tpc.spark_queries(benchmark).items()}, **FURTHER[benchmark]}
+
+
+def _changed_queries(spark: Any, benchmark: str, scale: float, names: Sequence[str]) -> dict[str, list[str]]:
+    """Rewrite -> the queries whose plan is another one without it."""
     own = spark.newSession()
     tpc.register(own, benchmark, scale)
-    found: dict[str, list[int]] = {name: [] for name in names}
-    for number, text in tqdm(tpc.spark_queries(benchmark).items(), f"{benchmark}: plans", leave=False):
+    found: dict[str, list[str]] = {name: [] for name in names}
+    for number, text in tqdm(_queries(benchmark).items(), f"{benchmark}: plans", leave=False):
         for _ in range(_PLANNED):
             whole = _plan(own.sql(text))
         for name in names:
@@ -90,14 +97,14 @@ def _plan(df: Any, **options: Any) -> str:
     return re.sub(r"#\d+L?", "#", str(plan.toString()))
 
 
-def _print_times(spark: Any, name: str, queries: Sequence[tuple[str, int]], scale: float, runs: int) -> None:
+def _print_times(spark: Any, name: str, queries: Sequence[tuple[str, str]], scale: float, runs: int) -> None:
     """Print what a rewrite does to the time of the queries that it changes."""
     print(f"\n{name}: changes {len(queries)} queries")
     if not queries:
         return
     heads = "".join(f"{head:>14}" for head in (PLAIN, WITHOUT, WITH, "with/without", "processors"))
-    print(f"{'seconds':<12}{heads}")
-    texts = {benchmark: tpc.spark_queries(benchmark) for benchmark, _ in queries}
+    print(f"{'seconds':<26}{heads}")
+    texts = {benchmark: _queries(benchmark) for benchmark, _ in queries}
     runners = {benchmark: _runners(spark, benchmark, scale, name) for benchmark in texts}
     for benchmark, of in runners.items():
         for text in list(texts[benchmark].values())[:_WARM]:
@@ -110,9 +117,9 @@ def _print_times(spark: Any, name: str, queries: Sequence[tuple[str, int]], scal
         with_it, without = best[WITH], best[WITHOUT]
         ratios.append((with_it[0] / without[0], with_it[1] / max(0.01, without[1])))
         seconds = "".join(f"{best[variant][0]:>14.2f}" for variant in (PLAIN, WITHOUT, WITH))
-        tqdm.write(f"{query:<12}{seconds}{ratios[-1][0]:>14.2f}{ratios[-1][1]:>14.2f}")
+        tqdm.write(f"{query:<26}{seconds}{ratios[-1][0]:>14.2f}{ratios[-1][1]:>14.2f}")
     means = [geo_mean([ratio[which] for ratio in ratios]) for which in (0, 1)]
-    print(f"{'geo-mean':<12}{'':>42}{means[0]:>14.3f}{means[1]:>14.3f}")
+    print(f"{'geo-mean':<26}{'':>42}{means[0]:>14.3f}{means[1]:>14.3f}")
 
 
 def _runners(spark: Any, benchmark: str, scale: float, name: str) -> dict[str, Runner]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from tests.support import tpc
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 UNIT = Path(__file__).parent / "unit"
 NO_JVM = pytest.StashKey[NoJvm]()
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,9 +1,7 @@
-"""Whether semi joins make a region cheaper whose rows may come any number of times.
+"""Which inner joins that only look for partners are worth a search with semi joins.
 
-The search decides: the joins of the whole plan are ordered with inner joins, and with semi joins in the place of the
-branches that repeat rows, and the cheaper orders are taken. The rows that come out are hashed by what ignores their
-number, which counts, too. A branch with about one partner for each row is not tried:
-an inner join has as many rows then, and either side of it may be built.
+The search decides (`alternatives`). A branch with about one partner for each row is not tried: an inner join has as
+many rows then, and either side of it may be built.
 """
 
 from __future__ import annotations
@@ -14,14 +12,9 @@ from typing import TYPE_CHECKING
 from pyjoinopt.plan.constructors import aggregate
 
 if TYPE_CHECKING:
-    from pyjoinopt.cost.constants import Constants
     from pyjoinopt.estimation.model.relation_statistics import StatisticsOf
-    from pyjoinopt.optimizer.reorder import Reordered
-    from pyjoinopt.plan.nodes import LogicalPlan
     from pyjoinopt.rewrites.inner_to_semi_joins import ExistenceBranch, ExistenceRegion
 
-#: The joins must become cheaper by this factor: estimates err.
-MARGIN = 1.2
 #: [rows] of a branch with one key, on average: with fewer it hardly repeats any rows. Ours, not fitted.
 _REPEATS = 1.5
 #: Branches that are tried alone where all of them together do not pay.
@@ -48,19 +41,3 @@ def _repeats(branch: ExistenceBranch, estimate: StatisticsOf) -> bool:
     """Whether a row of the core has several partners in a branch, on average."""
     plan = branch.plan
     return estimate(plan).rows >= _REPEATS * max(1.0, estimate(aggregate(branch.keys, branch.keys, plan)).rows)
-
-
-def cost_of(
-    reordered: Reordered, regions: Iterable[LogicalPlan], estimate: StatisticsOf, constants: Constants
-) -> float:
-    """The cost of all joins of a plan, and of the rows that are hashed above its regions.
-
-    Args:
-        reordered: the plan.
-        regions: those of inner joins with branches, as they are in it.
-        estimate: statistics of any sub-plan.
-        constants: of the cost model.
-    """
-    groups = [group.ordered for group in reordered.groups]
-    hashed = constants.hashed_row * sum(estimate(region).rows for region in regions)
-    return hashed + sum(group.cost_after for group in (*groups, *reordered.pairs))

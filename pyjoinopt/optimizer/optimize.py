@@ -39,10 +39,10 @@ from pyjoinopt.hints.buildable_sides import BuildableSidesOf
 from pyjoinopt.hints.memory_limits import MemoryAllowance, slack_of
 from pyjoinopt.joins.emit.unchanged_order import why_unchanged
 from pyjoinopt.joins.groups.barriers import reorder_barriers, why_separate
+from pyjoinopt.optimizer.alternatives import Alternatives, Ordered
 from pyjoinopt.optimizer.describe_group import change_in_one_line, describe_group
 from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
 from pyjoinopt.optimizer.eager_aggregation.eager_aggregation import EagerAggregation, may_be_early
-from pyjoinopt.optimizer.existence_price import MARGIN, choices, cost_of
 from pyjoinopt.optimizer.forecast_operators import Forecast
 from pyjoinopt.optimizer.order_group import OrderingContext
 from pyjoinopt.optimizer.plan_statistics import PlanStatistics
@@ -58,12 +58,7 @@ from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import map_subqueries, post_order
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.model import GroupReport
-from pyjoinopt.rewrites import (
-    aggregate_to_window,
-    fuse_scalar_subqueries,
-    inner_to_semi_joins,
-    share_common_tables,
-)
+from pyjoinopt.rewrites import aggregate_to_window, fuse_scalar_subqueries, share_common_tables
 from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from pyjoinopt.rewrites.restore_subqueries import restore_subqueries
 
@@ -196,7 +191,7 @@ class _Optimization:
         rewritten = self._with_windows(self._rewrite(root))
         estimates = self.statistics.prepare(rewritten.plan)
         reordered = self._reorder(rewritten.plan, estimates)  # find groups, choose their orders, emit
-        rewritten, reordered = self._with_semi_joins(rewritten, reordered, estimates)
+        rewritten, reordered = self._alternative(rewritten, reordered, estimates)
         hinted = self._hint(reordered.plan, estimates)
         self._describe(rewritten, reordered, hinted)
         changed = self._prefilter(self._aggregate_early(hinted, estimates), estimates)
@@ -254,29 +249,22 @@ class _Optimization:
             case _:
                 return reorder(plan, context)
 
-    def _with_semi_joins(
+    def _alternative(
         self, rewritten: _Rewritten, reordered: Reordered, estimates: PlanEstimates
     ) -> tuple[_Rewritten, Reordered]:
-        """The same with semi joins for inner joins of which one side is not read, if the search finds that cheaper."""
-        if self._options.strategy != "auto" or inner_to_semi_joins.NAME in self._options.without_rewrites:
+        """The same, or another plan that the search finds cheaper."""
+        if self._options.strategy != "auto":
             return rewritten, reordered
-        regions = inner_to_semi_joins.existence_regions(rewritten.plan, self._sensitive)
-        considered = choices(regions, estimates)
-        if not considered:
+
+        def order(plan: LogicalPlan) -> Reordered:
+            return self._reorder(plan, self.statistics.prepare(plan))
+
+        without = self._options.without_rewrites
+        alternatives = Alternatives(order, estimates, self._constants, self._sensitive, without)
+        best = alternatives.best(Ordered(rewritten.plan, reordered))
+        if best.plan is rewritten.plan:
             return rewritten, reordered
-        tops = [region.top for region in regions]
-        best, cost = (rewritten, reordered), cost_of(reordered, tops, estimates, self._constants) / MARGIN
-        for choice in considered:
-            plan, notes = inner_to_semi_joins.with_semi_joins(rewritten.plan, choice)
-            plan = push_down_predicates(plan)
-            other = self._reorder(plan, self.statistics.prepare(plan))
-            replaced = {region.top: region.with_semi_joins(branches) for region, branches in choice}
-            found = cost_of(other, [replaced.get(top, top) for top in tops], estimates, self._constants)
-            if found < cost:
-                avoided = (*rewritten.avoided, *notes)
-                best, cost = (_Rewritten(plan, rewritten.eliminated, avoided), other), found
-        estimates.add_ctes(post_order(best[1].plan))  # those of the plan that was tried last are others
-        return best
+        return _Rewritten(best.plan, rewritten.eliminated, (*rewritten.avoided, *best.notes)), best.reordered
 
     def _hint(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
         if not self._options.hints or self._options.strategy != "auto":

@@ -5,11 +5,13 @@ groups, and is joined, which takes a broadcast at least. Its rows may be prefilt
 that no more of them are hashed than a window would read. A relation that is no file, such as an aggregate, is taken to
 be computed once for both of its readers, as Spark reuses what it shuffles.
 
-All rows of a key are sorted by one task. A key with many rows is left to the aggregate, whatever the sums say.
+All rows of a key are sorted by one task. A key with many rows, on average or by the most frequent values if these are
+known, is left to the aggregate, whatever the sums say.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from pyjoinopt.cost.constants import Constants
@@ -22,7 +24,7 @@ from pyjoinopt.rewrites.aggregate_to_window import WindowCandidate
 _MARGIN = 1.5
 #: [rows' worth of work] A row that is written to the buffer of a partition, read from it, and gets a value.
 _BUFFERED = 4.0
-#: [rows] of one key on average, which one task sorts in a few tenths of a second. Ours, not fitted.
+#: [rows] of one key, which one task sorts in a few tenths of a second. Ours, not fitted.
 _MOST_ROWS_OF_KEY = 200_000
 
 
@@ -40,9 +42,11 @@ class WindowPrice:
 
     def __call__(self, candidate: WindowCandidate) -> bool:
         keys = [reference(a) for a in candidate.partition]
-        rows = self.estimate(candidate.rows).rows
+        known = self.estimate(candidate.rows)
         partitions = max(1.0, self.estimate(aggregate(keys, keys, candidate.rows)).rows)
-        return rows / partitions <= _MOST_ROWS_OF_KEY and self._after(candidate) * _MARGIN < self._before(candidate)
+        tops = [max((share for _, share in known.column(a.bit).heavy), default=0.0) for a in candidate.partition]
+        most = known.rows * max(math.prod(tops), 1.0 / partitions)
+        return most <= _MOST_ROWS_OF_KEY and self._after(candidate) * _MARGIN < self._before(candidate)
 
     def _after(self, candidate: WindowCandidate) -> float:
         """The work of the window."""

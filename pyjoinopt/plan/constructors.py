@@ -114,6 +114,14 @@ def local_limit(limit: Expression, child: LogicalPlan) -> LogicalPlan:
     return LogicalPlan("LocalLimit", (child,), child.output, (limit,), info=info, output_set=child.output_set)
 
 
+def over(node: LogicalPlan, child: LogicalPlan) -> LogicalPlan:
+    """The same operator, such as a limit or a sort, over another child, whose columns are its own."""
+    info = {key: value for key, value in node.info.items() if key not in ("cached", "reads_set")}
+    return LogicalPlan(
+        node.kind, (child,), child.output, node.expressions, None, node.origin, info, output_set=child.output_set
+    )
+
+
 def aggregate(
     grouping: Sequence[Expression], aggregates: Sequence[Expression], child: LogicalPlan, like: Aggregate | None = None
 ) -> Aggregate:

@@ -9,6 +9,8 @@ then: the predicate may move only to where they have the same identity.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyjoinopt.plan.expressions import CORRELATED, OUTER_REFERENCE, SUBQUERY, Expression, walk
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import post_order
@@ -62,4 +64,12 @@ def reads_outer_columns_by_name(predicate: Expression) -> bool:
     if not predicate.contains & CORRELATED:
         return False
     plans = [e.plan for e in walk(predicate) if e.plan is not None and e.flags & CORRELATED]
-    return any(e.contains & OUTER_REFERENCE for plan in plans for node in post_order(plan) for e in node.expressions)
+    return any(has_outer_references(post_order(plan)) for plan in plans)
+
+
+def has_outer_references(nodes: Iterable[LogicalPlan]) -> bool:
+    """True if some operators, of a subquery's plan, read columns of the enclosing query.
+
+    Spark decorrelates such a plan later, and not below every operator: never on the right side of a semi join.
+    """
+    return any(e.contains & OUTER_REFERENCE for node in nodes for e in node.expressions)

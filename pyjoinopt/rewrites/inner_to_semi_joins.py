@@ -18,12 +18,13 @@ would make one branch of all. So columns that are equal are each compared with o
 Legal if
 
 * the region is duplicate-insensitive (`plan.facts.duplicate_insensitivity`), and nothing above it reads a column of the
-  branch;
+  branch, not by name either (hidden columns of a join USING);
 * the branch is joined with one connected part of the core, by an equality: otherwise it is what connects the core;
 * no predicate of the region can throw: others would be evaluated on other rows;
-* no two relations have a column of one id, and no join has a hint or is cached.
+* no two relations have a column of one id, and no join has a hint or is cached;
+* the plan is not that of a correlated subquery, which Spark could not decorrelate then.
 
-Whether it pays is not decided here (`optimizer.existence_price`): Spark builds only the right side of a semi join, and
+Whether it pays is not decided here (`optimizer.alternatives`): Spark builds only the right side of a semi join, and
 a small core may be better built.
 
 Source: Dayal, "Of nests and trees" (VLDB 1987), on joins with their duplicates removed as semi joins; the branches
@@ -43,14 +44,15 @@ from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, call, co
 from pyjoinopt.plan.facts.duplicate_insensitivity import duplicate_insensitive
 from pyjoinopt.plan.facts.equality_substitution import equality_is_identity
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
-from pyjoinopt.plan.nodes import INNER, SEMI, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.nodes import CROSS, INNER, SEMI, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.operator_kinds import HINTS
+from pyjoinopt.plan.outer_references import has_outer_references
 from pyjoinopt.plan.relation_names import relation_name
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.inner_join_region import is_inner
-from pyjoinopt.rewrites.lost_columns import Replacement, with_replacements
+from pyjoinopt.rewrites.lost_columns import Replacement, hidden_columns, with_replacements
 from pyjoinopt.rewrites.plan_equivalence import without_aliases
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
@@ -131,14 +133,16 @@ def existence_regions(plan: LogicalPlan, sensitive: int) -> list[ExistenceRegion
         sensitive: see `plan.facts.equality_substitution.sensitive_columns`.
     """
     nodes = list(post_order(plan))
-    insensitive = duplicate_insensitive(nodes, definitions=False)
+    if has_outer_references(nodes):
+        return []
+    insensitive, hidden = duplicate_insensitive(nodes, definitions=False), hidden_columns(plan)
     found: list[ExistenceRegion] = []
     inside: set[int] = set()
     for node in reversed(nodes):
         if id(node) not in inside and insensitive.get(id(node)) and is_inner(node):
             joins = _InnerJoins(node)
             inside |= joins.ids
-            region = _region(node, joins, needed_columns(plan)[id(node)], sensitive)
+            region = _region(node, joins, needed_columns(plan)[id(node)] | hidden, sensitive)
             if region is not None:
                 found.append(region)
     return found
@@ -181,7 +185,8 @@ def _joined(relations: Sequence[LogicalPlan], predicates: Iterable[Expression]) 
         connected = (r for r in waiting if any(e.references & known and e.references & r.output_set for e in pending))
         following = next(connected, waiting[0])
         waiting.remove(following)
-        plan = Join(plan, following, INNER, applied(known | following.output_set))
+        condition = applied(known | following.output_set)
+        plan = Join(plan, following, CROSS if condition is None else INNER, condition)
     return plan
 
 

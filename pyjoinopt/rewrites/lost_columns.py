@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pyjoinopt.catalyst.support.pruned_operators import narrowed_expand, rebuild_over
-from pyjoinopt.plan.nodes import LogicalPlan, Project
+from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
 
 #: Makes the plan that takes a node's place, from the new plan of each node below it by id.
 Replacement = Callable[[Mapping[int, LogicalPlan]], LogicalPlan]
@@ -71,3 +71,17 @@ def with_replacements(nodes: Sequence[LogicalPlan], replacements: Mapping[int, R
                 narrowed[node.info.get("cte")] = [i for i, a in enumerate(node.output) if a.bit in kept]
         done[id(node)] = made
     return done[id(nodes[-1])]
+
+
+def hidden_columns(root: LogicalPlan) -> int:
+    """The columns that a join USING them hides in the result of a plan, but that a user can still ask for by name.
+
+    The names pass all operators but projections and aggregates (Catalyst's `metadataOutput`).
+    """
+    hidden, stack = 0, [root]
+    while stack:
+        node = stack.pop()
+        hidden |= sum({1 << bit for bit in node.info.get("hidden") or ()})
+        if not isinstance(node, (Aggregate, Project)):
+            stack += node.children
+    return hidden

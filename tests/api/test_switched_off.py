@@ -10,7 +10,13 @@ import pyjoinopt
 from pyjoinopt import config
 from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
 from pyjoinopt.optimizer.prefilter.prefilter import AGGREGATES, JOINS
-from pyjoinopt.rewrites import aggregate_to_window, fuse_scalar_subqueries, inner_to_semi_joins, share_common_tables
+from pyjoinopt.rewrites import (
+    aggregate_to_window,
+    fuse_scalar_subqueries,
+    inner_to_semi_joins,
+    share_common_tables,
+    top_k_through_joins,
+)
 from pyjoinopt.rewrites.normalise import REWRITES
 from tests.support import tpc
 from tests.support.rewritten_plans import is_changed_by
@@ -27,8 +33,9 @@ CHANGED = {
 
 def test_options_name_all_rewrites() -> None:
     named = [rewrite.name for rewrite in REWRITES if rewrite.name]
-    semi_joins = inner_to_semi_joins.NAME
-    later = [aggregate_to_window.NAME, semi_joins, eager_aggregation.NAME, AGGREGATES, JOINS, share_common_tables.NAME]
+    searched = [inner_to_semi_joins.NAME, top_k_through_joins.NAME]
+    later = [*searched, eager_aggregation.NAME, AGGREGATES, JOINS, share_common_tables.NAME]
+    later = [aggregate_to_window.NAME, *later]
     assert [fuse_scalar_subqueries.NAME, *named, *later] == list(config.REWRITES)
 
 

@@ -222,10 +222,43 @@ QUERIES = {
     "one at random": Own("fuse_scalar_subqueries", False, """
         SELECT r_reason_sk, (SELECT count(*) FROM store_sales WHERE ss_quantity < 20) a,
                (SELECT count(*) FROM store_sales WHERE rand() < 2) b FROM reason WHERE r_reason_sk = 1"""),
+    # -- joins that only look for partners -------------------------------------------------------------------------
+    "customers of two channels": Own("inner_to_semi_joins", True, """
+        SELECT DISTINCT c_last_name FROM customer JOIN store_sales ON ss_customer_sk = c_customer_sk
+        JOIN catalog_sales ON cs_bill_customer_sk = c_customer_sk"""),
+    "everything compared": Own("inner_to_semi_joins", True, """
+        SELECT min(c_last_name), max(c_birth_year) FROM web_sales, store_sales, customer
+        WHERE ss_customer_sk = c_customer_sk AND ws_bill_customer_sk = c_customer_sk
+        AND ws_bill_customer_sk = ss_customer_sk"""),
+    "a group for each year of birth": Own("inner_to_semi_joins", True, """
+        SELECT c_birth_year, max(c_last_name), count(DISTINCT c_first_name) FROM customer, store_sales s, web_sales w
+        WHERE s.ss_customer_sk = c_customer_sk AND w.ws_bill_customer_sk = c_customer_sk GROUP BY c_birth_year"""),
+    "with the dates of one channel": Own("inner_to_semi_joins", True, """
+        SELECT c_last_name FROM customer JOIN store_sales ON ss_customer_sk = c_customer_sk
+        JOIN (SELECT cs_bill_customer_sk b FROM catalog_sales JOIN date_dim ON cs_sold_date_sk = d_date_sk
+              WHERE d_moy < 12) x ON b = c_customer_sk GROUP BY c_last_name"""),
+    "how many purchases": Own("inner_to_semi_joins", False, """
+        SELECT count(*) FROM customer JOIN store_sales ON ss_customer_sk = c_customer_sk
+        JOIN catalog_sales ON cs_bill_customer_sk = c_customer_sk"""),
+    "a sum beside": Own("inner_to_semi_joins", False, """
+        SELECT min(c_last_name), sum(c_birth_year) FROM customer JOIN store_sales ON ss_customer_sk = c_customer_sk
+        JOIN catalog_sales ON cs_bill_customer_sk = c_customer_sk"""),
+    "one partner each": Own("inner_to_semi_joins", False, """
+        SELECT DISTINCT ss_item_sk FROM store_sales JOIN customer ON ss_customer_sk = c_customer_sk
+        JOIN customer_address ON c_current_addr_sk = ca_address_sk"""),
+    "what they bought": Own("inner_to_semi_joins", False, """
+        SELECT DISTINCT ss_item_sk, cs_item_sk FROM customer JOIN store_sales ON ss_customer_sk = c_customer_sk
+        JOIN catalog_sales ON cs_bill_customer_sk = c_customer_sk WHERE c_birth_year = 1970"""),
 }  # fmt: skip
 #: Rewrites that are not, or not only, applied to the plan of the query itself: their reports differ.
 REPORTED = frozenset(
-    {"aggregate_to_window", "fuse_scalar_subqueries", "self_join_to_semi_join", "share_common_tables"}
+    {
+        "aggregate_to_window",
+        "fuse_scalar_subqueries",
+        "inner_to_semi_joins",
+        "self_join_to_semi_join",
+        "share_common_tables",
+    }
 )
 
 

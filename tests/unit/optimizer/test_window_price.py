@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from pyjoinopt.cost.constants import DEFAULT
-from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
+from pyjoinopt.estimation.model.relation_statistics import ColumnStatistics, RelationStatistics
 from pyjoinopt.optimizer.window_price import WindowPrice
 from pyjoinopt.plan.constructors import aggregate
 from pyjoinopt.plan.expressions import Attribute, reference
@@ -19,18 +19,20 @@ READ, WINDOWED = relation("read", [K, V]), relation("windowed", [K, V])
 GROUPS = aggregate([reference(K)], [reference(K)], READ)
 
 
-def pays(read: float, groups: float, windowed: float, keys: float) -> bool:
+def pays(read: float, groups: float, windowed: float, keys: float, frequent: float | None = None) -> bool:
     """Whether a window over some rows pays.
 
     Args:
         read, groups: rows that the aggregate reads and has.
         windowed, keys: rows that the window reads, and their different keys.
+        frequent: the share of the most frequent key; None if it is not known.
     """
     rows: Mapping[int, float] = {id(READ): read, id(GROUPS): groups, id(WINDOWED): windowed}
 
     def estimate(plan: LogicalPlan) -> RelationStatistics:
         found = rows.get(id(plan), keys if isinstance(plan, Aggregate) else 0.0)
-        return RelationStatistics(found, found * 8)
+        column = ColumnStatistics(heavy=((7, frequent),) if frequent is not None else ())
+        return RelationStatistics(found, found * 8, columns={K.bit: column})
 
     candidate = WindowCandidate(WINDOWED, (K,), K.mask | V.mask, GROUPS, (READ,))
     return WindowPrice(estimate, DEFAULT)(candidate)
@@ -49,3 +51,8 @@ def pays(read: float, groups: float, windowed: float, keys: float) -> bool:
 )
 def test_price(read: float, groups: float, windowed: float, keys: float, cheaper: bool) -> None:
     assert pays(read, groups, windowed, keys) is cheaper
+
+
+def test_a_frequent_key() -> None:
+    assert pays(1e9, 1e4, 10e6, 1e4, frequent=0.01)
+    assert not pays(1e9, 1e4, 10e6, 1e4, frequent=0.1), "one task would sort a million rows"
