@@ -20,7 +20,8 @@ Legal if
 * the region is duplicate-insensitive (`plan.facts.duplicate_insensitivity`), and nothing above it reads a column of the
   branch, not by name either (hidden columns of a join USING);
 * the branch is joined with one connected part of the core, by an equality: otherwise it is what connects the core;
-* no predicate of the region can throw: others would be evaluated on other rows;
+* no predicate of the region, or of a filter or join above it, can throw, nor runs a user's function: Spark moves these
+  down to where it finds what they read, which may be below the semi join;
 * no two relations have a column of one id, and no join has a hint or is cached;
 * the plan is not that of a correlated subquery, which Spark could not decorrelate then.
 
@@ -40,7 +41,16 @@ from operator import or_
 from typing import NamedTuple
 
 from pyjoinopt.plan.equi_keys import equal_columns, equi_keys
-from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, call, conjunction, conjuncts, reference
+from pyjoinopt.plan.expressions import (
+    PYTHON_UDF,
+    SUBQUERY,
+    Attribute,
+    Expression,
+    call,
+    conjunction,
+    conjuncts,
+    reference,
+)
 from pyjoinopt.plan.facts.duplicate_insensitivity import duplicate_insensitive
 from pyjoinopt.plan.facts.equality_substitution import equality_is_identity
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
@@ -52,6 +62,7 @@ from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.inner_join_region import is_inner
+from pyjoinopt.rewrites.left_join_to_anti_join import computed_by_what_may_fail
 from pyjoinopt.rewrites.lost_columns import Replacement, hidden_columns, with_replacements
 from pyjoinopt.rewrites.plan_equivalence import without_aliases
 from pyjoinopt.util.disjoint_sets import DisjointSets
@@ -136,10 +147,11 @@ def existence_regions(plan: LogicalPlan, sensitive: int) -> list[ExistenceRegion
     if has_outer_references(nodes):
         return []
     insensitive, hidden = duplicate_insensitive(nodes, definitions=False), hidden_columns(plan)
+    risky = _below_what_may_fail(nodes)
     found: list[ExistenceRegion] = []
     inside: set[int] = set()
     for node in reversed(nodes):
-        if id(node) not in inside and insensitive.get(id(node)) and is_inner(node):
+        if id(node) not in inside and insensitive.get(id(node)) and is_inner(node) and id(node) not in risky:
             joins = _InnerJoins(node)
             inside |= joins.ids
             region = _region(node, joins, needed_columns(plan)[id(node)] | hidden, sensitive)
@@ -245,6 +257,21 @@ def _region(top: LogicalPlan, joins: _InnerJoins, needed: int, sensitive: int) -
     if columns.bit_count() < sum(r.output_set.bit_count() for r in relations):
         return None  # two relations have a column with one id
     return _split(top, relations, joins.predicates, core, sensitive)
+
+
+def _below_what_may_fail(nodes: Sequence[LogicalPlan]) -> set[int]:
+    """Ids of the nodes below filters and joins with a predicate that may fail, on its own or by a column it reads."""
+    risky_columns = computed_by_what_may_fail(nodes)
+    found: set[int] = set()
+    for node in reversed(nodes):
+        predicates = conjuncts(node.condition) if isinstance(node, (Filter, Join)) else []
+        if id(node) in found or any(_may_fail(p, risky_columns) for p in predicates):
+            found.update(id(child) for child in node.children)
+    return found
+
+
+def _may_fail(predicate: Expression, risky_columns: int) -> bool:
+    return may_throw(predicate) or bool(predicate.contains & PYTHON_UDF or predicate.references & risky_columns)
 
 
 def _is_fixed(predicate: Expression) -> bool:

@@ -23,6 +23,8 @@ Source: ours. Catalyst has no such rule; PostgreSQL does it in `reduce_outer_joi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyjoinopt.plan.expressions import (
     AGGREGATE_OR_WINDOW,
     PYTHON_UDF,
@@ -56,7 +58,7 @@ def outer_join_as_anti_join(plan: LogicalPlan) -> Rewritten:
     """
     nodes = list(post_order(plan))
     facts = PlanFacts()
-    risky = _computed_by_what_may_fail(nodes)
+    risky = computed_by_what_may_fail(nodes)
     tests = {id(node): found for node in nodes if (found := _test(node, facts, risky)) is not None}
     if not tests:
         return Rewritten(plan)
@@ -87,7 +89,7 @@ def _hidden(nodes: list[LogicalPlan]) -> int:
     return hidden
 
 
-def _computed_by_what_may_fail(nodes: list[LogicalPlan]) -> int:
+def computed_by_what_may_fail(nodes: Sequence[LogicalPlan]) -> int:
     """The computed columns that may fail, also by way of others."""
     risky = 0
     for node in nodes:  # children first

@@ -76,12 +76,12 @@ def with_replacements(nodes: Sequence[LogicalPlan], replacements: Mapping[int, R
 def hidden_columns(root: LogicalPlan) -> int:
     """The columns that a join USING them hides in the result of a plan, but that a user can still ask for by name.
 
-    The names pass all operators but projections and aggregates (Catalyst's `metadataOutput`).
+    The names pass all operators but aggregates: a column of a frame that was joined is found below projections, too.
     """
     hidden, stack = 0, [root]
     while stack:
         node = stack.pop()
         hidden |= sum({1 << bit for bit in node.info.get("hidden") or ()})
-        if not isinstance(node, (Aggregate, Project)):
+        if not isinstance(node, Aggregate):
             stack += node.children
     return hidden

@@ -36,7 +36,7 @@ from pyjoinopt.plan.outer_references import has_outer_references
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.rewrites.lost_columns import Replacement, hidden_columns, with_replacements
+from pyjoinopt.rewrites.lost_columns import Replacement, with_replacements
 from pyjoinopt.rewrites.plan_equivalence import without_aliases
 
 
@@ -56,11 +56,10 @@ def self_join_as_semi(plan: LogicalPlan) -> Rewritten:
     definitions = not any(n.cached or any(e.contains & SUBQUERY for e in n.expressions) for n in nodes)
     insensitive = duplicate_insensitive(nodes, definitions)
     needed = needed_columns(plan, definitions=definitions)
-    hidden = hidden_columns(plan)
     semi_joins: dict[int, Replacement] = {}
     for node in nodes:
         if isinstance(node, Join) and insensitive.get(id(node)) and node.join_type in INNER_LIKE:
-            side = _unread_copy(node, needed[id(node)] | hidden)
+            side = _unread_copy(node, needed[id(node)])
             if side is not None and not has_outer_references(post_order(side)):
                 semi_joins[id(node)] = partial(_semi_join, node, side)
     if not semi_joins:

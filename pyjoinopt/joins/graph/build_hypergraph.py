@@ -7,8 +7,8 @@ The steps, each a function of what the one before it returned:
 2. **Eligibility** (`eligibility.compute_eligibility_sets`): what each of them must wait for because of the others.
 3. **Place** each. An inner conjunct over one vertex is a filter on top of that input (it is where Spark would push it),
    unless an outer join below the conjunct pads that input. Over two or more vertices it is an edge. One that reads no
-   vertex, or that is meant to throw (`raise_error`) and reads one, is an edge over all that was below it. The condition
-   of an outer, semi or anti join is an operator edge.
+   vertex, or that is meant to throw (`raise_error`), is an edge over all that was below it, as Spark does not move it.
+   The condition of an outer, semi or anti join is an operator edge.
 4. **Co-requirements** (`_co_required`) of predicates that may throw (`fallible_predicates`).
 5. **Close**: equalities that follow from several others (`transitive_equalities`), and edges without a predicate where
    a side of an operator is connected by nothing.
@@ -153,7 +153,7 @@ def _classified(conjunct: Conjunct, group: JoinGroup, vertices: _Vertices) -> In
         return _non_inner_join(conjunct, conjunct.sides, group, vertices)
     predicate = conjunct.predicate
     reads, below = vertices.read_by(predicate), vertices.spans(conjunct.start, conjunct.end)
-    whole = not reads or (reads.bit_count() == 1 and fallibility.is_meant_to_throw(predicate))
+    whole = not reads or fallibility.is_meant_to_throw(predicate)
     return InnerConjunct(reads, below, below if whole else reads, not reads or fallibility.may_throw(predicate))
 
 
