@@ -158,7 +158,7 @@ def test_switched_off(orders: SparkSession, free: None) -> None:
 def large(orders: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Tables that are too large to be broadcast."""
     folder = tmp_path_factory.mktemp("large")
-    for name, rows in (("large", 400_000), ("other", 300_000)):
+    for name, rows in (("large", 1_200_000), ("other", 300_000)):
         text = f"SELECT cast(id AS int) id, cast(id * 7919 % 300000 AS int) k, concat('v', id) v FROM range({rows})"
         orders.sql(text).coalesce(1).write.parquet(str(folder / name))
         orders.read.parquet(str(folder / name)).createOrReplaceTempView(name)
@@ -174,7 +174,7 @@ LARGE = "SELECT large.id, a.v FROM large LEFT JOIN other a ON a.id = large.k ORD
 
 def test_only_where_it_pays(large: SparkSession) -> None:
     assert early(large, LARGE.format(10), statistics="full") == 1
-    assert early(large, LARGE.format(390_000), statistics="full") == 0
+    assert early(large, LARGE.format(1_150_000), statistics="full") == 0
     tiny = "SELECT o.id, name FROM o LEFT JOIN c ON o.k = c.id ORDER BY o.id LIMIT 7"
     assert early(large, tiny, statistics="full") == 0
 
