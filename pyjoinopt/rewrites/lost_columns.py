@@ -74,7 +74,7 @@ def with_replacements(nodes: Sequence[LogicalPlan], replacements: Mapping[int, R
 
 
 def hidden_columns(root: LogicalPlan) -> int:
-    """The columns that a join USING them hides in the result of a plan, but that a user can still ask for by name.
+    """The columns that a join USING them hides in the result of a plan, but that names may still mean.
 
     The names pass all operators but aggregates: a column of a frame that was joined is found below projections, too.
     """

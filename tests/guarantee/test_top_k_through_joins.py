@@ -13,8 +13,8 @@ pytest.importorskip("pyspark")
 from pyspark.sql import functions as F
 
 from pyjoinopt.optimizer import alternatives
+from tests.support.eager import session_with
 from tests.support.prefilters import checked, enabled
-from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,11 +82,7 @@ KEPT = {
 
 @pytest.fixture(scope="module")
 def orders(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    session, folder = session_for_tiny_tables(spark), tmp_path_factory.mktemp("orders")
-    for name, text in TABLES.items():
-        session.sql(text).coalesce(1).write.parquet(str(folder / name))
-        session.read.parquet(str(folder / name)).createOrReplaceTempView(name)
-    return session
+    return session_with(spark, tmp_path_factory.mktemp("orders"), TABLES)
 
 
 @pytest.fixture
