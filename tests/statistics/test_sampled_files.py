@@ -243,6 +243,40 @@ def test_a_sample_grows_with_the_columns_that_are_requested(table: DataFrame) ->
     assert len(spy.answers) == 1 and "read" not in spy.answers[0]
 
 
+def test_two_readers_of_one_table_share_a_sample(table: DataFrame) -> None:
+    """Each would otherwise draw one with its own columns, and what was drawn last would replace the other one."""
+    one, other = table.where("note like 'note 1%'").alias("a"), table.where("upper(kind) = 'RARE'").alias("b")
+    _, spy = estimate(one.join(other.select("id", "kind", "x").alias("b"), "id"))
+    columns = [answer["columns"] for answer in spy.answers[-2:] if all(answer["hits"])]
+    assert columns == [["id", "kind", "note"]] * 2
+    assert len({answer["sample"] for answer in spy.answers[-2:]}) == 1
+
+
+def test_a_sample_that_another_query_replaced_between_two_requests_is_drawn_anew(
+    spark: SparkSession, table: DataFrame, tmp_path: Path
+) -> None:
+    spark.range(50).selectExpr("id as d_id", "'d' || id as d_name").write.parquet(str(tmp_path / "d"))
+    dimension = spark.read.parquet(str(tmp_path / "d")).where("d_name like 'd1%' and d_id < 40")
+    bridge_for(table).forgetSamples()
+    estimate(dimension, whole=True)
+    df = table.join(dimension, table.fifty == dimension.d_id)
+    with Py4jGateway(bridge_for(df), df._jdf) as gateway:
+        nodes = gateway.export.nodes
+        known = LeafStatistics(gateway.statistics, [n for n in nodes if not n.children], "auto", nodes, None)
+        spy = Spy(gateway, whole=True)
+
+        def forgetful(relations: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
+            answers = spy(relations, **request)
+            bridge_for(df).forgetSamples()
+            return answers
+
+        samples = Samples(forgetful, known.relation)
+        PlanEstimates(known, nodes, samples).prefetch_samples(normalise(gateway.export.root).plan)
+        (fact,) = (n for n in nodes if not n.children and any(a.name == "fifty" for a in n.output))
+        (joined,) = samples.joined(fact)
+    assert len(joined.dimensions) == 1, "with the dimension, although its first sample was gone"
+
+
 def test_a_second_session_reads_no_file(spark: SparkSession, table: DataFrame, tmp_path: Path) -> None:
     df = table.where("kind like 'r%'")
     first, spy = estimate(df, Store(tmp_path / "s.sqlite"))

@@ -452,7 +452,8 @@ class Samples:
             return
         changed = [star for star in stars if star.columns.keys() & missing.keys()]
         again = {number for star in changed for number in star.columns}
-        second = [missing.get(number_of(one.leaf), one) for one in requested]
+        # Another query may have replaced a dimension's sample since: then it is read anew.
+        second = [missing.get(number_of(one.leaf), one.again(True, None)) for one in requested]
         second = [one for one in second if number_of(one.leaf) in missing or number_of(one.leaf) in again]
         second = with_dimensions(second, changed)
         for one, answer in zip(second, self._answers([one.entry for one in second])):

@@ -63,14 +63,23 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     private val random = entry.path("random").asBoolean
     private def suffices(sample: RelationSample) =
       !random || sample.design.isDefined || sample.complete || sample.refused
-    val task: Option[FutureTask[Option[SampleReader.Drawn]]] = relation match {
-      case Some(files) if !sample.exists(suffices) && entry.path("read").asBoolean =>
-        val both = wanted ++ (keys ++ hashed).map(_._2) ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
+
+    /** What draws a sample for this request. */
+    var task: Option[FutureTask[Option[SampleReader.Drawn]]] = None
+
+    /** All columns of the sample that would be drawn for this relation alone. */
+    def needed: Set[String] = wanted ++ (keys ++ hashed).map(_._2)
+
+    /** The drawing of a sample; `together` are the columns that the whole request needs of the same files. */
+    def begin(together: Set[String]): Unit = relation.foreach { files =>
+      if (!sample.exists(suffices) && entry.path("read").asBoolean) {
+        val all = together ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
+        val columns = Seq(all, together, needed, wanted).distinct.filter(_.size <= SampleAnswers.MaxColumns)
         val partitions = expressions.partitions(files, entry.get("partitions"))
-        val columns = if (both.size <= SampleAnswers.MaxColumns) both else wanted
         val limits = (if (random) randomBudget(entry) else budget).copy(partitions = partitions)
-        Some(Samples.begin(handle.session, key, files, wanted, columns, random, limits))
-      case _ => None
+        val tries = if (columns.isEmpty) Seq(wanted) else columns
+        task = Some(Samples.begin(handle.session, key, files, tries, random, limits))
+      }
     }
 
     /** Whether this relation's sample has all partners of another one's rows, if these columns are compared. */
@@ -82,8 +91,17 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
 
     def sample: Option[RelationSample] = keyed match {
       case Some((name, threshold)) => keySample(name).filter(_.threshold >= threshold).map(_.below(threshold))
-      case None => ownSample
+      case None => ownSample.orElse(justDrawn)
     }
+
+    /** What was drawn for this request, if another query's sample has taken its place since. */
+    private def justDrawn: Option[RelationSample] =
+      for {
+        running <- task if running.isDone
+        drawn <- Support.attempt(Option.empty[SampleReader.Drawn])(running.get)
+        if (drawn.files.id, drawn.files.schema) == key
+        sample <- drawn.sample if sample.has(wanted)
+      } yield sample
 
     private def keySample(name: String): Option[KeySample] = {
       val id = (key._1, key._2, name)
@@ -130,6 +148,8 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
 
   def run(): String = Support.json { out =>
     val questions = ExpressionBuilder.elements(request.get("relations")).map(new Question(_)).toIndexedSeq
+    val together = questions.groupBy(_.key).map { case (key, some) => key -> some.flatMap(_.needed).toSet }
+    questions.foreach(question => question.begin(together(question.key)))
     val drawn = questions.map(_.task.map(FileStatistics.await(_, started + nanos("deadlineMs", 1000), giveUp = false)))
     val until = System.nanoTime + nanos("evaluateMs", 500)
     out.writeStartObject()

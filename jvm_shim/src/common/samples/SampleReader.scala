@@ -59,12 +59,11 @@ private[pyjoinopt] object SampleReader {
 
   private final case class Read(rows: Seq[UnsafeRow], seen: Long, ended: Boolean, bytes: Long, runs: ColumnRuns)
 
-  /** A sample with the `wished` columns; of a table that is small enough only with those that are `wanted`, these. */
+  /** A sample with the first columns of which the table is small enough to be read whole; else with the very first. */
   def read(
       session: Compat.Session,
       relation: LogicalRelation,
-      wanted: Set[String],
-      wished: Set[String],
+      tries: Seq[Set[String]],
       budget: Budget): Option[Drawn] =
     relation.relation match {
       case files: HadoopFsRelation if FileStatistics.reads(files) =>
@@ -72,7 +71,7 @@ private[pyjoinopt] object SampleReader {
           val listed = for (directory <- directories; file <- directory.files if file.fileStatus.getLen > 0)
             yield (file.fileStatus, directory.values)
           val identity = FileIdentity.of(relation, files, listed.map(_._1))
-          draw(session, files, listed, Seq(wished, wanted), budget)(identity)
+          draw(session, files, listed, tries, budget)(identity)
         }
       case _ => None
     }
@@ -81,10 +80,10 @@ private[pyjoinopt] object SampleReader {
       session: Compat.Session,
       files: HadoopFsRelation,
       listed: Seq[(FileStatus, InternalRow)],
-      wanted: Seq[Set[String]],
+      columnSets: Seq[Set[String]],
       budget: Budget)(identity: FileIdentity): Drawn = {
     val partitioned = files.partitionSchema.fieldNames.toSet
-    val tries = wanted.map(names => StructType(files.dataSchema.filter(f => names(f.name) && !partitioned(f.name))))
+    val tries = columnSets.map(names => StructType(files.dataSchema.filter(f => names(f.name) && !partitioned(f.name))))
     val (pieces, all) = cut(session, files, listed, budget, tries.head.fieldNames.toSeq)
     def isWhole(required: StructType) = all && pieces.map(_.bytes).sum <= budget.bytes &&
       pieces.map(_.weight).sum <= wholeRows(files, required, budget)

@@ -23,7 +23,7 @@ private[pyjoinopt] object Samples {
   private lazy val pool = ThreadUtils.newDaemonCachedThreadPool("pyjoinopt-samples", 4, 30)
 
   private val known = new RecentlyUsed[Key, RelationSample](MaxBytes, _.size)
-  private val reading = new ConcurrentHashMap[(Key, Set[String], Boolean), FutureTask[Option[SampleReader.Drawn]]]
+  private val reading = new ConcurrentHashMap[(Key, Seq[Set[String]], Boolean), FutureTask[Option[SampleReader.Drawn]]]
 
   def get(key: Key): Option[RelationSample] = known.get(key)
 
@@ -39,20 +39,19 @@ private[pyjoinopt] object Samples {
 
   def forget(): Unit = known.clear()
 
-  /** Start to draw a sample with the `wished` columns, or return the task that draws it already. */
+  /** Start to draw a sample with one of the sets of columns in `tries`, or return the task that draws it already. */
   def begin(
       session: Compat.Session,
       key: Key,
       relation: LogicalRelation,
-      wanted: Set[String],
-      wished: Set[String],
+      tries: Seq[Set[String]],
       random: Boolean,
       budget: => SampleReader.Budget): FutureTask[Option[SampleReader.Drawn]] = {
-    val reads = (key, wished, random)
+    val reads = (key, tries, random)
     val task = new FutureTask(new Callable[Option[SampleReader.Drawn]] {
       override def call(): Option[SampleReader.Drawn] =
         try {
-          val drawn = session.withActive(SampleReader.read(session, relation, wanted, wished, budget))
+          val drawn = session.withActive(SampleReader.read(session, relation, tries, budget))
           for (d <- drawn) {
             val own = (d.files.id, d.files.schema)
             d.sample.foreach { sample =>
