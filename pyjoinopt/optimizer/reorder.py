@@ -27,6 +27,7 @@ from pyjoinopt.optimizer.order_group import (
     as_written,
     order_group,
 )
+from pyjoinopt.optimizer.predicates_from_above import predicates_from_above
 from pyjoinopt.plan.expressions import EQUALITIES, Expression, conjuncts, reference
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
 from pyjoinopt.plan.facts.never_null import never_null_above
@@ -91,10 +92,10 @@ class _Run:
 
     def __init__(self, root: LogicalPlan, context: OrderingContext) -> None:
         self._context = context
-        found = find_groups(root)
+        self._nodes = nodes = list(post_order(root))
+        found = find_groups(root, predicates_from_above(nodes))
         self._groups = found.groups
         self._result = Reordered(root, refusals=list(found.refusals))
-        self._nodes = nodes = list(post_order(root))
         self._positional = _read_by_position(nodes, root)
         self._needed, self._never_null = needed_columns(root), never_null_above(root)
         self._read: dict[int, int] = {}  # by the parents alone

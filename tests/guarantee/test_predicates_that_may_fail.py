@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from tests.support.compare import assert_same_rows
@@ -49,6 +50,49 @@ def test_spark_s_own_order_is_not_used_if_it_would_fail(db: SparkSession) -> Non
     # The cheapest order of each would fail, so the written order stays.
     unharmed(df, strategy="spark", reordered=False)
     unharmed(df, strategy="heuristic", reordered=False)
+
+
+BETWEEN = [
+    "aggregate", "distinct", "union", "sort", "aggregate with a division", "window", "intersect", "except",
+    "common table",
+]  # fmt: skip
+
+
+def common_table(db: SparkSession, df: DataFrame) -> DataFrame:
+    df.createOrReplaceTempView("joined")
+    return db.sql("""WITH t AS (SELECT p, os, count(*) n, rand() r FROM joined GROUP BY p, os)
+        SELECT a.p, b.os, a.n FROM t a JOIN t b ON a.p = b.p AND a.os = b.os""")
+
+
+@pytest.mark.parametrize("cost", ["c_out", pytest.param("spark", marks=pytest.mark.ci)])
+@pytest.mark.parametrize("between", BETWEEN)
+def test_python_functions_above_other_operators(db: SparkSession, between: str, cost: str) -> None:
+    """Spark moves a call of a Python UDF down through them, to the lowest join that has its columns."""
+
+    def is_fine(pattern: str, text: str) -> bool:
+        if pattern.endswith("\\"):
+            raise ValueError(pattern)
+        return text != ""
+
+    left, texts = written(db, PATTERNS, TEXTS)
+    df = left.join(texts, F.expr("pj = oj"))
+    made = {
+        "aggregate": lambda: df.groupBy("p", "os").count(),
+        "distinct": lambda: df.select("p", "os").distinct(),
+        "union": lambda: df.select("p", "os").union(df.select("p", F.upper("os"))),
+        "sort": lambda: df.sort("gp"),
+        "window": lambda: df.withColumn("n", F.count("*").over(Window.partitionBy("p", "os"))),
+        "intersect": lambda: df.select("p", "os").intersect(df.select("p", "os")),
+        "except": lambda: df.select("p", "os").exceptAll(df.select(F.upper("p"), "os")),
+        "common table": lambda: common_table(db, df),
+        "aggregate with a division": lambda: df.groupBy("p", "os").agg(F.sum("gp")),
+    }[between]()
+    made = made.where(F.udf(is_fine, "boolean")("p", "os"))
+    if "division" in between:
+        made = made.where("1 / (length(p) + length(os) - 3) < 2")
+    assert made.count() > 0  # plain Spark answers
+    fast, _ = optimised(made, cost=cost)
+    assert_same_rows(made, fast, label=("plain Spark", "optimised"))
 
 
 VARIANTS = """select pk, parse_json(j) as v, pj from values

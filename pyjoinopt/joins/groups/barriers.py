@@ -72,7 +72,7 @@ class _Walk:
     def _below(self, node: LogicalPlan) -> tuple[LogicalPlan, ...]:
         """Its children; of a reference the definition, of a plan with definitions the plan."""
         if node.kind == "WithCTE":
-            return node.children[:1]
+            return node.children[-1:]
         definition = self._definitions.get(node.info.get("cte")) if node.kind == "CTERelationRef" else None
         return node.children if definition is None else (definition,)
 

@@ -33,7 +33,9 @@ relations below this join" is an interval, too, and merging two groups costs the
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pyjoinopt.joins.groups.join_group import JoinGroup, JoinInput
 from pyjoinopt.joins.groups.merge_groups import (
@@ -73,6 +75,8 @@ _WHY_KEPT = {
     "KEEP_JOIN_ORDER": "the hint KEEP_JOIN_ORDER keeps it in place",
     "NOT_ASKED": "the session is switched off, and no OPTIMIZE_JOINS hint covers it",
 }
+#: No predicates.
+NOTHING: Mapping[int, Sequence[Expression]] = MappingProxyType({})
 _PADDED = "a column that is computed below it is NULL in the rows that it pads, so it cannot be computed above it"
 _SAME_COLUMNS = "both sides of it have the same columns, which a projection hides"
 _COSTLY = "it tests a computed column that is costly and may fail"
@@ -100,16 +104,22 @@ class FoundGroups:
     refusals: tuple[Refusal, ...]
 
 
-def find_groups(root: LogicalPlan) -> FoundGroups:
-    """The join groups of a plan; plans of subqueries are not entered."""
-    finder = _GroupFinder()
+def find_groups(root: LogicalPlan, from_above: Mapping[int, Sequence[Expression]] = NOTHING) -> FoundGroups:
+    """The join groups of a plan; plans of subqueries are not entered.
+
+    Args:
+        root: the plan.
+        from_above: id of a node -> predicates that Spark moves down to it from above other operators.
+    """
+    finder = _GroupFinder(from_above)
     return FoundGroups(finder.find(root), tuple(finder.refusals))
 
 
 class _GroupFinder:
     """One bottom-up walk; the groups of nodes whose parents are still to come are open."""
 
-    def __init__(self) -> None:
+    def __init__(self, from_above: Mapping[int, Sequence[Expression]]) -> None:
+        self._from_above = from_above
         self.groups: dict[int, JoinGroup] = {}
         self.refusals: list[Refusal] = []
         self._positions = 0
@@ -253,6 +263,7 @@ class _GroupFinder:
         """The group that ends at `node`, if any, is complete."""
         group = self._open_groups.get(id(node))
         if group is not None and len(group.items) > 1:
+            guard(group, self._from_above.get(id(node), ()))
             self.groups[id(group.top)] = group.closed()
 
     # -- projections in between --------------------------------------------------------------------------------

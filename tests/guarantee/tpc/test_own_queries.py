@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 import pyjoinopt
+from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
 from tests.support.compare import assert_same_rows
+from tests.support.eager import FREE as FREE_AGGREGATES
+from tests.support.prefilters import FREE as FREE_BROADCASTS
+from tests.support.prefilters import checked
 from tests.support.rewritten_plans import is_changed_by
 
 if TYPE_CHECKING:
@@ -250,6 +254,50 @@ QUERIES = {
         SELECT DISTINCT ss_item_sk, cs_item_sk FROM customer JOIN store_sales ON ss_customer_sk = c_customer_sk
         JOIN catalog_sales ON cs_bill_customer_sk = c_customer_sk WHERE c_birth_year = 1970"""),
 }  # fmt: skip
+#: Rewrites that pay only at a larger scale, so other operators cost nothing here.
+PRICED = {
+    # -- aggregates that are computed in part before joins -----------------------------------------------------------
+    "brands by store": Own("eager_aggregation", True, """
+        SELECT i_brand_id, ss_store_sk, sum(ss_net_paid), count(*) FROM store_sales, item WHERE i_item_sk = ss_item_sk
+        GROUP BY ss_store_sk, i_brand_id"""),
+    "below a left join": Own("eager_aggregation", True, """
+        SELECT c_birth_year, count(*) n, min(ss_net_paid) FROM store_sales LEFT JOIN customer
+        ON ss_customer_sk = c_customer_sk GROUP BY c_birth_year"""),
+    "with FILTER": Own("eager_aggregation", True, """
+        SELECT d_moy, sum(ws_net_paid) FILTER (WHERE ws_quantity > 50) a, count(ws_quantity) b
+        FROM web_sales JOIN date_dim ON d_date_sk = ws_sold_date_sk WHERE d_year = 2001 GROUP BY d_moy"""),
+    "different buyers": Own("eager_aggregation", False, """
+        SELECT i_brand_id, count(DISTINCT ss_customer_sk) FROM store_sales JOIN item ON ss_item_sk = i_item_sk
+        GROUP BY i_brand_id"""),
+    "a percentile": Own("eager_aggregation", False, """
+        SELECT i_brand_id, percentile(ss_quantity, 0.5) FROM store_sales JOIN item ON ss_item_sk = i_item_sk
+        GROUP BY i_brand_id"""),
+    "sums of floating-point numbers": Own("eager_aggregation", False, """
+        SELECT i_brand_id, sum(CAST(ss_net_paid AS DOUBLE)) FROM store_sales JOIN item ON ss_item_sk = i_item_sk
+        GROUP BY i_brand_id"""),
+    # -- groups that nobody will join ----------------------------------------------------------------------------
+    "totals of some customers": Own("prefilter_aggregates", True, """
+        SELECT c_last_name, s FROM customer, (SELECT ss_customer_sk k, sum(ss_net_paid) s FROM store_sales GROUP BY 1)
+        WHERE k = c_customer_sk AND c_birth_year = 1970 AND c_birth_month = 2"""),
+    "the same with USING": Own("prefilter_aggregates", True, """
+        WITH t AS (SELECT ws_item_sk AS i_item_sk, max(ws_net_paid) m FROM web_sales GROUP BY ws_item_sk)
+        SELECT i_item_id, m FROM t JOIN item USING (i_item_sk) WHERE i_manufact_id = 7"""),
+    "of which some have none": Own("prefilter_aggregates", True, """
+        SELECT i_item_id, n FROM (SELECT * FROM item WHERE i_manufact_id = 7) x LEFT JOIN
+        (SELECT sr_item_sk, count(*) n FROM store_returns GROUP BY sr_item_sk HAVING count(*) > 1) y
+        ON y.sr_item_sk = x.i_item_sk"""),
+    "totals of all customers": Own("prefilter_aggregates", False, """
+        SELECT c_last_name, s FROM customer, (SELECT ss_customer_sk k, sum(ss_net_paid) s FROM store_sales GROUP BY 1)
+        WHERE k = c_customer_sk"""),
+    "joined by the total": Own("prefilter_aggregates", False, """
+        SELECT i_item_id FROM item JOIN (SELECT ss_store_sk k, count(*) n FROM store_sales GROUP BY 1) ON n = i_item_sk
+        WHERE i_manufact_id = 7"""),
+    "totals that are all kept": Own("prefilter_aggregates", False, """
+        SELECT k, i_item_id FROM (SELECT ss_item_sk k, count(*) n FROM store_sales GROUP BY 1) LEFT JOIN
+        (SELECT * FROM item WHERE i_manufact_id = 7) ON k = i_item_sk"""),
+}  # fmt: skip
+#: Constants with which each pays for any table.
+CONSTANTS = {"eager_aggregation": FREE_AGGREGATES, "prefilter_aggregates": FREE_BROADCASTS}
 #: Rewrites that are not, or not only, applied to the plan of the query itself: their reports differ.
 REPORTED = frozenset(
     {
@@ -301,6 +349,15 @@ def _is_changed(df: DataFrame, rewrite: str) -> bool:
 def test_a_query_in_other_words(tpcds: SparkSession, name: str) -> None:
     own = QUERIES[name]
     _check(tpcds.sql(own.text), own.rewrite, own.changes)
+
+
+@pytest.mark.parametrize("name", PRICED)
+def test_one_that_pays_at_a_larger_scale(tpcds: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = PRICED[name]
+    monkeypatch.setattr(eager_aggregation, "_MARGIN", 0.0)
+    report = checked(tpcds.sql(own.text), store="off", cost_constants=CONSTANTS[own.rewrite])
+    notes = {"eager_aggregation": report.eager_aggregations, "prefilter_aggregates": report.prefilters}
+    assert bool(notes[own.rewrite]) is own.changes
 
 
 @pytest.mark.parametrize("name", FRAMES)
