@@ -70,15 +70,24 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     /** All columns of the sample that would be drawn for this relation alone. */
     def needed: Set[String] = wanted ++ (keys ++ hashed).map(_._2)
 
-    /** The drawing of a sample; `together` are the columns that the whole request needs of the same files. */
+    /**
+     * Begins to draw a sample, if one is needed; `together` are the columns that all relations of the request with these
+     * files need. A relation that has the files for itself can do with fewer, if it is read whole then.
+     */
     def begin(together: Set[String]): Unit = relation.foreach { files =>
       if (!sample.exists(suffices) && entry.path("read").asBoolean) {
         val all = together ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
-        val columns = Seq(all, together, needed, wanted).distinct.filter(_.size <= SampleAnswers.MaxColumns)
+        val fewest = if (together == needed) wanted else together
+        val columns = Seq(all, together, fewest).distinct.filter(_.size <= SampleAnswers.MaxColumns)
         val partitions = expressions.partitions(files, entry.get("partitions"))
         val limits = (if (random) randomBudget(entry) else budget).copy(partitions = partitions)
-        val tries = if (columns.isEmpty) Seq(wanted) else columns
-        task = Some(Samples.begin(handle.session, key, files, tries, random, limits))
+        task = Some(Samples.begin(
+          handle.session,
+          key,
+          files,
+          if (columns.isEmpty) Seq(wanted) else columns,
+          random,
+          limits))
       }
     }
 
