@@ -2,10 +2,10 @@
 
     SELECT a.x, b.y, count(*) FROM a JOIN c ON a.k = c.k JOIN b ON a.k = b.k GROUP BY a.x, b.y HAVING udf(a.x, b.y)
 
-Rules that run before the groups are found move predicates as far down as they may. Calls of Python UDFs stay where they
-are, and so does a predicate that may fail behind one. Spark moves both of them, here below the aggregate and to the
-lowest join that has `a` and `b`. In another order that join may have rows that the written order dropped before, and
-for these the UDF was never called. So a group has to know what will arrive.
+Predicate push-down runs before the groups are found. It leaves a predicate with a Python UDF where it was written,
+and so one that may fail behind it. Spark moves both of them, here below the aggregate and to the lowest join that has
+`a` and `b`. In another order that join may have rows that the written order drops before, and for these the UDF was
+never evaluated. So a group has to know what will arrive.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pyjoinopt.catalyst.rules.push_predicate_through_non_join import through
 from pyjoinopt.catalyst.support.pushdown_policy import PushdownPolicy
 from pyjoinopt.plan.constructors import aggregate
 from pyjoinopt.plan.equi_keys import equalities
-from pyjoinopt.plan.expressions import PYTHON_UDF, Expression, conjuncts, reference, substitute
+from pyjoinopt.plan.expressions import PYTHON_UDF, TRUE, Expression, conjuncts, reference, substitute
 from pyjoinopt.plan.fallible.fallibility import may_throw
-from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.nodes import ANTI, SEMI, Aggregate, Filter, Join, LogicalPlan, Project
 from pyjoinopt.plan.outer_references import row_references
 
 _AS_CATALYST = PushdownPolicy(as_catalyst=True)
@@ -104,13 +104,19 @@ def _without_random_columns(node: LogicalPlan) -> LogicalPlan:
 
 
 def _into_side(join: Join, side: LogicalPlan, pending: list[Expression]) -> list[Expression]:
-    """What arrives at one side, also of what Spark infers for columns that the join sets equal."""
+    """What arrives at one side, also of what Spark infers for columns that the join sets equal.
+
+    A semi or anti join moves down its left side as a whole, and its condition with it (PushDownLeftSemiAntiJoin): what
+    that reads of the right side is as good as a constant.
+    """
     columns: dict[int, Expression] = {}
     for left, right, _ in equalities(join.condition):
         for one, other in ((left, right), (right, left)):
             if one.attribute is not None and other.attribute is not None and other.references & side.output_set:
                 columns.setdefault(one.attribute.bit, other)
     columns = {bit: e for bit, e in columns.items() if not side.output_set >> bit & 1}
+    if join.join_type in (SEMI, ANTI) and side is join.left:
+        columns |= {a.bit: TRUE for a in join.right.output if not side.output_set >> a.bit & 1}
     moved = [substitute(p, columns) if columns else p for p in pending]
     return [p for p in moved if not row_references(p) & ~side.output_set]
 

@@ -52,6 +52,32 @@ def test_spark_s_own_order_is_not_used_if_it_would_fail(db: SparkSession) -> Non
     unharmed(df, strategy="heuristic", reordered=False)
 
 
+def is_fine(pattern: str, text: str) -> bool:
+    if pattern.endswith("\\"):
+        raise ValueError(pattern)
+    return text != ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT p, os FROM joined WHERE is_fine(p, os) IN (SELECT id > 0 FROM range(3))",
+        """SELECT * FROM (SELECT p, os, count(*) n FROM joined GROUP BY p, os)
+       WHERE is_fine(p, os) IN (SELECT id > 0 FROM range(3))""",
+        "SELECT p, os FROM joined WHERE is_fine(p, os) NOT IN (SELECT id < 0 FROM range(3))",
+    ],
+)
+def test_python_functions_that_a_subquery_compares(db: SparkSession, text: str) -> None:
+    """Spark moves the semi join that it makes of IN down to the lowest join with all columns of the UDF."""
+    left, texts = written(db, PATTERNS, TEXTS)
+    left.join(texts, F.expr("pj = oj")).createOrReplaceTempView("joined")
+    db.udf.register("is_fine", is_fine, "boolean")
+    df = db.sql(text)
+    assert df.count() > 0  # plain Spark answers
+    fast, _ = optimised(df, cost="c_out")
+    assert_same_rows(df, fast, label=("plain Spark", "optimised"))
+
+
 BETWEEN = [
     "aggregate", "distinct", "union", "sort", "aggregate with a division", "window", "intersect", "except",
     "common table",
@@ -68,12 +94,6 @@ def common_table(db: SparkSession, df: DataFrame) -> DataFrame:
 @pytest.mark.parametrize("between", BETWEEN)
 def test_python_functions_above_other_operators(db: SparkSession, between: str, cost: str) -> None:
     """Spark moves a call of a Python UDF down through them, to the lowest join that has its columns."""
-
-    def is_fine(pattern: str, text: str) -> bool:
-        if pattern.endswith("\\"):
-            raise ValueError(pattern)
-        return text != ""
-
     left, texts = written(db, PATTERNS, TEXTS)
     df = left.join(texts, F.expr("pj = oj"))
     made = {
