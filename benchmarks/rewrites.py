@@ -87,7 +87,9 @@ def _changed_queries(spark: Any, benchmark: str, scale: float, names: Sequence[s
             whole = _plan(own.sql(text))
         for name in names:
             if _plan(own.sql(text), rewrites_without=name) != whole:
-                found[name].append(number)
+                whole = _plan(own.sql(text))  # samples may have come in between
+                if _plan(own.sql(text), rewrites_without=name) != whole:
+                    found[name].append(number)
     return found
 
 

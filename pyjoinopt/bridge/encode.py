@@ -21,7 +21,7 @@ _BUILT_EXPRESSIONS = STRUCTURAL | frozenset(
     "Coalesce If Sum Count Max AggregateExpression WindowExpression Add UnscaledValue".split()
 )
 #: What is built with the type of another expression, which is in `info["typed_like"]`.
-_TYPED_LIKE = frozenset({"CastLike", "MakeDecimal"})
+_TYPED_LIKE = frozenset({"CastLike", "MakeDecimal", "AverageOf"})
 
 
 class Edits:

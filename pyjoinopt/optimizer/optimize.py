@@ -260,7 +260,7 @@ class _Optimization:
             return self._reorder(plan, self.statistics.prepare(plan))
 
         without = self._options.without_rewrites
-        alternatives = Alternatives(order, estimates, self._constants, self._sensitive, without)
+        alternatives = Alternatives(order, estimates, self._constants, self._sensitive, without, self._saved_early)
         best = alternatives.best(Ordered(rewritten.plan, reordered))
         if best.plan is rewritten.plan:
             return rewritten, reordered
@@ -271,13 +271,14 @@ class _Optimization:
             return plan
         return HintGiver(estimates, self._export.conf, self._report, self._sizes, self._allowance).apply(plan)
 
-    def _aggregate_early(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
+    def _eager_aggregation(self, plan: LogicalPlan, estimates: PlanEstimates) -> EagerAggregation | None:
+        """What decides about early aggregates below the joins of a plan; None if there are to be none."""
         options, conf = self._options, self._export.conf
         if not options.hints or options.strategy != "auto" or eager_aggregation.NAME in options.without_rewrites:
-            return plan
+            return None
         if _uses_cbo(conf) or any(map(may_be_early, self._export.nodes)):  # CBO chooses operators by its own estimates
-            return plan
-        found = EagerAggregation(
+            return None
+        return EagerAggregation(
             estimates,
             self._sizes(plan),
             self._fresh,
@@ -285,7 +286,17 @@ class _Optimization:
             str(conf.get("spark.sql.ansi.enabled", "false")).lower() == "true",
             self._constants,
             version_of(self._export.spark),
-        ).apply(plan)
+        )
+
+    def _saved_early(self, plan: LogicalPlan) -> float:
+        eager = self._eager_aggregation(plan, self.statistics.prepare(plan))
+        return 0.0 if eager is None else eager.saved(plan)
+
+    def _aggregate_early(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
+        eager = self._eager_aggregation(plan, estimates)
+        if eager is None:
+            return plan
+        found = eager.apply(plan)
         self._report.eager_aggregations += found.notes
         return found.plan
 

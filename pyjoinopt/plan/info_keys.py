@@ -84,7 +84,7 @@ OF_EXPRESSIONS = {
     "plan": "subquery: number of its plan's root",
     "s": "Literal: its text in SQL",
     "to": "Cast: the type",
-    "typed_like": "CastLike, MakeDecimal: an expression of the type that they give",
+    "typed_like": "CastLike, MakeDecimal: an expression of their type; AverageOf: the average that is computed in two steps",
     "tz": "Cast: the time zone",
     "v": "Literal, constant: the value, if it was exported",
     "values": "InSet: the values, if there are few",

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 #: Functions of `f`'s columns.
 FUNCTIONS = """sum(v), count(*), count(v), min(v), max(s), sum(m), sum(m28), min(m38), count(x, v), max(t), min(q),
     sum(i8), sum(i16), max(b)"""
+#: Functions of which is known what a row of NULLs adds.
+OPTIONAL = """sum(v), count(*), count(v), count(1) a, min(v), max(s), sum(m), count(v, g), sum(v) FILTER (WHERE g > 2),
+    count(*) FILTER (WHERE v > 0), max(t) FILTER (WHERE g IS NULL)"""
+AVERAGES = """avg(v), avg(m), avg(m28), avg(i8), avg(i16), avg(v) FILTER (WHERE g > 2), avg(-m), avg(CAST(v AS BIGINT) + i8),
+    avg(CAST(m AS DECIMAL(11, 4))), avg(CAST(m AS DECIMAL(12, 4))), avg(CAST(m AS DECIMAL(18, 1)))"""
 #: SELECT of which one aggregate is computed in part below a join.
 EARLY = {
     "inner join": f"n, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY n",
@@ -75,6 +80,33 @@ EARLY = {
     "DISTINCT, no rows": "DISTINCT n, g FROM f JOIN nothing ON k = id",
     "DISTINCT in an INTERSECT": "n, s FROM f JOIN d ON k = id INTERSECT SELECT n, ds FROM d",
     "MIN and MAX of the other side": "n, max(w), min(concat(n, w)) FROM f JOIN d ON k = id GROUP BY n",
+    "both sides preserved": f"n, {OPTIONAL} FROM f FULL JOIN d ON k = id GROUP BY n",
+    "DISTINCT of both sides preserved": "DISTINCT n, g FROM f FULL JOIN d ON k = id",
+    "optional": f"n, {OPTIONAL} FROM d LEFT JOIN f ON k = id GROUP BY n",
+    "optional, by its own column": f"n, g, {OPTIONAL} FROM d LEFT JOIN f ON k = id GROUP BY n, g",
+    "optional, with a test": f"n, {OPTIONAL} FROM f RIGHT JOIN d ON k = id AND g < w GROUP BY n",
+    "optional, no rows of it": "n, count(*), sum(z) FROM d LEFT JOIN (SELECT * FROM e WHERE z > 99) ON k = id GROUP BY n",
+    "optional twice": f"n, {OPTIONAL} FROM e RIGHT JOIN (d LEFT JOIN f ON f.k = id) ON z = w GROUP BY n",
+    "optional below a join": f"z, {OPTIONAL} FROM e LEFT JOIN (d JOIN f ON f.k = id) ON z = w GROUP BY z",
+    "optional, a filter above": f"n, {OPTIONAL} FROM d LEFT JOIN f ON k = id WHERE g IS NULL OR g > 2 GROUP BY n",
+    "optional constants": """n, count(one), count(*) FILTER (WHERE one = 1), max(two), sum(two)
+        FROM d LEFT JOIN (SELECT k, 1 one, if(g > 2, 2, 3) two FROM f) ON k = id GROUP BY n""",
+    "optional computed": "n, count(coalesce(v, 0)), sum(CAST(v AS BIGINT) + g), min(v % 5) FROM d LEFT JOIN f ON k = id GROUP BY n",
+    "averages": f"n, {AVERAGES} FROM f JOIN d ON k = id GROUP BY n",
+    "averages, optional": f"n, {AVERAGES} FROM d LEFT JOIN f ON k = id GROUP BY n",
+    "averages of no groups": f"{AVERAGES} FROM f JOIN d ON k = id",
+    "averages of nothing": f"{AVERAGES} FROM f JOIN nothing ON k = id",
+    "averages computed": "n, avg(v) * 2 + avg(m), sum(v) / count(v) FROM f JOIN d ON k = id GROUP BY n HAVING avg(v) > 1",
+    "ROLLUP": f"n, g, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY ROLLUP (n, g)",
+    "CUBE": f"n, s, grouping(n), grouping_id(), {FUNCTIONS}, avg(v) FROM f JOIN d ON k = id GROUP BY CUBE (n, s)",
+    "grouping sets": "n, g, sum(v), avg(m) FROM f JOIN d ON k = id GROUP BY GROUPING SETS ((n), (g, n), (g), ())",
+    "ROLLUP of what is aggregated": "g, v, sum(v), count(g) FROM f JOIN d ON k = id GROUP BY ROLLUP (g, v)",
+    "ROLLUP of an expression": "length(n) l, g + 1 h, count(*) FROM f JOIN d ON k = id GROUP BY ROLLUP (length(n), g + 1)",
+    "ROLLUP, optional": f"n, w, {OPTIONAL} FROM d LEFT JOIN f ON k = id GROUP BY ROLLUP (n, w)",
+    "ROLLUP, MIN and MAX of both": "n, g, sum(v), max(w) FROM f JOIN d ON k = id GROUP BY ROLLUP (n, g)",
+    "ROLLUP, no rows": "n, g, sum(v), count(*) FROM f JOIN nothing ON k = id GROUP BY ROLLUP (n, g)",
+    "ROLLUP, no function": "n, g FROM f JOIN d ON k = id GROUP BY ROLLUP (n, g)",
+    "ROLLUP of the facts alone": f"g, s, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY ROLLUP (g, s)",
     "a subquery": "n FROM d WHERE w < (SELECT count(*) FROM f JOIN e ON g = z)",
 }  # fmt: skip
 KEPT = {
@@ -82,12 +114,20 @@ KEPT = {
     "of both at once": "n, sum(g * w) FROM f JOIN d ON k = id GROUP BY n",
     "a FILTER of both": "n, sum(v) FILTER (WHERE w > 2) FROM f JOIN d ON k = id GROUP BY n",
     "MAX of both at once": "n, sum(v), max(greatest(g, w)) FROM f JOIN d ON k = id GROUP BY n",
-    "both sides preserved": "n, sum(v) FROM f FULL JOIN d ON k = id GROUP BY n",
-    "optional": "n, sum(v) FROM d LEFT JOIN f ON k = id GROUP BY n",
-    "optional, counted": "n, count(v) FROM f RIGHT JOIN d ON k = id GROUP BY n",
     "DISTINCT": "n, sum(DISTINCT v) FROM f JOIN d ON k = id GROUP BY n",
     "another one is DISTINCT": "n, sum(v), count(DISTINCT g) FROM f JOIN d ON k = id GROUP BY n",
-    "an average": "n, avg(v) FROM f JOIN d ON k = id GROUP BY n",
+    "an average of floating point": "n, avg(x) FROM f JOIN d ON k = id GROUP BY n",
+    "an average of 29 digits": "n, avg(m29) FROM f JOIN d ON k = id GROUP BY n",
+    "an average of BIGINT": "n, avg(b) FROM f JOIN d ON k = id GROUP BY n",
+    "a TRY of an average": "n, try_avg(v) FROM f JOIN d ON k = id GROUP BY n",
+    "an average of DISTINCT": "n, avg(DISTINCT v) FROM f JOIN d ON k = id GROUP BY n",
+    "optional, counted if NULL": "n, sum(v) FILTER (WHERE g IS NULL OR v > 1), sum(1) FROM d LEFT JOIN f ON k = id GROUP BY n",
+    "optional, a sum of constants": "n, sum(1), sum(v) FROM d LEFT JOIN f ON k = id GROUP BY n",
+    "optional, not NULL": "n, sum(coalesce(v, 1)) FROM d LEFT JOIN f ON k = id GROUP BY n",
+    "optional, the greatest constant": "n, sum(v), max(coalesce(s, 'z')) FROM d LEFT JOIN f ON k = id GROUP BY n",
+    "optional, counts FILTERed": "n, count(*) FILTER (WHERE g IS NULL) FROM d LEFT JOIN f ON k = id GROUP BY n",
+    "ROLLUP of floating point": "n, x, sum(v) FROM f JOIN d ON k = id GROUP BY ROLLUP (n, x)",
+    "ROLLUP and DISTINCT": "n, g, sum(v), count(DISTINCT s) FROM f JOIN d ON k = id GROUP BY ROLLUP (n, g)",
     "a first": "n, sum(v), first(n) FROM f JOIN d ON k = id GROUP BY n",
     "floating point": "n, sum(x) FROM f JOIN d ON k = id GROUP BY n",
     "the least of floating point": "n, min(x) FROM f JOIN d ON k = id GROUP BY n",
@@ -112,9 +152,7 @@ KEPT = {
     "a limit between": "n, sum(v) FROM (SELECT n, v FROM f JOIN d ON k = id ORDER BY v, n LIMIT 20) GROUP BY n",
     "a semi join": "g, sum(v) FROM f LEFT SEMI JOIN d ON k = id GROUP BY g",
     "an anti join": "g, sum(v) FROM f LEFT ANTI JOIN d ON k = id GROUP BY g",
-    "grouping sets": "n, g, sum(v) FROM f JOIN d ON k = id GROUP BY ROLLUP (n, g)",
     "DISTINCT of floating point": "DISTINCT x, dx FROM f JOIN d ON k = id",
-    "DISTINCT of both sides preserved": "DISTINCT n, g FROM f FULL JOIN d ON k = id",
     "DISTINCT of what is distinct": """DISTINCT n FROM (SELECT DISTINCT k FROM f) JOIN (SELECT DISTINCT id, n FROM d)
         ON k = id""",
     "no join": "g, sum(v) FROM f GROUP BY g",
@@ -263,22 +301,24 @@ def test_drawn_queries(in_either_mode: SparkSession, seed: int) -> None:
 def _drawn(draw: random.Random) -> str:
     """A query that aggregates what one, two or three joins give."""
     of_facts = ["sum(v)", "count(*)", "count(v)", "min(s)", "max(t)", "sum(m)", "sum(m28)", "max(q)", "sum(i8)"]
-    others = ["max(w)", "min(n)", "sum(w)", "avg(v)", "count(DISTINCT g)", "sum(x)", "sum(m38)"]
+    of_facts += ["avg(v)", "avg(m)", "avg(i8)", "avg(m28)", "count(coalesce(v, 0))", "sum(coalesce(v, 1))", "count(v, g)"]
+    others = ["max(w)", "min(n)", "sum(w)", "avg(w)", "count(DISTINCT g)", "sum(x)", "sum(m38)"]
     functions = draw.sample(of_facts, draw.randint(1, 4)) + (draw.sample(others, 1) if draw.random() < 0.3 else [])
     if draw.random() < 0.4:
-        test = draw.choice(["g > 2", "v IS NULL", "v > 1 AND q", "f.k = 3", "w > 1", "s < 't5'"])
+        test = draw.choice(["g > 2", "v IS NULL", "v > 1 AND q", "f.k = 3", "w > 1", "s < 't5'", "v IS NULL OR g > 2"])
         functions[0] = f"{functions[0]} FILTER (WHERE {test})"
     kind = draw.choice(["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"])
     key = draw.choice(
         ["f.k = id", "f.k = id", "s = ds", "g = w", "f.k <=> id", "x = dx", "f.k = id AND g < w", "g > id"]
     )
-    tables = f"f {kind} d" + ("" if kind == "CROSS JOIN" else f" ON {key}")
+    tables = draw.choice([f"f {kind} d", f"d {kind} f"]) + ("" if kind == "CROSS JOIN" else f" ON {key}")
     if draw.random() < 0.4:
         further = draw.choice(["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
         tables += f" {further} e ON {draw.choice(['g = z', 'f.k = e.k', 'w = z'])}"
     by = draw.sample(["n", "g", "w", "s", "q", "m", "t", "f.k", "x", "length(n)", "v"], draw.randint(0, 3))
     where = draw.choice(["", "", " WHERE g > 1", " WHERE w IS NULL OR g < 5", " WHERE n < 'n5' AND s > 't1'"])
     having = draw.choice(["", "", " HAVING count(*) > 4", " HAVING max(v) > 2"])
-    grouped = f" GROUP BY {', '.join(by)}" if by else ""
+    sets = draw.choice(["{}", "{}", "ROLLUP ({})", "CUBE ({})"])
+    grouped = f" GROUP BY {sets.format(', '.join(by))}" if by else ""
     columns = ", ".join(f"{e} AS c{i}" for i, e in enumerate([*by, *functions]))
     return f"SELECT {columns} FROM {tables}{where}{grouped}{having}"

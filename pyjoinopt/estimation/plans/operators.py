@@ -328,7 +328,7 @@ def _generated(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationS
 
 def _expanded(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
     (child,) = inputs
-    lists = max(1, len(node.expressions) // max(1, len(node.output)) - 1)
+    lists = max(1, len(node.info.get("lists", ())) or len(node.expressions) // max(1, len(node.output)) - 1)
     return _repeating(_sized(child.with_rows(child.rows * lists, child.upper_bound * lists), node.output))
 
 

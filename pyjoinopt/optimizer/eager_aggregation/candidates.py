@@ -1,9 +1,10 @@
 """Below which joins an aggregate may be computed in part.
 
-An aggregate reads rows that come up through joins, filters and names. Below each of the joins on that way is a plan
-that could be grouped first: by all of its columns that something above reads. Rows that agree in these find the same
-partners, pass the same filters and end in the same group, so that nothing above needs more than one of them, if it
-has the results of the functions over all of them.
+An aggregate reads rows that come up through joins, filters, names, and the copies of each row that ROLLUP, CUBE and
+GROUPING SETS make (Expand). Below each of the joins and copies on that way is a plan that could be grouped first: by all
+of its columns that something above reads. Rows that agree in these find the same partners, pass the same filters and
+end in the same groups, so that nothing above needs more than one of them, if it has the results of the functions over
+all of them.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
 
-from pyjoinopt.optimizer.eager_aggregation.partitioning import UNPADDED
 from pyjoinopt.optimizer.eager_aggregation.split_functions import (
     EXACT,
     is_known,
     keeps_repetitions,
+    of_padded_row,
 )
 from pyjoinopt.optimizer.prefilter.places import SharedPlans
 from pyjoinopt.optimizer.prefilter.safety import is_safe
@@ -37,6 +38,11 @@ from pyjoinopt.plan.expressions import (
 from pyjoinopt.plan.fallible.fallibility import is_movable
 from pyjoinopt.plan.nodes import (
     ANTI,
+    EXISTENCE,
+    FULL,
+    INNER_LIKE,
+    LEFT,
+    RIGHT,
     SEMI,
     Aggregate,
     Filter,
@@ -49,6 +55,11 @@ from pyjoinopt.plan.traversal import post_order
 
 #: So many operators are looked at for an aggregate: each may be a candidate, whose price depends on those above it.
 _MOST_OPERATORS = 60
+#: The sides of a join of each type whose columns are in its result, and those that it pads with NULLs.
+_SIDES = {
+    **dict.fromkeys((SEMI, ANTI, EXISTENCE), (0,)), **dict.fromkeys((*INNER_LIKE, LEFT, RIGHT, FULL), (0, 1)),
+}  # fmt: skip
+_PADDED = {LEFT: (1,), RIGHT: (0,), FULL: (0, 1)}
 #: What the lists of an aggregate may not contain.
 _ELSEWHERE = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
 
@@ -76,7 +87,7 @@ class Candidate:
 
     Attributes:
         aggregate: what reads its rows, through joins.
-        path: the operators between, from the aggregate down; the last one is a join.
+        path: the operators between, from the aggregate down; the last one is a join or an Expand.
         functions: the aggregate functions, each once.
         below: the same in terms of the columns below the path.
         read: the columns that the operators between and the aggregate read, but for the arguments of functions.
@@ -110,6 +121,18 @@ class Candidate:
         """The columns by which the plan would be grouped."""
         return tuple(dict.fromkeys(a for a in self.plan.output if a.mask & self.read))
 
+    @cached_property
+    def padded(self) -> tuple[int, ...] | None:
+        """What each function that is computed early counts for rows without partners; None if it cannot be computed."""
+        counted = [0] * len(self.early)
+        steps = [step for step in self.path if pads(step)]
+        for at, i in enumerate(self.early):
+            found = {of_padded_row(step.functions[i], step.node.children[step.child].output_set) for step in steps}
+            if len(found) > 1 or None in found:
+                return None
+            counted[at] = found.pop() or 0 if found else 0
+        return tuple(counted)
+
     def is_legal(self) -> bool:
         """Whether nothing above distinguishes the rows of a group, or depends on how often they are repeated.
 
@@ -122,6 +145,7 @@ class Candidate:
             (bool(self.early) or not _is_grouped(self.plan))
             and bool(self.keys)
             and all(EXACT.fullmatch(a.type) for a in self.keys)
+            and self.padded is not None
             and all(keeps_repetitions(f) and EXACT.fullmatch(f.type) and not f.references & own for f in late)
         )
 
@@ -158,7 +182,7 @@ def candidates(aggregate: Aggregate, shared: SharedPlans) -> Iterator[Candidate]
         if not stack:
             return
         at = stack.pop()
-        if at.path and isinstance(at.path[-1].node, Join) and not _is_pushed_below(at.path[-1].node):
+        if at.path and _may_be_grouped_below(at.path[-1].node):
             found = Candidate(aggregate, at.path, functions, at.functions, at.read)
             if found.is_legal():
                 yield found
@@ -185,10 +209,41 @@ def _below(at: _Place, shared: SharedPlans) -> Iterator[_Place]:
         if not _are_safe(picked) or not all(map(is_known, functions)):
             return
         read = reduce(or_, (e.references for e in picked), 0)
+    elif node.kind == "Expand":
+        read = reduce(or_, (e.references for i in read_positions(node, read) for e in columns_of_lists(node)[i]), 0)
+        if not _only_copies(node, functions):
+            return
     elif not is_only_a_name(node):
         read |= node.references
     for side in sides:
         yield _Place(node.children[side], (*at.path, Step(node, side, at.functions, at.read)), functions, read)
+
+
+def pads(step: Step) -> bool:
+    """Whether an operator between has rows in which all columns of the plan are NULL."""
+    return isinstance(step.node, Join) and step.child in _PADDED.get(step.node.join_type, ())
+
+
+def columns_of_lists(expand: LogicalPlan) -> list[tuple[Expression, ...]]:
+    """What an Expand gives for each of its columns, one expression for each copy of a row."""
+    return list(zip(*expand.info["lists"], strict=True))
+
+
+def read_positions(expand: LogicalPlan, read: int) -> list[int]:
+    """The positions of those columns of an Expand that something above reads."""
+    return [i for i, a in enumerate(expand.output) if a.mask & read]
+
+
+def _only_copies(expand: LogicalPlan, functions: Sequence[Expression]) -> bool:
+    """Whether an Expand only picks columns and constants, and has the arguments of functions in each copy of a row."""
+    listed = columns_of_lists(expand)
+    if any(e.kind not in ("AttributeReference", "Literal") for column in listed for e in column):
+        return False
+    same = 0
+    for a, column in zip(expand.output, listed, strict=True):
+        if all(e.attribute is not None and e.attribute.bit == a.bit for e in column):
+            same |= a.mask
+    return not any(f.references & ~same for f in functions)
 
 
 def _is_plain(aggregate: Aggregate) -> bool:
@@ -204,13 +259,13 @@ def _ways_down(node: LogicalPlan, shared: SharedPlans) -> Sequence[int]:
     """The children of which an operator has each row as often for each of its partners."""
     if node.cached:
         return ()
-    if is_only_a_name(node) or isinstance(node, Project):
+    if is_only_a_name(node) or isinstance(node, Project) or (node.kind == "Expand" and "lists" in node.info):
         return (0,)
     if isinstance(node, Filter):
         return (0,) if _are_safe(conjuncts(node.condition)) else ()
     if isinstance(node, Join) and _are_safe(conjuncts(node.condition)):
         whole = node.held or node.subquery is not None or shared(node)
-        return () if whole else UNPADDED.get(node.join_type, ())
+        return () if whole else _SIDES.get(node.join_type, ())
     return ()
 
 
@@ -226,6 +281,9 @@ def _is_grouped(plan: LogicalPlan) -> bool:
     return isinstance(plan, Aggregate) or plan.kind == "Distinct"
 
 
-def _is_pushed_below(join: Join) -> bool:
-    """Whether Spark would move a join below an aggregate that becomes its left side (PushDownLeftSemiAntiJoin)."""
-    return join.join_type in (SEMI, ANTI)
+def _may_be_grouped_below(node: LogicalPlan) -> bool:
+    """Whether an aggregate may be put right below an operator.
+
+    Spark moves a semi or anti join below an aggregate that becomes its left side (PushDownLeftSemiAntiJoin).
+    """
+    return node.kind == "Expand" or (isinstance(node, Join) and node.join_type not in (SEMI, ANTI))

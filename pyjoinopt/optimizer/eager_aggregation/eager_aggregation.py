@@ -20,15 +20,17 @@ That is a DISTINCT, a GROUP BY without functions, and one whose only functions a
 
 **Legal** where all of this holds:
 
-* between the aggregate and the plan that is grouped are inner and cross joins, outer joins that preserve the plan's
-  rows, semi, anti and existence joins whose left side it is, filters, projections, and names. Their predicates and
-  columns have the same value everywhere and cannot fail;
+* between the aggregate and the plan that is grouped are inner, cross and outer joins, semi, anti and existence joins
+  whose left side it is, filters, projections, names, and what makes the copies of rows for ROLLUP, CUBE and GROUPING
+  SETS. Their predicates and columns have the same value everywhere and cannot fail;
 * the plan is grouped by all of its columns that something above reads: join conditions, filters, the GROUP BY. There is
   at least one, for an aggregate without GROUP BY gives a row where there is none. They are of types in which equal
   values are identical, as a group is represented by any of its rows;
 * each function can be computed in two steps with the same result and type (`split_functions`), and its arguments and
   FILTER read the plan alone. They cannot fail, for they are evaluated on rows that a join drops. MIN and MAX of other
   columns may remain as they are, since repetitions do not change them;
+* what a row without partners adds, whose columns of the plan an outer join pads with NULLs, is known: nothing, or 1 to
+  a count;
 * nothing is cached or pinned between, nothing refers to an outer query, and nothing between is computed once for
   several places.
 
@@ -47,16 +49,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
+from operator import or_
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.catalyst.planner.join_selection import JoinOperator, Version, select
 from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from pyjoinopt.cost.constants import DEFAULT, Constants
 from pyjoinopt.estimation.model.relation_statistics import StatisticsOf
-from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step, as_aggregate, candidates
+from pyjoinopt.optimizer.eager_aggregation.candidates import (
+    Candidate,
+    Step,
+    as_aggregate,
+    candidates,
+    columns_of_lists,
+    read_positions,
+)
 from pyjoinopt.optimizer.eager_aggregation.price import Price, Pricing
 from pyjoinopt.optimizer.eager_aggregation.split_functions import (
     SplitConditions,
+    first_step,
     may_be_split,
     never_null,
     over_results,
@@ -105,10 +118,21 @@ class EagerAggregation:
 
     def apply(self, root: LogicalPlan) -> Rewritten:
         """The plan with early aggregates, `root` itself if there are none, and one sentence for each."""
+        chosen = self._chosen(root)
+        if not chosen:
+            return Rewritten(root)
+        return Rewritten(self._rebuilt(root, chosen), tuple(map(str, chosen.values())))
+
+    def saved(self, root: LogicalPlan) -> float:
+        """What the early aggregates of a plan spare, in the units of the cost model."""
+        return sum(max(0.0, one.price.before - one.price.after) for one in self._chosen(root).values())
+
+    def _chosen(self, root: LogicalPlan) -> dict[int, _Chosen]:
+        """The id of each aggregate or DISTINCT for which rows are grouped early, with the best place."""
         found = [(node, as_aggregate(node)) for node in post_order(root) if not node.cached]
         aggregates = [(node, upper) for node, upper in found if upper is not None and _reads_joins(upper)]
         if not aggregates:
-            return Rewritten(root)
+            return {}
         shared = SharedPlans(root)
         pricing = Pricing(self.estimate, self._operator, self.constants)
         chosen: dict[int, _Chosen] = {}
@@ -118,9 +142,7 @@ class EagerAggregation:
             paying = [one for one in priced if _pays(one.price)]
             if paying:
                 chosen[id(node)] = min(paying, key=lambda one: one.price.after - one.price.before)
-        if not chosen:
-            return Rewritten(root)
-        return Rewritten(self._rebuilt(root, chosen), tuple(map(str, chosen.values())))
+        return chosen
 
     def _operator(self, join: Join) -> JoinOperator:
         return select(join, self.sizes(join.left), self.sizes(join.right), self.conf, self.spark)
@@ -151,12 +173,12 @@ class EagerAggregation:
         """
         keys = [reference(a) for a in candidate.keys]
         below = [candidate.below[i] for i in candidate.early]
-        results = [self.fresh.alias(f, _RESULTS[f.info["fn"]], not never_null(f)) for f in below]
-        plan: LogicalPlan = aggregate(keys, [*keys, *results], done[id(candidate.plan)])
+        results = [[self.fresh.alias(f, _RESULTS[f.info["fn"]], not never_null(f)) for f in first_step(b)] for b in below]
+        plan: LogicalPlan = aggregate(keys, [*keys, *chain(*results)], done[id(candidate.plan)])
         final: dict[object, Expression] = {}
-        for i, alias in zip(candidate.early, results, strict=True):
-            assert alias.attribute is not None
-            final[candidate.functions[i].key] = over_results(candidate.functions[i], alias.attribute)
+        for i, aliases, padded in zip(candidate.early, results, candidate.padded or (), strict=True):
+            columns = [alias.attribute for alias in aliases if alias.attribute is not None]
+            final[candidate.functions[i].key] = over_results(candidate.functions[i], columns, padded)
         for step in reversed(candidate.path):
             plan = _over(step, candidate.read_of(step), plan, done)
         upper = candidate.aggregate
@@ -193,9 +215,11 @@ def _pays(price: Price) -> bool:
 
 
 def _reads_joins(node: Aggregate) -> bool:
-    """Whether there is a join below an aggregate, under names, projections and filters."""
+    """Whether there is a join below an aggregate, under names, projections, filters and copies of rows."""
     below = node.child
-    while not below.cached and (isinstance(below, (Filter, Project)) or is_only_a_name(below)):
+    while not below.cached and (
+        isinstance(below, (Filter, Project)) or is_only_a_name(below) or below.kind == "Expand"
+    ):
         below = below.children[0]
     return isinstance(below, Join)
 
@@ -209,9 +233,25 @@ def _over(step: Step, read: int, plan: LogicalPlan, done: Mapping[int, LogicalPl
         picked = [e for e in node.projections if e.attribute is not None and e.attribute.mask & read]
         results = [reference(a) for a in plan.output if not a.mask & node.child.output_set]
         return Project((*picked, *results), plan)
+    if node.kind == "Expand":
+        return _expand(node, read, plan)
     children = [done[id(each)] for each in node.children]
     children[step.child] = plan
     return node.with_children(tuple(children))
+
+
+def _expand(node: LogicalPlan, read: int, plan: LogicalPlan) -> LogicalPlan:
+    """An Expand with what something above reads, and with the results of functions in each copy of a row."""
+    results = [a for a in plan.output if not a.mask & node.children[0].output_set]
+    listed = [columns_of_lists(node)[i] for i in read_positions(node, read)]
+    copies = len(node.info["lists"])
+    listed += [(reference(a),) * copies for a in results]
+    lists = [tuple(column[i] for column in listed) for i in range(copies)]
+    output = (*(node.output[i] for i in read_positions(node, read)), *results)
+    reads = reduce(or_, (e.references for column in listed for e in column), 0)
+    info = {**node.info, "narrowed": True, "lists": lists, "reads_set": reads}
+    expressions = tuple(e for each in lists for e in each)
+    return LogicalPlan(node.kind, (plan,), output, expressions, None, node.origin, info)
 
 
 def _over_results(listed: Expression, final: Mapping[object, Expression]) -> Expression:

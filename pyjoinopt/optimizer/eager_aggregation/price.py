@@ -24,7 +24,7 @@ from pyjoinopt.catalyst.planner.join_selection import SHUFFLED_HASH, SORT_MERGE
 from pyjoinopt.cost.constants import Constants
 from pyjoinopt.estimation.model.relation_statistics import StatisticsOf, row_width, type_size
 from pyjoinopt.estimation.plans.runs import shared_run
-from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step
+from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step, pads
 from pyjoinopt.optimizer.eager_aggregation.partitioning import (
     UNKNOWN,
     OperatorOf,
@@ -156,10 +156,16 @@ class Pricing:
                 done, partitioning = self._joining(step.node, step, rows)
                 work += done
                 number = share * self._estimate(step.node).rows
+                if pads(step):  # each row of the other side remains, with partners or without
+                    number = max(number, self._estimate(step.node.children[1 - step.child]).rows)
                 rows = _Rows(number, self._width(candidate, step, early), partitioning)
                 work += number
             elif isinstance(step.node, Filter):
                 rows = _Rows(share * self._estimate(step.node).rows, rows.width, rows.partitioning)
+            elif step.node.kind == "Expand":
+                number = rows.number * len(step.node.info["lists"])
+                rows = _Rows(number, self._width(candidate, step, early), UNKNOWN)
+                work += number
         upper = candidate.aggregate
         groups = min(rows.number, self._estimate(upper).rows)
         width = row_width(upper.output, self._estimate(upper).columns)

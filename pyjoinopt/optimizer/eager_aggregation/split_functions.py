@@ -6,6 +6,7 @@
 | min, max | the same | the same |
 | sum of whole numbers | sum | sum |
 | sum of decimal(p, s) | sum: decimal(p+10, s) | sum, as a decimal(p+10, s) again |
+| avg of these | sum and count | the sum of sums divided by the sum of counts, as Spark's Average does it |
 
 Every result that joins repeat is summed or compared as often as its rows would have been. So the final step adds up
 the same numbers as the plain sum does, in an order that this one may take, too. What it must not do is to fail, or to
@@ -15,14 +16,27 @@ to the power of 32 values of `int`, a decimal(p+10, s) ten to the power of 10 de
 digits. A BIGINT that is too large starts anew at the other end without ANSI mode, in whatever order the numbers are
 added up; in ANSI mode it is an error, and most sums of BIGINT are left alone.
 
-Sums of floating-point numbers depend on the order. `avg` divides in ways that depend on Spark's version and types.
-DISTINCT functions need the rows. Values of MIN and MAX have to be of a type in which equal values are identical.
+Spark adds up the whole numbers and short decimals of an average as floating-point numbers of 53 bits. The order makes
+no difference as long as no sum needs more, so the same proof is asked for: an average of `int` over up to four million
+rows, one of decimal(7, 2) over nine hundred million.
+
+Sums of floating-point numbers depend on the order. DISTINCT functions need the rows. Values of MIN and MAX have to be
+of a type in which equal values are identical.
+
+**A padded row.** Below an outer join that pads the plan with NULLs, a row without partners has NULL for each result of
+the first step, and no function has seen it. That is right where a row of NULLs adds nothing, `sum(f.x)` and
+`count(f.x)`, but `count(*)` counts it:
+
+    SELECT c.id, count(*), count(o.id) FROM customer c LEFT JOIN orders o ON o.customer = c.id GROUP BY c.id
+
+There a missing count stands for 1 (`of_padded_row`).
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -37,6 +51,7 @@ from pyjoinopt.plan.expressions import (
     Expression,
     reference,
 )
+from pyjoinopt.plan.facts.null_rejection import NULL, outcomes, rejects_nulls
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.fallible.value_ranges import range_of
 
@@ -47,6 +62,9 @@ _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
 _LARGEST_BIGINT = Fraction(2**63 - 1)
 #: [digits] Sums have ten digits more, and a decimal has at most 38; Spark adds up decimals of at most 18 as BIGINT.
 _MORE, _MOST_DIGITS, _DIGITS_OF_BIGINT = 10, 38, 18
+#: Floating-point numbers hold all whole numbers up to this one. By them Spark averages decimals of at most 11 digits.
+_LARGEST_EXACT, _DIGITS_AVERAGED_AS_DOUBLE = Fraction(2**53), 11
+_KNOWN = ("Count", "Sum", "Min", "Max", "Average")
 
 
 @dataclass(frozen=True)
@@ -69,7 +87,7 @@ def arguments_of(function: Expression) -> tuple[Expression, ...]:
 
 def is_known(function: Expression) -> bool:
     """Whether a function is one of the table, not DISTINCT, and its arguments may be evaluated for more rows."""
-    if function.info.get("fn") not in ("Count", "Sum", "Min", "Max") or function.info.get("distinct", True):
+    if function.info.get("fn") not in _KNOWN or function.info.get("distinct", True):
         return False
     return all(is_movable(e) and not may_throw(e) for e in arguments_of(function))
 
@@ -88,7 +106,23 @@ def may_be_split(function: Expression, conditions: SplitConditions) -> bool:
             return EXACT.fullmatch(function.type) is not None
         case "Sum":
             return _sums_fit(function, conditions)
+        case "Average":
+            return _averages_fit(function, conditions)
     return False
+
+
+def of_padded_row(function: Expression, columns: int) -> int | None:
+    """What a known function counts for a row with NULL in these columns: 0 or 1; None if that is not known.
+
+    MIN, MAX and sums are not changed by a row that counts 0.
+    """
+    arguments = function.children[0].children
+    if any(rejects_nulls(e, columns) for e in function.children[1:]):
+        return 0
+    if any(outcomes(e, columns) == NULL for e in arguments):
+        return 0
+    certain = all(not outcomes(e, columns) & NULL for e in arguments)
+    return 1 if function.info.get("fn") == "Count" and certain and len(function.children) == 1 else None
 
 
 def _sums_fit(function: Expression, conditions: SplitConditions) -> bool:
@@ -108,6 +142,25 @@ def _sums_fit(function: Expression, conditions: SplitConditions) -> bool:
     return (precision, scale) == expected and _fits(argument, conditions.rows, Fraction(10**precision - 1, 10**scale))
 
 
+def _averages_fit(function: Expression, conditions: SplitConditions) -> bool:
+    """Whether Spark's sum and count of an average do not depend on the order of the rows."""
+    average = function.children[0]
+    (argument,) = average.children
+    if average.flags & TRYING or bool(average.flags & ANSI) != conditions.ansi:
+        return False
+    if argument.type in _WHOLE and function.type == "double":
+        return _fits(argument, conditions.rows, _LARGEST_EXACT)
+    digits = _DECIMAL.fullmatch(argument.type)
+    if digits is None:
+        return False
+    precision, scale = int(digits[1]), int(digits[2])
+    if precision <= _DIGITS_AVERAGED_AS_DOUBLE:
+        return _fits(argument, conditions.rows, _LARGEST_EXACT / 10**scale)
+    return precision + _MORE <= _MOST_DIGITS and _fits(
+        argument, conditions.rows, Fraction(10 ** (precision + _MORE) - 1, 10**scale)
+    )
+
+
 def _fits(argument: Expression, rows: float, largest: Fraction) -> bool:
     values = range_of(argument)
     return values is not None and math.isfinite(rows) and values.largest * Fraction(rows) <= largest
@@ -123,21 +176,53 @@ def never_null(function: Expression) -> bool:
     return function.info.get("fn") == "Count"
 
 
-def over_results(function: Expression, results: Attribute) -> Expression:
+def first_step(function: Expression) -> tuple[Expression, ...]:
+    """The functions over the rows of a group: the same one, or the sum and the count of an average."""
+    if function.info.get("fn") != "Average":
+        return (function,)
+    (argument,) = function.children[0].children
+    where = function.children[1] if len(function.children) > 1 else None
+    digits = _DECIMAL.fullmatch(argument.type)
+    summed = f"decimal({int(digits[1]) + _MORE},{digits[2]})" if digits else "bigint"
+    return aggregate_call("Sum", argument, summed, where), aggregate_call("Count", argument, where=where)
+
+
+def over_results(function: Expression, results: Sequence[Attribute], padded: int = 0) -> Expression:
     """The second step.
 
     Args:
         function: the aggregate function, which may be split.
-        results: the column with its results over groups of rows.
+        results: the columns with the results of `first_step` over groups of rows.
+        padded: what the function counts for a row without partners.
     """
-    column = reference(results)
+    columns = [reference(a) for a in results]
     match function.info.get("fn"):
         case "Count":
-            total = aggregate_call("Sum", column)
-            return Expression("Coalesce", (total, constant(0, "bigint")), "bigint")
+            return _total(columns[0], padded)
+        case "Average":
+            return _average(function, *columns)
         case "Sum" if _DECIMAL.fullmatch(function.type):
-            return _sum_of_decimals(function, column)
-    return _again(function, column)
+            return _sum_of_decimals(function, columns[0])
+    return _again(function, columns[0])
+
+
+def _total(counts: Expression, padded: int) -> Expression:
+    """The sum of counts."""
+    if padded:
+        counts = Expression("Coalesce", (counts, constant(padded, "bigint")), "bigint")
+    return Expression("Coalesce", (aggregate_call("Sum", counts), constant(0, "bigint")), "bigint")
+
+
+def _average(function: Expression, sums: Expression, counts: Expression) -> Expression:
+    """Spark's Average of sums and counts; sums of decimals are added up as BIGINT where Spark does so."""
+    digits = _DECIMAL.fullmatch(function.children[0].children[0].type)
+    if digits is None:
+        total = aggregate_call("Sum", sums)
+    elif int(digits[1]) <= _DIGITS_AVERAGED_AS_DOUBLE:
+        total = aggregate_call("Sum", Expression("UnscaledValue", (sums,), "bigint"))
+    else:
+        total = aggregate_call("Sum", sums, f"decimal({_MOST_DIGITS},{digits[2]})")
+    return Expression("AverageOf", (total, _total(counts, 0)), function.type, info={"typed_like": function})
 
 
 def _sum_of_decimals(function: Expression, column: Expression) -> Expression:

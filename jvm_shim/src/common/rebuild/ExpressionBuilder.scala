@@ -59,6 +59,7 @@ private[pyjoinopt] final class ExpressionBuilder(
           case decimal: DecimalType => new MakeDecimal(at(1), decimal.precision, decimal.scale)
           case other => Support.fail(s"${other.sql} is no type of decimals")
         }
+      case "AverageOf" => AverageOfResults(at(1), at(2), at(3))
       case "CastLike" => new Cast(at(1), at(2).dataType, None)
       case "AggregateExpression" =>
         at(1) match {

@@ -154,8 +154,10 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
         node(2) match {
           case expand: Expand =>
             val projections = ExpressionBuilder.elements(entry.get(3)).map(current(_, node(1)))
-            val columns = ExpressionBuilder.elements(entry.get(4)).map(n => handle.attribute(n.asInt(-1)).exprId).toSet
-            val output = expand.output.filter(a => columns(a.exprId))
+            val below = node(1).output.map(a => a.exprId -> a).toMap
+            val output = ExpressionBuilder.elements(entry.get(4)).map(expressionBuilder.column).map { column =>
+              expand.output.find(_.exprId == column.exprId).getOrElse(below.getOrElse(column.exprId, column))
+            }
             tagged(expand, expand.copy(projections = projections, output = output, child = node(1)))
           case other => Support.fail(s"${other.nodeName} is no expand")
         }
