@@ -72,7 +72,6 @@ OF_EXPRESSIONS = {
     "fn": "AggregateExpression: the name of the function's class",
     "hset": "InSet: how many values",
     "id": "CommonExpressionDef, CommonExpressionRef: which one",
-    "least": "AttributeReference: a lower bound of its values (`plan.fallible.value_ranges.at_least`)",
     "like": "Alias made here: number of an alias whose metadata it takes",
     "n": "Alias: the column's name",
     "name": "user-defined function: its name",
@@ -84,10 +83,11 @@ OF_EXPRESSIONS = {
     "plan": "subquery: number of its plan's root",
     "s": "Literal: its text in SQL",
     "to": "Cast: the type",
-    "typed_like": "CastLike, MakeDecimal: an expression of their type; AverageOf: the average that is computed in two steps",
+    "typed_like": "CastLike, MakeDecimal: an expression of their type; AverageOf: the average that it replaces",
     "tz": "Cast: the time zone",
     "v": "Literal, constant: the value, if it was exported",
     "values": "InSet: the values, if there are few",
+    "within": "AttributeReference: a range of its values (`plan.fallible.value_ranges.within`)",
 }
 
 NODE_KEYS = frozenset(EXPORTED_OF_NODES) | frozenset(SET_OF_NODES)

@@ -148,6 +148,7 @@ class RelationStatistics:
         max_rows_per_value: attribute number -> how many rows share a value of it (not NULL) at most; proved, too.
         likely: a bound by samples that is below `upper_bound`; None if there is none. Only hints may rest on it.
         frequency_bounds: attribute number -> what bounds the frequencies of its values; for hints alone.
+        value_bounds: of a leaf: attribute number -> its least and its greatest value; proved.
     """
 
     rows: float
@@ -162,6 +163,7 @@ class RelationStatistics:
     max_rows_per_value: Mapping[int, float] = field(default_factory=dict)
     likely: LikelyBound | None = None
     frequency_bounds: Mapping[int, FrequencyBound] = field(default_factory=dict)
+    value_bounds: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def base_rows(self) -> float:

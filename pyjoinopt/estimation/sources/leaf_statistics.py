@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from pyjoinopt.estimation.sources.builtin_sources import ladder
 from pyjoinopt.estimation.sources.columns_of_interest import counted_columns, needed_columns
 from pyjoinopt.estimation.sources.declared_keys import declared_keys, with_keys, without_effect
 from pyjoinopt.estimation.sources.json import entry_of
+from pyjoinopt.estimation.sources.json import number as as_number
 from pyjoinopt.estimation.sources.jvm_questions import FirstDraw, LeafFacts, RequestStatistics
 from pyjoinopt.estimation.sources.partition_pruning import partition_columns, partition_filters
 from pyjoinopt.estimation.sources.read_deadline import ReadDeadline
@@ -25,6 +27,7 @@ from pyjoinopt.util.warn_once import log_once
 _OF_PARTITIONS = frozenset({"footers", "size / row width", "size"})
 #: Settings under which what `pyjoinopt.analyze` gathered is used.
 _ANALYSED = frozenset({"auto", "full"})
+_NUMBER = re.compile(r"tinyint|smallint|int|bigint|decimal\(.*\)")
 _log = logging.getLogger("pyjoinopt")
 
 
@@ -62,6 +65,7 @@ class LeafStatistics:
         self._deadline = deadline
         self._without = without
         self._statistics: dict[int, RelationStatistics] = {}
+        self._footers: dict[int, Known] = {}
         self._relations: dict[int, Relation] = {}
         self._filters: dict[int, tuple[Expression, ...]] = {}
         self._expected: set[int] = set()
@@ -133,6 +137,9 @@ class LeafStatistics:
                 statistics = _statistics(known, relation.leaf, relation.needed)
                 if "bounds" in self._without:
                     statistics = replace(statistics, frequency_bounds={})
+                read = self._footers.get(relation.leaf.number)
+                if read is not None:
+                    statistics = replace(statistics, value_bounds=_value_bounds(read, relation.leaf))
                 keys = (*known.keys, *declared_keys(relation.name))
                 self._statistics[relation.leaf.number] = with_keys(statistics, relation.leaf.output, keys)
                 if relation.partitions and known.source in _OF_PARTITIONS:
@@ -150,6 +157,8 @@ class LeafStatistics:
             prepare(source, list(waiting.values()))
             for number, relation in waiting.items():
                 known = answer(source, relation)
+                if known is not None and known.exact and source.name == "footers":
+                    self._footers[number] = known
                 if known is not None:
                     found[number] = _together(found.get(number), replace(known, source=known.source or source.name))
         for number, known in found.items():
@@ -199,6 +208,19 @@ def _together(better: Known | None, known: Known) -> Known:
         note="; ".join(filter(None, (better.note, known.note))),
         keys=keys,
     )
+
+
+def _value_bounds(footers: Known, leaf: LogicalPlan) -> dict[int, tuple[float, float]]:
+    """Attribute number -> the bounds of a number's values, in the footers of all files."""
+    found = {}
+    for attribute in leaf.output:
+        column = footers.columns.get(attribute.name)
+        if column is None or not _NUMBER.fullmatch(attribute.type):
+            continue
+        low, high = as_number(column.min), as_number(column.max)
+        if low is not None and high is not None:
+            found[attribute.bit] = (low, high)
+    return found
 
 
 def _statistics(known: Known, leaf: LogicalPlan, needed: Collection[str]) -> RelationStatistics:

@@ -1,10 +1,10 @@
 """Below which joins an aggregate may be computed in part.
 
 An aggregate reads rows that come up through joins, filters, names, and the copies of each row that ROLLUP, CUBE and
-GROUPING SETS make (Expand). Below each of the joins and copies on that way is a plan that could be grouped first: by all
-of its columns that something above reads. Rows that agree in these find the same partners, pass the same filters and
-end in the same groups, so that nothing above needs more than one of them, if it has the results of the functions over
-all of them.
+GROUPING SETS make (Expand). Below each of the joins and copies on that way is a plan that could be grouped first: by
+all of its columns that something above reads. Rows that agree in these find the same partners, pass the same filters
+and end in the same groups, so that nothing above needs more than one of them, if it has the results of the functions
+over all of them.
 """
 
 from __future__ import annotations

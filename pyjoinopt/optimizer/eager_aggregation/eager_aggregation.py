@@ -74,6 +74,7 @@ from pyjoinopt.optimizer.eager_aggregation.split_functions import (
     never_null,
     over_results,
 )
+from pyjoinopt.optimizer.eager_aggregation.value_bounds import value_bounds
 from pyjoinopt.optimizer.prefilter.places import SharedPlans
 from pyjoinopt.plan.constructors import ColumnFactory, aggregate, project
 from pyjoinopt.plan.expressions import Expression, reference, rewrite
@@ -150,7 +151,8 @@ class EagerAggregation:
     def _legal(self, node: Aggregate, shared: SharedPlans) -> list[Candidate]:
         found = []
         for candidate in candidates(node, shared):
-            conditions = SplitConditions(self.estimate(candidate.plan).upper_bound, self.ansi)
+            bounds = value_bounds(candidate.plan, self.estimate)
+            conditions = SplitConditions(self.estimate(candidate.plan).upper_bound, self.ansi, bounds)
             if all(may_be_split(candidate.below[i], conditions) for i in candidate.early):
                 found.append(candidate)
         return found
@@ -165,6 +167,10 @@ class EagerAggregation:
                 done[id(node)] = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
         return done[id(root)]
 
+    def _result(self, function: Expression) -> Expression:
+        """The column with the results of a function over groups of rows."""
+        return self.fresh.alias(function, _RESULTS[function.info["fn"]], not never_null(function))
+
     def _eager(self, candidate: Candidate, done: Mapping[int, LogicalPlan]) -> LogicalPlan:
         """The aggregate over what it reads with the early aggregate.
 
@@ -173,7 +179,7 @@ class EagerAggregation:
         """
         keys = [reference(a) for a in candidate.keys]
         below = [candidate.below[i] for i in candidate.early]
-        results = [[self.fresh.alias(f, _RESULTS[f.info["fn"]], not never_null(f)) for f in first_step(b)] for b in below]
+        results = [list(map(self._result, first_step(f))) for f in below]
         plan: LogicalPlan = aggregate(keys, [*keys, *chain(*results)], done[id(candidate.plan)])
         final: dict[object, Expression] = {}
         for i, aliases, padded in zip(candidate.early, results, candidate.padded or (), strict=True):

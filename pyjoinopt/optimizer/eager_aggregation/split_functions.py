@@ -11,13 +11,14 @@
 Every result that joins repeat is summed or compared as often as its rows would have been. So the final step adds up
 the same numbers as the plain sum does, in an order that this one may take, too. What it must not do is to fail, or to
 become NULL, for rows which a join drops. So no sum of the first step may be too large for its type: the largest value
-of the argument, by its type and what it is computed of, times a proven number of rows has to fit. A `bigint` holds two
+of the argument, by its type, the bounds in the footers of files and what it is computed of, times a proven number of
+rows has to fit. A `bigint` holds two
 to the power of 32 values of `int`, a decimal(p+10, s) ten to the power of 10 decimals(p, s); a decimal has at most 38
 digits. A BIGINT that is too large starts anew at the other end without ANSI mode, in whatever order the numbers are
 added up; in ANSI mode it is an error, and most sums of BIGINT are left alone.
 
 Spark adds up the whole numbers and short decimals of an average as floating-point numbers of 53 bits. The order makes
-no difference as long as no sum needs more, so the same proof is asked for: an average of `int` over up to four million
+no difference as long as no sum needs more, so the same proof is needed: an average of any `int` over up to four million
 rows, one of decimal(7, 2) over nine hundred million.
 
 Sums of floating-point numbers depend on the order. DISTINCT functions need the rows. Values of MIN and MAX have to be
@@ -36,8 +37,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from pyjoinopt.plan.constructors import aggregate_call, constant
@@ -50,10 +51,11 @@ from pyjoinopt.plan.expressions import (
     Attribute,
     Expression,
     reference,
+    rewrite,
 )
 from pyjoinopt.plan.facts.null_rejection import NULL, outcomes, rejects_nulls
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
-from pyjoinopt.plan.fallible.value_ranges import range_of
+from pyjoinopt.plan.fallible.value_ranges import Range, range_of, within
 
 #: Types in which equal values are identical.
 EXACT = re.compile(r"tinyint|smallint|int|bigint|decimal\(.*\)|string|date|timestamp|timestamp_ntz|boolean")
@@ -74,10 +76,12 @@ class SplitConditions:
     Attributes:
         rows: a proven bound of the rows that are grouped first.
         ansi: whether the session is in ANSI mode.
+        bounds: column -> the range of its values, as far as it is proved to be smaller than its type's.
     """
 
     rows: float
     ansi: bool
+    bounds: Mapping[int, Range] = field(default_factory=dict)
 
 
 def arguments_of(function: Expression) -> tuple[Expression, ...]:
@@ -133,13 +137,13 @@ def _sums_fit(function: Expression, conditions: SplitConditions) -> bool:
     if sum_.flags & TRYING or ansi != conditions.ansi:
         return False
     if argument.type in _WHOLE and function.type == "bigint":
-        return not ansi or _fits(argument, conditions.rows, _LARGEST_BIGINT)
+        return not ansi or _fits(argument, conditions, _LARGEST_BIGINT)
     digits, summed = _DECIMAL.fullmatch(argument.type), _DECIMAL.fullmatch(function.type)
     if digits is None or summed is None:
         return False
     precision, scale = int(summed[1]), int(summed[2])
     expected = (min(_MOST_DIGITS, int(digits[1]) + _MORE), int(digits[2]))
-    return (precision, scale) == expected and _fits(argument, conditions.rows, Fraction(10**precision - 1, 10**scale))
+    return (precision, scale) == expected and _fits(argument, conditions, Fraction(10**precision - 1, 10**scale))
 
 
 def _averages_fit(function: Expression, conditions: SplitConditions) -> bool:
@@ -149,20 +153,26 @@ def _averages_fit(function: Expression, conditions: SplitConditions) -> bool:
     if average.flags & TRYING or bool(average.flags & ANSI) != conditions.ansi:
         return False
     if argument.type in _WHOLE and function.type == "double":
-        return _fits(argument, conditions.rows, _LARGEST_EXACT)
+        return _fits(argument, conditions, _LARGEST_EXACT)
     digits = _DECIMAL.fullmatch(argument.type)
     if digits is None:
         return False
     precision, scale = int(digits[1]), int(digits[2])
     if precision <= _DIGITS_AVERAGED_AS_DOUBLE:
-        return _fits(argument, conditions.rows, _LARGEST_EXACT / 10**scale)
+        return _fits(argument, conditions, _LARGEST_EXACT / 10**scale)
     return precision + _MORE <= _MOST_DIGITS and _fits(
-        argument, conditions.rows, Fraction(10 ** (precision + _MORE) - 1, 10**scale)
+        argument, conditions, Fraction(10 ** (precision + _MORE) - 1, 10**scale)
     )
 
 
-def _fits(argument: Expression, rows: float, largest: Fraction) -> bool:
-    values = range_of(argument)
+def _fits(argument: Expression, conditions: SplitConditions, largest: Fraction) -> bool:
+    """Whether no sum over the rows is farther from zero than `largest`."""
+
+    def bounded(e: Expression) -> Expression:
+        known = conditions.bounds.get(e.attribute.bit) if e.attribute is not None else None
+        return within(e, known) if known is not None and e.kind == "AttributeReference" else e
+
+    values, rows = range_of(rewrite(argument, bounded)), conditions.rows
     return values is not None and math.isfinite(rows) and values.largest * Fraction(rows) <= largest
 
 

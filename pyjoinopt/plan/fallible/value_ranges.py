@@ -29,7 +29,7 @@ _WHOLE, _LARGEST_QUOTIENT = frozenset({"IntegralDivide", "Remainder", "Pmod"}), 
 #: Kinds with one child, whose value is theirs.
 STANDS_FOR_CHILD = frozenset({"Alias", "NullIf", "KnownNotNull", "KnownNullable"})
 FLOATING = frozenset({"float", "double"})
-_LEAST = "least"  # in `info`: see `at_least`
+_WITHIN = "within"  # in `info`: see `within`
 
 
 class Range(NamedTuple):
@@ -57,8 +57,8 @@ def range_of(e: Expression, deep: int = limits.OPERAND_DEPTH) -> Range | None:
         return None
     if is_fixed(e):
         return _constant(e.value) or typed
-    if _LEAST in e.info:
-        return Range(max(typed.low, Fraction(e.info[_LEAST])), typed.high)
+    if _WITHIN in e.info:
+        return Range(max(typed.low, e.info[_WITHIN].low), min(typed.high, e.info[_WITHIN].high))
     if deep <= 0:
         return typed
     if e.kind in STANDS_FOR_CHILD and len(e.children) == 1:
@@ -75,7 +75,18 @@ def at_least(column: Expression, least: int) -> Expression:
     >>> range_of(at_least(reference(Attribute(0, 1, "rank", "tinyint")), 1))
     Range(low=Fraction(1, 1), high=Fraction(127, 1))
     """
-    info = {**column.info, _LEAST: least}
+    typed = _by_type(column.type)
+    return column if typed is None else within(column, Range(Fraction(least), typed.high))
+
+
+def within(column: Expression, known: Range) -> Expression:
+    """The same use of a column, all of whose values are known to be in a range.
+
+    >>> from pyjoinopt.plan.expressions import Attribute, reference
+    >>> range_of(within(reference(Attribute(0, 1, "pieces", "int")), Range(Fraction(0), Fraction(9))))
+    Range(low=Fraction(0, 1), high=Fraction(9, 1))
+    """
+    info = {**column.info, _WITHIN: known}
     return Expression(column.kind, (), column.type, column.flags, column.attribute, info=info)
 
 

@@ -36,7 +36,16 @@ CASES = [
     ("Sum", "decimal(7,2)", "decimal(17,3)", 9.0, ANSI, False),
     ("Sum", "decimal(7,2)", "decimal(17,2)", 9.0, ANSI, True),
     ("Sum", "decimal(7,2)", "decimal(18,2)", 9.0, ANSI, False),
-    ("Average", "int", "double", 1.0, ANSI, False),
+    ("Average", "int", "double", 2.0**22, ANSI, True),
+    ("Average", "int", "double", 2.0**22 + 1, ANSI, False),
+    ("Average", "int", "double", 1.0, 0, False),
+    ("Average", "int", "double", 1.0, TRYING, False),
+    ("Average", "double", "double", 1.0, ANSI, False),
+    ("Average", "decimal(11,2)", "decimal(15,6)", 9e4, ANSI, True),
+    ("Average", "decimal(11,2)", "decimal(15,6)", 1e5, ANSI, False),
+    ("Average", "decimal(12,2)", "decimal(16,6)", 1e10, ANSI, True),
+    ("Average", "decimal(12,2)", "decimal(16,6)", 1.1e10, ANSI, False),
+    ("Average", "decimal(29,2)", "decimal(33,6)", 1.0, ANSI, False),
 ]
 
 
