@@ -266,6 +266,25 @@ PRICED = {
     "with FILTER": Own("eager_aggregation", True, """
         SELECT d_moy, sum(ws_net_paid) FILTER (WHERE ws_quantity > 50) a, count(ws_quantity) b
         FROM web_sales JOIN date_dim ON d_date_sk = ws_sold_date_sk WHERE d_year = 2001 GROUP BY d_moy"""),
+    "customers with their sales": Own("eager_aggregation", True, """
+        SELECT c_customer_id, count(ss_item_sk) n, count(*) m, sum(ss_net_paid) FROM customer
+        LEFT JOIN store_sales ON c_customer_sk = ss_customer_sk GROUP BY c_customer_id"""),
+    "averages by brand": Own("eager_aggregation", True, """
+        WITH s AS (SELECT ws_item_sk k, ws_quantity q, ws_sales_price p FROM web_sales)
+        SELECT i_brand_id, avg(q), avg(p), avg(p) FILTER (WHERE q > 10) FROM item JOIN s ON k = i_item_sk
+        GROUP BY i_brand_id"""),
+    "a ROLLUP of classes": Own("eager_aggregation", True, """
+        SELECT i_category, i_class, grouping_id(), avg(inv_quantity_on_hand), count(*) FROM inventory
+        JOIN item ON i_item_sk = inv_item_sk GROUP BY ROLLUP (i_category, i_class)"""),
+    "a CUBE above two joins": Own("eager_aggregation", True, """
+        SELECT d_year, i_category, sum(cs_quantity), max(cs_sales_price) FROM catalog_sales, date_dim, item
+        WHERE d_date_sk = cs_sold_date_sk AND i_item_sk = cs_item_sk GROUP BY CUBE (d_year, i_category)"""),
+    "customers, with what NULL stands for": Own("eager_aggregation", False, """
+        SELECT c_customer_id, sum(coalesce(ss_quantity, 1)) FROM customer LEFT JOIN store_sales
+        ON c_customer_sk = ss_customer_sk GROUP BY c_customer_id"""),
+    "averages of what is computed of both": Own("eager_aggregation", False, """
+        SELECT i_brand_id, avg(ws_quantity * i_current_price) FROM item JOIN web_sales ON ws_item_sk = i_item_sk
+        GROUP BY i_brand_id"""),
     "different buyers": Own("eager_aggregation", False, """
         SELECT i_brand_id, count(DISTINCT ss_customer_sk) FROM store_sales JOIN item ON ss_item_sk = i_item_sk
         GROUP BY i_brand_id"""),
