@@ -259,8 +259,12 @@ class _Optimization:
         def order(plan: LogicalPlan) -> Reordered:
             return self._reorder(plan, self.statistics.prepare(plan))
 
+        def saved_early(plan: LogicalPlan) -> float:
+            eager = self._eager_aggregation(plan, estimates)
+            return 0.0 if eager is None else eager.saved(plan)
+
         without = self._options.without_rewrites
-        alternatives = Alternatives(order, estimates, self._constants, self._sensitive, without, self._saved_early)
+        alternatives = Alternatives(order, estimates, self._constants, self._sensitive, without, saved_early)
         best = alternatives.best(Ordered(rewritten.plan, reordered))
         if best.plan is rewritten.plan:
             return rewritten, reordered
@@ -287,10 +291,6 @@ class _Optimization:
             self._constants,
             version_of(self._export.spark),
         )
-
-    def _saved_early(self, plan: LogicalPlan) -> float:
-        eager = self._eager_aggregation(plan, self.statistics.prepare(plan))
-        return 0.0 if eager is None else eager.saved(plan)
 
     def _aggregate_early(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
         eager = self._eager_aggregation(plan, estimates)

@@ -168,6 +168,8 @@ FALLIBLE = {
     "BIGINT": "n, sum(b) FROM f JOIN d ON k = id GROUP BY n",
     "BIGINT of two files": """n, sum(c) FROM (SELECT k, c FROM f UNION ALL SELECT k, b FROM f) JOIN d ON k = id
         GROUP BY n""",
+    "BIGINT of a common table expression": """n, sum(c) FROM
+        (WITH u AS (SELECT k, c FROM f UNION ALL SELECT k, b FROM f) SELECT * FROM u) JOIN d ON k = id GROUP BY n""",
     "an argument": "n, sum(100 div v) FROM (SELECT * FROM f WHERE k < 99) JOIN d ON k = id AND v <> 0 GROUP BY n",
     "a FILTER": "n, count(*) FILTER (WHERE 100 div v > 3) FROM f JOIN d ON k = id AND v <> 0 GROUP BY n",
     "a column between": "n, sum(c) FROM (SELECT n, 100 div v AS c FROM f JOIN d ON k = id AND v <> 0) GROUP BY n",
@@ -229,6 +231,16 @@ def test_the_lowest_sums_add_up_to_the_same_type(facts: SparkSession) -> None:
     sums = "sum(CAST(m AS DECIMAL(8, 2))), sum(CAST(m AS DECIMAL(9, 2))), sum(m28)"
     text = f"SELECT n, {sums} FROM f JOIN d ON k = id GROUP BY n"
     assert len(early_aggregates(facts, text)) == 1
+
+
+@pytest.mark.parametrize("name", ["averages", "averages, optional"])
+def test_averages_without_sparks_rule_for_short_decimals(facts: SparkSession, name: str) -> None:
+    rule = "org.apache.spark.sql.catalyst.optimizer.DecimalAggregates"
+    facts.conf.set("spark.sql.optimizer.excludedRules", rule)
+    try:
+        assert len(early_aggregates(facts, f"SELECT {EARLY[name]}")) == 1
+    finally:
+        facts.conf.unset("spark.sql.optimizer.excludedRules")
 
 
 def test_a_python_function_is_not_called_for_other_rows(facts: SparkSession) -> None:

@@ -5,7 +5,7 @@
 By its type a quantity could be two billions, and the sum of eleven million of them too large to be exact. By the
 footers of the files it is a thousand at most. Filters, joins and new names leave values as they are, so the bounds of
 a leaf hold for its columns above these. They do not above a UNION ALL, whose columns are those of its first branch by
-name alone.
+name alone, nor for a common table expression, which may be one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def value_bounds(plan: LogicalPlan, estimate: StatisticsOf) -> dict[int, Range]:
     stack = [plan]
     while stack:
         node = stack.pop()
-        if not node.children and node.number is not None:
+        if not node.children and node.number is not None and node.kind != "CTERelationRef":
             found.update({bit: _range(*bounds) for bit, bounds in estimate(node).value_bounds.items()})
         elif not node.cached and (isinstance(node, (Filter, Join, Project)) or is_only_a_name(node)):
             if isinstance(node, Project):

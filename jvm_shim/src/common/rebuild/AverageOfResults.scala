@@ -2,6 +2,8 @@ package org.apache.spark.sql.pyjoinopt
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Average}
+import org.apache.spark.sql.catalyst.optimizer.DecimalAggregates
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, DecimalType}
 
 /**
@@ -9,7 +11,7 @@ import org.apache.spark.sql.types.{DataType, DecimalType}
  * is rounded as Spark's version does it.
  *
  * Law: an average of decimals of up to 11 digits is that of their unscaled values, as `DecimalAggregates` makes it. There
- * `total` is a sum of unscaled values, else one of values.
+ * `total` is a sum of unscaled values, else one of values. Without that rule they are averaged as decimals.
  */
 private[pyjoinopt] object AverageOfResults {
 
@@ -19,6 +21,8 @@ private[pyjoinopt] object AverageOfResults {
   def apply(total: Expression, count: Expression, function: Expression): Expression = function match {
     case AggregateExpression(average: Average, _, _, _, _) =>
       val result = average.child.dataType match {
+        case decimal: DecimalType if decimal.precision + 4 <= MostDigits && isExcluded =>
+          over(average, MakeDecimal(total, decimal.precision + 10, decimal.scale), count)
         case decimal: DecimalType if decimal.precision + 4 <= MostDigits =>
           val unscaled = average.withNewChildren(Seq(UnscaledValue(average.child))).asInstanceOf[Average]
           val scaled = new Divide(over(unscaled, total, count), Literal(math.pow(10.0, decimal.scale)))
@@ -29,6 +33,10 @@ private[pyjoinopt] object AverageOfResults {
       else Support.fail(s"An average is of type ${result.dataType.sql}, not ${function.dataType.sql}")
     case other => Support.fail(s"${other.nodeName} is no average")
   }
+
+  /** Whether the session runs without `DecimalAggregates`. */
+  private def isExcluded: Boolean =
+    SQLConf.get.optimizerExcludedRules.exists(_.split(',').map(_.trim).contains(DecimalAggregates.ruleName))
 
   private def over(average: Average, total: Expression, count: Expression): Expression =
     average.aggBufferAttributes match {
