@@ -99,9 +99,9 @@ EARLY = {
     "averages of no groups": f"{AVERAGES} FROM f JOIN d ON k = id",
     "averages of nothing": f"{AVERAGES} FROM f JOIN nothing ON k = id",
     "averages computed": "n, avg(v) + avg(m), sum(v) / count(v) FROM f JOIN d ON k = id GROUP BY n HAVING avg(v) > 1",
-    "BIGINT by the files": "n, sum(c), avg(c) FROM f JOIN d ON k = id GROUP BY n",
+    "BIGINT by the files": "n, sum(i64), avg(i64) FROM f JOIN d ON k = id GROUP BY n",
     "38 digits by the files": "n, sum(m38) FROM f JOIN d ON k = id GROUP BY n",
-    "BIGINT by a name": "n, sum(z), avg(z) FROM (SELECT k, c z FROM f WHERE g < 5) JOIN d ON k = id GROUP BY n",
+    "BIGINT by a name": "n, sum(z), avg(z) FROM (SELECT k, i64 z FROM f WHERE g < 5) JOIN d ON k = id GROUP BY n",
     "ROLLUP": f"n, g, {FUNCTIONS} FROM f JOIN d ON k = id GROUP BY ROLLUP (n, g)",
     "CUBE": f"n, s, grouping(n), grouping_id(), {FUNCTIONS}, avg(v) FROM f JOIN d ON k = id GROUP BY CUBE (n, s)",
     "grouping sets": "n, g, sum(v), avg(m) FROM f JOIN d ON k = id GROUP BY GROUPING SETS ((n), (g, n), (g), ())",
@@ -166,10 +166,10 @@ KEPT = {
 FALLIBLE = {
     "BIGINT in a subquery": "n, sum(z) FROM (SELECT k, b + v z FROM f) JOIN d ON k = id GROUP BY n",
     "BIGINT": "n, sum(b) FROM f JOIN d ON k = id GROUP BY n",
-    "BIGINT of two files": """n, sum(c) FROM (SELECT k, c FROM f UNION ALL SELECT k, b FROM f) JOIN d ON k = id
+    "BIGINT of two files": """n, sum(i64) FROM (SELECT k, i64 FROM f UNION ALL SELECT k, b FROM f) JOIN d ON k = id
         GROUP BY n""",
-    "BIGINT of a common table expression": """n, sum(c) FROM
-        (WITH u AS (SELECT k, c FROM f UNION ALL SELECT k, b FROM f) SELECT * FROM u) JOIN d ON k = id GROUP BY n""",
+    "BIGINT of a common table expression": """n, sum(i64) FROM
+        (WITH u AS (SELECT k, i64 FROM f UNION ALL SELECT k, b FROM f) SELECT * FROM u) JOIN d ON k = id GROUP BY n""",
     "an argument": "n, sum(100 div v) FROM (SELECT * FROM f WHERE k < 99) JOIN d ON k = id AND v <> 0 GROUP BY n",
     "a FILTER": "n, count(*) FILTER (WHERE 100 div v > 3) FROM f JOIN d ON k = id AND v <> 0 GROUP BY n",
     "a column between": "n, sum(c) FROM (SELECT n, 100 div v AS c FROM f JOIN d ON k = id AND v <> 0) GROUP BY n",
