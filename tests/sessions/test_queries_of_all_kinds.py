@@ -215,8 +215,8 @@ def test_the_time_is_for_a_query_with_its_subqueries(
     """The first of the two plans takes most of it: the second is not begun, and no worker is ended."""
     text = f"SELECT note_k, (SELECT max(fact_k) FROM ({SQL})) m FROM note WHERE note_k IN (SELECT mid_v FROM ({SQL}))"
     expected = rows(session.sql(text))
-    give(session, python=fake(tmp_path, SLOW.replace("sleep(2)", "sleep(5)")))
-    session.conf.set("spark.pyjoinopt.timeout", "6500ms")
+    give(session, python=fake(tmp_path, SLOW.replace("sleep(2)", "sleep(11)")))
+    session.conf.set("spark.pyjoinopt.timeout", "14s")
     warnings()
     found, reports = planned(session, lambda: rows(session.sql(text)))
     assert found == expected and orders(reports) == [BETTER]
