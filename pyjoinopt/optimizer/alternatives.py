@@ -80,13 +80,14 @@ class Alternatives:
         if not considered:
             return first
         tops = [region.top for region in regions]
-        best, cost = first, (self._cost(first, tops) - self.saved_early(first.reordered.plan)) / MARGIN
+        best, cost = first, self._cost(first, tops) / MARGIN
+        saved = self.saved_early(first.reordered.plan)
         for choice in considered:
             plan, notes = inner_to_semi_joins.with_semi_joins(first.plan, choice)
             other = self._ordered(first, push_down_predicates(plan), notes)
             replaced = {id(region.top): region.with_semi_joins(branches) for region, branches in choice}
             found = self._cost(other, [replaced.get(id(top), top) for top in tops])
-            found -= self.saved_early(other.reordered.plan)
+            found += saved - self.saved_early(other.reordered.plan)
             if found < cost:
                 best, cost = other, found
         return self._settled(best)

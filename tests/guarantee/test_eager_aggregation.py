@@ -243,6 +243,12 @@ def test_averages_without_sparks_rule_for_short_decimals(facts: SparkSession, na
         facts.conf.unset("spark.sql.optimizer.excludedRules")
 
 
+def test_an_average_of_rows_that_joins_repeat(in_either_mode: SparkSession) -> None:
+    """The sum of a bigint over all rows would be too large for one, and Spark's average has a sum of type double."""
+    text = "SELECT round(avg(i45) / 1000) FROM f JOIN d ON k = id CROSS JOIN (SELECT id FROM range(2000)) r"
+    assert early_aggregates(in_either_mode, f"{text} WHERE r.id >= 0") == []
+
+
 def test_a_python_function_is_not_called_for_other_rows(facts: SparkSession) -> None:
     facts.udf.register("twice", lambda v: None if v is None else 2 * v, "int")
     assert early_aggregates(facts, "SELECT n, sum(twice(v)) FROM f JOIN d ON k = id GROUP BY n") == []

@@ -20,6 +20,7 @@ TABLES = {
         if(id % 5 = 0 or id % 7 = 3, null, cast(id % 13 - 3 as int)) as v, concat('t', id % 9) as s,
         if(id % 6 = 0, null, cast(id % 5 as double)) as x, if(id = 7, 9000000000000000000, id) as b,
         if(id % 8 = 0, null, id * 1000) as i64,
+        30000000000000 - id as i45,
         if(id % 4 = 1, null, cast(id % 50 - 20 as decimal(7, 2)) / 10) as m,
         if(id % 4 = 2, null, cast(id % 50 - 20 as decimal(28, 4))) as m28,
         cast(id % 50 as decimal(29, 4)) as m29, cast(id % 50 as decimal(38, 4)) as m38,

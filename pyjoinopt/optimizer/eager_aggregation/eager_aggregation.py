@@ -125,7 +125,7 @@ class EagerAggregation:
         return Rewritten(self._rebuilt(root, chosen), tuple(map(str, chosen.values())))
 
     def saved(self, root: LogicalPlan) -> float:
-        """What the early aggregates of a plan spare, in the units of the cost model."""
+        """By how much the early aggregates of a plan reduce its work, in the units of the cost model."""
         return sum(max(0.0, one.price.before - one.price.after) for one in self._chosen(root).values())
 
     def _chosen(self, root: LogicalPlan) -> dict[int, _Chosen]:
@@ -152,7 +152,8 @@ class EagerAggregation:
         found = []
         for candidate in candidates(node, shared):
             bounds = value_bounds(candidate.plan, self.estimate)
-            conditions = SplitConditions(self.estimate(candidate.plan).upper_bound, self.ansi, bounds)
+            rows, joined = (self.estimate(plan).upper_bound for plan in (candidate.plan, node.child))
+            conditions = SplitConditions(rows, joined, self.ansi, bounds)
             if all(may_be_split(candidate.below[i], conditions) for i in candidate.early):
                 found.append(candidate)
         return found

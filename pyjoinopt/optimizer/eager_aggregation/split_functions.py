@@ -18,8 +18,8 @@ digits. A BIGINT that is too large starts anew at the other end without ANSI mod
 added up; in ANSI mode it is an error, and most sums of BIGINT are left alone.
 
 Spark adds up the whole numbers and short decimals of an average as floating-point numbers of 53 bits. The order makes
-no difference as long as no sum needs more, so the same proof is needed: an average of any `int` over up to four million
-rows, one of decimal(7, 2) over nine hundred million.
+no difference as long as no sum needs more, so that has to be proved, of all rows that the joins give: of an average of
+any `int` for up to four million rows, of one of decimal(7, 2) for nine hundred million.
 
 Sums of floating-point numbers depend on the order. DISTINCT functions need the rows. Values of MIN and MAX have to be
 of a type in which equal values are identical.
@@ -75,11 +75,13 @@ class SplitConditions:
 
     Attributes:
         rows: a proven bound of the rows that are grouped first.
+        joined: one of the rows that the upper aggregate reads as written, where joins have repeated them.
         ansi: whether the session is in ANSI mode.
         bounds: column -> the range of its values, as far as it is proved to be smaller than its type's.
     """
 
     rows: float
+    joined: float
     ansi: bool
     bounds: Mapping[int, Range] = field(default_factory=dict)
 
@@ -137,42 +139,47 @@ def _sums_fit(function: Expression, conditions: SplitConditions) -> bool:
     if sum_.flags & TRYING or ansi != conditions.ansi:
         return False
     if argument.type in _WHOLE and function.type == "bigint":
-        return not ansi or _fits(argument, conditions, _LARGEST_BIGINT)
+        return not ansi or _fits(argument, conditions.rows, conditions, _LARGEST_BIGINT)
     digits, summed = _DECIMAL.fullmatch(argument.type), _DECIMAL.fullmatch(function.type)
     if digits is None or summed is None:
         return False
     precision, scale = int(summed[1]), int(summed[2])
     expected = (min(_MOST_DIGITS, int(digits[1]) + _MORE), int(digits[2]))
-    return (precision, scale) == expected and _fits(argument, conditions, Fraction(10**precision - 1, 10**scale))
+    return (precision, scale) == expected and _fits(
+        argument, conditions.rows, conditions, Fraction(10**precision - 1, 10**scale)
+    )
 
 
 def _averages_fit(function: Expression, conditions: SplitConditions) -> bool:
-    """Whether Spark's sum and count of an average do not depend on the order of the rows."""
+    """Whether Spark's sum of an average is exact, in any order of the rows.
+
+    The second step adds up as BIGINT or decimals what Spark adds up as floating-point numbers. So not only the sums of
+    the first step must fit, but those of all rows that joins make of them.
+    """
     average = function.children[0]
     (argument,) = average.children
     if average.flags & TRYING or bool(average.flags & ANSI) != conditions.ansi:
         return False
     if argument.type in _WHOLE and function.type == "double":
-        return _fits(argument, conditions, _LARGEST_EXACT)
+        return _fits(argument, conditions.joined, conditions, _LARGEST_EXACT)
     digits = _DECIMAL.fullmatch(argument.type)
     if digits is None:
         return False
     precision, scale = int(digits[1]), int(digits[2])
     if precision <= _DIGITS_AVERAGED_AS_DOUBLE:
-        return _fits(argument, conditions, _LARGEST_EXACT / 10**scale)
-    return precision + _MORE <= _MOST_DIGITS and _fits(
-        argument, conditions, Fraction(10 ** (precision + _MORE) - 1, 10**scale)
-    )
+        return _fits(argument, conditions.joined, conditions, _LARGEST_EXACT / 10**scale)
+    largest = Fraction(10 ** (precision + _MORE) - 1, 10**scale)
+    return precision + _MORE <= _MOST_DIGITS and _fits(argument, conditions.joined, conditions, largest)
 
 
-def _fits(argument: Expression, conditions: SplitConditions, largest: Fraction) -> bool:
-    """Whether no sum over the rows is farther from zero than `largest`."""
+def _fits(argument: Expression, rows: float, conditions: SplitConditions, largest: Fraction) -> bool:
+    """Whether no sum over so many rows is farther from zero than `largest`."""
 
     def bounded(e: Expression) -> Expression:
         known = conditions.bounds.get(e.attribute.bit) if e.attribute is not None else None
         return within(e, known) if known is not None and e.kind == "AttributeReference" else e
 
-    values, rows = range_of(rewrite(argument, bounded)), conditions.rows
+    values = range_of(rewrite(argument, bounded))
     return values is not None and math.isfinite(rows) and values.largest * Fraction(rows) <= largest
 
 

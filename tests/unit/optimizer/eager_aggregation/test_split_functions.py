@@ -57,7 +57,7 @@ def function(name: str, argument: str, result: str, flags: int) -> Expression:
 
 @pytest.mark.parametrize(("name", "argument", "result", "rows", "flags", "split"), CASES)
 def test_what_may_be_split(name: str, argument: str, result: str, rows: float, flags: int, split: bool) -> None:
-    assert may_be_split(function(name, argument, result, flags), SplitConditions(rows, ansi=True)) is split
+    assert may_be_split(function(name, argument, result, flags), SplitConditions(rows, rows, ansi=True)) is split
 
 
 def test_a_sum_of_what_is_smaller_than_its_type() -> None:
@@ -65,12 +65,21 @@ def test_a_sum_of_what_is_smaller_than_its_type() -> None:
     narrow = reference(Attribute(0, 0, "x", "int"))
     call = aggregate_call("Sum", Expression("Cast", (narrow,), "bigint"), "bigint")
     call.children[0].flags |= ANSI
-    assert may_be_split(call, SplitConditions(2.0**32 - 1, ansi=True))
-    assert not may_be_split(call, SplitConditions(2.0**32, ansi=True))
+    assert may_be_split(call, SplitConditions(2.0**32 - 1, math.inf, ansi=True))
+    assert not may_be_split(call, SplitConditions(2.0**32, math.inf, ansi=True))
+
+
+@pytest.mark.parametrize(
+    ("argument", "result"), [("int", "double"), ("decimal(9,2)", "decimal(13,6)"), ("decimal(20,2)", "decimal(24,6)")]
+)
+def test_an_average_of_rows_that_joins_repeat(argument: str, result: str) -> None:
+    call = function("Average", argument, result, ANSI)
+    assert may_be_split(call, SplitConditions(9.0, 1e6, ansi=True))
+    assert not may_be_split(call, SplitConditions(9.0, 1e20, ansi=True))
 
 
 def test_integers_start_anew_without_ansi_mode() -> None:
-    assert may_be_split(function("Sum", "bigint", "bigint", 0), SplitConditions(1e99, ansi=False))
-    assert may_be_split(function("Sum", "int", "bigint", 0), SplitConditions(1e99, ansi=False))
-    assert not may_be_split(function("Sum", "int", "bigint", ANSI), SplitConditions(9.0, ansi=False))
-    assert not may_be_split(function("Sum", "int", "bigint", TRYING), SplitConditions(9.0, ansi=False))
+    assert may_be_split(function("Sum", "bigint", "bigint", 0), SplitConditions(1e99, 1e99, ansi=False))
+    assert may_be_split(function("Sum", "int", "bigint", 0), SplitConditions(1e99, 1e99, ansi=False))
+    assert not may_be_split(function("Sum", "int", "bigint", ANSI), SplitConditions(9.0, 9.0, ansi=False))
+    assert not may_be_split(function("Sum", "int", "bigint", TRYING), SplitConditions(9.0, 9.0, ansi=False))
