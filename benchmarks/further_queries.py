@@ -19,6 +19,12 @@ FURTHER: dict[str, dict[str, str]] = {
         "parts in lines and offers": """
             SELECT min(p_name), max(p_retailprice) FROM part JOIN partsupp ON ps_partkey = p_partkey
             JOIN lineitem ON l_partkey = p_partkey AND l_partkey = ps_partkey WHERE ps_availqty > 100""",
+        "parts that were sold": """
+            SELECT p_brand, count(*) FROM part
+            WHERE p_partkey IN (SELECT l_partkey FROM lineitem WHERE l_quantity > 10) GROUP BY p_brand""",
+        "lines of offers": """
+            SELECT l_returnflag, sum(l_extendedprice) FROM lineitem WHERE l_suppkey IN
+            (SELECT ps_suppkey FROM partsupp WHERE ps_availqty > 100) GROUP BY l_returnflag""",
     },
     "tpcds": {
         "two channels": """
@@ -32,6 +38,10 @@ FURTHER: dict[str, dict[str, str]] = {
         "sold and returned": """
             SELECT i_category, max(i_current_price) FROM item JOIN store_sales ON ss_item_sk = i_item_sk
             JOIN store_returns ON sr_item_sk = i_item_sk WHERE ss_quantity < 5 GROUP BY i_category""",
+        "customers of stores": """
+            SELECT c_birth_country, count(*) FROM customer WHERE EXISTS
+            (SELECT 1 FROM store_sales WHERE ss_customer_sk = c_customer_sk AND ss_quantity > 20) AND NOT EXISTS
+            (SELECT 1 FROM web_sales WHERE ws_bill_customer_sk = c_customer_sk) GROUP BY c_birth_country""",
         "last sales": """
             SELECT ss_ticket_number, ss_item_sk, ss_net_paid, c_last_name, i_product_name FROM store_sales
             LEFT JOIN customer ON ss_customer_sk = c_customer_sk LEFT JOIN item ON ss_item_sk = i_item_sk

@@ -88,7 +88,7 @@ def _parts(text: str) -> list[str]:
 #: Sources of row counts that can be left out, the best first.
 RUNGS = ("feedback", "analyze", "catalog", "database", "memory", "footers", "text", "samples", "keys", "bounds")
 #: Names of the rewrites that can be left out: those of `pyjoinopt.rewrites.normalise.REWRITES`, one
-#: that precedes them, and seven that follow.
+#: that precedes them, and eight that follow.
 REWRITES = (
     "fuse_scalar_subqueries",
     "existence_to_semi_joins", "set_operations_to_joins", "extract_common_factors", "simplify_outer_joins",
@@ -97,6 +97,7 @@ REWRITES = (
     "aggregate_to_window",
     "inner_to_semi_joins",
     "top_k_through_joins",
+    "distinct_build_sides",
     "eager_aggregation",
     "prefilter_aggregates",
     "prefilter_joins",

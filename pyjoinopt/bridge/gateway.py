@@ -55,12 +55,12 @@ class Gateway(Protocol):
                 (expressions), and perhaps `partitions` (filters that select files), `blob` (a stored sample),
                 `hashed` (columns whose values are wanted as hashes) and `read` (open files if necessary).
             **request: `give` (return samples that are not stored yet), `rows`, `pieces`, `maxBytes`,
-                `maxValues`, `deadlineMs`, `evaluateMs`.
+                `maxValues`, `deadlineMs`, `evaluateMs`, `thorough` (draw anew what lacks only columns of keys).
 
         Returns:
             For each `hits` (bits as hexadecimal text, the first row lowest; None if unknown), `rows`,
-            `complete`, perhaps `blob`; or `missing`, with the `columns` of the sample that the JVM has if these are not
-            all requested columns.
+            `complete`, perhaps `blob` and `lacking` (columns of keys, which a sample drawn now would have); or
+            `missing`, with the `columns` of the sample that the JVM has if these are not all requested columns.
         """
         ...
 

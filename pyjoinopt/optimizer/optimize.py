@@ -1,4 +1,4 @@
-"""A plan from end to end, in eight steps:
+"""A plan from end to end, in nine steps:
 
     decode      bridge.decode        Spark's plan becomes a plan of immutable Python nodes (done by the caller)
     rewrite     rewrites.normalise   predicates move to their places, redundant joins go; before that, scalar
@@ -6,6 +6,7 @@
     find        joins.groups         which joins may be ordered together
     choose      joins.search         the cheapest legal order of each group
     emit        joins.emit           the plan in that order
+    distinct    optimizer.distinct_build_sides  what semi joins build, where it has many rows with the same key
     hint        hints.apply_hints    strategies that Spark would not choose by itself
     aggregate   optimizer.eager_aggregation  in part below joins, where that leaves these much less to do
     filter      optimizer.prefilter  what is grouped or shuffled, by what the result is joined with
@@ -39,8 +40,10 @@ from pyjoinopt.hints.buildable_sides import BuildableSidesOf
 from pyjoinopt.hints.memory_limits import MemoryAllowance, slack_of
 from pyjoinopt.joins.emit.unchanged_order import why_unchanged
 from pyjoinopt.joins.groups.barriers import reorder_barriers, why_separate
+from pyjoinopt.optimizer import distinct_build_sides
 from pyjoinopt.optimizer.alternatives import Alternatives, Ordered
 from pyjoinopt.optimizer.describe_group import change_in_one_line, describe_group
+from pyjoinopt.optimizer.distinct_build_sides import DistinctBuildSides
 from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
 from pyjoinopt.optimizer.eager_aggregation.eager_aggregation import EagerAggregation, may_be_early
 from pyjoinopt.optimizer.forecast_operators import Forecast
@@ -192,11 +195,12 @@ class _Optimization:
         estimates = self.statistics.prepare(rewritten.plan)
         reordered = self._reorder(rewritten.plan, estimates)  # find groups, choose their orders, emit
         rewritten, reordered = self._alternative(rewritten, reordered, estimates)
-        hinted = self._hint(reordered.plan, estimates)
+        distinct = self._distinct_sides(reordered.plan, estimates)
+        hinted = self._hint(distinct, estimates)
         self._describe(rewritten, reordered, hinted)
         changed = self._prefilter(self._aggregate_early(hinted, estimates), estimates)
         changed = self._share_tables(changed, estimates)
-        if changed is not hinted:  # the rows that run are not those of the groups
+        if changed is not hinted or distinct is not reordered.plan:  # the rows that run are not those of the groups
             return changed
         self.expected += reordered.expected
         only_moved = hinted is rewritten.plan and not rewritten.eliminated and not rewritten.avoided
@@ -269,6 +273,25 @@ class _Optimization:
         if best.plan is rewritten.plan:
             return rewritten, reordered
         return _Rewritten(best.plan, rewritten.eliminated, (*rewritten.avoided, *best.notes)), best.reordered
+
+    def _distinct_sides(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
+        """The plan with distinct right sides of semi joins."""
+        options, conf = self._options, self._export.conf
+        if not options.hints or options.strategy != "auto" or distinct_build_sides.NAME in options.without_rewrites:
+            return plan
+        if _uses_cbo(conf):
+            return plan
+        found = DistinctBuildSides(
+            plan,
+            estimates,
+            self._sizes(plan),
+            JoinConf.of(conf),
+            self._allowance,
+            self._constants,
+            version_of(self._export.spark),
+        ).apply()
+        self._report.eager_aggregations += found.notes
+        return found.plan
 
     def _hint(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
         if not self._options.hints or self._options.strategy != "auto":

@@ -8,6 +8,7 @@ import pytest
 
 import pyjoinopt
 from pyjoinopt import config
+from pyjoinopt.optimizer import distinct_build_sides
 from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
 from pyjoinopt.optimizer.prefilter.prefilter import AGGREGATES, JOINS
 from pyjoinopt.rewrites import (
@@ -34,7 +35,7 @@ CHANGED = {
 def test_options_name_all_rewrites() -> None:
     named = [rewrite.name for rewrite in REWRITES if rewrite.name]
     searched = [inner_to_semi_joins.NAME, top_k_through_joins.NAME]
-    later = [*searched, eager_aggregation.NAME, AGGREGATES, JOINS, share_common_tables.NAME]
+    later = [*searched, distinct_build_sides.NAME, eager_aggregation.NAME, AGGREGATES, JOINS, share_common_tables.NAME]
     later = [aggregate_to_window.NAME, *later]
     assert [fuse_scalar_subqueries.NAME, *named, *later] == list(config.REWRITES)
 

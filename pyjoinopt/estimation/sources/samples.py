@@ -365,6 +365,8 @@ class Samples:
         found: dict[int, float] = {}
         for bit, values in sample.keys.items() if sample is not None else ():
             column = base.column(bit)
+            if column.guessed and is_clustered(values, sample.starts if sample is not None else ()):
+                continue
             if column.key_values is None or (column.guessed and not nearly_unique(values, base.rows)):
                 ndv = left_after(values, hits, base.rows, kept, None if column.guessed else column.ndv)
                 if ndv is not None:
@@ -438,7 +440,7 @@ class Samples:
         answers = self._answers([one.entry for one in requested])
         missing: dict[int, SampleRequest] = {}
         for one, answer in zip(requested, answers):
-            if self._store_answer(one, answer):
+            if self._store_answer(one, answer) and not (self._thorough and answer.get("lacking")):
                 continue
             read = one.joined or number_of(one.leaf) in self._run_keys
             read = read or self._reads(one.leaf, one.conjuncts, known(one.leaf))
@@ -499,7 +501,7 @@ class Samples:
             if self._deadline is not None:
                 request = {"deadlineMs": self._deadline.for_samples(), **request}
             if self._thorough:
-                request = {"evaluateMs": _PATIENT, **request}
+                request = {"evaluateMs": _PATIENT, "thorough": True, **request}
             return self._request(entries, **{"give": self._store is not None, **request})
         except Exception as error:
             _log.warning("no samples: %s", error)

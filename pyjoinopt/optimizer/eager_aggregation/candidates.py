@@ -20,7 +20,7 @@ from pyjoinopt.optimizer.eager_aggregation.split_functions import (
     keeps_repetitions,
     of_padded_row,
 )
-from pyjoinopt.optimizer.prefilter.places import SharedPlans
+from pyjoinopt.optimizer.prefilter.places import SharedPlans, is_grouped
 from pyjoinopt.optimizer.prefilter.safety import is_safe
 from pyjoinopt.plan.constructors import aggregate as grouped
 from pyjoinopt.plan.expressions import (
@@ -142,7 +142,7 @@ class Candidate:
         own = self.plan.output_set
         late = [f for i, f in enumerate(self.below) if i not in self.early]
         return (
-            (bool(self.early) or not _is_grouped(self.plan))
+            (bool(self.early) or not is_grouped(self.plan))
             and bool(self.keys)
             and all(EXACT.fullmatch(a.type) for a in self.keys)
             and self.padded is not None
@@ -272,13 +272,6 @@ def _ways_down(node: LogicalPlan, shared: SharedPlans) -> Sequence[int]:
 def _are_safe(expressions: Sequence[Expression]) -> bool:
     """Whether expressions have the same value for a group as for each of its rows, and cannot fail."""
     return is_safe(expressions) and all(map(is_movable, expressions))
-
-
-def _is_grouped(plan: LogicalPlan) -> bool:
-    """Whether a plan is the result of an aggregate or a DISTINCT, under names, projections and filters."""
-    while not plan.cached and (isinstance(plan, (Filter, Project)) or is_only_a_name(plan)):
-        plan = plan.children[0]
-    return isinstance(plan, Aggregate) or plan.kind == "Distinct"
 
 
 def _may_be_grouped_below(node: LogicalPlan) -> bool:

@@ -4,17 +4,11 @@ Compared is the work from the plan that may be grouped up to the result of the a
 through joins, shuffled, sorted or built into hash tables, and grouped. With the early aggregate all of these become
 fewer by one factor, groups to rows, and the early aggregate is added.
 
-**An aggregate** groups the rows of each task first, then what all tasks have. So the rows that it shuffles are fewer
-only if rows of one task share a group. Rows are taken to be spread over the tasks at random, but for those that are
-stored together: the lines of an order are read by one task, so it has one row for them (`estimation.plans.runs`). Rows
-that are partitioned by some of its keys are not shuffled at all.
-
 **A shuffle** is replaced, not added, if the early aggregate groups by just the keys of the shuffled join above it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -25,7 +19,9 @@ from pyjoinopt.cost.constants import Constants
 from pyjoinopt.estimation.model.relation_statistics import StatisticsOf, row_width, type_size
 from pyjoinopt.estimation.plans.runs import shared_run
 from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step, pads
-from pyjoinopt.optimizer.eager_aggregation.partitioning import (
+from pyjoinopt.optimizer.eager_aggregation.split_functions import is_hashed
+from pyjoinopt.optimizer.operator_work import OperatorWork, Rows
+from pyjoinopt.optimizer.partitioning import (
     UNKNOWN,
     OperatorOf,
     Partitioning,
@@ -35,19 +31,10 @@ from pyjoinopt.optimizer.eager_aggregation.partitioning import (
     partitioning_of,
     satisfies,
 )
-from pyjoinopt.optimizer.eager_aggregation.split_functions import is_hashed
 from pyjoinopt.plan.constructors import aggregate
 from pyjoinopt.plan.expressions import Attribute, Expression, reference
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, attribute_set
 from pyjoinopt.util.bitset import members
-
-#: [exchanges] What an early aggregate costs whatever it reads: generated code of two more operators is compiled, some
-#: tenths of a second. Ours, from TPC-DS 38, 74 and 87 at scale 1, where it took 0.1 to 0.5 s more than it saved.
-_COMPILED = 4.0
-#: [tasks] that read a plan at least.
-_LEAST_TASKS = 16
-#: [bytes] that a task reads (spark.sql.files.maxPartitionBytes).
-_BYTES_OF_TASK = float(128 << 20)
 
 
 @dataclass(frozen=True)
@@ -69,15 +56,6 @@ class Price:
     counted: bool
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Rows on their way up: how many, how wide, how partitioned."""
-
-    number: float
-    width: float
-    partitioning: Partitioning
-
-
 class Pricing:
     """Prices of early aggregates.
 
@@ -91,6 +69,7 @@ class Pricing:
         self._estimate = estimate
         self._operator = operator
         self._constants = constants
+        self._work = OperatorWork(constants)
 
     def rows_of_group(self, candidate: Candidate) -> float:
         """How many rows a group has on average; the work above does not become less by a larger factor."""
@@ -109,14 +88,14 @@ class Pricing:
         partitioning = partitioning_of(candidate.plan, self._operator)
         functions = [candidate.below[i] for i in candidate.early]
         read = candidate.read | reduce(or_, (f.references for f in functions), 0)
-        plain = _Rows(rows, row_width(_some(candidate.plan, read), known.columns), partitioning)
+        plain = Rows(rows, row_width(_some(candidate.plan, read), known.columns), partitioning)
         width = row_width(candidate.keys, known.columns) + _size(functions)
         by = attribute_set(candidate.keys)
         run = shared_run(known.column(a.bit) for a in candidate.keys)
-        added = _COMPILED * self._constants.shuffle + self._grouping(plain, by, groups, width, functions, run)
-        found = _Rows(groups, width, partitioning)
+        added = self._work.compiled + self._work.grouping(plain, by, groups, width, run, _sorts(functions))
+        found = Rows(groups, width, partitioning)
         if not satisfies(partitioning, by):
-            found = _Rows(groups, found.width, (by,))
+            found = Rows(groups, found.width, (by,))
         joins = [step.node for step in candidate.path if isinstance(step.node, Join)]
         return Price(
             rows,
@@ -141,7 +120,7 @@ class Pricing:
             return row_width(_some(step.node, read), columns) + _size(functions)
         return row_width(_some(step.node, read | reduce(or_, (f.references for f in functions), 0)), columns)
 
-    def _above(self, candidate: Candidate, rows: _Rows, share: float, *, early: bool) -> float:
+    def _above(self, candidate: Candidate, rows: Rows, share: float, *, early: bool) -> float:
         """The work of the operators between, and of the upper aggregate.
 
         Args:
@@ -158,22 +137,22 @@ class Pricing:
                 number = share * self._estimate(step.node).rows
                 if pads(step):  # each row of the other side remains, with partners or without
                     number = max(number, self._estimate(step.node.children[1 - step.child]).rows)
-                rows = _Rows(number, self._width(candidate, step, early), partitioning)
+                rows = Rows(number, self._width(candidate, step, early), partitioning)
                 work += number
             elif isinstance(step.node, Filter):
-                rows = _Rows(share * self._estimate(step.node).rows, rows.width, rows.partitioning)
+                rows = Rows(share * self._estimate(step.node).rows, rows.width, rows.partitioning)
             elif step.node.kind == "Expand":
                 number = rows.number * len(step.node.info["lists"])
-                rows = _Rows(number, self._width(candidate, step, early), UNKNOWN)
+                rows = Rows(number, self._width(candidate, step, early), UNKNOWN)
                 work += number
         upper = candidate.aggregate
         groups = min(rows.number, self._estimate(upper).rows)
         width = row_width(upper.output, self._estimate(upper).columns)
         by, below = columns_of(upper.grouping), self._estimate(upper.child)
         run = 1.0 if early or not by else shared_run(below.column(bit) for bit in members(by))
-        return work + self._grouping(rows, by, groups, width, candidate.functions, run)
+        return work + self._work.grouping(rows, by, groups, width, run, _sorts(candidate.functions))
 
-    def _joining(self, join: Join, step: Step, rows: _Rows) -> tuple[float, Partitioning]:
+    def _joining(self, join: Join, step: Step, rows: Rows) -> tuple[float, Partitioning]:
         """What a join costs one side, and how its result is partitioned."""
         c, operator = self._constants, self._operator(join)
         side = ("left", "right")[step.child]
@@ -184,41 +163,12 @@ class Pricing:
         if operator.name in (SORT_MERGE, SHUFFLED_HASH):
             keys = join_keys(join)[step.child]
             if not keys or keys not in rows.partitioning:
-                work += self._shuffle(rows.number, rows.width)
+                work += self._work.shuffle(rows.number, rows.width)
             if operator.name == SORT_MERGE:
                 work += rows.number * c.sorted_row
             elif operator.build == side:
                 work += rows.number * c.hashed_row
         return work, result
-
-    def _grouping(
-        self, rows: _Rows, by: int, groups: float, width: float, functions: Sequence[Expression], run: float
-    ) -> float:
-        """What an aggregate costs.
-
-        Args:
-            rows: that it reads.
-            by: the columns that it groups by; none if there is none, or if one is computed.
-            groups, width: rows of its result, and their bytes.
-            functions: what it computes.
-            run: rows after each other that are of one group, on average.
-        """
-        c = self._constants
-        row = c.hashed_row if all(map(is_hashed, functions)) else c.hashed_row + c.sorted_row
-        if satisfies(rows.partitioning, by):
-            return rows.number * row + groups
-        shuffled = self._groups_of_tasks(rows, groups, run)
-        return (rows.number + shuffled) * row + self._shuffle(shuffled, width)
-
-    def _groups_of_tasks(self, rows: _Rows, groups: float, run: float) -> float:
-        """The groups of all tasks together, each of which groups its own rows."""
-        tasks = max(_LEAST_TASKS, rows.number * rows.width / _BYTES_OF_TASK)
-        in_each = groups * -math.expm1(-rows.number / run / tasks / max(1.0, groups))
-        return min(rows.number, max(groups, tasks * in_each))
-
-    def _shuffle(self, rows: float, width: float) -> float:
-        c = self._constants
-        return c.shuffle + rows * (1.0 + c.shuffled_row + width * c.shuffled_byte)
 
 
 def _some(plan: LogicalPlan, read: int) -> list[Attribute]:
@@ -228,3 +178,8 @@ def _some(plan: LogicalPlan, read: int) -> list[Attribute]:
 def _size(functions: Sequence[Expression]) -> float:
     """Bytes of the results of functions."""
     return sum(type_size(f.type) for f in functions)
+
+
+def _sorts(functions: Sequence[Expression]) -> bool:
+    """Whether an aggregate with these functions sorts rows, as it cannot hash them."""
+    return not all(map(is_hashed, functions))

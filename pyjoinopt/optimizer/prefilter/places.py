@@ -25,6 +25,7 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
 )
+from pyjoinopt.plan.operator_kinds import is_only_a_name
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.plan_equivalence import PlanMatcher, without_aliases
 
@@ -47,6 +48,13 @@ class Place:
 def groups(node: LogicalPlan) -> bool:
     """Whether the rows of a node are groups of its child's rows."""
     return isinstance(node, Aggregate) or node.kind == "Distinct"
+
+
+def is_grouped(plan: LogicalPlan) -> bool:
+    """Whether a plan is the result of an aggregate or a DISTINCT, under names, projections and filters."""
+    while not plan.cached and (isinstance(plan, (Filter, Project)) or is_only_a_name(plan)):
+        plan = plan.children[0]
+    return groups(plan)
 
 
 class SharedPlans:

@@ -53,6 +53,7 @@ from pyjoinopt.cost.constants import DEFAULT, Constants
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, StatisticsOf, row_width
 from pyjoinopt.hints.choose_hint import is_worth_a_broadcast
 from pyjoinopt.hints.memory_limits import MemoryAllowance
+from pyjoinopt.optimizer.operator_work import OperatorWork
 from pyjoinopt.optimizer.prefilter.places import Place, SharedPlans, groups, lowest_place
 from pyjoinopt.optimizer.prefilter.regions import Input, Region, Side, regions
 from pyjoinopt.optimizer.prefilter.sources import Source
@@ -184,7 +185,7 @@ class Prefilter:
         share = min(1.0, kept.rows / max(1.0, rows.rows))
         before = self._grouping(place, rows) if work is None else work
         if is_exact:
-            made, probed = self._broadcast(built.rows, width), rows.rows
+            made, probed = OperatorWork(self.constants).broadcast(built.rows, width), rows.rows
         else:
             made, probed = self.constants.broadcast + _HASHED * built.rows, _HASHED * rows.rows
             share += (1.0 - share) * _FALSE_POSITIVES
@@ -200,16 +201,12 @@ class Prefilter:
         c, found = self.constants, self.estimate(place.aggregate)
         return rows.rows * c.hashed_row + found.rows * (1.0 + c.shuffled_row + found.width * c.shuffled_byte)
 
-    def _broadcast(self, rows: float, width: float) -> float:
-        c = self.constants
-        return c.broadcast + rows * (c.broadcast_row + width * c.broadcast_byte)
-
     def _reading(self, source: Source) -> float:
         """What it costs to read a source once more: its relations, and its joins by broadcasts."""
         work = sum(self.estimate(leaf).rows for leaf in source.leaves)
         for join in source.joins:
             built = min(map(self.estimate, join.children), key=lambda known: known.rows * known.width)
-            work += self._broadcast(built.rows, built.width) + self.estimate(join).rows
+            work += OperatorWork(self.constants).broadcast(built.rows, built.width) + self.estimate(join).rows
         return work
 
     def _joined(self, chosen: _Chosen) -> LogicalPlan:

@@ -54,6 +54,9 @@ private[pyjoinopt] final class RelationSample(
   /** Whether a random sample of these files was found to be too expensive. */
   @volatile var refused = false
 
+  /** Requested columns that were left out, since the table could be read whole without them. */
+  @volatile var leftOut = Set.empty[String]
+
   lazy val size: Long = rows.map(_.getSizeInBytes.toLong + 64).sum + 1024
 
   /**

@@ -26,6 +26,12 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
   private val started = System.nanoTime
   private val conf = handle.session.sparkContext.getConf
 
+  /**
+   * Whether a sample is drawn anew that lacks only columns of keys. Otherwise the estimates of a query may depend on what
+   * other queries needed before it.
+   */
+  private val thorough = request.path("thorough").asBoolean
+
   private val expressions = new RequestExpressions(handle, request)
 
   private final class Question(entry: JsonNode) {
@@ -46,7 +52,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     /** Names of the requested columns. */
     val wanted: Set[String] = named("columns").map(_._2).toSet
 
-    /** Columns whose codes are requested if the sample has them. No sample is drawn for them alone. */
+    /** Columns whose codes are requested if the sample has them. A sample is drawn for them alone if `thorough`. */
     val keys: List[(Int, String)] = named("keys")
 
     /** The key of a KeySample that is requested instead, and the threshold below which its rows are used. */
@@ -62,7 +68,11 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
     /** Whether a random sample is needed, which bounds shares, and was not refused before. */
     private val random = entry.path("random").asBoolean
     private def suffices(sample: RelationSample) =
-      !random || sample.design.isDefined || sample.complete || sample.refused
+      (!random || sample.design.isDefined || sample.complete || sample.refused) && !(thorough && lacks(sample))
+
+    /** Whether a sample has not all columns of keys that one drawn now would have. */
+    def lacks(sample: RelationSample): Boolean =
+      needed.exists(name => !sample.has(Seq(name)) && !sample.leftOut(name))
 
     /** What draws a sample for this request. */
     var task: Option[FutureTask[Option[SampleReader.Drawn]]] = None
@@ -192,6 +202,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
           out.writeNumberField("stretch", design.stretch)
         }
         if (sample.refused) out.writeBooleanField("refused", true)
+        if (question.lacks(sample)) out.writeBooleanField("lacking", true)
         writeColumns(out, sample)
         out.writeArrayFieldStart("hits")
         val found = hits(question, sample, until)

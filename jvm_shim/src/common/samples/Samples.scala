@@ -56,6 +56,7 @@ private[pyjoinopt] object Samples {
             val own = (d.files.id, d.files.schema)
             d.sample.foreach { sample =>
               sample.full = true
+              sample.leftOut = tries.flatten.toSet -- sample.columns.fieldNames
               putUnlessPoorer(own, sample)
             }
             if (random) get(own).foreach(sample => sample.refused = sample.design.isEmpty)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.catalyst.planner.join_selection import BROADCAST_HASH, NESTED_LOOP, SORT_MERGE, JoinOperator
-from pyjoinopt.optimizer.eager_aggregation.partitioning import join_keys, partitioning_of, satisfies
+from pyjoinopt.optimizer.partitioning import join_keys, partitioning_of, satisfies
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan, Project, relation
 from tests.unit.optimizer.eager_aggregation.plans import ID, OTHER, K, X, Z, facts, joined, names, summed
