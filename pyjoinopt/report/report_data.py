@@ -32,8 +32,8 @@ class ReportData:
         pairs: the join groups with two relations, which have one order. Spark's own strategies have none.
         eliminated_outer_joins: one sentence for each outer join that became a simpler join or was removed.
         spared_joins: one sentence for each join that was avoided, or became a simpler join.
-        eager_aggregations: one sentence for each aggregate that is computed in part below joins, or that makes the right
-            side of a semi join distinct.
+        eager_aggregations: one sentence for each aggregate that is computed in part below joins, or that makes the
+            right side of a semi join distinct.
         prefilters: one sentence for each semi join that filters what is grouped or shuffled.
         hints: hints that were given.
         refusals: what was left as written, with reasons.
