@@ -31,7 +31,7 @@ def main() -> None:
     spark = session(**{"spark.sql.shuffle.partitions": str(TASKS), "spark.sql.adaptive.enabled": "false"})
     print(f"{machine()}, {args.rows:,} rows in {TASKS} tasks")
     print(f"{'groups':>10} {'measured':>14} {'of the model':>14}")
-    work = OperatorWork(DEFAULT)
+    work = OperatorWork(DEFAULT, TASKS)
     for groups in GROUPS:
         numbers = spark.range(0, args.rows, 1, TASKS).selectExpr(f"pmod(hash(id), {groups}) k")
         added = _best(numbers.distinct(), args.runs) - _best(numbers, args.runs)

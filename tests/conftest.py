@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 
 UNIT = Path(__file__).parent / "unit"
+#: Of a test that needs a JVM and has so many cases or more, the default run has one in four; the others are left to CI.
+MANY, EVERY = 6, 4
+#: Tests with one of these markers are no part of the default run.
+ELSEWHERE = ("ci", "slow", "formats", "fuzz")
 NO_JVM = pytest.StashKey[NoJvm]()
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("tests", deadline=None)
@@ -39,13 +43,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests with the fixture `spark` need a JVM; tests that start one in another way have the marker written."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.jvm)
         if item.get_closest_marker("jvm") and UNIT in item.path.parents:
             raise pytest.UsageError(f"{item.nodeid} needs a JVM, which tests/unit is without")
+    if sorted(Path(each).name for each in config.args) == sorted(config.getini("testpaths")):
+        _leave_to_ci(items)
+
+
+def _leave_to_ci(items: list[pytest.Item]) -> None:
+    """Marks most cases of tests with many of them; not where a developer names files, who wants all cases."""
+    cases: dict[tuple[Path, str], list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("jvm") and not any(map(item.get_closest_marker, ELSEWHERE)):
+            cases.setdefault((item.path, item.nodeid.partition("[")[0]), []).append(item)
+    for found in cases.values():
+        for number, item in enumerate(found):
+            if len(found) >= MANY and number % EVERY:
+                item.add_marker(pytest.mark.ci)
 
 
 @pytest.hookimpl(wrapper=True)

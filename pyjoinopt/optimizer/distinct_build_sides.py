@@ -42,7 +42,7 @@ from pyjoinopt.catalyst.planner.join_selection import (
     select,
 )
 from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
-from pyjoinopt.cost.constants import DEFAULT, Constants
+from pyjoinopt.cost.constants import DEFAULT
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, StatisticsOf, row_width
 from pyjoinopt.estimation.plans.runs import shared_run
 from pyjoinopt.hints.choose_hint import join_hint
@@ -72,7 +72,7 @@ from pyjoinopt.plan.traversal import post_order
 #: By this name it can be switched off.
 NAME = "distinct_build_sides"
 #: The work must become less by this factor: estimates err. With 0, everything that is legal is done.
-_MARGIN = 1.5
+_MARGIN = 1.25
 #: Joins of which a row of the left side is in the result once, however many partners it has, and their names.
 _NAMES = {SEMI: "semi", ANTI: "anti", EXISTENCE: "existence"}
 
@@ -87,7 +87,7 @@ class DistinctBuildSides:
         sizes: Spark's estimates of sizes, by which it chooses operators.
         conf: Spark's settings for joins.
         allowance: what may be proved of a side that is built.
-        constants: of the cost model.
+        work: what single operators cost.
         spark: Spark's version.
     """
 
@@ -96,7 +96,7 @@ class DistinctBuildSides:
     sizes: SparkSizes
     conf: JoinConf
     allowance: MemoryAllowance
-    constants: Constants = DEFAULT
+    work: OperatorWork = OperatorWork(DEFAULT)
     spark: Version = (4, 3)
 
     def apply(self) -> Rewritten:
@@ -128,28 +128,28 @@ class DistinctBuildSides:
         known = self.estimate(join.right)
         rows, width = max(1.0, known.rows), row_width(keys, known.columns)
         plain = Rows(rows, width, partitioning_of(join.right, self._operator))
-        before = self._work(join, self._operator(join), plain)
-        if before is None or (_MARGIN and before < _MARGIN * self._operators.compiled):
+        before = self._cost(join, self._operator(join), plain)
+        if before is None or (_MARGIN and before < _MARGIN * self.work.compiled):
             return None
         by, distinct = attribute_set(keys), _distinct(keys, join.right)
         found = min(rows, max(1.0, self.estimate(distinct).rows))
         partitioned = plain.partitioning if satisfies(plain.partitioning, by) else (by,)
         again = join.with_children((join.left, distinct))
         assert isinstance(again, Join)
-        after = self._work(again, self._operator(again), Rows(found, width, partitioned))
+        after = self._cost(again, self._operator(again), Rows(found, width, partitioned))
         if after is None:
             return None
         run = shared_run(known.column(a.bit) for a in keys)
-        after += self._operators.compiled + self._operators.grouping(plain, by, found, width, run)
+        after += self.work.compiled + self.work.grouping(plain, by, found, width, run)
         counted = all(known.column(a.bit).ndv is not None for a in keys)
         if _MARGIN and (not counted or after * _MARGIN >= before):
             return None
         return _Chosen(join, keys, rows, found)
 
-    def _work(self, join: Join, operator: JoinOperator, right: Rows) -> float | None:
+    def _cost(self, join: Join, operator: JoinOperator, right: Rows) -> float | None:
         """What it costs to bring both sides of a join together; None for other operators than those by keys."""
         if operator.name == BROADCAST_HASH and operator.build == "right":
-            return self._operators.broadcast(right.number, right.width)
+            return self.work.broadcast(right.number, right.width)
         if operator.name not in (SORT_MERGE, SHUFFLED_HASH):
             return None
         known = self._pruned(join.left)
@@ -161,8 +161,8 @@ class DistinctBuildSides:
 
     def _moved(self, rows: Rows, keys: int, operator: JoinOperator, side: str) -> float:
         """What a shuffled join costs one side."""
-        c = self.constants
-        work = 0.0 if keys and keys in rows.partitioning else self._operators.shuffle(rows.number, rows.width)
+        c = self.work.constants
+        work = 0.0 if keys and keys in rows.partitioning else self.work.shuffle(rows.number, rows.width)
         if operator.name == SORT_MERGE:
             return work + rows.number * c.sorted_row
         return work + rows.number * (c.hashed_row if operator.build == side else 1.0)
@@ -187,10 +187,6 @@ class DistinctBuildSides:
     @cached_property
     def _needed(self) -> Mapping[int, int]:
         return needed_columns(self.root)
-
-    @cached_property
-    def _operators(self) -> OperatorWork:
-        return OperatorWork(self.constants)
 
 
 @dataclass(frozen=True)

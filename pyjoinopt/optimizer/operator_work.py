@@ -11,6 +11,7 @@ A row costs less the fewer groups a task has: a table of few groups stays in the
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyjoinopt.cost.constants import Constants
@@ -19,10 +20,10 @@ from pyjoinopt.optimizer.partitioning import Partitioning, satisfies
 #: [exchanges] What another aggregate costs whatever it reads: generated code of two more operators is compiled, some
 #: tenths of a second. Ours, from TPC-DS 38, 74 and 87 at scale 1, where it took 0.1 to 0.5 s more than it saved.
 _COMPILED = 4.0
-#: [tasks] that read a plan at least.
-_LEAST_TASKS = 16
-#: [bytes] that a task reads (spark.sql.files.maxPartitionBytes).
-_BYTES_OF_TASK = float(128 << 20)
+#: [bytes] What a task reads at least and at most (spark.sql.files.openCostInBytes, spark.sql.files.maxPartitionBytes).
+_LEAST_OF_TASK, _MOST_OF_TASK = float(4 << 20), float(128 << 20)
+#: The export's key for the tasks into which Spark divides what is small; and how many, where that is not known.
+PARALLELISM, _PARALLELISM = "pyjoinopt.parallelism", 16.0
 #: The part of `hashed_row` that a row costs which is added to a group in a table of few groups, and the groups of a
 #: table that is as slow as any: `benchmarks/aggregates.py`.
 _SMALL_TABLE, _LARGE_TABLE = 0.1, 1.2e6
@@ -43,9 +44,11 @@ class OperatorWork:
 
     Attributes:
         constants: of the cost model.
+        parallelism: into how many tasks Spark divides what is small.
     """
 
     constants: Constants
+    parallelism: float = _PARALLELISM
 
     @property
     def compiled(self) -> float:
@@ -72,26 +75,38 @@ class OperatorWork:
             run: rows after each other that are of one group, on average.
             sorts: whether it sorts rows, as it cannot hash its functions.
         """
-        tasks = _tasks(rows)
+        tasks = self._tasks(rows)
         if satisfies(rows.partitioning, by):
-            return rows.number * self._grouped_row(groups / tasks, sorts) + groups
-        shuffled = groups_of_tasks(rows, groups, run)
-        first = rows.number * self._grouped_row(shuffled / tasks, sorts)
-        return first + self.shuffle(shuffled, width) + shuffled * self._grouped_row(groups / _LEAST_TASKS, sorts)
+            return rows.number * self._grouped_row(groups / tasks, sorts, run) + groups
+        shuffled = self.groups_of_tasks(rows, groups, run)
+        first = rows.number * self._grouped_row(shuffled / tasks, sorts, run)
+        return first + self.shuffle(shuffled, width) + shuffled * self._grouped_row(groups / self.parallelism, sorts)
 
-    def _grouped_row(self, groups: float, sorts: bool) -> float:
-        """What a row costs in a table of so many groups."""
+    def _grouped_row(self, groups: float, sorts: bool, run: float = 1.0) -> float:
+        """What a row costs in a table of so many groups; those of a run find their group where the first one did."""
         c = self.constants
-        share = min(1.0, _SMALL_TABLE + (1.0 - _SMALL_TABLE) * math.sqrt(groups / _LARGE_TABLE))
+        share = min(1.0, _SMALL_TABLE + (1.0 - _SMALL_TABLE) * math.sqrt(groups / _LARGE_TABLE) / run)
         return share * c.hashed_row + (c.sorted_row if sorts else 0.0)
 
+    def groups_of_tasks(self, rows: Rows, groups: float, run: float) -> float:
+        """The groups of all tasks together, each of which groups its own rows."""
+        tasks = self._tasks(rows)
+        in_each = groups * -math.expm1(-rows.number / run / tasks / max(1.0, groups))
+        return min(rows.number, max(groups, tasks * in_each))
 
-def groups_of_tasks(rows: Rows, groups: float, run: float) -> float:
-    """The groups of all tasks together, each of which groups its own rows."""
-    tasks = _tasks(rows)
-    in_each = groups * -math.expm1(-rows.number / run / tasks / max(1.0, groups))
-    return min(rows.number, max(groups, tasks * in_each))
+    def _tasks(self, rows: Rows) -> float:
+        """As many as Spark makes for files of so many bytes (FilePartition.maxSplitBytes)."""
+        size = rows.number * rows.width
+        return max(1.0, size / min(_MOST_OF_TASK, max(_LEAST_OF_TASK, size / self.parallelism)))
 
 
-def _tasks(rows: Rows) -> float:
-    return max(_LEAST_TASKS, rows.number * rows.width / _BYTES_OF_TASK)
+def parallelism_of(conf: Mapping[str, str]) -> float:
+    """Into how many tasks Spark divides what is small.
+
+    Args:
+        conf: Spark's configuration, and what the export knows of the cluster.
+
+    >>> parallelism_of({"pyjoinopt.parallelism": "48"}), parallelism_of({})
+    (48.0, 16.0)
+    """
+    return float(conf.get(PARALLELISM, _PARALLELISM))

@@ -47,6 +47,7 @@ from pyjoinopt.optimizer.distinct_build_sides import DistinctBuildSides
 from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
 from pyjoinopt.optimizer.eager_aggregation.eager_aggregation import EagerAggregation, may_be_early
 from pyjoinopt.optimizer.forecast_operators import Forecast
+from pyjoinopt.optimizer.operator_work import OperatorWork, parallelism_of
 from pyjoinopt.optimizer.order_group import OrderingContext
 from pyjoinopt.optimizer.plan_statistics import PlanStatistics
 from pyjoinopt.optimizer.prefilter.prefilter import Prefilter, may_be_a_prefilter
@@ -180,6 +181,7 @@ class _Optimization:
         self._sensitive = sensitive_columns(export.nodes)
         self._discerning = sensitive_columns(export.nodes, discerning_only=True) if self._sensitive else 0
         self._constants = read_constants(options.cost_constants) if options.cost_constants else DEFAULT
+        self._work = OperatorWork(self._constants, parallelism_of(export.conf))
         self._allowance = slack_of(options.hint_slack, export.conf)
         self._sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
         self.statistics = PlanStatistics(export, gateway, options, watching)
@@ -287,7 +289,7 @@ class _Optimization:
             self._sizes(plan),
             JoinConf.of(conf),
             self._allowance,
-            self._constants,
+            self._work,
             version_of(self._export.spark),
         ).apply()
         self._report.eager_aggregations += found.notes
@@ -311,7 +313,7 @@ class _Optimization:
             self._fresh,
             JoinConf.of(conf),
             str(conf.get("spark.sql.ansi.enabled", "false")).lower() == "true",
-            self._constants,
+            self._work,
             version_of(self._export.spark),
         )
 

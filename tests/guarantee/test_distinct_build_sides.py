@@ -154,6 +154,7 @@ def large(facts: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spar
     return session
 
 
+@pytest.mark.ci
 def test_only_where_it_pays(large: SparkSession) -> None:
     text = "SELECT count(*), max(v) FROM places WHERE place IN (SELECT place FROM {} WHERE v > 1)"
     assert distinct_sides(large, text.format("visits"), statistics="full") == 1
@@ -162,12 +163,14 @@ def test_only_where_it_pays(large: SparkSession) -> None:
     assert distinct_sides(large, few, statistics="full") == 0
 
 
+@pytest.mark.ci
 def test_keys_that_fit_are_broadcast(large: SparkSession) -> None:
     text = "SELECT count(*), max(v) FROM places WHERE place IN (SELECT place FROM visits WHERE v > 1)"
     report = checked(large.sql(text), statistics="full")
     assert [hint.strategy for hint in report.hints] == ["BROADCAST"] and _count(report) == 1
 
 
+@pytest.mark.ci
 def test_in_an_enabled_session(large: SparkSession) -> None:
     text = """SELECT count(*), max(a.v) FROM places a LEFT JOIN people b ON a.place = b.place
         WHERE a.place IN (SELECT place FROM visits WHERE v > 1)"""

@@ -52,6 +52,7 @@ def tables(data: SparkSession) -> list[DataFrame]:
     return [data.table(f"p{name}") for name in "abcde"]
 
 
+@pytest.mark.ci
 def test_a_constant_padded_by_a_full_join_stays_nullable(data: SparkSession) -> None:
     a, b, c, _, e = tables(data)
     padded = a.selectExpr("ak uk", "1 as one").join(b.selectExpr("bj bx", "2 as two"), expr("uk = bx + 2"), "full")

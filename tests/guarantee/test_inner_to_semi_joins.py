@@ -253,6 +253,7 @@ TWICE = """SELECT DISTINCT big.v FROM big JOIN often a ON a.k = big.k JOIN often
     JOIN once ON once.k = big.k"""
 
 
+@pytest.mark.ci
 def test_only_where_it_pays(many: SparkSession) -> None:
     report = checked(many.sql(TWICE), statistics="full")
     assert [note.split(":")[0] for note in report.spared_joins] == ["a", "b"], "`once` repeats no row"
@@ -260,6 +261,7 @@ def test_only_where_it_pays(many: SparkSession) -> None:
     assert not checked(many.sql(small), statistics="full").spared_joins, "the smaller side is better built"
 
 
+@pytest.mark.ci
 def test_in_an_enabled_session(many: SparkSession) -> None:
     plain = many.sql(TWICE).collect()
     with enabled(many, "") as report_of:

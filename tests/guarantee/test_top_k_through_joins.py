@@ -168,6 +168,7 @@ def large(orders: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 LARGE = "SELECT large.id, a.v FROM large LEFT JOIN other a ON a.id = large.k ORDER BY large.id LIMIT {}"
 
 
+@pytest.mark.ci
 def test_only_where_it_pays(large: SparkSession) -> None:
     assert early(large, LARGE.format(10), statistics="full") == 1
     assert early(large, LARGE.format(1_150_000), statistics="full") == 0
@@ -175,6 +176,7 @@ def test_only_where_it_pays(large: SparkSession) -> None:
     assert early(large, tiny, statistics="full") == 0
 
 
+@pytest.mark.ci
 def test_in_an_enabled_session(large: SparkSession) -> None:
     text = LARGE.format(10).replace("ORDER", "LEFT JOIN other b ON b.id = large.id ORDER")
     plain = large.sql(text).collect()

@@ -52,6 +52,7 @@ def scala_files() -> set[str]:
     }
 
 
+@pytest.mark.ci
 def test_the_wheel_is_for_every_platform_and_holds_package_source_and_jars(built: Path) -> None:
     wheels = [file.name for file in built.glob("*.whl")]
     assert wheels == [f"pyjoinopt-{_version.__version__}-py3-none-any.whl"]

@@ -27,7 +27,10 @@ SQL = BAD_ORDER.format(hint="")
 GIB = 1 << 30
 #: The real worker.
 WORKER = "import sys\nfrom pyjoinopt.worker.serve import main\n"
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+pytestmark = [
+    pytest.mark.ci,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc"),
+]
 
 
 def gated(gate: Path) -> str:

@@ -15,6 +15,8 @@ from tests.sessions.fakes import SLOW, children, fake, give
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.ci
+
 SQL = BAD_ORDER.format(hint="")
 
 

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SQL = BAD_ORDER.format(hint="")
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+pytestmark = [
+    pytest.mark.ci,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc"),
+]
 
 FAULTS = {
     "dies": (GREETS + "sys.exit(3)", "ended with code 3"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest.importorskip("pyspark")
+pytestmark = pytest.mark.ci
 
 ROWS = 60_000
 #: Columns of a table of `ROWS` rows: keys, even and skewed references, text, dates, few values, NULLs.

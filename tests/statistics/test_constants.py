@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.ci
+
 ROWS = 100_000
 #: Half-hours from 2010 on, days of twenty years, years from 1990 to 2029.
 EVENTS = """SELECT id, id % 1000 AS k, timestamp'2010-01-01 00:00:00' + make_dt_interval(0, 0, 0, id * 1800) AS ts,

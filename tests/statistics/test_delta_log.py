@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from pyjoinopt.estimation.sources.registry import Known, Relation
 
+pytestmark = pytest.mark.ci
+
 HEAD = (protocol("deletionVectors", "v2Checkpoint"), meta_data())
 
 

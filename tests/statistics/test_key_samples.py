@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytest.importorskip("pyspark")
+pytestmark = pytest.mark.ci
 
 #: The day of an order is spread over its number; a line is sent up to twenty days after its order.
 DAY = "date_add(date'2020-01-01', cast({} * 7919 % 1000 as int))"

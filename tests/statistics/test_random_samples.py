@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytest.importorskip("pyspark")
-
 from pyspark.sql import functions as F
+
+pytestmark = pytest.mark.ci
 
 #: Rows of a row group: the fewest that DuckDB writes.
 GROUP = 2048

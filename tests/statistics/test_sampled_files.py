@@ -277,6 +277,19 @@ def test_a_sample_that_another_query_replaced_between_two_requests_is_drawn_anew
     assert len(joined.dimensions) == 1, "with the dimension, although its first sample was gone"
 
 
+def test_keys_whose_rows_are_stored_together(spark: SparkSession, tmp_path: Path) -> None:
+    """Samples have few places, in which rows share keys that no other place has: a jackknife finds a hundredth."""
+    lines = spark.range(2_000_000).selectExpr("id DIV 4 * 3 AS order", "hash(id) AS x")
+    lines.coalesce(1).write.option("parquet.block.size", 2 << 20).parquet(str(tmp_path / "lines"))
+    spark.range(500_000).selectExpr("id * 3 AS id").coalesce(1).write.parquet(str(tmp_path / "orders"))
+    read = spark.read.parquet(str(tmp_path / "lines")).filter("x > 0")
+    orders = spark.read.parquet(str(tmp_path / "orders"))
+    df = orders.join(read, orders.id == read.order, "left_semi")
+    (pair,) = pyjoinopt.join_report(df, statistics="full", store="off").pairs
+    assert 200_000 < pair.estimated_rows[-1].rows <= 500_000
+    assert df.count() == pytest.approx(468_750, rel=0.02)
+
+
 def test_a_second_session_reads_no_file(spark: SparkSession, table: DataFrame, tmp_path: Path) -> None:
     df = table.where("kind like 'r%'")
     first, spy = estimate(df, Store(tmp_path / "s.sqlite"))

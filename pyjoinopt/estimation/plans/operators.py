@@ -327,9 +327,34 @@ def _generated(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationS
 
 
 def _expanded(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:
+    """Copies of rows, as ROLLUP, CUBE and GROUPING SETS make them: in each some columns are NULL, or a constant."""
     (child,) = inputs
-    lists = max(1, len(node.info.get("lists", ())) or len(node.expressions) // max(1, len(node.output)) - 1)
-    return _repeating(_sized(child.with_rows(child.rows * lists, child.upper_bound * lists), node.output))
+    lists = node.info.get("lists", ())
+    copies = max(1, len(lists) or len(node.expressions) // max(1, len(node.output)) - 1)
+    columns = {}
+    for attribute, listed in zip(node.output, zip(*lists, strict=True)):
+        known = _copied(listed, child)
+        if known is not None:
+            columns[attribute.bit] = known
+    result = child.with_rows(child.rows * copies, child.upper_bound * copies)
+    return _repeating(_sized(replace(result, columns={**result.columns, **columns}), node.output))
+
+
+def _copied(listed: Sequence[Expression], child: RelationStatistics) -> ColumnStatistics | None:
+    """What is known of a column that has one of these expressions in each copy of a row."""
+    computed = {e.key: e for e in listed if e.kind != "Literal"}
+    constants = {e.key for e in listed if e.kind == "Literal" and e.value is not None}
+    if len(computed) > 1 or (computed and constants):
+        return None
+    filled = sum(1 for e in listed if e.kind != "Literal" or e.value is not None) / len(listed)
+    if not computed:
+        return ColumnStatistics(float(len(constants)), nulls=1.0 - filled, ndv_bound=float(len(constants)))
+    (value,) = computed.values()
+    known = _expression(value, child)
+    if known is None:
+        return None
+    nulls = None if known.nulls is None and filled == 1.0 else 1.0 - filled * (1.0 - (known.nulls or 0.0))
+    return replace(known, nulls=nulls, key_values=None, heavy=(), frequencies=None, run=1.0)
 
 
 def _intersected(node: LogicalPlan, inputs: list[RelationStatistics]) -> RelationStatistics:

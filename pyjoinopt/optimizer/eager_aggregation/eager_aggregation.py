@@ -56,7 +56,7 @@ from operator import or_
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.catalyst.planner.join_selection import JoinOperator, Version, select
 from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
-from pyjoinopt.cost.constants import DEFAULT, Constants
+from pyjoinopt.cost.constants import DEFAULT
 from pyjoinopt.estimation.model.relation_statistics import StatisticsOf
 from pyjoinopt.optimizer.eager_aggregation.candidates import (
     Candidate,
@@ -75,6 +75,7 @@ from pyjoinopt.optimizer.eager_aggregation.split_functions import (
     over_results,
 )
 from pyjoinopt.optimizer.eager_aggregation.value_bounds import value_bounds
+from pyjoinopt.optimizer.operator_work import OperatorWork
 from pyjoinopt.optimizer.prefilter.places import SharedPlans
 from pyjoinopt.plan.constructors import ColumnFactory, aggregate, project
 from pyjoinopt.plan.expressions import Expression, reference, rewrite
@@ -90,7 +91,7 @@ NAME = "eager_aggregation"
 _RESULTS = {"Count": "early_count", "Sum": "early_sum", "Min": "early_min", "Max": "early_max"}
 _NAMES = frozenset(_RESULTS.values())
 #: The work must become less by this factor: estimates err. With 0, everything that is legal is done.
-_MARGIN = 1.5
+_MARGIN = 1.25
 #: [rows] of a group at least, if all joins between are broadcast: only the work in place becomes less.
 _LEAST_ROWS_OF_GROUP = 4.0
 
@@ -105,7 +106,7 @@ class EagerAggregation:
         fresh: gives out columns.
         conf: Spark's settings for joins.
         ansi: whether the session is in ANSI mode.
-        constants: of the cost model.
+        work: what single operators cost.
         spark: Spark's version.
     """
 
@@ -114,7 +115,7 @@ class EagerAggregation:
     fresh: ColumnFactory
     conf: JoinConf
     ansi: bool
-    constants: Constants = DEFAULT
+    work: OperatorWork = OperatorWork(DEFAULT)
     spark: Version = (4, 3)
 
     def apply(self, root: LogicalPlan) -> Rewritten:
@@ -135,7 +136,7 @@ class EagerAggregation:
         if not aggregates:
             return {}
         shared = SharedPlans(root)
-        pricing = Pricing(self.estimate, self._operator, self.constants)
+        pricing = Pricing(self.estimate, self._operator, self.work)
         chosen: dict[int, _Chosen] = {}
         for node, upper in aggregates:
             legal = self._legal(upper, shared)

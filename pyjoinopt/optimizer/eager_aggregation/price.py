@@ -15,7 +15,6 @@ from functools import reduce
 from operator import or_
 
 from pyjoinopt.catalyst.planner.join_selection import SHUFFLED_HASH, SORT_MERGE
-from pyjoinopt.cost.constants import Constants
 from pyjoinopt.estimation.model.relation_statistics import StatisticsOf, row_width, type_size
 from pyjoinopt.estimation.plans.runs import shared_run
 from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step, pads
@@ -62,14 +61,14 @@ class Pricing:
     Args:
         estimate: statistics of any sub-plan.
         operator: Spark's choice for a join.
-        constants: of the cost model.
+        work: what single operators cost.
     """
 
-    def __init__(self, estimate: StatisticsOf, operator: OperatorOf, constants: Constants) -> None:
+    def __init__(self, estimate: StatisticsOf, operator: OperatorOf, work: OperatorWork) -> None:
         self._estimate = estimate
         self._operator = operator
-        self._constants = constants
-        self._work = OperatorWork(constants)
+        self._constants = work.constants
+        self._work = work
 
     def rows_of_group(self, candidate: Candidate) -> float:
         """How many rows a group has on average; the work above does not become less by a larger factor."""

@@ -152,6 +152,7 @@ def _rounds(df: DataFrame, text: str) -> bool:
     return text != ROUNDED or df.sparkSession.version >= "4"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_cannot_fail_does_not_and_most_of_the_rest_does(extremes: DataFrame, seed: int) -> None:
     """Random expressions: all that are classified as safe have a value on every row, within the derived range."""

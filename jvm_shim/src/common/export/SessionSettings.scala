@@ -10,7 +10,8 @@ import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Exports the settings of a session on which Spark's planning depends, and the memory of the executors.
+ * Exports the settings of a session on which Spark's planning depends, the memory of the executors, and into how many
+ * tasks Spark divides what is small.
  *
  * Law: values are exported as Spark parses them ("10MB" as 10485760); keys that this Spark does not have are left out.
  * Of pyjoinopt's settings the effective values are exported; see `ApplicationSettings`.
@@ -54,6 +55,7 @@ private[pyjoinopt] object SessionSettings {
     for ((key, value) <- ApplicationSettings.effective(session)) out.writeStringField(key, value)
     for ((key, value) <- ApplicationSettings.overruled(session)) out.writeStringField(OfSession + key, value)
     writeMemory(session.sparkContext, out)
+    out.writeStringField("pyjoinopt.parallelism", session.sparkContext.defaultParallelism.toString)
     native(session).foreach(out.writeStringField("pyjoinopt.native", _))
     out.writeEndObject()
   }

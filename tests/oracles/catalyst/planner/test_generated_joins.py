@@ -46,6 +46,8 @@ from tests.support.oracle_bridge import oracle_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.ci
+
 ROUNDS = [10, pytest.param(32, marks=pytest.mark.slow)]
 ROWS = (10, 3_000, 400_000, 90_000_000)
 COLUMNS = """

@@ -63,6 +63,7 @@ def session(spark: SparkSession) -> SparkSession:
     return made
 
 
+@pytest.mark.ci
 def test_beside_catalyst(session: SparkSession, oracle: Oracle) -> None:
     name = "InferFiltersFromConstraints"
     tally = Tally(f"{name} on edge cases")

@@ -69,6 +69,7 @@ def _difference(expected: dict[str, Any], found: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
+@pytest.mark.ci
 def test_every_node_of_the_tpc_queries(analysed: tuple[str, SparkSession], oracle: Oracle) -> None:
     benchmark, session = analysed
     kinds: Counter[str] = Counter()

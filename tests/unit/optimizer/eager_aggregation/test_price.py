@@ -32,7 +32,7 @@ def price_of(plan: Aggregate, groups: float) -> Price:
     known = estimates(ROWS, {K: groups, ID: 1e5, NAME: 1e3, OTHER: 3.0})
     decides = early(known)
     (only,) = (c for c in candidates(plan, SharedPlans(plan)) if c.plan.output_set & K.mask)
-    return Pricing(known, decides._operator, decides.constants)(only)
+    return Pricing(known, decides._operator, decides.work)(only)
 
 
 @pytest.mark.parametrize(
