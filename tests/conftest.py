@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 UNIT = Path(__file__).parent / "unit"
-#: Of a test that needs a JVM and has so many cases or more, the default run has one in four; the others are left to CI.
-MANY, EVERY = 6, 4
+#: Of a test that needs a JVM and has so many cases or more, the default run has one in six; the others are left to CI.
+MANY, EVERY = 6, 6
 #: Tests with one of these markers are no part of the default run.
 ELSEWHERE = ("ci", "slow", "formats", "fuzz")
 NO_JVM = pytest.StashKey[NoJvm]()

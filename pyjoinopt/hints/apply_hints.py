@@ -78,7 +78,7 @@ class HintGiver:
             return NO_HINT
         if node.condition.contains & SUBQUERY:  # Spark takes it apart only where the join has no hint (ReorderJoin)
             return NO_HINT
-        left, right = (self._pruned(child) for child in node.children)
+        left, right = (pruned(child, self._estimate(child), self._needed) for child in node.children)
         left_hint, right_hint, reason = join_hint(
             node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._join_conf,
             self._allowance, keyed=extract_equi_keys(node) is not None,
@@ -90,15 +90,21 @@ class HintGiver:
         self._report.hints.append(HintReport(describe(node.condition, 80), strategy, side, reason))
         return left_hint, right_hint
 
-    def _pruned(self, side: LogicalPlan) -> RelationStatistics:
-        """The estimate of a side without the columns that Spark will prune."""
-        known = self._estimate(side)
-        needed = self._needed.get(id(side), -1)
-        width = row_width([a for a in side.output if needed >> a.bit & 1], known.columns)
-        return replace(known, bytes=known.rows * width if known.rows >= 1 else width)
-
     def _carries_hint(self, node: LogicalPlan) -> bool:
         if node.kind in HINTS:
             return True
         looks_through = len(node.children) == 1 or node.kind in ("Intersect", "Except")
         return looks_through and id(node.children[0]) in self._hinted
+
+
+def pruned(side: LogicalPlan, known: RelationStatistics, needed: Mapping[int, int]) -> RelationStatistics:
+    """The estimate of a side of a join without the columns that Spark will prune.
+
+    Args:
+        side: of a join.
+        known: its estimate with all columns.
+        needed: see `needed_columns`; a plan that is not listed needs all.
+    """
+    read = needed.get(id(side), -1)
+    width = row_width([a for a in side.output if read >> a.bit & 1], known.columns)
+    return replace(known, bytes=known.rows * width if known.rows >= 1 else width)

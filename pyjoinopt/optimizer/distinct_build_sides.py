@@ -29,7 +29,7 @@ Source: Bernstein and Chiu, Using semi-joins to solve relational queries, JACM 1
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
@@ -46,6 +46,7 @@ from pyjoinopt.catalyst.planner.size_in_bytes import SparkSizes
 from pyjoinopt.cost.constants import DEFAULT
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, StatisticsOf, row_width
 from pyjoinopt.estimation.plans.runs import shared_run
+from pyjoinopt.hints.apply_hints import pruned
 from pyjoinopt.hints.choose_hint import join_hint
 from pyjoinopt.hints.memory_limits import MemoryAllowance
 from pyjoinopt.optimizer.eager_aggregation.split_functions import EXACT
@@ -180,11 +181,7 @@ class DistinctBuildSides:
         return select(join, *sizes, self.conf, self.spark)
 
     def _pruned(self, side: LogicalPlan) -> RelationStatistics:
-        """The estimate of a side without the columns that Spark will prune."""
-        known = self.estimate(side)
-        needed = self._needed.get(id(side), -1)
-        width = row_width([a for a in side.output if needed >> a.bit & 1], known.columns)
-        return replace(known, bytes=known.rows * width if known.rows >= 1 else width)
+        return pruned(side, self.estimate(side), self._needed)
 
     @cached_property
     def _needed(self) -> Mapping[int, int]:
