@@ -1,4 +1,4 @@
-"""What a row costs that is grouped, by the number of groups, beside what the cost model believes.
+"""The cost of grouping a row, by the number of groups: measured, and by the cost model.
 
     python -m benchmarks.aggregates [--rows 20000000] [--runs 3]
 
@@ -30,7 +30,7 @@ def main() -> None:
     args = parser.parse_args()
     spark = session(**{"spark.sql.shuffle.partitions": str(TASKS), "spark.sql.adaptive.enabled": "false"})
     print(f"{machine()}, {args.rows:,} rows in {TASKS} tasks")
-    print(f"{'groups':>10} {'measured':>14} {'of the model':>14}")
+    print(f"{'groups':>10} {'measured':>14} {'cost model':>14}")
     work = OperatorWork(DEFAULT, TASKS)
     for groups in GROUPS:
         numbers = spark.range(0, args.rows, 1, TASKS).selectExpr(f"pmod(hash(id), {groups}) k")

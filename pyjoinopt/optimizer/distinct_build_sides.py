@@ -1,4 +1,4 @@
-"""A semi join builds each key once, where its right side has many rows with the same key.
+"""The build sides of semi and anti joins become distinct, where they have many rows with the same key.
 
     SELECT * FROM customer WHERE c_custkey IN (SELECT o_custkey FROM orders WHERE o_orderdate > DATE '1995-01-01')
 
@@ -20,8 +20,8 @@ An aggregate or a DISTINCT on the right side is left alone.
 
 **Price** (`operator_work`), in the units of the cost model: done if the join and what it shuffles, sorts and builds
 become cheaper by a factor, the aggregate included. Each way has the hint that it would get. Distinct values of all keys
-must be known. Where all rows are broadcast, that stays as it is: measured, the aggregate took as long as it saved (1.02
-to 1.11 for TPC-H 22 and TPC-DS 95, with a tenth and a twentieth of the rows).
+must be known. A right side that is broadcast without the aggregate is left unchanged: the aggregate saved no time in
+TPC-H 22 and TPC-DS 95 (1.02 and 1.03 of the time without it), though it left a tenth and a twentieth of the rows.
 
 Source: Bernstein and Chiu, Using semi-joins to solve relational queries, JACM 1981: distinct keys are sent.
 """

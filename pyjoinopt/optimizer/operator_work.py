@@ -1,11 +1,11 @@
-"""What an exchange, a broadcast and an aggregate cost, in the units of the cost model.
+"""The costs of an exchange, a broadcast and a hash aggregate, in the units of the cost model.
 
 **An aggregate** groups the rows of each task first, then what all tasks have. So the rows that it shuffles are fewer
 only if rows of one task share a group. Rows are taken to be spread over the tasks at random, but for those that are
 stored together: the lines of an order are read by one task, so it has one row for them (`estimation.plans.runs`). Rows
 that are partitioned by some of its keys are not shuffled at all.
 
-A row costs less the fewer groups a task has: a table of few groups stays in the processor's caches.
+The cost of a row grows with the number of groups in its task: a small hash map fits the processor's caches.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _COMPILED = 4.0
 _LEAST_OF_TASK, _MOST_OF_TASK = float(4 << 20), float(128 << 20)
 #: The export's key for the tasks into which Spark divides what is small; and how many, where that is not known.
 PARALLELISM, _PARALLELISM = "pyjoinopt.parallelism", 16.0
-#: The part of `hashed_row` that a row costs which is added to a group in a table of few groups, and the groups of a
-#: table that is as slow as any: `benchmarks/aggregates.py`.
-_SMALL_TABLE, _LARGE_TABLE = 0.1, 1.2e6
+#: The share of `hashed_row` that it costs to update a group of a small hash map; and the groups of a hash map at which
+#: the whole of it is reached. Measured by `benchmarks/aggregates.py`.
+_SMALL_MAP_SHARE, _LARGE_MAP = 0.1, 1.2e6
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class OperatorWork:
         return first + self.shuffle(shuffled, width) + shuffled * self._grouped_row(groups / self.parallelism, sorts)
 
     def _grouped_row(self, groups: float, sorts: bool, run: float = 1.0) -> float:
-        """What a row costs in a table of so many groups; those of a run find their group where the first one did."""
+        """The cost of a row in a hash map of so many groups; only the first row of a run has to find its group."""
         c = self.constants
-        share = min(1.0, _SMALL_TABLE + (1.0 - _SMALL_TABLE) * math.sqrt(groups / _LARGE_TABLE) / run)
+        share = min(1.0, _SMALL_MAP_SHARE + (1.0 - _SMALL_MAP_SHARE) * math.sqrt(groups / _LARGE_MAP) / run)
         return share * c.hashed_row + (c.sorted_row if sorts else 0.0)
 
     def groups_of_tasks(self, rows: Rows, groups: float, run: float) -> float:

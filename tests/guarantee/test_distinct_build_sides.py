@@ -106,6 +106,16 @@ def test_others_are_left_alone(facts: SparkSession, name: str) -> None:
 
 
 @pytest.mark.usefixtures("free")
+@pytest.mark.parametrize("name", ["IN", "NOT EXISTS", "an IN in an OR"])
+def test_the_aggregate_is_below_the_join(facts: SparkSession, name: str) -> None:
+    """Plain Spark has no aggregate for these queries."""
+    df = facts.sql(f"SELECT * FROM {DISTINCT[name]}")
+    fast = df.optimize_joins(strict=True)
+    plain, plan = (frame._jdf.queryExecution().optimizedPlan().toString() for frame in (df, fast))
+    assert "Aggregate" not in plain and plan.index("Join") < plan.index("Aggregate [k#")
+
+
+@pytest.mark.usefixtures("free")
 def test_once_is_enough(facts: SparkSession) -> None:
     fast = facts.sql(f"SELECT * FROM {DISTINCT['IN']}").optimize_joins(strict=True)
     assert _count(fast._pyjoinopt_report) == 1

@@ -39,6 +39,20 @@ def is_clustered(codes: Sequence[int], starts: Sequence[int]) -> bool:
     return inside / pairs_inside > ASSUMPTIONS.clustered_coincidences * between / pairs_between
 
 
+def may_be_clustered(codes: Sequence[int], starts: Sequence[int]) -> bool:
+    """Whether a value may have all of its rows in one place, so that a sample shows only the values of its places.
+
+    Rows of a single place cannot show that they do not. A sample of all rows has no places.
+
+    Args:
+        codes, starts: as of `is_clustered`.
+
+    >>> may_be_clustered([1, 2, 3], [0]), may_be_clustered([1, 2, 3], [])
+    (True, False)
+    """
+    return len(starts) == 1 or is_clustered(codes, starts)
+
+
 def _coincidences(codes: Sequence[int]) -> tuple[int, int]:
     """Pairs of rows with the same value, and all pairs; rows without a value are left out."""
     counts = Counter(codes)

@@ -40,7 +40,7 @@ from pyjoinopt.estimation.model.relation_statistics import (
 )
 from pyjoinopt.estimation.model.sample_bounds import share_bound
 from pyjoinopt.estimation.sources.bound_limits import BoundLimits
-from pyjoinopt.estimation.sources.clustering import is_clustered
+from pyjoinopt.estimation.sources.clustering import is_clustered, may_be_clustered
 from pyjoinopt.estimation.sources.column_lineage import ColumnLineage, PlanLeaves, is_countable, number_of
 from pyjoinopt.estimation.sources.joined_sample import JoinedSample, from_hex, joined_sample, read_hashes
 from pyjoinopt.estimation.sources.key_samples import find_key_joins, key_samples
@@ -365,8 +365,8 @@ class Samples:
         found: dict[int, float] = {}
         for bit, values in sample.keys.items() if sample is not None else ():
             column = base.column(bit)
-            if column.guessed and is_clustered(values, sample.starts if sample is not None else ()):
-                continue
+            if column.guessed and may_be_clustered(values, sample.starts if sample is not None else ()):
+                continue  # nobody counted its values, so that the sample's cannot be checked
             if column.key_values is None or (column.guessed and not nearly_unique(values, base.rows)):
                 ndv = left_after(values, hits, base.rows, kept, None if column.guessed else column.ndv)
                 if ndv is not None:

@@ -1,4 +1,4 @@
-"""What an aggregate is believed to cost."""
+"""The estimated cost of an aggregate."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from pyjoinopt.estimation.model.relation_statistics import (
 from pyjoinopt.estimation.plans.join import combined_columns, share_kept
 from pyjoinopt.estimation.plans.operators import default_leaf, estimate_operator, estimate_plan
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.plan.constructors import aggregate
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias, relation
 from pyjoinopt.plan.traversal import post_order
@@ -278,6 +279,23 @@ def test_expand_multiplies() -> None:
     lists = tuple(reference(a) for _ in range(3) for a in nations.output) + tuple(map(reference, nations.output))
     plan = LogicalPlan("Expand", (nations,), nations.output, lists)
     assert rows(plan) == bound(plan) == 75
+
+
+def test_copies_for_rollup_have_the_values_of_their_columns() -> None:
+    """ROLLUP (nation): a copy of each row with its nation, and one with NULL, which a number distinguishes."""
+    customers = TABLES["customers"]
+    nation = COLUMNS["c_nation"]
+    null = Expression("Literal", type=nation.type, value=None)
+    numbers = [Expression("Literal", type="bigint", value=n, text=str(n)) for n in range(2)]
+    group, set_number = Attribute(301, 301, "nation", nation.type), Attribute(302, 302, "set", "bigint")
+    lists = [(reference(nation), numbers[0]), (null, numbers[1])]
+    plan = LogicalPlan("Expand", (customers,), (group, set_number), info={"lists": lists})
+    known = estimate_plan(plan, leaf)
+    assert known.rows == 2 * ROWS["customers"]
+    assert known.column(301).ndv == 25 and known.column(301).nulls == pytest.approx(0.5)
+    assert known.column(302).ndv == 2
+    keys = [reference(group), reference(set_number)]
+    assert rows(aggregate(keys, keys, plan)) <= 2 * 26
 
 
 def test_unknown_operators_take_the_largest_input() -> None:
