@@ -1,4 +1,4 @@
-"""The build sides of semi and anti joins become distinct, where they have many rows with the same key.
+"""The right sides of semi and anti joins become distinct, where they have many rows with the same key.
 
     SELECT * FROM customer WHERE c_custkey IN (SELECT o_custkey FROM orders WHERE o_orderdate > DATE '1995-01-01')
 
