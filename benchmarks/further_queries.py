@@ -38,6 +38,14 @@ FURTHER: dict[str, dict[str, str]] = {
         "sold and returned": """
             SELECT i_category, max(i_current_price) FROM item JOIN store_sales ON ss_item_sk = i_item_sk
             JOIN store_returns ON sr_item_sk = i_item_sk WHERE ss_quantity < 5 GROUP BY i_category""",
+        "sums of two channels": """
+            SELECT c_birth_country, sum(ss_net_paid), sum(ws_net_paid), avg(ws_quantity), count(*)
+            FROM store_sales JOIN web_sales ON ss_customer_sk = ws_bill_customer_sk
+            JOIN customer ON c_customer_sk = ss_customer_sk GROUP BY c_birth_country""",
+        "sold and stored": """
+            SELECT i_category, sum(ss_ext_sales_price), sum(inv_quantity_on_hand)
+            FROM item JOIN store_sales ON ss_item_sk = i_item_sk JOIN inventory ON inv_item_sk = i_item_sk
+            WHERE inv_warehouse_sk = 1 AND ss_quantity > 95 GROUP BY i_category""",
         "customers of stores": """
             SELECT c_birth_country, count(*) FROM customer WHERE EXISTS
             (SELECT 1 FROM store_sales WHERE ss_customer_sk = c_customer_sk AND ss_quantity > 20) AND NOT EXISTS

@@ -18,7 +18,7 @@ from pyjoinopt.plan.expressions import STRUCTURAL, Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
 _BUILT_EXPRESSIONS = STRUCTURAL | frozenset(
-    "Coalesce If Sum Count Max AggregateExpression WindowExpression Add UnscaledValue".split()
+    "Coalesce If Sum Count Max AggregateExpression WindowExpression Add UnscaledValue Times".split()
 )
 #: What is built with the type of another expression, which is in `info["typed_like"]`.
 _TYPED_LIKE = frozenset({"CastLike", "MakeDecimal", "AverageOf"})

@@ -45,7 +45,8 @@ from pyjoinopt.optimizer.alternatives import Alternatives, Ordered
 from pyjoinopt.optimizer.describe_group import change_in_one_line, describe_group
 from pyjoinopt.optimizer.distinct_build_sides import DistinctBuildSides
 from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
-from pyjoinopt.optimizer.eager_aggregation.eager_aggregation import EagerAggregation, may_be_early
+from pyjoinopt.optimizer.eager_aggregation.eager_aggregation import EagerAggregation
+from pyjoinopt.optimizer.eager_aggregation.early_plan import may_be_early
 from pyjoinopt.optimizer.forecast_operators import Forecast
 from pyjoinopt.optimizer.operator_work import OperatorWork, parallelism_of
 from pyjoinopt.optimizer.order_group import OrderingContext

@@ -9,7 +9,7 @@ over all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
@@ -107,14 +107,24 @@ class Candidate:
 
     @cached_property
     def early(self) -> tuple[int, ...]:
-        """Which of the functions are computed over its groups first; the others remain as they are."""
+        """Which of the functions are computed over its groups first; the others read the groups as rows."""
         own = self.plan.output_set
         return tuple(i for i, f in enumerate(self.below) if not f.references & ~own)
 
-    def read_of(self, step: Step) -> int:
-        """The columns of an operator between that something above reads, once the functions are computed early."""
-        late = (f.references for i, f in enumerate(step.functions) if i not in self.early)
-        return reduce(or_, late, step.read)
+    @cached_property
+    def late(self) -> tuple[int, ...]:
+        """The other functions."""
+        return tuple(i for i in range(len(self.below)) if i not in self.early)
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the others must count each group as often as it has rows."""
+        return not all(keeps_repetitions(self.below[i]) for i in self.late)
+
+    @property
+    def may_have_padded_rows(self) -> bool:
+        """Whether rows without partners have no group of the plan."""
+        return any(map(pads, self.path))
 
     @cached_property
     def keys(self) -> tuple[Attribute, ...]:
@@ -136,18 +146,31 @@ class Candidate:
     def is_legal(self) -> bool:
         """Whether nothing above distinguishes the rows of a group, or depends on how often they are repeated.
 
-        The argument of a MIN or MAX that is not computed early has no column of the plan: it would become a key.
+        The argument of a function that is not computed early has no column of the plan: it would become a key.
         Without any function that is computed early, the rows are made distinct, if they are not so already.
         """
         own = self.plan.output_set
-        late = [f for i, f in enumerate(self.below) if i not in self.early]
         return (
             (bool(self.early) or not is_grouped(self.plan))
             and bool(self.keys)
             and all(EXACT.fullmatch(a.type) for a in self.keys)
             and self.padded is not None
-            and all(keeps_repetitions(f) and EXACT.fullmatch(f.type) and not f.references & own for f in late)
+            and not any(self.below[i].references & own for i in self.late)
         )
+
+
+def columns_read(step: Step, early: Collection[int]) -> int:
+    """The columns of an operator that something above reads, if so many functions are computed below it."""
+    late = (f.references for i, f in enumerate(step.functions) if i not in early)
+    return reduce(or_, late, step.read)
+
+
+def meeting_join(one: Candidate, other: Candidate) -> Join | None:
+    """The join whose sides two candidates of one aggregate are in; None if one is below the other."""
+    for first, second in zip(one.path, other.path, strict=False):
+        if first.child != second.child:
+            return first.node if isinstance(first.node, Join) else None
+    return None
 
 
 def as_aggregate(node: LogicalPlan) -> Aggregate | None:

@@ -17,7 +17,7 @@ from operator import or_
 from pyjoinopt.catalyst.planner.join_selection import SHUFFLED_HASH, SORT_MERGE
 from pyjoinopt.estimation.model.relation_statistics import StatisticsOf, row_width, type_size
 from pyjoinopt.estimation.plans.runs import shared_run
-from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step, pads
+from pyjoinopt.optimizer.eager_aggregation.candidates import Candidate, Step, columns_read, pads
 from pyjoinopt.optimizer.eager_aggregation.split_functions import is_hashed
 from pyjoinopt.optimizer.operator_work import OperatorWork, Rows
 from pyjoinopt.optimizer.partitioning import (
@@ -80,27 +80,32 @@ class Pricing:
         known = self._estimate(candidate.plan)
         return max(1.0, min(known.rows, self._estimate(aggregate(keys, keys, candidate.plan)).rows))
 
-    def __call__(self, candidate: Candidate) -> Price:
-        """The price of a candidate."""
+    def __call__(self, candidate: Candidate, up_to: Join | None = None) -> Price:
+        """The price of a candidate.
+
+        Args:
+            candidate: what is grouped.
+            up_to: one of the joins between, if only the work up to what this one reads is compared.
+        """
         known = self._estimate(candidate.plan)
         rows, groups = max(1.0, known.rows), self._groups(candidate)
         partitioning = partitioning_of(candidate.plan, self._operator)
         functions = [candidate.below[i] for i in candidate.early]
         read = candidate.read | reduce(or_, (f.references for f in functions), 0)
         plain = Rows(rows, row_width(_some(candidate.plan, read), known.columns), partitioning)
-        width = row_width(candidate.keys, known.columns) + _size(functions)
+        width = row_width(candidate.keys, known.columns) + _results_size(candidate)
         by = attribute_set(candidate.keys)
         run = shared_run(known.column(a.bit) for a in candidate.keys)
         added = self._work.compiled + self._work.grouping(plain, by, groups, width, run, _sorts(functions))
         found = Rows(groups, width, partitioning)
         if not satisfies(partitioning, by):
             found = Rows(groups, found.width, (by,))
-        joins = [step.node for step in candidate.path if isinstance(step.node, Join)]
+        joins = [step.node for step in _lowest(candidate.path, up_to) if isinstance(step.node, Join)]
         return Price(
             rows,
             groups,
-            self._above(candidate, plain, 1.0, early=False),
-            added + self._above(candidate, found, groups / rows, early=True),
+            self._above(candidate, plain, 1.0, up_to, early=False),
+            added + self._above(candidate, found, groups / rows, up_to, early=True),
             shuffled=any(self._operator(join).name in (SORT_MERGE, SHUFFLED_HASH) for join in joins),
             counted=all(known.column(a.bit).ndv is not None for a in candidate.keys),
         )
@@ -114,18 +119,19 @@ class Pricing:
             early: whether it has the results of functions instead of their arguments.
         """
         functions = [step.functions[i] for i in candidate.early]
-        read, columns = candidate.read_of(step), self._estimate(step.node).columns
+        read, columns = columns_read(step, candidate.early), self._estimate(step.node).columns
         if early:
-            return row_width(_some(step.node, read), columns) + _size(functions)
+            return row_width(_some(step.node, read), columns) + _results_size(candidate)
         return row_width(_some(step.node, read | reduce(or_, (f.references for f in functions), 0)), columns)
 
-    def _above(self, candidate: Candidate, rows: Rows, share: float, *, early: bool) -> float:
+    def _above(self, candidate: Candidate, rows: Rows, share: float, up_to: Join | None, *, early: bool) -> float:
         """The work of the operators between, and of the upper aggregate.
 
         Args:
             candidate: what is grouped.
             rows: that the lowest of these operators reads.
             share: the part of the estimated rows that there are.
+            up_to: the join at which this ends, if any; only what it reads is counted of it.
             early: whether they come out of the early aggregate.
         """
         work = 0.0
@@ -133,6 +139,8 @@ class Pricing:
             if isinstance(step.node, Join):
                 done, partitioning = self._joining(step.node, step, rows)
                 work += done
+                if step.node is up_to:
+                    return work
                 number = share * self._estimate(step.node).rows
                 if pads(step):  # each row of the other side remains, with partners or without
                     number = max(number, self._estimate(step.node.children[1 - step.child]).rows)
@@ -174,9 +182,16 @@ def _some(plan: LogicalPlan, read: int) -> list[Attribute]:
     return [a for a in plan.output if a.mask & read]
 
 
-def _size(functions: Sequence[Expression]) -> float:
-    """Bytes of the results of functions."""
-    return sum(type_size(f.type) for f in functions)
+def _results_size(candidate: Candidate) -> float:
+    """Bytes of the results of functions, and of the number of rows where others need it."""
+    counted = type_size("bigint") if candidate.counts_rows else 0.0
+    return counted + sum(type_size(candidate.below[i].type) for i in candidate.early)
+
+
+def _lowest(path: Sequence[Step], last: Join | None) -> Sequence[Step]:
+    """The part of a path from a join down."""
+    at = next((i for i, step in enumerate(path) if step.node is last), 0)
+    return path[at:]
 
 
 def _sorts(functions: Sequence[Expression]) -> bool:

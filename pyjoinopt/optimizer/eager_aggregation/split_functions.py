@@ -21,6 +21,9 @@ Spark adds up the whole numbers and short decimals of an average as floating-poi
 no difference as long as no sum needs more, so that has to be proved, of all rows that the joins give: of an average of
 any `int` for up to four million rows, of one of decimal(7, 2) for nine hundred million.
 
+**A row that stands for several.** Functions of the other sides read each group of rows once, and must count it as often
+as it has rows (`second_step`).
+
 Sums of floating-point numbers depend on the order. DISTINCT functions need the rows. Values of MIN and MAX have to be
 of a type in which equal values are identical.
 
@@ -37,20 +40,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from pyjoinopt.plan.constructors import aggregate_call, constant
+from pyjoinopt.plan.constructors import aggregate_call
 from pyjoinopt.plan.expressions import (
-    AGGREGATE_OR_WINDOW,
     ANSI,
-    DETERMINISTIC,
     TRYING,
-    UNEVALUABLE,
-    Attribute,
     Expression,
-    reference,
     rewrite,
 )
 from pyjoinopt.plan.facts.null_rejection import NULL, outcomes, rejects_nulls
@@ -63,9 +61,11 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
 _LARGEST_BIGINT = Fraction(2**63 - 1)
 #: [digits] Sums have ten digits more, and a decimal has at most 38; Spark adds up decimals of at most 18 as BIGINT.
-_MORE, _MOST_DIGITS, _DIGITS_OF_BIGINT = 10, 38, 18
+MORE_DIGITS, MOST_DIGITS, DIGITS_OF_BIGINT = 10, 38, 18
+#: [digits] Spark's decimal type for a BIGINT.
+_DIGITS_OF_COUNT = 20
 #: Floating-point numbers hold all whole numbers up to this one. By them Spark averages decimals of at most 11 digits.
-_LARGEST_EXACT, _DIGITS_AVERAGED_AS_DOUBLE = Fraction(2**53), 11
+_LARGEST_EXACT, DIGITS_AVERAGED_AS_DOUBLE = Fraction(2**53), 11
 _KNOWN = ("Count", "Sum", "Min", "Max", "Average")
 
 
@@ -84,6 +84,16 @@ class SplitConditions:
     joined: float
     ansi: bool
     bounds: Mapping[int, Range] = field(default_factory=dict)
+
+
+def digits_of(type: str) -> tuple[int, int] | None:
+    """The digits of a type of decimals, all and those behind the point; None for another type.
+
+    >>> digits_of("decimal(7,2)"), digits_of("int")
+    ((7, 2), None)
+    """
+    found = _DECIMAL.fullmatch(type)
+    return (int(found[1]), int(found[2])) if found is not None else None
 
 
 def arguments_of(function: Expression) -> tuple[Expression, ...]:
@@ -111,10 +121,48 @@ def may_be_split(function: Expression, conditions: SplitConditions) -> bool:
         case "Min" | "Max":
             return EXACT.fullmatch(function.type) is not None
         case "Sum":
-            return _sums_fit(function, conditions)
+            return _sums_fit(function, conditions, conditions.rows)
         case "Average":
             return _averages_fit(function, conditions)
     return False
+
+
+def may_be_repeated(function: Expression, conditions: SplitConditions, *, early: bool) -> bool:
+    """Whether a function can be computed of rows that stand for several.
+
+    Args:
+        function: the aggregate function; it is known.
+        conditions: as for `may_be_split`.
+        early: whether the rows are results of the first step.
+    """
+    if function.info.get("fn") == "Sum" and not _sums_fit(function, conditions, conditions.joined, repeated=True):
+        return False
+    return may_be_split(function, conditions if early else replace(conditions, rows=0.0)) and _products_fit(
+        function, conditions.joined, early
+    )
+
+
+def _products_fit(function: Expression, joined: float, early: bool) -> bool:
+    """Whether each value can be multiplied by the number of rows that it stands for."""
+    digits, name = digits_of(function.children[0].children[0].type), function.info.get("fn")
+    if digits is None or name not in ("Sum", "Average"):
+        return True
+    if digits[0] <= (DIGITS_AVERAGED_AS_DOUBLE if name == "Average" else DIGITS_OF_BIGINT - MORE_DIGITS):
+        return True
+    precision = min(MOST_DIGITS, digits[0] + MORE_DIGITS) if early else digits[0]
+    of_count = digits_of_count(precision)
+    return of_count > 0 and joined < 10**of_count
+
+
+def digits_of_count(precision: int) -> int:
+    """The most digits of a count by which a decimal of so many digits can be multiplied; none if below 1.
+
+    A BIGINT has at most 20 digits, and the product one more than both.
+
+    >>> digits_of_count(15), digits_of_count(28)
+    (20, 9)
+    """
+    return min(_DIGITS_OF_COUNT, MOST_DIGITS - 1 - precision)
 
 
 def of_padded_row(function: Expression, columns: int) -> int | None:
@@ -131,23 +179,26 @@ def of_padded_row(function: Expression, columns: int) -> int | None:
     return 1 if function.info.get("fn") == "Count" and certain and len(function.children) == 1 else None
 
 
-def _sums_fit(function: Expression, conditions: SplitConditions) -> bool:
-    """Whether the sum has the expected type, and no group's sum is too large for it, or that is no matter."""
+def _sums_fit(function: Expression, conditions: SplitConditions, rows: float, repeated: bool = False) -> bool:
+    """Whether the sum has the expected type, and no sum of so many rows is too large for it, or that is no matter.
+
+    Short decimals that stand for several rows are added up unscaled, as BIGINT. So is every one of their sums by
+    Spark, and what is too large as a decimal of the result's type becomes NULL or an error of either.
+    """
     sum_ = function.children[0]
     (argument,) = sum_.children
     ansi = bool(sum_.flags & ANSI)
     if sum_.flags & TRYING or ansi != conditions.ansi:
         return False
     if argument.type in _WHOLE and function.type == "bigint":
-        return not ansi or _fits(argument, conditions.rows, conditions, _LARGEST_BIGINT)
-    digits, summed = _DECIMAL.fullmatch(argument.type), _DECIMAL.fullmatch(function.type)
+        return not ansi or _fits(argument, rows, conditions, _LARGEST_BIGINT)
+    digits, summed = digits_of(argument.type), digits_of(function.type)
     if digits is None or summed is None:
         return False
-    precision, scale = int(summed[1]), int(summed[2])
-    expected = (min(_MOST_DIGITS, int(digits[1]) + _MORE), int(digits[2]))
-    return (precision, scale) == expected and _fits(
-        argument, conditions.rows, conditions, Fraction(10**precision - 1, 10**scale)
-    )
+    precision, scale = summed
+    largest = _LARGEST_BIGINT if repeated and precision <= DIGITS_OF_BIGINT else Fraction(10**precision - 1)
+    expected = (min(MOST_DIGITS, digits[0] + MORE_DIGITS), digits[1])
+    return summed == expected and _fits(argument, rows, conditions, largest / 10**scale)
 
 
 def _averages_fit(function: Expression, conditions: SplitConditions) -> bool:
@@ -162,14 +213,14 @@ def _averages_fit(function: Expression, conditions: SplitConditions) -> bool:
         return False
     if argument.type in _WHOLE and function.type == "double":
         return _fits(argument, conditions.joined, conditions, _LARGEST_EXACT)
-    digits = _DECIMAL.fullmatch(argument.type)
+    digits = digits_of(argument.type)
     if digits is None:
         return False
-    precision, scale = int(digits[1]), int(digits[2])
-    if precision <= _DIGITS_AVERAGED_AS_DOUBLE:
+    precision, scale = digits
+    if precision <= DIGITS_AVERAGED_AS_DOUBLE:
         return _fits(argument, conditions.joined, conditions, _LARGEST_EXACT / 10**scale)
-    largest = Fraction(10 ** (precision + _MORE) - 1, 10**scale)
-    return precision + _MORE <= _MOST_DIGITS and _fits(argument, conditions.joined, conditions, largest)
+    largest = Fraction(10 ** (precision + MORE_DIGITS) - 1, 10**scale)
+    return precision + MORE_DIGITS <= MOST_DIGITS and _fits(argument, conditions.joined, conditions, largest)
 
 
 def _fits(argument: Expression, rows: float, conditions: SplitConditions, largest: Fraction) -> bool:
@@ -199,65 +250,6 @@ def first_step(function: Expression) -> tuple[Expression, ...]:
         return (function,)
     (argument,) = function.children[0].children
     where = function.children[1] if len(function.children) > 1 else None
-    digits = _DECIMAL.fullmatch(argument.type)
-    summed = f"decimal({int(digits[1]) + _MORE},{digits[2]})" if digits else "bigint"
+    digits = digits_of(argument.type)
+    summed = f"decimal({digits[0] + MORE_DIGITS},{digits[1]})" if digits else "bigint"
     return aggregate_call("Sum", argument, summed, where), aggregate_call("Count", argument, where=where)
-
-
-def over_results(function: Expression, results: Sequence[Attribute], padded: int = 0) -> Expression:
-    """The second step.
-
-    Args:
-        function: the aggregate function, which may be split.
-        results: the columns with the results of `first_step` over groups of rows.
-        padded: what the function counts for a row without partners.
-    """
-    columns = [reference(a) for a in results]
-    match function.info.get("fn"):
-        case "Count":
-            return _total(columns[0], padded)
-        case "Average":
-            return _average(function, *columns)
-        case "Sum" if _DECIMAL.fullmatch(function.type):
-            return _sum_of_decimals(function, columns[0])
-    return _again(function, columns[0])
-
-
-def _total(counts: Expression, padded: int) -> Expression:
-    """The sum of counts."""
-    if padded:
-        counts = Expression("Coalesce", (counts, constant(padded, "bigint")), "bigint")
-    return Expression("Coalesce", (aggregate_call("Sum", counts), constant(0, "bigint")), "bigint")
-
-
-def _average(function: Expression, sums: Expression, counts: Expression) -> Expression:
-    """Spark's Average of sums and counts; sums of decimals are added up as BIGINT where Spark does so."""
-    digits = _DECIMAL.fullmatch(function.children[0].children[0].type)
-    if digits is None:
-        total = aggregate_call("Sum", sums)
-    elif int(digits[1]) <= _DIGITS_AVERAGED_AS_DOUBLE:
-        total = aggregate_call("Sum", Expression("UnscaledValue", (sums,), "bigint"))
-    else:
-        total = aggregate_call("Sum", sums, f"decimal({_MOST_DIGITS},{digits[2]})")
-    return Expression("AverageOf", (total, _total(counts, 0)), function.type, info={"typed_like": function})
-
-
-def _sum_of_decimals(function: Expression, column: Expression) -> Expression:
-    """The sum as a decimal of the type of `function`, computed as Spark's DecimalAggregates does."""
-    digits = _DECIMAL.fullmatch(function.type)
-    assert digits is not None
-    if int(digits[1]) <= _DIGITS_OF_BIGINT:
-        total = _again(function, Expression("UnscaledValue", (column,), "bigint"), "bigint")
-        return Expression("MakeDecimal", (total,), function.type, info={"typed_like": function})
-    total = _again(function, column, f"decimal({min(_MOST_DIGITS, int(digits[1]) + _MORE)},{digits[2]})")
-    return Expression("CastLike", (total,), function.type, info={"typed_like": function})
-
-
-def _again(function: Expression, argument: Expression, type: str | None = None) -> Expression:
-    """The same function, in the same mode, of another argument and without FILTER."""
-    before = function.children[0]
-    flags = DETERMINISTIC | AGGREGATE_OR_WINDOW | UNEVALUABLE
-    result = type or function.type
-    same = Expression(before.kind, (argument,), result, flags, info=before.info, origin=before.origin)
-    info = {"distinct": False, "fn": function.info.get("fn")}
-    return Expression("AggregateExpression", (same,), result, flags, info=info)

@@ -279,6 +279,16 @@ PRICED = {
     "a CUBE above two joins": Own("eager_aggregation", True, """
         SELECT d_year, i_category, sum(cs_quantity), max(cs_sales_price) FROM catalog_sales, date_dim, item
         WHERE d_date_sk = cs_sold_date_sk AND i_item_sk = cs_item_sk GROUP BY CUBE (d_year, i_category)"""),
+    "sums of two channels": Own("eager_aggregation", True, """
+        SELECT c_birth_country, sum(ss_net_paid), sum(w.ws_net_paid), avg(w.ws_quantity) FROM web_sales w, customer,
+        store_sales WHERE ss_customer_sk = c_customer_sk AND ws_bill_customer_sk = c_customer_sk
+        GROUP BY c_birth_country"""),
+    "prices of items that were sold": Own("eager_aggregation", True, """
+        SELECT i_category, sum(i_current_price), count(i_brand) FROM store_sales
+        LEFT JOIN item ON i_item_sk = ss_item_sk GROUP BY i_category"""),
+    "a product of both": Own("eager_aggregation", False, """
+        SELECT i_category, sum(i_current_price * ss_quantity) FROM store_sales JOIN item ON i_item_sk = ss_item_sk
+        GROUP BY i_category"""),
     "customers, with what NULL stands for": Own("eager_aggregation", False, """
         SELECT c_customer_id, sum(coalesce(ss_quantity, 1)) FROM customer LEFT JOIN store_sales
         ON c_customer_sk = ss_customer_sk GROUP BY c_customer_id"""),

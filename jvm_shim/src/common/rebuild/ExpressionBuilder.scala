@@ -53,6 +53,7 @@ private[pyjoinopt] final class ExpressionBuilder(
       case "Sum" => new Sum(at(1))
       case "Count" => Count(at(1))
       case "Max" => Max(at(1))
+      case "Times" => RepeatedValue(at(1), at(2))
       case "UnscaledValue" => UnscaledValue(at(1))
       case "MakeDecimal" =>
         at(2).dataType match {

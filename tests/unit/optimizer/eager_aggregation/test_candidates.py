@@ -14,8 +14,9 @@ from tests.unit.optimizer.eager_aggregation.plans import ID, NAME, OTHER, K, Z, 
 
 
 def found(child: LogicalPlan) -> list[Candidate]:
+    """Those of whose rows the sum is computed."""
     plan = summed(child, NAME)
-    return list(candidates(plan, SharedPlans(plan)))
+    return [candidate for candidate in candidates(plan, SharedPlans(plan)) if candidate.early]
 
 
 def with_partner(child: LogicalPlan, **info: Any) -> Join:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.optimizer.eager_aggregation.candidates import candidates
-from pyjoinopt.optimizer.eager_aggregation.eager_aggregation import may_be_early
+from pyjoinopt.optimizer.eager_aggregation.early_plan import may_be_early
 from pyjoinopt.optimizer.eager_aggregation.price import Price, Pricing
 from pyjoinopt.optimizer.prefilter.places import SharedPlans
-from pyjoinopt.plan.nodes import Aggregate
+from pyjoinopt.plan.nodes import Aggregate, Join
 from pyjoinopt.plan.traversal import post_order
 from tests.unit.optimizer.eager_aggregation.plans import (
     BROADCASTED,
@@ -68,6 +68,18 @@ def test_a_shuffle_by_the_join_s_key_is_none_more() -> None:
     alone = price_of(summed(joined(facts(), names(), K, ID, MERGED), NAME), 1e5)
     both = price_of(summed(joined(facts(), names(), K, ID, MERGED), NAME, OTHER), 1e5)
     assert both.before - alone.before < both.after - alone.after
+
+
+def test_up_to_a_join_the_work_above_it_is_left_out() -> None:
+    """Of the join itself, only what it reads is counted."""
+    plan = summed(joined(facts(), names(), K, ID, MERGED), NAME)
+    known = estimates(ROWS, {K: 1e5, ID: 1e5, NAME: 1e3, OTHER: 3.0})
+    (candidate,) = (c for c in candidates(plan, SharedPlans(plan)) if c.early)
+    (join,) = (step.node for step in candidate.path if isinstance(step.node, Join))
+    pricing = Pricing(known, early(known)._operator, early(known).work)
+    whole, lower = pricing(candidate), pricing(candidate, up_to=join)
+    assert lower.groups == whole.groups and lower.shuffled
+    assert lower.before <= whole.before - known(join).rows and lower.after < whole.after
 
 
 def test_the_lower_of_two_joins() -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pyjoinopt.optimizer.eager_aggregation.split_functions import SplitConditions, may_be_split
+from pyjoinopt.optimizer.eager_aggregation.split_functions import SplitConditions, may_be_repeated, may_be_split
 from pyjoinopt.plan.constructors import aggregate_call
 from pyjoinopt.plan.expressions import ANSI, TRYING, Attribute, Expression, reference
 
@@ -83,3 +83,38 @@ def test_integers_start_anew_without_ansi_mode() -> None:
     assert may_be_split(function("Sum", "int", "bigint", 0), SplitConditions(1e99, 1e99, ansi=False))
     assert not may_be_split(function("Sum", "int", "bigint", ANSI), SplitConditions(9.0, 9.0, ansi=False))
     assert not may_be_split(function("Sum", "int", "bigint", TRYING), SplitConditions(9.0, 9.0, ansi=False))
+
+
+#: Function, type of its argument, its own type, joined rows, whether results of groups are repeated -> whether it fits.
+REPEATED = [
+    ("Count", "double", "bigint", 1e99, True, True),
+    ("Max", "decimal(38,9)", "decimal(38,9)", 1e99, True, True),
+    ("Sum", "int", "bigint", 2.0**32 - 1, False, True),
+    ("Sum", "int", "bigint", 2.0**32, False, False),
+    ("Sum", "decimal(8,2)", "decimal(18,2)", 9e10, False, True),
+    ("Sum", "decimal(8,2)", "decimal(18,2)", 1e11, False, False),
+    ("Sum", "decimal(7,2)", "decimal(17,2)", 9e11, False, True),
+    ("Sum", "decimal(7,2)", "decimal(17,2)", 1e12, False, False),
+    ("Sum", "decimal(9,2)", "decimal(19,2)", 1e10, True, True),
+    ("Sum", "decimal(17,2)", "decimal(27,2)", 1e10, False, True),
+    ("Sum", "decimal(27,2)", "decimal(37,2)", 9e9, False, True),
+    ("Sum", "decimal(27,2)", "decimal(37,2)", 9.0, True, False),
+    ("Sum", "decimal(28,2)", "decimal(38,2)", 9e8, False, True),
+    ("Sum", "decimal(28,2)", "decimal(38,2)", 1e9, False, False),
+    ("Sum", "decimal(36,2)", "decimal(38,2)", 9.0, False, True),
+    ("Sum", "decimal(36,2)", "decimal(38,2)", 10.0, False, False),
+    ("Sum", "decimal(37,2)", "decimal(38,2)", 0.0, False, False),
+    ("Average", "decimal(11,2)", "decimal(15,6)", 9e4, True, True),
+    ("Average", "decimal(16,2)", "decimal(20,6)", 1e10, True, True),
+    ("Average", "decimal(18,2)", "decimal(22,6)", 9e8, True, True),
+    ("Average", "decimal(18,2)", "decimal(22,6)", 1e9, True, False),
+    ("Average", "decimal(28,2)", "decimal(32,6)", 1.0, True, False),
+]
+
+
+@pytest.mark.parametrize(("name", "argument", "result", "joined", "early", "fits"), REPEATED)
+def test_what_may_stand_for_several_rows(
+    name: str, argument: str, result: str, joined: float, early: bool, fits: bool
+) -> None:
+    conditions = SplitConditions(1.0, joined, ansi=True)
+    assert may_be_repeated(function(name, argument, result, ANSI), conditions, early=early) is fits
