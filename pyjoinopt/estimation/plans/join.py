@@ -329,6 +329,8 @@ def _values_left(column: ColumnStatistics, domain: float, side: RelationStatisti
     ndv = domain if column.ndv is None else min(column.ndv, domain)
     if column.domain is not None or column.key_values is not None or rows >= side.base_rows:
         return min(ndv, rows)
+    if not ndv:
+        return 1.0
     return min(rows, max(1.0, ndv * (1.0 - (1.0 - rows / side.base_rows) ** (side.base_rows / ndv))))
 
 
