@@ -88,13 +88,14 @@ def _parts(text: str) -> list[str]:
 #: Sources of row counts that can be left out, the best first.
 RUNGS = ("feedback", "analyze", "catalog", "database", "memory", "footers", "text", "samples", "keys", "bounds")
 #: Names of the rewrites that can be left out: those of `pyjoinopt.rewrites.normalise.REWRITES`, one
-#: that precedes them, and eight that follow.
+#: that precedes them, and nine that follow.
 REWRITES = (
     "fuse_scalar_subqueries",
     "existence_to_semi_joins", "set_operations_to_joins", "extract_common_factors", "simplify_outer_joins",
     "fuse_aggregates", "pivot_self_join", "filter_common_tables", "push_extra_predicate", "left_join_to_anti_join",
     "self_join_to_semi_join",
     "aggregate_to_window",
+    "fuse_joined_aggregates",
     "inner_to_semi_joins",
     "top_k_through_joins",
     "distinct_build_sides",

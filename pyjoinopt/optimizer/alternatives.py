@@ -14,15 +14,20 @@ from pyjoinopt.cost.constants import Constants
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
 from pyjoinopt.optimizer.existence_price import choices
 from pyjoinopt.optimizer.reorder import Reordered
+from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.rewrites import inner_to_semi_joins, top_k_through_joins
+from pyjoinopt.rewrites import fuse_joined_aggregates, inner_to_semi_joins, top_k_through_joins
+from pyjoinopt.rewrites.filtered_aggregates import inner_join_source
+from pyjoinopt.rewrites.fuse_joined_aggregates import JoinedFusion
 from pyjoinopt.rewrites.top_k_through_joins import TopK
 
 #: The joins must become cheaper by this factor: estimates err.
 MARGIN = 1.2
 #: Limits of a query that are tried.
 _MOST_LIMITS = 3
+#: Pairs of aggregates of a query that are fused.
+_MOST_FUSIONS = 3
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class Alternatives:
         order: orders the joins of a plan.
         estimate: statistics of any sub-plan.
         constants: of the cost model.
+        fresh: makes new columns.
         sensitive: see `plan.facts.equality_substitution.sensitive_columns`.
         without: names of rewrites that are switched off.
         saved_early: what early aggregates would save of a plan's work (`eager_aggregation`). They have the same use as
@@ -57,6 +63,7 @@ class Alternatives:
     order: Callable[[LogicalPlan], Reordered]
     estimate: PlanEstimates
     constants: Constants
+    fresh: ColumnFactory
     sensitive: int
     without: Collection[str]
     saved_early: Callable[[LogicalPlan], float]
@@ -64,6 +71,11 @@ class Alternatives:
     def best(self, first: Ordered) -> Ordered:
         """The cheapest plan found; `first` itself if no other one is cheaper by a margin."""
         found = first
+        if fuse_joined_aggregates.NAME not in self.without:
+            for _ in range(_MOST_FUSIONS):
+                before, found = found, self._fused(found)
+                if found is before:
+                    break
         if inner_to_semi_joins.NAME not in self.without:
             found = self._semi_joins(found)
         if top_k_through_joins.NAME not in self.without:
@@ -72,6 +84,15 @@ class Alternatives:
                 if found is before:
                     break
         return found
+
+    def _fused(self, first: Ordered) -> Ordered:
+        """With one pass for two aggregates of which one joins a relation more."""
+        for fusion in fuse_joined_aggregates.joined_fusions(first.plan, self.fresh):
+            other = self._ordered(first, push_down_predicates(fusion.plan), (fusion.note,))
+            before, after = (self._cost(o) - self.saved_early(o.reordered.plan) for o in (first, other))
+            if after + self._marked(fusion) < (before + self._scanned(fusion)) / MARGIN:
+                return self._settled(other)
+        return self._settled(first)
 
     def _semi_joins(self, first: Ordered) -> Ordered:
         """With semi joins for inner joins that only look for partners."""
@@ -116,6 +137,18 @@ class Alternatives:
         groups = [group.ordered for group in found.reordered.groups]
         hashed = self.constants.hashed_row * sum(self.estimate(region).rows for region in regions)
         return hashed + sum(group.cost_after for group in (*groups, *found.reordered.pairs))
+
+    def _marked(self, fusion: JoinedFusion) -> float:
+        """The work of grouping the further relations, which Spark may do once or twice."""
+        if not fusion.grouped:
+            return 0.0
+        c, known = self.constants, self.estimate(fusion.further)
+        return 2 * (c.shuffle + known.rows * (1.0 + c.hashed_row + c.shuffled_row))
+
+    def _scanned(self, fusion: JoinedFusion) -> float:
+        """The work of reading the common rows once more, if no join does that."""
+        relations, _ = inner_join_source(fusion.common)
+        return self.estimate(fusion.common).rows if len(relations) == 1 else 0.0
 
     def _chosen(self, place: TopK) -> float:
         """The work of choosing the first rows: each row is compared, and those of each task are sent to one."""

@@ -271,7 +271,9 @@ class _Optimization:
             return 0.0 if eager is None else eager.saved(plan)
 
         without = self._options.without_rewrites
-        alternatives = Alternatives(order, estimates, self._constants, self._sensitive, without, saved_early)
+        alternatives = Alternatives(
+            order, estimates, self._constants, self._fresh, self._sensitive, without, saved_early
+        )
         best = alternatives.best(Ordered(rewritten.plan, reordered))
         if best.plan is rewritten.plan:
             return rewritten, reordered

@@ -34,6 +34,8 @@ _FUNCTIONS = frozenset(
     StddevPop StddevSamp VariancePop VarianceSamp Skewness Kurtosis Corr CovPopulation CovSample
     """.split()
 )
+#: Aggregates with DISTINCT repeat every row, once for each set of columns and each filter: so many at most.
+MOST_DISTINCT = 16
 #: What a column may not contain that is computed elsewhere.
 _WITH_SUBQUERIES = SUBQUERY | OUTER_REFERENCE | CORRELATED | PYTHON_UDF
 
@@ -49,6 +51,11 @@ def may_be_fused(node: Aggregate) -> bool:
         if not all(is_movable(a) and not may_throw(a) for a in arguments):
             return False
     return all(e.kind == "Alias" and is_self_contained(e) for e in node.aggregates)
+
+
+def distinct_functions(node: Aggregate) -> int:
+    """How many functions with DISTINCT an aggregate has."""
+    return sum(e.info.get("distinct", False) for listed in node.aggregates for e in walk(listed))
 
 
 def is_self_contained(listed: Expression) -> bool:

@@ -31,13 +31,15 @@ from functools import reduce
 
 from pyjoinopt.catalyst.support.predicate_helper import filtered
 from pyjoinopt.plan.constructors import aggregate, project
-from pyjoinopt.plan.expressions import Expression, conjunction, substitute, walk
+from pyjoinopt.plan.expressions import Expression, conjunction, substitute
 from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import Aggregate, Join, LogicalPlan
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order, transform_down
 from pyjoinopt.rewrites.filtered_aggregates import (
+    MOST_DISTINCT,
     compares_floating,
+    distinct_functions,
     may_be_fused,
     only_where,
     own_predicates,
@@ -46,9 +48,6 @@ from pyjoinopt.rewrites.filtered_aggregates import (
 )
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
 from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher, without_aliases
-
-#: Aggregates with DISTINCT repeat every row, once for each set of columns and each filter: so many at most.
-_MOST_DISTINCT = 16
 
 
 def fuse_aggregates(plan: LogicalPlan) -> Rewritten:
@@ -124,7 +123,7 @@ class _Fusion:
         if any(map(compares_floating, rests)):
             return False
         members = [*self.members, (other, columns)]
-        if not self._differ_in_one_relation(rests) or sum(map(_distinct, members)) > _MOST_DISTINCT:
+        if not self._differ_in_one_relation(rests) or sum(distinct_functions(m) for m, _ in members) > MOST_DISTINCT:
             return False
         self.members, self._predicates = members, predicates_of
         one, first = (", ".join(column.name for column in a.output) for a in (other, self.members[0][0]))
@@ -167,7 +166,3 @@ class _Fusion:
             read |= p.references
         inside = not demands or any(not read & ~leaf.output_set for leaf in self._leaves)
         return inside and all(p.references for p in demands)
-
-
-def _distinct(member: tuple[Aggregate, Columns]) -> int:
-    return sum(e.info.get("distinct", False) for listed in member[0].aggregates for e in walk(listed))

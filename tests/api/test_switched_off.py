@@ -13,6 +13,7 @@ from pyjoinopt.optimizer.eager_aggregation import eager_aggregation
 from pyjoinopt.optimizer.prefilter.prefilter import AGGREGATES, JOINS
 from pyjoinopt.rewrites import (
     aggregate_to_window,
+    fuse_joined_aggregates,
     fuse_scalar_subqueries,
     inner_to_semi_joins,
     share_common_tables,
@@ -34,7 +35,7 @@ CHANGED = {
 
 def test_options_name_all_rewrites() -> None:
     named = [rewrite.name for rewrite in REWRITES if rewrite.name]
-    searched = [inner_to_semi_joins.NAME, top_k_through_joins.NAME]
+    searched = [fuse_joined_aggregates.NAME, inner_to_semi_joins.NAME, top_k_through_joins.NAME]
     later = [*searched, distinct_build_sides.NAME, eager_aggregation.NAME, AGGREGATES, JOINS, share_common_tables.NAME]
     later = [aggregate_to_window.NAME, *later]
     assert [fuse_scalar_subqueries.NAME, *named, *later] == list(config.REWRITES)
@@ -50,6 +51,16 @@ def test_scalar_subqueries_are_switched_off(tpcds: SparkSession) -> None:
     fast = df.optimize_joins(strict=True, store="off")
     assert fast.join_report().spared_joins == ["15 scalar subqueries over store_sales.parquet are computed in one pass"]
     assert df.optimize_joins(strict=True, store="off", rewrites_without="fuse_scalar_subqueries") is df
+    assert fast.collect() == df.collect()
+
+
+def test_aggregates_that_differ_by_a_join_are_switched_off(tpcds: SparkSession) -> None:
+    df = tpcds.sql(tpc.spark_queries("tpcds")[61])
+    fast = df.optimize_joins(strict=True, store="off")
+    note = "promotions and total are computed together: only the former are joined with promotion"
+    assert fast.join_report().spared_joins == [note]
+    without = df.optimize_joins(strict=True, store="off", rewrites_without="fuse_joined_aggregates")
+    assert without.join_report().spared_joins == []
     assert fast.collect() == df.collect()
 
 
