@@ -23,6 +23,10 @@ TABLES = {
     "nothing": "select cast(id as int) as id, 'n1' as n from range(0)",
 }
 SUM = "(SELECT k, sum(v) AS a, count(*) AS c FROM f GROUP BY k)"
+#: A join with that aggregate, which is itself an input: by the column of `e`, which the join equates with that of `y`.
+JOINED = f"(SELECT e.k, e.z, y.a FROM e JOIN {SUM} y ON y.k = e.k AND y.a > e.z)"
+#: The semi join leaves no place for a further filter of `e`, so only `y` can be filtered.
+TESTED = f"FROM e LEFT SEMI JOIN d u ON e.k = u.id LEFT JOIN {SUM} y ON y.k = e.k"
 
 #: FROM and WHERE -> the aggregates that get fewer rows.
 FILTERED = {
@@ -64,6 +68,40 @@ FILTERED = {
     "two aggregates": (
         f"d JOIN {SUM} y ON y.k = d.id JOIN (SELECT k, max(g) m FROM f GROUP BY k) u ON u.k = d.id WHERE d.n = 'n1'", 2,
     ),
+    "in a tested join": (f"d LEFT SEMI JOIN {JOINED} q ON q.k = d.id AND q.a > d.w WHERE d.n = 'n1'", 1),
+    "in a subquery": (f"d WHERE d.n = 'n1' AND d.id IN (SELECT k FROM {JOINED})", 1),
+    "in EXISTS": (f"d WHERE d.n = 'n1' AND EXISTS (SELECT * FROM {JOINED} q WHERE q.k = d.id AND q.z < d.w)", 1),
+    "in an optional join": (f"d LEFT JOIN {JOINED} q ON q.k = d.id WHERE d.n = 'n1'", 1),
+    "in an optional join on the left": (f"{JOINED} q RIGHT JOIN d ON q.k = d.id AND q.a > d.w WHERE d.n = 'n1'", 1),
+    "in an excluded join": (f"d LEFT ANTI JOIN {JOINED} q ON q.k = d.id AND q.a > 3 WHERE d.n = 'n1'", 1),
+    "in a join with a mark": (
+        f"d WHERE d.n = 'n1' AND (d.w = 1 OR EXISTS (SELECT * FROM {JOINED} q WHERE q.k = d.id))", 1,
+    ),
+    "optional in an optional join": (
+        f"d LEFT JOIN (SELECT e.k, y.a FROM e LEFT JOIN {SUM} y ON y.k = e.k) q ON q.k = d.id WHERE d.n = 'n1'", 1,
+    ),
+    "two levels down": (
+        f"d LEFT JOIN (SELECT e.k, q.a FROM e LEFT JOIN {JOINED} q ON q.k = e.k) r ON r.k = d.id WHERE d.n = 'n1'", 1,
+    ),
+    "below a further aggregate": (
+        f"d JOIN (SELECT k, max(a) AS m FROM {JOINED} GROUP BY k) q ON q.k = d.id WHERE d.n = 'n1'", 1
+    ),
+    "below DISTINCT": (f"d LEFT JOIN (SELECT DISTINCT k, z FROM {JOINED}) q ON q.k = d.id WHERE d.n = 'n1'", 1),
+    "optional below an aggregate": (
+        f"d JOIN (SELECT e.k, max(y.c) AS m {TESTED} GROUP BY e.k) q ON q.k = d.id WHERE d.n = 'n1'", 1,
+    ),
+    "keys of DISTINCT": (f"{SUM} y JOIN (SELECT DISTINCT id FROM d WHERE n = 'n1') q ON y.k = q.id", 1),
+    "keys of groups": (
+        f"{SUM} y JOIN (SELECT id AS i, count(*) AS m FROM d WHERE n = 'n1' GROUP BY id HAVING max(w) > 2) q"
+        " ON y.k = q.i", 1,
+    ),
+    "keys of groups of a join": (
+        f"{SUM} y LEFT SEMI JOIN (SELECT id FROM d JOIN e ON k = w WHERE n = 'n1' GROUP BY id) q ON y.k = q.id", 1,
+    ),
+    "renamed keys of a semi join": (f"{SUM} y LEFT SEMI JOIN (SELECT id AS i FROM d WHERE n = 'n1') q ON y.k = q.i", 1),
+    "equal in the tested plan": (
+        f"{SUM} y LEFT SEMI JOIN (SELECT e.k FROM e JOIN d ON e.k = d.id WHERE d.n = 'n1') q ON y.k = q.k", 1,
+    ),
     "nothing is found": (f"{SUM} y JOIN d ON y.k = d.id WHERE d.n = 'n1' AND d.w = 77", 1),
 }  # fmt: skip
 KEPT = {
@@ -86,6 +124,27 @@ KEPT = {
     ),
     "a limit between": (
         "(SELECT k, sum(v) a FROM f GROUP BY k ORDER BY k LIMIT 9) y JOIN d ON y.k = d.id WHERE d.n = 'n1'"
+    ),
+    "the source may be missing": f"d LEFT JOIN d q ON q.id = d.id AND q.n = 'n1' JOIN {SUM} y ON y.k = d.id",
+    "DISTINCT keys, or none": f"{SUM} y LEFT JOIN (SELECT DISTINCT id FROM d WHERE n = 'n1') q ON y.k = q.id",
+    "DISTINCT keys that exclude": f"{SUM} y LEFT ANTI JOIN (SELECT DISTINCT id FROM d WHERE n = 'n1') q ON y.k = q.id",
+    "groups that exclude": f"{JOINED} y LEFT ANTI JOIN (SELECT id FROM d WHERE n = 'n1' GROUP BY id) q ON y.k = q.id",
+    "a function of groups": (
+        f"{SUM} y JOIN (SELECT w, count(id) AS m FROM d WHERE n = 'n1' GROUP BY w) q ON y.k = q.m"
+    ),
+    "both preserved, with a join": f"(SELECT * FROM d WHERE n = 'n1') d FULL JOIN {JOINED} q ON q.k = d.id",
+    "a preserved join": f"{JOINED} q LEFT JOIN (SELECT * FROM d WHERE n = 'n1') d ON q.k = d.id",
+    "another column of the join": f"d LEFT JOIN {JOINED} q ON q.a = d.id WHERE d.n = 'n1'",
+    "a limit in the optional side": (
+        f"d LEFT JOIN (SELECT * FROM {JOINED} ORDER BY k, z, a LIMIT 9) q ON q.k = d.id WHERE d.n = 'n1'"
+    ),
+    "what is grouped may fail": (
+        f"d JOIN (SELECT e.k, sum(10 div coalesce(y.c, 0)) AS m {TESTED} WHERE e.k IS NOT NULL GROUP BY e.k) q"
+        " ON q.k = d.id WHERE d.n = 'n1'"
+    ),
+    "by chance in the groups": (
+        f"d JOIN (SELECT e.k, max(y.a) + if(rand(3) < 2, 0, 1) AS m FROM e JOIN {SUM} y ON y.k = e.k GROUP BY e.k) q"
+        " ON q.k = d.id WHERE d.n = 'n1'"
     ),
     "the filter may fail": f"{SUM} y JOIN d ON y.k = d.id WHERE 12 div w > 3",
     "the filter reads more": f"{SUM} y JOIN d ON y.k = d.id WHERE d.w = (SELECT max(z) FROM e)",
@@ -115,7 +174,7 @@ def test_others_are_left_alone(facts: SparkSession, name: str) -> None:
 IN_SESSIONS = (
     "optional", "optional, on the left", "with a test of its own", "none is there", "through another relation",
     "through a semi join", "optional below a join", "over joins", "over an outer join", "a subquery",
-    "a count of nothing", "two aggregates",
+    "a count of nothing", "two aggregates", "in a tested join", "in an optional join", "two levels down",
 )  # fmt: skip
 
 
@@ -188,6 +247,44 @@ def test_drawn_queries(facts: SparkSession, seed: int, ansi: str) -> None:
     finally:
         facts.conf.unset("spark.sql.ansi.enabled")
     assert filtered >= 4
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("seed", range(3))
+def test_drawn_queries_of_several_levels(facts: SparkSession, seed: int, ansi: str) -> None:
+    draw = random.Random(f"levels {seed} {ansi}")
+    filtered = 0
+    facts.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for _ in range(12):
+            filtered += len(checked(facts.sql(_nested(draw))).prefilters)
+    finally:
+        facts.conf.unset("spark.sql.ansi.enabled")
+    assert filtered >= 2
+
+
+def _nested(draw: random.Random) -> str:
+    """A query with an aggregate that is some joins and aggregates below what it is joined with."""
+    kinds = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
+    plan = f"(SELECT k, {draw.choice(['sum(v)', 'count(*)', 'max(g)', 'min(k)'])} AS a FROM f GROUP BY k)"
+    for _ in range(draw.choice([1, 1, 2])):
+        kind, extra = draw.choice(kinds), draw.choice(["", "", " AND y.a > e.z", " AND y.a <> 3"])
+        mine, own = draw.choice([("e.k", "k"), ("e.z", "z")])
+        if kind.startswith("LEFT ") and draw.random() < 0.5:
+            plan = f"(SELECT y.k, y.a FROM {plan} y {kind} e ON y.k = {mine}{extra})"
+        else:
+            value = "y.a" if kind[5:] not in ("SEMI JOIN", "ANTI JOIN") else "e.z AS a"
+            plan = f"(SELECT {mine} AS k, {value} FROM e {kind} {plan} y ON y.k = {mine}{extra})"
+        if draw.random() < 0.5:
+            function = draw.choice(["max(a)", "count(a)", "sum(a)", "sum(60 div coalesce(a, 7))", "min(k)"])
+            group = draw.choice(["k", "k", "k", "a"])
+            plan = f"(SELECT {group} AS k, {function} AS a FROM {plan} GROUP BY {group})"
+        elif draw.random() < 0.2:
+            plan = f"(SELECT DISTINCT k, a FROM {plan})"
+    of_d = draw.choice(["d", "(SELECT id, max(w) AS w, min(n) AS n FROM d WHERE w > 1 GROUP BY id)"])
+    tests = f"(SELECT * FROM {of_d} WHERE {draw.choice(['n = ' + repr('n1'), 'id IN (3, 9, 7, 31)', 'w > 3'])}) d"
+    return f"SELECT * FROM {tests} {draw.choice(kinds)} {plan} q ON q.k = d.id{draw.choice(['', ' AND q.a > d.w'])}"
 
 
 def _drawn(draw: random.Random) -> str:

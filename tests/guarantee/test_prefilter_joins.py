@@ -169,6 +169,19 @@ def test_a_source_that_is_shuffled_itself_is_not_read_twice(facts: SparkSession)
     assert not any("with" in line for line in report.prefilters)
 
 
+def test_a_join_that_spark_computes_once_is_left_whole(facts: SparkSession) -> None:
+    """Both parts share the shuffles of one join; a filter inside one of them would have it computed twice."""
+    text = """WITH j AS (SELECT f.k, f.p, o.q FROM f JOIN o ON f.g = o.id)
+        SELECT d.w, j.p, j.q FROM d LEFT JOIN j ON j.k = d.id WHERE d.n = 'n1'
+        UNION ALL SELECT c.z, j.p, j.q FROM c LEFT JOIN j ON j.k = c.c"""
+    plain = facts.sql(text).collect()
+    with enabled(facts) as report_of:
+        fast = facts.sql(text).collect()
+        report = report_of()
+    assert sorted(map(repr, fast)) == sorted(map(repr, plain)) and report.error is None
+    assert len(report.prefilters) == 1  # above the shared join
+
+
 @pytest.mark.parametrize("threshold", [THRESHOLD, NO_ROOM])
 def test_once_is_enough(facts: SparkSession, without_room: SparkSession, threshold: str) -> None:
     facts.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)

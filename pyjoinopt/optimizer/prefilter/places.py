@@ -6,7 +6,7 @@ by it drops the same rows anywhere on that way, and the fewest are left to work 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pyjoinopt.optimizer.prefilter.safety import is_safe
@@ -48,6 +48,19 @@ class Place:
 def groups(node: LogicalPlan) -> bool:
     """Whether the rows of a node are groups of its child's rows."""
     return isinstance(node, Aggregate) or node.kind == "Distinct"
+
+
+def grouping_keys(node: LogicalPlan) -> Iterator[tuple[Attribute, Attribute]]:
+    """The columns by which a node groups its rows: each as a column of its child, and as one of its own."""
+    if not isinstance(node, Aggregate):
+        yield from ((a, a) for a in node.output)
+        return
+    keys = {g.attribute.bit for g in node.grouping if g.kind == "AttributeReference" and g.attribute is not None}
+    for e in node.aggregates:
+        value = e.children[0] if e.kind == "Alias" else e
+        if value.kind == "AttributeReference" and value.attribute is not None and value.attribute.bit in keys:
+            assert e.attribute is not None
+            yield value.attribute, e.attribute
 
 
 def is_grouped(plan: LogicalPlan) -> bool:
@@ -131,9 +144,9 @@ def _below(node: LogicalPlan, column: Attribute) -> tuple[LogicalPlan, Attribute
     if isinstance(node, Project):
         return _through(node, node.projections, column) if all(e.deterministic for e in node.projections) else None
     if isinstance(node, Aggregate):
-        found = _through(node, node.aggregates, column) if all(e.deterministic for e in node.expressions) else None
-        keys = {g.attribute.bit for g in node.grouping if g.kind == "AttributeReference" and g.attribute is not None}
-        return found if found is not None and found[1].bit in keys else None
+        if not all(e.deterministic for e in node.expressions):
+            return None
+        return next(((node.child, key) for key, own in grouping_keys(node) if own.bit == column.bit), None)
     if node.kind == "Distinct":
         return node.children[0], column
     if isinstance(node, Join) and is_safe(conjuncts(node.condition)):

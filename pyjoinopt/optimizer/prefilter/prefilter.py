@@ -20,18 +20,26 @@ not before. Keys that are too many to be broadcast become a Bloom filter, which 
 
 **Legal** where all of this holds:
 
-* the plan is an input of inner joins, or a side of an outer, semi, anti or existence join whose rows without a partner
-  go nowhere;
+* the plan is an input of inner joins or semi joins, or a side of an outer, anti or existence join whose rows without a
+  partner go nowhere; or it stands in such a side or below an aggregate, and its rows without a partner are only in rows
+  and groups without one;
 * a column of it (of an aggregate, a grouping key) is equal to a key of the source in every row that the joins above
-  keep: by equalities of inner and semi joins, and by one of the plan's own join;
-* nothing between is nondeterministic or can fail, for an outer join above may see NULL where it saw a value;
+  keep: by equalities of inner and semi joins, by that of an outer, anti or existence join with the side that is
+  filtered, and by the grouping keys of the aggregates between;
+* nothing between is nondeterministic or can fail, for an outer join above may see NULL where it saw a value. Where rows
+  only become fewer, an aggregate between may fail: its groups are whole or gone;
 * the source is a filtered relation of files, or such relations joined by broadcasts. They have the same rows when they
-  are read again, and their filters can neither fail nor read other relations. The key is of a type that equality
-  compares exactly, and no fallible predicate reads a column that equals it, because Spark copies predicates across the
-  new equality.
+  are read again, and their filters can neither fail nor read other relations. If they are grouped in the query, their
+  keys are read before that. The key is of a type that equality compares exactly, and no fallible predicate reads a
+  column that equals it, because Spark copies predicates across the new equality.
+
+A source is not grouped itself: of `HAVING sum(l_quantity) > 300` there is no estimate of the selectivity, and its keys
+cost as much as what they would filter. Spark copies `a IN (SELECT ...)` to columns that equal `a` and below aggregates
+by itself, so TPC-H 20 has its filter there already.
 
 **Where** it goes: as far down as its column comes unchanged, below joins and further aggregates. It is not put below a
-sub-plan that the query has twice, because Spark computes such a one once.
+sub-plan that the query has twice, because Spark computes such a one once, nor into a join that it has twice if the
+source is outside.
 
 **Price**, in the units of the cost model: the rows that need not be hashed for groups or sorted, and the groups and
 rows that need not be shuffled, against one broadcast or Bloom filter, the second reading of the source, and the probes.
@@ -153,10 +161,15 @@ class Prefilter:
         """
         found = []
         inside: set[int] = set()  # what filters there does so already
+        joined: set[int] = set()  # what filters outside would make two joins of one that Spark computes once
         for source, column, key in region.sources_of(target):
             inside = inside or set(map(id, post_order(target.plan)))
             if (column.mask | key.mask) & self.sensitive or any(id(leaf) in inside for leaf in source.leaves):
                 continue
+            if isinstance(target, Side) and shared(target.join):
+                joined = joined or set(map(id, post_order(target.join)))
+                if any(id(leaf) not in joined for leaf in source.leaves):
+                    continue
             if not self._is_broadcast(source):
                 continue
             place = lowest_place(target.plan, column, shared)
