@@ -316,6 +316,7 @@ class _Optimization:
             self._fresh,
             JoinConf.of(conf),
             str(conf.get("spark.sql.ansi.enabled", "false")).lower() == "true",
+            "DecimalAggregates" not in str(conf.get("spark.sql.optimizer.excludedRules", "")),
             self._work,
             version_of(self._export.spark),
         )

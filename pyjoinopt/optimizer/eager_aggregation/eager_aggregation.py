@@ -95,6 +95,7 @@ class EagerAggregation:
         fresh: gives out columns.
         conf: Spark's settings for joins.
         ansi: whether the session is in ANSI mode.
+        unscaled: whether Spark adds up short decimals as BIGINT.
         work: what single operators cost.
         spark: Spark's version.
     """
@@ -104,6 +105,7 @@ class EagerAggregation:
     fresh: ColumnFactory
     conf: JoinConf
     ansi: bool
+    unscaled: bool = True
     work: OperatorWork = OperatorWork(DEFAULT)
     spark: Version = (4, 3)
 
@@ -165,7 +167,7 @@ class EagerAggregation:
         joined = candidate.aggregate.child
         bounds = {**value_bounds(joined, self.estimate), **value_bounds(candidate.plan, self.estimate)}
         rows, most = (self.estimate(plan).upper_bound for plan in (candidate.plan, joined))
-        return SplitConditions(rows, most, self.ansi, bounds)
+        return SplitConditions(rows, most, self.ansi, self.unscaled, bounds)
 
     def _may_be_repeated(self, candidate: Candidate) -> bool:
         """Whether the results of groups may stand for as many rows as they are joined with."""

@@ -77,12 +77,14 @@ class SplitConditions:
         rows: a proven bound of the rows that are grouped first.
         joined: one of the rows that the upper aggregate reads as written, where joins have repeated them.
         ansi: whether the session is in ANSI mode.
+        unscaled: whether Spark adds up short decimals as BIGINT (DecimalAggregates).
         bounds: column -> the range of its values, as far as it is proved to be smaller than its type's.
     """
 
     rows: float
     joined: float
     ansi: bool
+    unscaled: bool = True
     bounds: Mapping[int, Range] = field(default_factory=dict)
 
 
@@ -196,7 +198,8 @@ def _sums_fit(function: Expression, conditions: SplitConditions, rows: float, re
     if digits is None or summed is None:
         return False
     precision, scale = summed
-    largest = _LARGEST_BIGINT if repeated and precision <= DIGITS_OF_BIGINT else Fraction(10**precision - 1)
+    as_bigint = repeated and conditions.unscaled and precision <= DIGITS_OF_BIGINT
+    largest = _LARGEST_BIGINT if as_bigint else Fraction(10**precision - 1)
     expected = (min(MOST_DIGITS, digits[0] + MORE_DIGITS), digits[1])
     return summed == expected and _fits(argument, rows, conditions, largest / 10**scale)
 

@@ -181,7 +181,7 @@ def _columns(root: LogicalPlan) -> Mapping[int, int]:
     found: dict[int, int] = {}
     for node in post_order(root):
         bits = node.output_set
-        for child in node.children:
+        for child in () if node.cached else node.children:
             bits |= found[id(child)]
         found[id(node)] = bits
     return found

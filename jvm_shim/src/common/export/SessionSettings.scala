@@ -43,6 +43,7 @@ private[pyjoinopt] object SessionSettings {
     "spark.sql.constraintPropagation.enabled",
     "spark.sql.optimizer.avoidDoubleFilterEval",
     "spark.sql.optimizer.replaceExceptWithFilter",
+    "spark.sql.optimizer.excludedRules",
     "spark.sql.defaultSizeInBytes")
 
   /** The prefix of keys that a session has set without effect. */

@@ -118,3 +118,9 @@ def test_what_may_stand_for_several_rows(
 ) -> None:
     conditions = SplitConditions(1.0, joined, ansi=True)
     assert may_be_repeated(function(name, argument, result, ANSI), conditions, early=early) is fits
+
+
+def test_short_decimals_that_are_not_added_up_as_bigint() -> None:
+    short = function("Sum", "decimal(7,2)", "decimal(17,2)", ANSI)
+    assert may_be_repeated(short, SplitConditions(1.0, 9e9, ansi=True, unscaled=False), early=False)
+    assert not may_be_repeated(short, SplitConditions(1.0, 1.1e10, ansi=True, unscaled=False), early=False)

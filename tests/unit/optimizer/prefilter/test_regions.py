@@ -54,3 +54,8 @@ def test_the_regions_of_many_levels() -> None:
     for bit in reversed(range(1000)):
         plan = Join(files(bit), plan, "LeftOuter", equal(bit, bit + 1))
     assert sources(Join(filtered(2000), plan, "Inner", equal(2000, 0))) == []
+
+
+def test_nothing_is_filtered_below_a_cached_plan() -> None:
+    cached = Join(grouped(6), files(7), "Inner", equal(6, 7), info={"cached": True})
+    assert sources(Join(filtered(5), cached, "Inner", equal(5, 6))) == [] == sources(cached)
