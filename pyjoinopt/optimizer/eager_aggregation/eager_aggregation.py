@@ -56,7 +56,7 @@ Moerkotte, Dynamic programming: the next step, ICDE 2015.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.catalyst.planner.join_selection import JoinOperator, Version, select
@@ -130,22 +130,25 @@ class EagerAggregation:
         pricing = Pricing(self.estimate, self._operator, self.work)
         chosen: dict[int, list[_Early]] = {}
         for node, upper in aggregates:
-            legal = self._legal(upper, shared)
+            conditions = self._conditions(upper)
+            legal = self._legal(upper, shared, conditions)
             priced = [_Early(c, pricing(c)) for c in legal if pricing.rows_of_group(c) > _MARGIN]
             paying = [one for one in priced if _pays(one.price)]
             if paying:
                 best = max(paying, key=lambda one: one.saved)
-                chosen[id(node)] = [best, *self._of_another_side(best, legal, pricing)]
+                chosen[id(node)] = [best, *self._of_another_side(best, legal, pricing, conditions)]
         return chosen
 
-    def _of_another_side(self, first: _Early, legal: Sequence[Candidate], pricing: Pricing) -> list[_Early]:
+    def _of_another_side(
+        self, first: _Early, legal: Sequence[Candidate], pricing: Pricing, conditions: SplitConditions
+    ) -> list[_Early]:
         """The best early aggregate of rows that are joined with those of the first one, if it pays up to that join."""
         paying = []
         for candidate in legal:
             join = meeting_join(first.candidate, candidate)
             if join is None or pricing.rows_of_group(candidate) <= _MARGIN:
                 continue
-            if self._may_be_repeated(first.candidate) and self._may_be_repeated(candidate):
+            if all(self._may_be_repeated(each, conditions) for each in (first.candidate, candidate)):
                 found = _Early(candidate, pricing(candidate, up_to=join))
                 paying += [found] if _pays(found.price) else []
         return [max(paying, key=lambda one: one.saved)] if paying else []
@@ -153,26 +156,29 @@ class EagerAggregation:
     def _operator(self, join: Join) -> JoinOperator:
         return select(join, self.sizes(join.left), self.sizes(join.right), self.conf, self.spark)
 
-    def _legal(self, node: Aggregate, shared: SharedPlans) -> list[Candidate]:
+    def _legal(self, node: Aggregate, shared: SharedPlans, conditions: SplitConditions) -> list[Candidate]:
         found = []
         for candidate in candidates(node, shared):
-            conditions = self._conditions(candidate)
-            if not all(may_be_split(candidate.below[i], conditions) for i in candidate.early):
+            own = self._of(candidate, conditions)
+            if not all(may_be_split(candidate.below[i], own) for i in candidate.early):
                 continue
-            if all(may_be_repeated(candidate.below[i], conditions, early=False) for i in candidate.late):
+            if all(may_be_repeated(candidate.below[i], own, early=False) for i in candidate.late):
                 found.append(candidate)
         return found
 
-    def _conditions(self, candidate: Candidate) -> SplitConditions:
-        joined = candidate.aggregate.child
-        bounds = {**value_bounds(joined, self.estimate), **value_bounds(candidate.plan, self.estimate)}
-        rows, most = (self.estimate(plan).upper_bound for plan in (candidate.plan, joined))
-        return SplitConditions(rows, most, self.ansi, self.unscaled, bounds)
+    def _conditions(self, node: Aggregate) -> SplitConditions:
+        """What is proved of the rows that an aggregate reads."""
+        joined, bounds = self.estimate(node.child).upper_bound, value_bounds(node.child, self.estimate)
+        return SplitConditions(joined, joined, self.ansi, self.unscaled, bounds)
 
-    def _may_be_repeated(self, candidate: Candidate) -> bool:
+    def _of(self, candidate: Candidate, conditions: SplitConditions) -> SplitConditions:
+        """The same, with the rows of a candidate."""
+        return replace(conditions, rows=self.estimate(candidate.plan).upper_bound)
+
+    def _may_be_repeated(self, candidate: Candidate, conditions: SplitConditions) -> bool:
         """Whether the results of groups may stand for as many rows as they are joined with."""
-        conditions = self._conditions(candidate)
-        return all(may_be_repeated(candidate.below[i], conditions, early=True) for i in candidate.early)
+        own = self._of(candidate, conditions)
+        return all(may_be_repeated(candidate.below[i], own, early=True) for i in candidate.early)
 
     def _rebuilt(self, root: LogicalPlan, chosen: Mapping[int, Sequence[_Early]]) -> LogicalPlan:
         done: dict[int, LogicalPlan] = {}

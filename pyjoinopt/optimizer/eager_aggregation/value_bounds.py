@@ -3,9 +3,9 @@
     SELECT i.name, avg(v.quantity) FROM inventory v JOIN item i ON i.id = v.item GROUP BY i.name
 
 By its type a quantity could be two billions, and the sum of eleven million of them too large to be exact. By the
-footers of the files it is a thousand at most. Filters, joins and new names leave values as they are, so the bounds of
-a leaf hold for its columns above these. They do not above a UNION ALL, whose columns are those of its first branch by
-name alone, nor for a common table expression, which may be one.
+footers of the files it is a thousand at most. Filters, joins, new names and the copies of rows for ROLLUP leave values
+as they are, or make NULLs of them, so the bounds of a leaf hold for its columns above these. They do not above a UNION
+ALL, whose columns are those of its first branch by name alone, nor for a common table expression, which may be one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def value_bounds(plan: LogicalPlan, estimate: StatisticsOf) -> dict[int, Range]:
         node = stack.pop()
         if not node.children and node.number is not None and node.kind != "CTERelationRef":
             found.update({bit: _range(*bounds) for bit, bounds in estimate(node).value_bounds.items()})
-        elif not node.cached and (isinstance(node, (Filter, Join, Project)) or is_only_a_name(node)):
+        elif not node.cached and (_keeps_values(node) or is_only_a_name(node)):
             if isinstance(node, Project):
                 listed = zip(node.projections, node.output, strict=True)
                 aliases += [(a.bit, e.children[0]) for e, a in listed if e.kind == "Alias"]
@@ -43,6 +43,10 @@ def value_bounds(plan: LogicalPlan, estimate: StatisticsOf) -> dict[int, Range]:
         else:
             found.pop(bit, None)
     return found
+
+
+def _keeps_values(node: LogicalPlan) -> bool:
+    return isinstance(node, (Filter, Join, Project)) or node.kind == "Expand"
 
 
 def _range(low: float, high: float) -> Range:

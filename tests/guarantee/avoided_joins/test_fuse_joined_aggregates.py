@@ -229,6 +229,7 @@ _FURTHER = st.lists(st.tuples(_KEYS, st.integers(0, 1)), max_size=6)
 _FUNCTIONS = "count(*), count(x), sum(x), sum(x) FILTER (WHERE x > 0), min(x), count(DISTINCT x), avg(x)".split(", ")
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("free")
 @settings(max_examples=12, deadline=None)
 @given(_FACTS, _FURTHER, st.permutations(_FUNCTIONS), st.sampled_from(["", " WHERE c = 1", " WHERE x > 0"]))
