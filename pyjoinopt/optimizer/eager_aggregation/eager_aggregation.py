@@ -122,16 +122,19 @@ class EagerAggregation:
 
     def _chosen(self, root: LogicalPlan) -> dict[int, list[_Early]]:
         """The id of each aggregate or DISTINCT for which rows are grouped early, with the best places."""
-        found = [(node, as_aggregate(node)) for node in post_order(root) if not node.cached]
-        aggregates = [(node, upper) for node, upper in found if upper is not None and _reads_joins(upper)]
+        nodes = [(node, as_aggregate(node)) for node in post_order(root) if not node.cached]
+        aggregates = [(node, upper) for node, upper in nodes if upper is not None and _reads_joins(upper)]
         if not aggregates:
             return {}
         shared = SharedPlans(root)
         pricing = Pricing(self.estimate, self._operator, self.work)
         chosen: dict[int, list[_Early]] = {}
         for node, upper in aggregates:
+            found = [candidate for candidate in candidates(upper, shared) if self._may_pay(candidate)]
+            if not found:
+                continue
             conditions = self._conditions(upper)
-            legal = self._legal(upper, shared, conditions)
+            legal = [candidate for candidate in found if self._is_legal(candidate, conditions)]
             priced = [_Early(c, pricing(c)) for c in legal if pricing.rows_of_group(c) > _MARGIN]
             paying = [one for one in priced if _pays(one.price)]
             if paying:
@@ -156,15 +159,18 @@ class EagerAggregation:
     def _operator(self, join: Join) -> JoinOperator:
         return select(join, self.sizes(join.left), self.sizes(join.right), self.conf, self.spark)
 
-    def _legal(self, node: Aggregate, shared: SharedPlans, conditions: SplitConditions) -> list[Candidate]:
-        found = []
-        for candidate in candidates(node, shared):
-            own = self._of(candidate, conditions)
-            if not all(may_be_split(candidate.below[i], own) for i in candidate.early):
-                continue
-            if all(may_be_repeated(candidate.below[i], own, early=False) for i in candidate.late):
-                found.append(candidate)
-        return found
+    def _may_pay(self, candidate: Candidate) -> bool:
+        """Whether each of its keys is known to have fewer values than there are rows, before anything is priced."""
+        known = self.estimate(candidate.plan)
+        values = (known.column(a.bit).ndv for a in candidate.keys)
+        return not _MARGIN or all(ndv is not None and ndv * _MARGIN < known.rows for ndv in values)
+
+    def _is_legal(self, candidate: Candidate, conditions: SplitConditions) -> bool:
+        """Whether the functions can be computed of groups, by what is proved of the rows."""
+        own = self._of(candidate, conditions)
+        return all(may_be_split(candidate.below[i], own) for i in candidate.early) and all(
+            may_be_repeated(candidate.below[i], own, early=False) for i in candidate.late
+        )
 
     def _conditions(self, node: Aggregate) -> SplitConditions:
         """What is proved of the rows that an aggregate reads."""
