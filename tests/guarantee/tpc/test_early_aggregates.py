@@ -25,8 +25,9 @@ EARLY = {
     ],
     "tpch": [2, 3, 5, 7, 10, 11, 12, 17, 18],
 }  # fmt: skip
-#: Where a window takes the place of an aggregate, there is none that may be early.
-OPTIONS = {"store": "off", "rewrites_without": "aggregate_to_window"}
+#: Where a window takes the place of an aggregate, there is none that may be early. Nor is there where two aggregates
+#: are computed together, for the FILTER of one reads a column of the relation that only this one joins.
+OPTIONS = {"store": "off", "rewrites_without": "aggregate_to_window,fuse_joined_aggregates"}
 #: The default run has those that pay at a larger scale.
 PAYING = (("tpcds", 11), ("tpcds", 74))
 
