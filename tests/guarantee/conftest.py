@@ -6,11 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pyjoinopt.optimizer import alternatives
 from tests.support import shop
 from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alternatives to a plan are taken wherever they are legal, whatever they cost."""
+    monkeypatch.setattr(alternatives, "MARGIN", 1e-9)
 
 
 @pytest.fixture(scope="session")

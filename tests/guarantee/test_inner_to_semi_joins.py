@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyjoinopt.optimizer import alternatives, existence_price
+from pyjoinopt.optimizer import existence_price
 from tests.support.eager import session_with
 from tests.support.prefilters import checked, enabled
 
@@ -130,9 +130,8 @@ def posts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spar
 
 
 @pytest.fixture
-def free(monkeypatch: pytest.MonkeyPatch) -> None:
+def free(free: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Semi joins for all branches, whatever they cost."""
-    monkeypatch.setattr(alternatives, "MARGIN", 1e-9)
     monkeypatch.setattr(existence_price, "_REPEATS", 0.0)
     monkeypatch.setattr(existence_price, "_ALONE", 0)
 

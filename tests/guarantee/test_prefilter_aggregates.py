@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -234,34 +234,27 @@ def test_a_cached_aggregate_is_left_whole(facts: SparkSession) -> None:
         facts.catalog.uncacheTable("sums")
 
 
+def _filtered(facts: SparkSession, draw: random.Random, ansi: str, drawn: Callable[[random.Random], str]) -> int:
+    """The filters of twelve queries, whose rows are those of plain Spark."""
+    facts.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        return sum(len(checked(facts.sql(drawn(draw))).prefilters) for _ in range(12))
+    finally:
+        facts.conf.unset("spark.sql.ansi.enabled")
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("seed", range(3))
 def test_drawn_queries(facts: SparkSession, seed: int, ansi: str) -> None:
-    draw = random.Random(f"{seed} {ansi}")
-    filtered = 0
-    facts.conf.set("spark.sql.ansi.enabled", ansi)
-    try:
-        for _ in range(12):
-            filtered += len(checked(facts.sql(_drawn(draw))).prefilters)
-    finally:
-        facts.conf.unset("spark.sql.ansi.enabled")
-    assert filtered >= 4
+    assert _filtered(facts, random.Random(f"{seed} {ansi}"), ansi, _drawn) >= 4
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("seed", range(3))
 def test_drawn_queries_of_several_levels(facts: SparkSession, seed: int, ansi: str) -> None:
-    draw = random.Random(f"levels {seed} {ansi}")
-    filtered = 0
-    facts.conf.set("spark.sql.ansi.enabled", ansi)
-    try:
-        for _ in range(12):
-            filtered += len(checked(facts.sql(_nested(draw))).prefilters)
-    finally:
-        facts.conf.unset("spark.sql.ansi.enabled")
-    assert filtered >= 2
+    assert _filtered(facts, random.Random(f"levels {seed} {ansi}"), ansi, _nested) >= 2
 
 
 def _nested(draw: random.Random) -> str:

@@ -12,7 +12,6 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import functions as F
 
-from pyjoinopt.optimizer import alternatives
 from tests.support.eager import session_with
 from tests.support.prefilters import checked, enabled
 
@@ -83,12 +82,6 @@ KEPT = {
 @pytest.fixture(scope="module")
 def orders(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     return session_with(spark, tmp_path_factory.mktemp("orders"), TABLES)
-
-
-@pytest.fixture
-def free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first rows are chosen early wherever that is legal."""
-    monkeypatch.setattr(alternatives, "MARGIN", 1e-9)
 
 
 @pytest.fixture(params=["true", "false"])

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyjoinopt.optimizer import alternatives
 from tests.guarantee.avoided_joins.tables import outcome
 from tests.support.compare import assert_same_rows
 from tests.support.eager import FREE, session_with
@@ -125,12 +124,6 @@ KEPT = {
 @pytest.fixture(scope="module")
 def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     return session_with(spark, tmp_path_factory.mktemp("facts"), TABLES)
-
-
-@pytest.fixture
-def free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it costs."""
-    monkeypatch.setattr(alternatives, "MARGIN", 1e-9)
 
 
 @pytest.fixture(params=["true", "false"])
