@@ -11,6 +11,7 @@ from pyjoinopt._version import __version__
 from pyjoinopt.api.analyze import Analysed, analyze
 from pyjoinopt.api.compare import Comparison, compare
 from pyjoinopt.api.dataframe import attach, explain_joins, join_report, optimize_joins
+from pyjoinopt.api.recurring_queries import queries
 from pyjoinopt.api.sessions import configure, disable, enable, is_enabled, last_reports
 from pyjoinopt.errors import (
     BridgeError,
@@ -32,5 +33,5 @@ __all__ = [
     "Analysed", "BridgeError", "Comparison", "JavaNotFoundError", "JoinReport", "NotRunError", "PyJoinOptError",
     "RefusedError", "RuleTrace", "SessionError", "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError",
     "__version__", "analyze", "compare", "configure", "disable", "enable", "explain_joins", "is_enabled",
-    "join_report", "last_reports", "optimize_joins", "rules", "statistics", "testing",
+    "join_report", "last_reports", "optimize_joins", "queries", "rules", "statistics", "testing",
 ]  # fmt: skip

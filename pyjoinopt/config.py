@@ -183,7 +183,15 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "feedback", PREFIX + "feedback", False, None,
         "Collect the true row counts of join groups from the queries of the session, and use them when these join "
-        "groups are planned again. `report.observe()` does the same for one query.",
+        "groups are planned again. `report.observe()` does the same for one query. In a session, the times of queries "
+        "are recorded, too (`pyjoinopt.queries()`).",
+    ),
+    Option(
+        "guard", PREFIX + "guard", "observe", ("observe", "explore", "off"),
+        "What is done with the recorded times of a session's recurring queries, if feedback is on. 'observe': a plan "
+        "that took longer than the query as written is not used again; times of runs as written come from sessions "
+        "with the strategy 'none'. 'explore': also runs a recurring query as written, at most four times, to know its "
+        "time. 'off': nothing.",
     ),
     Option(
         "strict", PREFIX + "strict", False, None,
@@ -254,6 +262,7 @@ class Options:
     session_background_mb: int = 32_768
     store: str = "auto"
     feedback: bool = False
+    guard: str = "observe"
     strict: bool = False
     pair_budget: int = 25_000
     search_seconds: int = 10
@@ -284,7 +293,7 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, hint_slack, cost, \
 cost_constants, statistics, statistics_without, rewrites_without, statistics_ms, background_mb, session_background_mb, \
-store, feedback, strict, pair_budget, search_seconds
+store, feedback, guard, strict, pair_budget, search_seconds
     """
     checked = {}
     for name, value in keywords.items():
@@ -330,7 +339,7 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, hint_slack='auto', cost='c_out', cost_constants='', statistics='auto', \
 statistics_without='', rewrites_without='', statistics_ms='auto', background_mb=4096, session_background_mb=32768, \
-store='auto', feedback=False, strict=False, pair_budget=25000, search_seconds=10)
+store='auto', feedback=False, guard='observe', strict=False, pair_budget=25000, search_seconds=10)
     """
     chosen = {}
     for key, text in conf.items():

@@ -40,7 +40,7 @@ EXPORTED_OF_NODES = {
     "outer": "Generate: True if a row without generated ones is kept",
     "parts": "Window: how many of the expressions are window functions, partition columns, sort orders",
     "projections": "Expand: numbers of its lists of expressions",
-    "rel": "leaf: what it reads: kind, name, format, rows, bytes, partitionCols (bits), buckets, catalog",
+    "rel": "leaf: what it reads: kind, name, format, path, rows, bytes, partitionCols (bits), buckets, catalog",
     "replacement": "Sample: True if a row may be drawn several times",
     "rows": "Range, LocalRelation: how many",
     "sides": "Except: numbers of each side and of the relation below its filters, if the JVM found both sides equal",

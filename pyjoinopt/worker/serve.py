@@ -7,7 +7,9 @@ the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` i
     worker -> JVM   {"protocol": 2, "version": "0.3.0"}                        once, at the start
     JVM -> worker   {"id": 7, "request": {"op": "plan", "milliseconds": 2000, "options": {}, "export": {...}}}
                     with "query": 5 in the request if its metrics will be sent after it has run, and next to it
-                    "heard": [{"query": 5, "operators": [...]}] with metrics of such queries, also as a frame of its own
+                    "heard": [{"query": 5, "ended": 1.7e9, "seconds": 2.5, "planning": 0.2, "operators": [...]}] with
+                    metrics of such queries, also as a frame of its own; with "failed": "memory" instead of operators
+                    of one that ran out of memory
     worker -> JVM   {"id": 7, "question": {"nodes": [0, 3], "sources": ["catalog"]}}    as often as needed
     JVM -> worker   {"id": 7, "answer": {"nodes": {...}}}    or    {"id": 7, "error": "..."}
     worker -> JVM   {"id": 7, "answer": {"edits": {...} or null, "summary": "...", "problem": null}}
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import os
 import signal
 import struct
@@ -35,17 +38,21 @@ from typing import Any, BinaryIO
 from pyjoinopt._version import __version__
 from pyjoinopt.bridge.decode import Export, decoded
 from pyjoinopt.bridge.gateway import RequestGateway
-from pyjoinopt.config import refused_keys, resolve
+from pyjoinopt.config import Options, refused_keys, resolve
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.estimation.sources.registry import registered
 from pyjoinopt.estimation.store.store import State, Store, open_store
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
+from pyjoinopt.feedback.planned_query import PlannedQuery, planned_query
+from pyjoinopt.feedback.query_store import QueryStore
 from pyjoinopt.optimizer.optimize import optimize
 from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.worker.guarded_planning import PlannedPart, guarded
 from pyjoinopt.worker.parent import end_with_parent
 from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests, Request, key_of
 
 PROTOCOL = 2
+_log = logging.getLogger("pyjoinopt")
 _HEAD = struct.Struct(">4sI")
 _MARK = b"PJO1"
 #: Reading files may take this share of the remaining time, and at most these milliseconds.
@@ -132,12 +139,27 @@ def serve(pipe: Pipe) -> None:
 
 
 class PendingFeedback:
-    """Join groups that were planned here, by the number of their query, until its metrics arrive."""
+    """Queries that were planned here and their join groups, by the number of the query, until its metrics arrive."""
 
     MOST = 256
 
     def __init__(self) -> None:
         self._expected: dict[int, tuple[list[ExpectedGroup], Store]] = {}
+        self._planned: dict[int, tuple[PlannedQuery, Store]] = {}
+        self._have_run: dict[str, None] = {}
+
+    def planned(self, query: int) -> PlannedQuery | None:
+        """The plans of a query that arrived so far; None before the first one."""
+        found = self._planned.get(query)
+        return None if found is None else found[0]
+
+    def expect_run(self, query: int, planned: PlannedQuery, store: Store | None) -> None:
+        """Add what is known of a query; its next plan replaces it."""
+        if store is not None:
+            self._planned.pop(query, None)
+            self._planned[query] = planned, store
+            if len(self._planned) > self.MOST:
+                del self._planned[next(iter(self._planned))]
 
     def expect(self, query: int, watches: Sequence[ExpectedGroup], store: Store | None) -> None:
         """Add the groups of a query. Each subquery is planned separately, under the number of its query."""
@@ -152,13 +174,29 @@ class PendingFeedback:
             del self._expected[next(iter(self._expected))]
 
     def learn(self, finished: Iterable[dict[str, Any]]) -> None:
-        """Store the true rows of finished queries. Groups of a query that share columns cannot be distinguished."""
+        """Store the true rows and the times of finished queries. Never raises: a query may be waiting."""
         for run in finished:
-            watches, store = self._expected.get(run["query"], ([], None))
-            readers = Counter(column for watch in watches for column in watch.owners)
-            for watch in watches:
-                if store is not None and all(readers[column] == 1 for column in watch.owners):
-                    watch.remember(watch.observe(run["operators"]), store)
+            for learn in (self._learn_rows, self._learn_time):
+                try:
+                    learn(run)
+                except Exception:
+                    _log.exception("what a query did is not stored")
+
+    def _learn_rows(self, run: dict[str, Any]) -> None:
+        """Groups of a query that share columns cannot be distinguished."""
+        watches, store = self._expected.get(run["query"], ([], None))
+        readers = Counter(column for watch in watches for column in watch.owners)
+        for watch in watches:
+            if store is not None and all(readers[column] == 1 for column in watch.owners):
+                watch.remember(watch.observe(run["operators"]), store)
+
+    def _learn_time(self, run: dict[str, Any]) -> None:
+        if run["query"] in self._planned and "seconds" in run:
+            planned, store = self._planned[run["query"]]
+            planned.record(QueryStore(store), run, warm=planned.shape in self._have_run)
+            self._have_run[planned.shape] = None
+            if len(self._have_run) > 100 * self.MOST:
+                del self._have_run[next(iter(self._have_run))]
 
 
 class Planner:
@@ -200,26 +238,38 @@ class Planning:
 
     def run(self, learned: PendingFeedback) -> dict[str, Any]:
         """Plan the query, and return the answer."""
-        request, report = self._request, self._report
+        request = self._request
         export = decoded(request["export"])
         options = resolve(request["options"], export.conf)
-        for key in refused_keys(export.conf):
-            report.refuse(key, "it belongs to the application, so the value of this session is not used")
         self.store = open_store(options.store, options.store_folder)
         self.before = self.store.state() if self.store is not None else None
         gateway = PipeGateway(export, self.requests)
         watching = "query" in request and options.feedback
-        found = optimize(export, gateway, options, report, watching=watching, analysed=False)
-        plan = found.plan
+
+        def optimized(options: Options) -> PlannedPart:
+            report = JoinReport()
+            for key in refused_keys(export.conf):
+                report.refuse(key, "it belongs to the application, so the value of this session is not used")
+            found = optimize(export, gateway, options, report, watching=watching, analysed=False)
+            return PlannedPart(found.plan, report, found.expected)
+
+        revoked = None
+        if watching and self.store is not None:
+            query = planned_query(export.root, export.conf, learned.planned(request["query"]))
+            chosen = guarded(query, QueryStore(self.store), options, export.root, optimized)
+            learned.expect_run(request["query"], chosen.query, self.store)
+            learned.expect(request["query"], chosen.part.expected, self.store)
+            part, revoked = chosen.part, chosen.revoked
+        else:
+            part = optimized(options)
+        self._report = report = part.report
         edits = None
-        if plan is not export.root:
-            edits = gateway.edits(plan)
+        if part.plan is not export.root:
+            edits = gateway.edits(part.plan)
             report.changed = True
-        if watching:
-            learned.expect(request["query"], found.expected, self.store)
         # A user's source may answer differently next time, and an observed query must be registered each time.
         self.cacheable = not watching and not registered()
-        return {"edits": edits, "summary": summary(report), "problem": None}
+        return {"edits": edits, "summary": summary(report), "problem": revoked}
 
     def failed(self, error: Exception) -> dict[str, Any]:
         """The answer after an internal error."""

@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
         "util", "plan", "catalyst", "rewrites", "estimation", "cost", "joins", "hints", "feedback", "report", "bridge",
         "config",
     },
-    "worker": {"optimizer", "feedback", "estimation", "report", "bridge", "config", "errors", "_version"},
+    "worker": {"optimizer", "plan", "feedback", "estimation", "report", "bridge", "config", "errors", "_version"},
     "api": {
         "util", "optimizer", "feedback", "catalyst", "estimation", "cost", "plan", "report", "bridge", "config",
         "errors", "_version", "",

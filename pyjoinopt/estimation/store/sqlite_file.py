@@ -40,6 +40,19 @@ CREATE TABLE blob (
     "CREATE TABLE feedback (fingerprint TEXT PRIMARY KEY, rows REAL, observed REAL, runs INTEGER)",
 )
 
+#: Tables that a store may lack, because an earlier release made it; that release ignores them.
+_ADDED = (
+    """
+CREATE TABLE IF NOT EXISTS query (
+    shape TEXT, conditions TEXT, tables TEXT, outlook TEXT, used REAL, PRIMARY KEY (shape, conditions))""",
+    "CREATE INDEX IF NOT EXISTS query_used ON query (used)",
+    """
+CREATE TABLE IF NOT EXISTS run (
+    id INTEGER PRIMARY KEY, shape TEXT, conditions TEXT, instance TEXT, plan TEXT, changes TEXT, warm INTEGER,
+    cores REAL, bytes REAL, ended REAL, seconds REAL, planning REAL, rows REAL, spilled REAL, failed TEXT)""",
+    "CREATE INDEX IF NOT EXISTS run_shape ON run (shape, conditions, id)",
+)
+
 BROKEN = (sqlite3.Error, ValueError)
 
 
@@ -90,6 +103,7 @@ def _open(path: Path) -> sqlite3.Connection:
         if not _check(connection):
             with FileLock(f"{path}.lock", timeout=5, mode=_MODE):
                 _create(connection)
+        _add_tables(connection)
         _keep_private(path)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {16 << 20}")
@@ -144,6 +158,15 @@ def _create(connection: sqlite3.Connection) -> None:
                 connection.execute(statement)
 
 
+def _add_tables(connection: sqlite3.Connection) -> None:
+    """Add the tables that a later release brought, if this store lacks them."""
+    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('query', 'run')"
+    if connection.execute(query).fetchone()[0] < 2:
+        with _transaction(connection, "BEGIN IMMEDIATE"):
+            for statement in _ADDED:
+                connection.execute(statement)
+
+
 @contextlib.contextmanager
 def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
     connection.execute(begin)
@@ -165,7 +188,9 @@ def trim(connection: sqlite3.Connection, most: int) -> None:
     for _ in range(20):
         if (pragma("page_count") - pragma("freelist_count")) * pragma("page_size") <= most:
             return
-        for table, age in (("blob", "used"), ("relation", "used"), ("feedback", "observed")):
+        for table, age in (
+            ("blob", "used"), ("relation", "used"), ("feedback", "observed"), ("query", "used"), ("run", "id"),
+        ):
             connection.execute(
                 f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} ORDER BY {age} "
                 f"LIMIT (SELECT (COUNT(*) + 3) / 4 FROM {table}))"

@@ -100,7 +100,7 @@ class Store:
                 self._touch(connection, stale)
             return found
 
-        return self._run(work, {})
+        return self.read(work, {})
 
     def put(
         self,
@@ -124,7 +124,7 @@ class Store:
                 files.id, files.schema, names.get(files, ""), one.rows, one.bytes, int(one.exact), one.source, one.note,
                 one.gathered or now, now, None if only is None else json.dumps(sorted(only)), columns,
             ))  # fmt: skip
-        self._write(
+        self.write(
             lambda connection: connection.executemany(
                 "INSERT OR REPLACE INTO relation (id, schema, name, rows, bytes, exact, source, note, gathered, used, "
                 "asked, columns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
@@ -132,7 +132,7 @@ class Store:
         )  # fmt: skip
 
     def forget(self, files: Iterable[Files] | None = None) -> None:
-        """Forget what is known of some files, whatever the schema; without an argument everything.
+        """Forget what is known of some files, whatever the schema; without an argument everything, runs included.
 
         Counts of join results go in both cases: which files they rest on is not written beside them.
         """
@@ -143,9 +143,10 @@ class Store:
                     connection.execute(f"DELETE FROM {table}")
                 else:
                     connection.executemany(f"DELETE FROM {table} WHERE id = ?", [(f.id,) for f in files])
-            connection.execute("DELETE FROM feedback")
+            for table in ("feedback", "query", "run") if files is None else ("feedback",):
+                connection.execute(f"DELETE FROM {table}")
 
-        self._write(work)
+        self.write(work)
 
     # -- samples, sketches, feedback -----------------------------------------------------------------------------
 
@@ -157,18 +158,18 @@ class Store:
     def dated_blob(self, files: Files, kind: str) -> tuple[bytes, float] | None:
         """The same, and when it was gathered, in seconds since the epoch."""
         query = "SELECT content, gathered FROM blob WHERE id = ? AND schema = ? AND kind = ?"
-        row = self._run(lambda c: c.execute(query, (files.id, files.schema, kind)).fetchone(), None)
+        row = self.read(lambda c: c.execute(query, (files.id, files.schema, kind)).fetchone(), None)
         return None if row is None else (bytes(row[0]), float(row[1]))
 
     def put_blob(self, files: Files, kind: str, content: bytes) -> None:
         """Remember something larger about some files."""
         now = time.time()
         row = (files.id, files.schema, kind, content, now, now)
-        self._write(lambda connection: connection.execute("INSERT OR REPLACE INTO blob VALUES (?, ?, ?, ?, ?, ?)", row))
+        self.write(lambda connection: connection.execute("INSERT OR REPLACE INTO blob VALUES (?, ?, ?, ?, ?, ?)", row))
 
     def has_feedback(self) -> bool:
         """True if any true row count is remembered."""
-        return self._run(lambda c: c.execute("SELECT 1 FROM feedback LIMIT 1").fetchone() is not None, False)
+        return self.read(lambda c: c.execute("SELECT 1 FROM feedback LIMIT 1").fetchone() is not None, False)
 
     def feedback(self, group: str) -> dict[int, float]:
         """True row counts of a join group: set of relations, in the group's own numbers -> rows."""
@@ -178,13 +179,13 @@ class Store:
         """The same, each with when it was counted, in seconds since the epoch."""
         query = "SELECT fingerprint, rows, observed FROM feedback WHERE fingerprint >= ? AND fingerprint < ?"
         nothing: list[tuple[str, float, float]] = []
-        found = self._run(lambda c: c.execute(query, (f"{group}:", f"{group};")).fetchall(), nothing)
+        found = self.read(lambda c: c.execute(query, (f"{group}:", f"{group};")).fetchall(), nothing)
         return {int(name.partition(":")[2], 16): (float(rows), float(seconds)) for name, rows, seconds in found}
 
     def put_feedback(self, group: str, rows: Mapping[int, float]) -> None:
         """Remember true row counts; the latest counts."""
         now = time.time()
-        self._write(
+        self.write(
             lambda connection: connection.executemany(
                 "INSERT INTO feedback VALUES (?, ?, ?, 1) ON CONFLICT (fingerprint) DO UPDATE SET "
                 "rows = excluded.rows, observed = excluded.observed, runs = runs + 1",
@@ -199,7 +200,7 @@ class Store:
             version = int(connection.execute("PRAGMA data_version").fetchone()[0])
             return self._opened[1], version, connection.total_changes
 
-        return self._run(work, None)
+        return self.read(work, None)
 
     # -- the file ------------------------------------------------------------------------------------------------
 
@@ -210,7 +211,9 @@ class Store:
                 self._connection.close()
             self._connection = None
 
-    def _write(self, work: Callable[[sqlite3.Connection], object]) -> None:
+    def write(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        """Do something in a transaction; nothing if the store cannot be written."""
+
         def transaction(connection: sqlite3.Connection) -> None:
             if self._writable:
                 connection.execute("BEGIN IMMEDIATE")
@@ -223,15 +226,18 @@ class Store:
                         connection.execute("ROLLBACK")
                     raise
 
-        self._run(transaction, None)
+        self.read(transaction, None)
 
     def _touch(self, connection: sqlite3.Connection, keys: list[Key]) -> None:
         with contextlib.suppress(sqlite3.OperationalError):  # whoever holds the lock is at work; another time, then
             marks = [(time.time(), *key) for key in keys]
             connection.executemany("UPDATE relation SET used = ? WHERE id = ? AND schema = ?", marks)
 
-    def _run(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """`work`, or `otherwise` if the store fails. A broken file is replaced, and `work` tried once more."""
+    def read(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """The result of `work`, or `otherwise` if the store fails.
+
+        A broken file is replaced, and `work` tried once more.
+        """
         with self._lock:
             if time.monotonic() < self._not_before:
                 return otherwise

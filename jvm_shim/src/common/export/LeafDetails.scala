@@ -1,6 +1,7 @@
 package org.apache.spark.sql.pyjoinopt
 
 import com.fasterxml.jackson.core.JsonGenerator
+import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.analysis.NamedRelation
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
@@ -61,6 +62,7 @@ private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: Json
     out.writeStringField("kind", "file")
     out.writeStringField("format", LeafDetails.format(files.fileFormat))
     out.writeStringField("name", LeafDetails.fileName(relation, files))
+    LeafDetails.firstPath(files).foreach(path => out.writeStringField("path", path.toString))
     FileListing.size(files).foreach(out.writeNumberField("bytes", _: Double))
     out.writeBooleanField("catalog", relation.catalogTable.exists(_.stats.isDefined))
     out.writeArrayFieldStart("partitionCols")
@@ -97,8 +99,11 @@ private[pyjoinopt] object LeafDetails {
   private def fileName(relation: LogicalRelation, files: HadoopFsRelation): String =
     relation.catalogTable
       .map(_.identifier.unquotedString)
-      .orElse(Support.attempt(Option.empty[String])(files.location.rootPaths.headOption.map(_.getName)))
+      .orElse(firstPath(files).map(_.getName))
       .getOrElse("files")
+
+  private def firstPath(files: HadoopFsRelation): Option[Path] =
+    Support.attempt(Option.empty[Path])(files.location.rootPaths.headOption)
 
   /** The number of rows of cached data, if the data has been computed. */
   def materializedRows(memory: InMemoryRelation): Option[BigInt] =

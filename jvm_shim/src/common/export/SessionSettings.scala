@@ -56,6 +56,7 @@ private[pyjoinopt] object SessionSettings {
     for ((key, value) <- ApplicationSettings.effective(session)) out.writeStringField(key, value)
     for ((key, value) <- ApplicationSettings.overruled(session)) out.writeStringField(OfSession + key, value)
     writeMemory(session.sparkContext, out)
+    out.writeStringField("pyjoinopt.master", session.sparkContext.master)
     out.writeStringField("pyjoinopt.parallelism", session.sparkContext.defaultParallelism.toString)
     native(session).foreach(out.writeStringField("pyjoinopt.native", _))
     out.writeEndObject()

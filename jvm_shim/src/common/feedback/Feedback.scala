@@ -1,35 +1,49 @@
 package org.apache.spark.sql.pyjoinopt
 
-import java.util.WeakHashMap
+import java.util.{Locale, WeakHashMap}
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.util.QueryExecutionListener
 
+/** What is recorded of queries that ended, as JSON; None if nothing is. */
+private[pyjoinopt] trait EndedQueries {
+  def succeeded(execution: QueryExecution, nanos: Long): Option[String]
+  def failed(execution: QueryExecution, error: Exception): Option[String]
+
+  /** A query was recorded. */
+  def recorded(): Unit
+}
+
 /**
- * Spark's listener of one session: records the metrics of every query that ended without an error.
+ * Spark's listener of one session: records queries that ended.
  *
  * Laws: a query never waits for the listener and never fails because of it. Only the last few queries are kept, as
  * text. They are kept when their session ends.
  */
-private[pyjoinopt] final class Feedback(describe: QueryExecution => Option[String], record: String => Unit)
-    extends QueryExecutionListener {
+private[pyjoinopt] final class Feedback(ended: EndedQueries, record: String => Unit) extends QueryExecutionListener {
   override def onSuccess(function: String, execution: QueryExecution, nanos: Long): Unit =
-    Support.attempt(())(describe(execution).foreach(record))
+    Support.attempt(())(ended.succeeded(execution, nanos).foreach(record))
 
-  override def onFailure(function: String, execution: QueryExecution, error: Exception): Unit = ()
+  override def onFailure(function: String, execution: QueryExecution, error: Exception): Unit =
+    Support.attempt(())(ended.failed(execution, error).foreach(record))
 }
 
 /** The listeners of all sessions for one purpose, and the queries that they recorded. */
-private[pyjoinopt] final class Listeners(describe: QueryExecution => Option[String]) {
+private[pyjoinopt] final class Listeners(ended: EndedQueries) {
   private val listeners = new WeakHashMap[Compat.Session, Feedback]
   private val queries = new RecentQueries
 
   /** Add a listener to a session, unless it has one. */
   def listen(session: Compat.Session): Unit = listeners.synchronized {
     if (!listeners.containsKey(session)) {
-      val listener = new Feedback(describe, queries.add)
+      val listener = new Feedback(
+        ended,
+        query => {
+          queries.add(query)
+          ended.recorded()
+        })
       session.listenerManager.register(listener)
       listeners.put(session, listener)
     }
@@ -47,11 +61,46 @@ private[pyjoinopt] final class Listeners(describe: QueryExecution => Option[Stri
 private[pyjoinopt] object Feedback {
 
   /** For DataFrames that a driver optimised by calls: each query as a JSON array of operators. */
-  val ofCalls = new Listeners(ExecutedPlan.json)
+  val ofCalls = new Listeners(new EndedQueries {
+    override def succeeded(execution: QueryExecution, nanos: Long): Option[String] = ExecutedPlan.json(execution)
+    override def failed(execution: QueryExecution, error: Exception): Option[String] = None
+    override def recorded(): Unit = () // Python takes them
+  })
 
-  /** For the workers: the number and the operators of each query that was planned under a number. */
-  val ofSessions = new Listeners(execution =>
-    numberOf(execution.tracker).flatMap(n => ExecutedPlan.json(execution).map(o => s"""{"query":$n,"operators":$o}""")))
+  /** For the workers: each query that was planned under a number, with its times and operators. */
+  val ofSessions = new Listeners(new EndedQueries {
+    override def succeeded(execution: QueryExecution, nanos: Long): Option[String] =
+      for (number <- numberOf(execution.tracker); operators <- ExecutedPlan.json(execution))
+        yield s"""{"query":$number,${times(execution, nanos)},"operators":$operators}"""
+
+    override def failed(execution: QueryExecution, error: Exception): Option[String] =
+      numberOf(execution.tracker).filter(_ => isOutOfMemory(error)).map { number =>
+        s"""{"query":$number,${times(execution, 0)},"failed":"memory","operators":[]}"""
+      }
+
+    override def recorded(): Unit = Workers.deliverFeedback()
+  })
+
+  /** When the query ended (seconds since the epoch), and how long it and its planning took. */
+  private def times(execution: QueryExecution, nanos: Long): String = {
+    val planning = execution.tracker.phases
+      .filter { case (name, _) =>
+        name == QueryPlanningTracker.OPTIMIZATION || name == QueryPlanningTracker.PLANNING
+      }.values.map(_.durationMs).sum
+    s""""ended":${System.currentTimeMillis / 1e3},"seconds":${nanos / 1e9},"planning":${planning / 1e3}"""
+  }
+
+  /** How Spark and cluster managers say that an operator needed more memory than there is. */
+  private val memoryErrors =
+    Seq("outofmemory", "not enough memory", "cannot broadcast", "memory limits", "executor heartbeat timed out")
+
+  private def isOutOfMemory(error: Throwable): Boolean =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(MostCauses).exists { cause =>
+      val text = s"${cause.getClass.getName} ${cause.getMessage}".toLowerCase(Locale.ROOT)
+      memoryErrors.exists(text.contains(_))
+    }
+
+  private val MostCauses = 20
 
   private val numbers = new WeakHashMap[QueryPlanningTracker, java.lang.Long]
   private val last = new AtomicLong

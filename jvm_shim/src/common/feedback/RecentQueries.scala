@@ -11,6 +11,8 @@ private[pyjoinopt] final class RecentQueries {
     while (queries.size > RecentQueries.Limit) queries.removeFirst()
   }
 
+  def isEmpty: Boolean = synchronized(queries.isEmpty)
+
   /** All of them, the oldest first. They are removed. */
   def take(): Seq[String] = synchronized {
     val all = queries.toArray(Array.empty[String]).toList

@@ -65,7 +65,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
     readReport(deadline)
     val id = become(Requested).requests
     val queries = feedback.take()
-    val executed = if (queries.isEmpty) "" else s""""heard":${queries.mkString("[", ",", "]")},"""
+    val executed = if (queries.isEmpty) "" else s"${ended(queries)},"
     guarded(deadline, "did not answer in time")(write(s"""{"id":$id,$executed"request":$json}"""))
     var result: JsonNode = null
     while (result == null) {
@@ -109,6 +109,18 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
   /** Queries that ended: they are sent with the next request, or at the end. */
   def addFeedback(queries: Seq[String]): Unit = queries.foreach(feedback.add)
 
+  /** Whether there are queries that it has not been sent. */
+  def hasFeedback: Boolean = !feedback.isEmpty
+
+  /** Send the queries that ended in a frame of their own. Not on the watchdog's thread, which ends what takes too long. */
+  def deliverFeedback(deadline: Deadline): Unit = {
+    readReport(deadline)
+    val queries = feedback.take()
+    if (queries.nonEmpty) guarded(deadline, "did not read the queries that ended")(write(s"""{${ended(queries)}}"""))
+  }
+
+  private def ended(queries: Seq[String]): String = s""""heard":${queries.mkString("[", ",", "]")}"""
+
   /** Whether it was killed because a deadline had passed. */
   def wasLate: Boolean = state.get match {
     case dead: Dead => dead.late
@@ -133,15 +145,12 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
   /** Let the process end by itself, and kill it if it does not. */
   def close(): Unit = {
     Support.attempt(())(readReport(Deadline.in(1000)))
-    val queries = if (isReady) feedback.take() else Nil
+    val hasNews = isReady && hasFeedback
     Support.attempt(()) {
-      if (queries.nonEmpty) {
-        val text = s"""{"heard":${queries.mkString("[", ",", "]")}}"""
-        guarded(Deadline.in(1000), "did not read the last queries")(write(text))
-      }
+      if (hasNews) deliverFeedback(Deadline.in(1000))
       process.getOutputStream.close()
     }
-    if (!process.waitFor(if (queries.isEmpty) 500 else 2000, TimeUnit.MILLISECONDS)) kill()
+    if (!process.waitFor(if (hasNews) 2000 else 500, TimeUnit.MILLISECONDS)) kill()
   }
 
   private def write(text: String): Unit = {
@@ -217,22 +226,32 @@ private[pyjoinopt] object Worker {
   private val MaxLength = 256 << 20
 
   /** Run something short on the watchdog's thread, later. */
-  def after(milliseconds: Long)(body: => Unit): Unit = watchdog.schedule(
-    new Runnable {
-      override def run(): Unit = Support.attempt(())(body)
-    },
-    milliseconds,
-    TimeUnit.MILLISECONDS)
+  def after(milliseconds: Long)(body: => Unit): Unit = schedule(watchdog, milliseconds)(body)
+
+  /** Run something on a thread that no query waits for, and not the watchdog's. */
+  def inBackground(body: => Unit): Unit = schedule(background, 0)(body)
+
+  private def schedule(executor: ScheduledThreadPoolExecutor, milliseconds: Long)(body: => Unit): Unit =
+    executor.schedule(
+      new Runnable {
+        override def run(): Unit = Support.attempt(())(body)
+      },
+      milliseconds,
+      TimeUnit.MILLISECONDS)
 
   /** How often the watchdog checks the deadline and the caller (milliseconds). */
   private val CheckEvery = 50L
 
-  private lazy val watchdog = {
+  private lazy val watchdog = executor("pyjoinopt-watchdog")
+  private lazy val background = executor("pyjoinopt-feedback")
+
+  /** One thread, which ends when it has had nothing to do for a while. */
+  private def executor(name: String): ScheduledThreadPoolExecutor = {
     val executor = new ScheduledThreadPoolExecutor(
       1,
       new ThreadFactory {
         override def newThread(body: Runnable): Thread = {
-          val thread = new Thread(body, "pyjoinopt-watchdog")
+          val thread = new Thread(body, name)
           thread.setDaemon(true)
           thread
         }

@@ -110,8 +110,25 @@ private[pyjoinopt] final class WorkerPool {
 
   def addFeedback(queries: Seq[String]): Unit = synchronized(all.foreach(_.addFeedback(queries)))
 
+  /** Send idle workers the queries that ended. A query that needs a worker meanwhile waits some milliseconds for it. */
+  def deliverFeedback(): Unit = {
+    val lent = synchronized {
+      val workers = idle.toArray(Array.empty[Worker]).toList.filter(_.hasFeedback)
+      workers.foreach(idle.remove(_))
+      workers
+    }
+    lent.foreach { worker =>
+      Support.attempt(())(worker.deliverFeedback(Deadline.in(WorkerPool.LongPatience)))
+      synchronized(makeIdle(worker))
+    }
+  }
+
   def giveBack(worker: Worker): Unit = synchronized {
     failures = 0
+    makeIdle(worker)
+  }
+
+  private def makeIdle(worker: Worker): Unit = {
     if (closed || !worker.isReady) forget(worker) else idle.push(worker)
     notifyAll()
   }

@@ -127,7 +127,13 @@ private[pyjoinopt] object Workers {
     if (warned.add(text)) OptimizeJoins.log.warn(s"The joins of a query are not changed: $text", cause)
   }
 
-  /** Send the metrics of queries that ended to all workers, with their next requests. */
+  /** Send the metrics of queries that ended to all workers: to a busy one with its next request. */
+  def deliverFeedback(): Unit = Worker.inBackground {
+    addFeedback(Feedback.ofSessions.take())
+    synchronized(pools.values.toList).foreach(_.deliverFeedback())
+  }
+
+  /** Add metrics to what each worker gets with its next request. */
   def addFeedback(queries: Seq[String]): Unit =
     if (queries.nonEmpty) synchronized(pools.values.toList).foreach(_.addFeedback(queries))
 

@@ -1,0 +1,182 @@
+"""Recurring queries of a session: their runs are recorded, and a plan that took longer is not used again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.estimation.store.store import Store
+from pyjoinopt.feedback.guard import outlook_after
+from pyjoinopt.feedback.query_store import AS_WRITTEN, QueryStore, Run, StoredQuery
+from tests.sessions.conftest import BAD_ORDER, planned, rows
+from tests.sessions.test_feedback import heard
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = BAD_ORDER.format(hint="")
+WITH_SUBQUERY = f"""
+    SELECT * FROM ({SQL}) WHERE mid_v >=
+      (SELECT min(mid_v) FROM fact JOIN mid ON fact_f = mid_k JOIN dim ON mid_f = dim_k WHERE dim_v = 1 AND fact_v < 4)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.sqlite"
+
+
+@pytest.fixture
+def learning(new_session: Callable[[], SparkSession], session: SparkSession, path: Path) -> SparkSession:
+    made = new_session()
+    pyjoinopt.enable(made, feedback=True, guard="observe", store=str(path), statistics="auto")
+    made.conf.set("spark.pyjoinopt.timeout", "60s")
+    made.conf.set("spark.pyjoinopt.test.store", str(path))
+    return made
+
+
+def run(session: SparkSession, text: str, times: int = 1) -> None:
+    """Run a query, and wait until the worker has stored how long it took."""
+    before = len(recorded(session))
+    for _ in range(times):
+        rows(session.sql(text))
+    heard(session)
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        if len(recorded(session)) >= before + times:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{len(recorded(session)) - before} of {times} runs were recorded: {recorded(session)}")
+
+
+def recorded(session: SparkSession) -> list[Run]:
+    """All runs in the store of a session."""
+    return [each for query in stored(Path(session.conf.get("spark.pyjoinopt.test.store"))) for each in query.runs]
+
+
+def stored(path: Path) -> list[StoredQuery]:
+    return list(QueryStore(Store(path)).queries())
+
+
+def pretend(path: Path, seconds: dict[bool, float]) -> None:
+    """Change the recorded times: of plans that were changed (True), and of runs as written (False)."""
+    store = Store(path)
+    queries = QueryStore(store)
+    known = queries.queries()
+    store.write(lambda connection: connection.execute("DELETE FROM run"))
+    for query in known:
+        changed = [replace(r, seconds=seconds[r.plan != AS_WRITTEN], warm=True) for r in query.runs]
+        for each in changed:
+            queries.add(query.shape, query.conditions, query.tables, each)
+        queries.set_outlook(query.shape, query.conditions, outlook_after(changed))
+    store.close()
+
+
+def as_written(session: SparkSession, text: str, times: int = 2) -> None:
+    session.conf.set("spark.pyjoinopt.strategy", "none")
+    run(session, text, times)
+    session.conf.set("spark.pyjoinopt.strategy", "auto")
+
+
+def changed(session: SparkSession, text: str) -> tuple[bool, str]:
+    """Whether any plan of a query is changed, and the reasons to leave it."""
+    _, reports = planned(session, lambda: rows(session.sql(text)))
+    return any(r.changed for r in reports), " ".join(refusal.reason for r in reports for refusal in r.refusals)
+
+
+def test_runs_are_recorded(learning: SparkSession, path: Path) -> None:
+    run(learning, SQL, 2)
+    run(learning, SQL.replace("fact_v < 4", "fact_v < 3"))
+    as_written(learning, SQL, 1)
+    (query,) = stored(path)
+    assert query.tables == ("dim", "fact", "mid")
+    assert [r.warm for r in query.runs] == [False, True, True, True]
+    assert [r.plan == AS_WRITTEN for r in query.runs] == [False, False, False, True]
+    assert len({r.instance for r in query.runs}) == 2 and len({r.plan for r in query.runs}) == 2
+    for each in query.runs:
+        assert 0 < each.planning < each.seconds < 120 and each.ended > 1.7e9
+        assert each.rows >= 2000 and each.bytes > 0 and each.cores == 2 and not each.failed
+    assert "⋈" in query.runs[0].changes and not query.runs[-1].changes
+
+
+def test_the_table_of_queries(learning: SparkSession, path: Path) -> None:
+    run(learning, SQL, 2)
+    as_written(learning, SQL, 2)
+    pretend(path, {True: 9.0, False: 3.0})
+    shown = pyjoinopt.queries(str(path))
+    assert list(shown["plan"] == "as written") == [False, True] and list(shown["runs"]) == [2, 2]
+    assert [round(seconds, 6) for seconds in shown["seconds"]] == [9.0, 3.0]
+    assert shown["state"][0].startswith("revoked: this plan took 3.00 times as long") and shown["state"][1] == "in use"
+    each = pyjoinopt.queries(str(path), runs=True)
+    assert len(each) == 4 and str(each["ended"].dtype).startswith("datetime64")
+
+
+def test_a_plan_that_took_longer_is_not_used_again(
+    learning: SparkSession, path: Path, warnings: Callable[[], list[str]]
+) -> None:
+    run(learning, SQL, 2)
+    expected = sorted(map(tuple, rows(learning.sql(SQL))))
+    assert changed(learning, SQL)[0]
+    as_written(learning, SQL)
+    pretend(path, {True: 9.0, False: 3.0})
+    warnings()
+    is_changed, reason = changed(learning, SQL)
+    assert not is_changed and "this plan took 3.00 times as long" in reason
+    assert sorted(map(tuple, rows(learning.sql(SQL)))) == expected
+    assert any("took 3.00 times as long" in line for line in warnings())
+    learning.conf.set("spark.pyjoinopt.guard", "off")
+    assert changed(learning, SQL)[0]
+
+
+def test_under_other_settings_it_is_tried_again(learning: SparkSession, path: Path) -> None:
+    run(learning, SQL, 2)
+    as_written(learning, SQL)
+    pretend(path, {True: 9.0, False: 3.0})
+    assert not changed(learning, SQL)[0]
+    learning.conf.set("spark.sql.shuffle.partitions", "3")
+    assert changed(learning, SQL)[0]
+
+
+def test_a_query_with_subqueries_runs_as_a_whole(learning: SparkSession, path: Path) -> None:
+    """Its parts are planned one by one, and all of them run as written, or none."""
+    run(learning, WITH_SUBQUERY, 2)
+    as_written(learning, WITH_SUBQUERY)
+    query = stored(path)[-1]
+    assert [r.plan == AS_WRITTEN for r in query.runs] == [False, False, True, True]
+    pretend(path, {True: 9.0, False: 3.0})
+    _, reports = planned(learning, lambda: rows(learning.sql(WITH_SUBQUERY)))
+    assert len(reports) == 2 and not any(r.changed for r in reports)
+    assert all("3.00 times as long" in refusal.reason for r in reports for refusal in r.refusals)
+
+
+def test_exploring(learning: SparkSession, path: Path) -> None:
+    learning.conf.set("spark.pyjoinopt.guard", "explore")
+    for _ in range(4):
+        run(learning, SQL)
+    (query,) = stored(path)
+    assert [r.plan == AS_WRITTEN for r in query.runs] == [False, False, True, False]
+
+
+def test_no_constant_is_stored(learning: SparkSession, path: Path) -> None:
+    secrets = "dim_v = 1 OR concat('secret', dim_v) IN ('secret1', 'hidden')"
+    text = SQL.replace("dim_v = 1", f"({secrets}) AND dim_k < 424242")
+    run(learning, text, 2)
+    as_written(learning, text)
+    Store(path).close()
+    content = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+    assert stored(path) and b"fact" in content
+    assert not any(secret in content for secret in (b"secret", b"hidden", b"424242"))
+
+
+def test_nothing_is_recorded_without_feedback(learning: SparkSession, path: Path) -> None:
+    learning.conf.set("spark.pyjoinopt.feedback", "false")
+    rows(learning.sql(SQL))
+    heard(learning)
+    rows(learning.sql(SQL))
+    assert stored(path) == []
