@@ -8,6 +8,7 @@ from pyjoinopt.bridge.shim import session_setting
 from pyjoinopt.config import PREFIX, resolve
 from pyjoinopt.estimation.store.store import open_store
 from pyjoinopt.feedback.compare_runs import geometric_mean
+from pyjoinopt.feedback.guard import LikeRuns
 from pyjoinopt.feedback.query_store import AS_WRITTEN, QueryStore, Run, StoredQuery
 
 if TYPE_CHECKING:
@@ -27,9 +28,8 @@ _OF_RUNS = (
 def queries(store: str | None = None, *, runs: bool = False) -> pandas.DataFrame:
     """What the recurring queries of sessions did, as recorded while `feedback` was on.
 
-    A query is recorded without its constants, so that `day = '2026-01-01'` and `day = '2026-01-02'` are one query. A
-    run appears when the session plans its next query, or ends. Sessions record queries with joins to order; calls of
-    `optimize_joins` record none.
+    A query is recorded without its constants, so that `day = '2026-01-01'` and `day = '2026-01-02'` are one query.
+    Sessions record queries with joins to order; calls of `optimize_joins` record none.
 
     Args:
         store: the path of the store, as in the option `store`; None for that of the active session, or the user's own.
@@ -95,7 +95,8 @@ def _names(query: StoredQuery, run: Run) -> dict[str, Any]:
 
 
 def _state(query: StoredQuery, plan: str) -> str:
-    reason = query.outlook.reason(plan)
+    latest = query.runs[-1]
+    reason = LikeRuns(query.runs, latest.bytes, latest.cores, latest.ended).why_slower(plan)
     if reason is not None:
         return f"revoked: {reason}"
     return "in use" if plan == query.runs[-1].plan else ""

@@ -5,32 +5,34 @@
     run 5      as written, with the reason in the report and in the log
 
 Only like runs are compared: under the same settings on the same cluster, over tables of about the same size, both the
-first ones of their processes or both later ones, with the same constants where there are enough of them, and none
-older than `OLDEST`. So a plan that was revoked is tried again when its tables have grown, when the settings have
-changed, when the statistics give another plan, and after a month. A plan that ran out of memory where the written one
-did not is revoked at once.
+first ones of their drivers or both later ones, with the same constants where there are enough of them, and none older
+than `OLDEST`. So a plan that was revoked is tried again when its tables have grown, when the settings have changed,
+when the statistics give another plan, and after a month. A plan that ran out of memory where the written one did not
+is revoked at once.
 
 `observe` compares what has run anyway: earlier runs with `strategy = none`, or with another plan. `explore` runs a
 query as written from time to time, after 2, 4, 8 and 16 runs of our plan, at most `MOST_EXPLORED` times, and not once
 it is known which one is slower. So what it can lose for a query is bounded: four times the difference between the
 written plan and ours.
 
-Sources: SQL Server's automatic plan correction (FORCE_LAST_GOOD_PLAN); the optimistic doubling of explorations is the
-phased elimination of two-armed bandits (Lattimore and Szepesvári, Bandit Algorithms, chapter 6).
+Sources: SQL Server's automatic plan correction (FORCE_LAST_GOOD_PLAN); explorations at doubling intervals are those of
+explore-then-commit with the doubling trick (Lattimore and Szepesvári, Bandit Algorithms, chapter 6).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pyjoinopt.feedback.compare_runs import LEAST, geometric_mean, is_slower, times_as_long
-from pyjoinopt.feedback.query_store import AS_WRITTEN, Outlook, Run
+from pyjoinopt.feedback.query_store import AS_WRITTEN, Run
 
 #: The values of the option `guard`.
 OBSERVE, EXPLORE, OFF = "observe", "explore", "off"
 #: Runs as written that exploring makes at most, after so many runs of our plan.
 MOST_EXPLORED = 4
 EXPLORE_AFTER = (2, 4, 8, 16)
+#: Runs of each plan, if their constants differ: one constant may give many rows, another one few.
+LEAST_MIXED = 4
 #: Runs whose input differs by more than this factor are not compared.
 SAME_SIZE = 1.5
 #: Runs that are older, in seconds, count no more.
@@ -39,87 +41,87 @@ OLDEST = 30 * 86400.0
 MEMORY = "memory"
 
 
-def outlook_after(runs: Sequence[Run]) -> Outlook:
-    """What is to be done with a query, by its runs.
+class LikeRuns:
+    """The runs of a query that are like the one that is planned now.
 
     Args:
-        runs: of one shape under the same conditions, the oldest first, at least one.
+        runs: of one shape under the same conditions, the oldest first.
+        size: bytes that the query reads now; 0 if unknown.
+        cores: that Spark has now; 0 if unknown.
+        now: seconds since the epoch.
     """
-    latest = runs[-1]
-    like = [run for run in runs if _comparable(run, latest)]
-    plans = list(dict.fromkeys(run.plan for run in like))
-    slower: dict[str, dict[str, str]] = {}
-    for plan in plans:
-        for other in plans:
-            reason = why_slower(like, plan, other) if plan not in (other, AS_WRITTEN) else None
-            if reason is not None:
-                slower.setdefault(plan, {})[other] = reason
-    last = next((run.plan for run in reversed(runs) if run.plan != AS_WRITTEN), AS_WRITTEN)
-    return Outlook(slower, _is_worth_exploring(like, last, slower), last, bytes=latest.bytes)
+
+    def __init__(self, runs: Iterable[Run], size: float, cores: float, now: float) -> None:
+        self._runs = [
+            run
+            for run in runs
+            if now - run.ended <= OLDEST and _same_size(run.bytes, size) and _same_size(run.cores, cores)
+        ]
+
+    @property
+    def last(self) -> str:
+        """The plan of the latest run that was not one as written; `AS_WRITTEN` if there is none."""
+        return next((run.plan for run in reversed(self._runs) if run.plan != AS_WRITTEN), AS_WRITTEN)
+
+    def why_slower(self, plan: str, other: str = AS_WRITTEN) -> str | None:
+        """The reason not to use a plan if another one is there; None if it is not known to be slower."""
+        if plan in (other, AS_WRITTEN):
+            return None
+        mine, theirs = self._of(plan), self._of(other)
+        name = "as written" if other == AS_WRITTEN else "with another plan"
+        if theirs and any(run.failed == MEMORY for run in mine) and not any(run.failed for run in theirs):
+            return f"this plan ran out of memory, and {name} the query did not"
+        for ours, others, least in _like_pairs(_ended(mine), _ended(theirs)):
+            if min(len(ours), len(others)) >= least:  # the most alike runs decide
+                if not is_slower(ours, others):
+                    return None
+                both = f"{_counted(ours)}, {_counted(others)} {name}"
+                return f"this plan took {times_as_long(ours, others):.2f} times as long ({both})"
+        return None
+
+    def is_slower_than_any(self, plan: str) -> bool:
+        """Whether some other plan takes less time."""
+        return any(self.why_slower(plan, other) is not None for other in {run.plan for run in self._runs})
+
+    def is_worth_exploring(self, explored: int) -> bool:
+        """Whether the query should run as written now: it is still unknown which plan is slower.
+
+        Args:
+            explored: how often it was done, whatever came of it.
+        """
+        ours = [run.seconds for run in _ended(self._of(self.last))]
+        written = [run.seconds for run in _ended(self._of(AS_WRITTEN))]
+        done = max(explored, len(self._of(AS_WRITTEN)))
+        if self.last == AS_WRITTEN or done >= MOST_EXPLORED or len(ours) < EXPLORE_AFTER[done]:
+            return False
+        failed = any(run.failed for run in self._of(AS_WRITTEN))
+        return not failed and not is_slower(written, ours) and self.why_slower(self.last) is None
+
+    def _of(self, plan: str) -> list[Run]:
+        return [run for run in self._runs if run.plan == plan]
 
 
-def why_slower(runs: Sequence[Run], plan: str, other: str) -> str | None:
-    """The reason not to use a plan if another one is there; None if it is not known to be slower.
-
-    Args:
-        runs: comparable ones of one query.
-        plan: to be judged.
-        other: to compare it with.
-    """
-    of = {one: [run for run in runs if run.plan == one] for one in (plan, other)}
-    name = "as written" if other == AS_WRITTEN else "with another plan"
-    ended = [run for run in of[other] if not run.failed]
-    if ended and any(run.failed == MEMORY for run in of[plan]) and not any(run.failed for run in of[other]):
-        return f"this plan ran out of memory, and {name} the query did not"
-    for mine, theirs in _like_pairs(of[plan], ended):
-        if is_slower(mine, theirs):
-            both = f"{_counted(mine)}, {_counted(theirs)} {name}"
-            return f"this plan took {times_as_long(mine, theirs):.2f} times as long ({both})"
-        if min(len(mine), len(theirs)) >= LEAST:
-            return None  # the more alike runs decide
-    return None
+def _ended(runs: Iterable[Run]) -> list[Run]:
+    return [run for run in runs if not run.failed]
 
 
-def fits(outlook: Outlook, size: float, incomplete: bool = False) -> bool:
-    """Whether what was decided holds for a query that reads so many bytes.
-
-    Args:
-        outlook: what was decided.
-        size: bytes that the query reads.
-        incomplete: whether these are the bytes of a part of it only, which say nothing.
-    """
-    return incomplete or _same_size(outlook.bytes, size)
-
-
-def _like_pairs(plan: Sequence[Run], other: Sequence[Run]) -> Iterable[tuple[list[float], list[float]]]:
-    """Seconds of runs of both plans that are alike, the most alike first."""
-    both: tuple[Callable[[Run], object], ...] = (lambda r: (r.warm, r.instance), lambda r: r.warm)
-    for kind in both:
-        kinds = sorted({kind(run) for run in plan} & {kind(run) for run in other}, key=str, reverse=True)
-        found = [([r.seconds for r in one if kind(r) == k and not r.failed] for one in (plan, other)) for k in kinds]
-        yield from sorted(((a, b) for a, b in found), key=lambda pair: -min(len(pair[0]), len(pair[1])))
-
-
-def _comparable(run: Run, latest: Run) -> bool:
-    young = latest.ended - run.ended <= OLDEST
-    return young and _same_size(run.bytes, latest.bytes) and _same_size(run.cores, latest.cores)
+def _like_pairs(plan: Sequence[Run], other: Sequence[Run]) -> Iterator[tuple[list[float], list[float], int]]:
+    """Seconds of like runs of both plans, the most alike first, and how many there must be of each."""
+    for warm in (True, False):  # first runs vary more
+        instances = {run.instance for run in plan if run.warm == warm} & {r.instance for r in other if r.warm == warm}
+        pairs = [tuple([r.seconds for r in one if r.warm == warm and r.instance == i] for one in (plan, other))
+                 for i in sorted(instances)]  # fmt: skip
+        for ours, others in sorted(pairs, key=lambda pair: -min(map(len, pair))):
+            yield ours, others, LEAST
+    for warm in (True, False):
+        ours, others = ([r.seconds for r in one if r.warm == warm] for one in (plan, other))
+        yield ours, others, LEAST_MIXED
 
 
 def _same_size(one: float, other: float) -> bool:
     """True for sizes of which one is unknown, too."""
     low, high = sorted((one, other))
     return low <= 0 or high <= SAME_SIZE * low
-
-
-def _is_worth_exploring(runs: Sequence[Run], last: str, slower: dict[str, dict[str, str]]) -> bool:
-    """Whether the next run should be one as written: it is still unknown which plan is slower."""
-    if last == AS_WRITTEN or slower.get(last):
-        return False
-    ours = [run.seconds for run in runs if run.plan == last and not run.failed]
-    written = [run.seconds for run in runs if run.plan == AS_WRITTEN and not run.failed]
-    if len(written) >= MOST_EXPLORED or is_slower(written, ours):
-        return False
-    return len(ours) >= EXPLORE_AFTER[len(written)]
 
 
 def _counted(seconds: Sequence[float]) -> str:

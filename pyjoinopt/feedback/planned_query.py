@@ -2,7 +2,7 @@
 
 Spark plans each subquery separately, before the query that contains it. Nothing says which plan is the last one, so the
 plans of one query are chained: after each of them, the shape so far is a hash of the shape before and its own. The
-longest chain is the query; the shorter ones lead to it (`Outlook.whole`).
+longest chain is the query; the shorter ones lead to it (`Entry.wholes`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyjoinopt.feedback.guard import outlook_after
 from pyjoinopt.feedback.match_metrics import Operator
-from pyjoinopt.feedback.query_shape import query_shape
-from pyjoinopt.feedback.query_store import AS_WRITTEN, Outlook, QueryStore, Run
+from pyjoinopt.feedback.query_shape import QueryShape
+from pyjoinopt.feedback.query_store import AS_WRITTEN, QueryStore, Run
 from pyjoinopt.plan.digest import digest
-from pyjoinopt.plan.nodes import LogicalPlan
 
 #: Settings that decide about a plan, and that this package does not decide about.
 _OF_SPARK = "spark.sql."
@@ -34,11 +32,12 @@ class PlannedQuery:
         shorter: the shapes before.
         conditions: a hash of settings and cluster.
         tables: what they read.
-        bytes: what they read.
+        bytes: what they read; 0 if unknown.
         cores: that Spark has.
+        complete: False if another process planned some of them, so that the query cannot be recognised.
         plan: a hash of the plans that were chosen; `AS_WRITTEN` if none was changed.
         changes: what was changed, for people.
-        held: whether one of them runs as written although it could be changed.
+        held: the reason for which the plans so far run as written although they could be changed; empty if they do not.
     """
 
     shape: str
@@ -48,44 +47,37 @@ class PlannedQuery:
     tables: tuple[str, ...]
     bytes: float
     cores: float
+    complete: bool = True
     plan: str = AS_WRITTEN
     changes: tuple[str, ...] = ()
-    held: bool = False
+    held: str = ""
 
-    def with_plan(self, chosen: LogicalPlan, written: LogicalPlan, changes: Sequence[str]) -> PlannedQuery:
-        """The same with the plan that was chosen for its last part."""
-        if chosen is written:
-            return replace(self, plan=self._followed_by(AS_WRITTEN))
-        return replace(self, plan=self._followed_by(query_shape(chosen).shape), changes=(*self.changes, *changes))
+    def with_plan(self, chosen: str, changes: Sequence[str] = ()) -> PlannedQuery:
+        """The same with the plan that was chosen for its last part: the shape of that plan, or `AS_WRITTEN`."""
+        whole = AS_WRITTEN if chosen == self.plan == AS_WRITTEN else digest(self.plan, chosen)
+        return replace(self, plan=whole, changes=(*self.changes, *changes))
 
-    def as_written(self) -> PlannedQuery:
+    def as_written(self, reason: str) -> PlannedQuery:
         """The same if its last part runs as written although it could be changed."""
-        return replace(self, plan=self._followed_by(AS_WRITTEN), held=True)
+        return replace(self.with_plan(AS_WRITTEN), held=reason)
 
-    def _followed_by(self, plan: str) -> str:
-        return AS_WRITTEN if plan == self.plan == AS_WRITTEN else digest(self.plan, plan)
-
-    def outlook(self, store: QueryStore) -> tuple[Outlook | None, bool]:
-        """What was decided about the query, and whether more of its parts follow after this one."""
-        found = store.outlook(self.shape, self.conditions)
-        if found is not None and found.whole:
-            return store.outlook(found.whole, self.conditions), True
-        return found, False
-
-    def record(self, store: QueryStore, ended: Mapping[str, Any], warm: bool) -> None:
-        """Add a run to the store, and decide what is to be done when the query comes again.
+    def record(self, store: QueryStore, ended: Mapping[str, Any], driver: str) -> None:
+        """Add a run to the store.
 
         Args:
             store: the query store.
             ended: what the JVM reports of the run.
-            warm: whether this process had run the query before.
+            driver: names its process.
         """
+        if not self.complete:
+            return
         operators: Sequence[Operator] = ended.get("operators", ())
         run = Run(
             self.instance,
             self.plan,
             "; ".join(self.changes),
-            warm,
+            driver,
+            False,
             self.cores,
             self.bytes,
             float(ended["ended"]),
@@ -96,23 +88,26 @@ class PlannedQuery:
             str(ended.get("failed", "")),
         )
         store.add(self.shape, self.conditions, self.tables, run)
-        store.set_outlook(self.shape, self.conditions, outlook_after(store.runs(self.shape, self.conditions)))
         for shape in self.shorter:
-            store.set_outlook(shape, self.conditions, Outlook(whole=self.shape))
+            store.lead(shape, self.conditions, self.shape)
 
 
-def planned_query(root: LogicalPlan, conf: Mapping[str, str], before: PlannedQuery | None) -> PlannedQuery:
+def planned_query(
+    own: QueryShape, conf: Mapping[str, str], spark: str, before: PlannedQuery | None, part: int = 1
+) -> PlannedQuery:
     """A query of which one more plan arrived.
 
     Args:
-        root: the plan as written.
+        own: the shape of the plan.
         conf: the settings of its export.
-        before: the same query with the plans that arrived before; None if this is the first one.
+        spark: the version of Spark.
+        before: the same query with the plans that arrived before; None if there are none.
+        part: how many of its plans were sent to any worker, this one included.
     """
-    own = query_shape(root)
     if before is None:
         cores = float(conf.get(_CORES, 0) or 0)
-        return PlannedQuery(own.shape, own.instance, (), _conditions(conf), own.tables, own.bytes, cores)
+        conditions = _conditions(conf, spark)
+        return PlannedQuery(own.shape, own.instance, (), conditions, own.tables, own.bytes, cores, part == 1)
     return replace(
         before,
         shape=digest(before.shape, own.shape),
@@ -120,11 +115,12 @@ def planned_query(root: LogicalPlan, conf: Mapping[str, str], before: PlannedQue
         shorter=(*before.shorter, before.shape),
         tables=(*before.tables, *own.tables),
         bytes=before.bytes + own.bytes,
+        complete=before.complete and part == len(before.shorter) + 2,
     )
 
 
-def _conditions(conf: Mapping[str, str]) -> str:
+def _conditions(conf: Mapping[str, str], spark: str) -> str:
     """Running times of two clusters, or of two local machines, are not compared, nor those under other settings."""
     master = conf.get(_MASTER, "")
     place = platform.node() if master.startswith("local") else master
-    return digest(place, *(f"{key}={conf[key]}" for key in sorted(conf) if key.startswith(_OF_SPARK)))
+    return digest(spark, place, *(f"{key}={conf[key]}" for key in sorted(conf) if key.startswith(_OF_SPARK)))

@@ -3,8 +3,8 @@
 A query is known by its shape (`query_shape`) and the *conditions* under which it runs (settings, cluster). No constant
 of a query is stored, and no value of a row: a shape and an instance are hashes, the changes are names of relations.
 
-Of each plan of a query the latest `MOST_RUNS` runs are kept. Of the whole file the oldest go when it grows too large
-(`sqlite_file.trim`).
+Of each plan of a query the latest `MOST_RUNS` runs are kept, and of each query the latest `MOST_OF_QUERY`. Of the whole
+file the oldest go when it grows too large (`sqlite_file.trim`).
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 from pyjoinopt.estimation.store.store import Store
 
 #: The plan of a query that runs as written.
 AS_WRITTEN = ""
-#: Runs of one plan of one query that are kept.
+#: Runs of one plan of one query that are kept, and of all its plans.
 MOST_RUNS = 16
+MOST_OF_QUERY = 128
+#: Queries to which the plan of one subquery may lead.
+MOST_WHOLES = 8
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,13 @@ class Run:
         instance: a hash of the query with its constants.
         plan: a hash of the plan that ran; `AS_WRITTEN` if it was not changed.
         changes: what was changed, for people.
-        warm: whether the same process had run the query before.
+        driver: names the process of the driver.
+        warm: whether this driver had run the query before; set by `QueryStore.add`.
         cores: that Spark had.
         bytes: size of the files that it reads, by their listing; 0 if unknown.
         ended: seconds since the epoch.
         seconds: from the start to the end of the query.
-        planning: seconds of these that Spark's optimizer and planner took, this one included.
+        planning: seconds that Spark's optimizer and planner took, this one included.
         rows: read from the leaves of the plan.
         spilled: bytes.
         failed: "memory" if it ran out of memory; empty if it ended well.
@@ -46,6 +50,7 @@ class Run:
     instance: str
     plan: str
     changes: str
+    driver: str
     warm: bool
     cores: float
     bytes: float
@@ -58,27 +63,16 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Outlook:
-    """What is to be done when a query comes again.
+class Entry:
+    """What is known of a shape beside its runs.
 
     Attributes:
-        slower: plan -> plans than which it is slower (`AS_WRITTEN` among them), each with the reason for people.
-        explore: whether the next run should be one as written.
-        last: the plan of the last run that was not one as written; of a query with subqueries, which are planned
-            before it, it is the plan that the next run is expected to have.
-        whole: the shape of the whole query, if this is the entry of subqueries that are planned before it.
-        bytes: what the runs read; another size is another query.
+        wholes: shapes of the queries whose first plans have this shape: those of subqueries are planned first.
+        explored: how often the query was to run as written, to know how long that takes.
     """
 
-    slower: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    explore: bool = False
-    last: str = AS_WRITTEN
-    whole: str = ""
-    bytes: float = 0.0
-
-    def reason(self, plan: str) -> str | None:
-        """Why this plan is not used but the written one; None if it may be used."""
-        return self.slower.get(plan, {}).get(AS_WRITTEN)
+    wholes: tuple[str, ...] = ()
+    explored: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,12 +82,12 @@ class StoredQuery:
     shape: str
     conditions: str
     tables: tuple[str, ...]
-    outlook: Outlook
     runs: tuple[Run, ...]
 
 
 _RUN = tuple(f.name for f in fields(Run))
 _LISTED = ", ".join(_RUN)
+_OF = "shape = ? AND conditions = ?"
 
 
 class QueryStore:
@@ -102,55 +96,60 @@ class QueryStore:
     >>> import tempfile
     >>> from pathlib import Path
     >>> queries = QueryStore(Store(Path(tempfile.mkdtemp()) / "statistics.sqlite"))
-    >>> queries.add("shape", "local", ("orders",), Run("x", "", "", False, 2.0, 100.0, 0.0, 1.5))
-    >>> [run.seconds for run in queries.runs("shape", "local")], queries.outlook("shape", "local")
-    ([1.5], None)
+    >>> for _ in range(2):
+    ...     queries.add("shape", "local", ("orders",), Run("x", "", "", "driver 1", False, 2.0, 100.0, 0.0, 1.5))
+    >>> [(run.seconds, run.warm) for run in queries.runs("shape", "local")]
+    [(1.5, False), (1.5, True)]
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def outlook(self, shape: str, conditions: str) -> Outlook | None:
-        """What to do with this query; None if nothing was decided."""
+    def entry(self, shape: str, conditions: str) -> Entry:
+        """What is known of a shape beside its runs."""
 
-        def work(connection: sqlite3.Connection) -> Outlook | None:
+        def work(connection: sqlite3.Connection) -> Entry:
             if not _has_tables(connection):
-                return None
-            query = "SELECT outlook FROM query WHERE shape = ? AND conditions = ?"
-            row = connection.execute(query, (shape, conditions)).fetchone()
-            return _outlook(row[0]) if row is not None and row[0] else None
+                return Entry()
+            row = connection.execute(f"SELECT wholes, explored FROM query WHERE {_OF}", (shape, conditions)).fetchone()
+            return Entry() if row is None else Entry(tuple(json.loads(row[0])), row[1])
 
-        return self._store.read(work, None)
+        return self._store.read(work, Entry())
 
-    def set_outlook(self, shape: str, conditions: str, outlook: Outlook) -> None:
-        """Decide what to do with this query when it comes again."""
-        text = json.dumps({name: getattr(outlook, name) for name in ("slower", "explore", "last", "whole", "bytes")})
-        row = (shape, conditions, "[]", text, time.time())
-        self._store.write(
-            lambda connection: connection.execute(
-                "INSERT INTO query (shape, conditions, tables, outlook, used) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET outlook = excluded.outlook, used = excluded.used", row
-            )
-        )  # fmt: skip
-
-    def add(self, shape: str, conditions: str, tables: Sequence[str], run: Run) -> None:
-        """Add a run; the oldest of its plan goes if there are too many."""
+    def lead(self, shape: str, conditions: str, whole: str) -> None:
+        """Remember that the plan of a subquery leads to a query."""
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT INTO query (shape, conditions, tables, used) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET tables = excluded.tables, used = excluded.used",
-                (shape, conditions, json.dumps(list(tables)), time.time()),
-            )
+            wholes = [known for known in self.entry(shape, conditions).wholes if known != whole]
+            self._update(connection, shape, conditions, "wholes", json.dumps([*wholes, whole][-MOST_WHOLES:]))
+
+        if self.entry(shape, conditions).wholes[-1:] != (whole,):
+            self._store.write(work)
+
+    def explore(self, shape: str, conditions: str) -> None:
+        """Count one more run as written that was made to know how long it takes."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            self._update(connection, shape, conditions, "explored", self.entry(shape, conditions).explored + 1)
+
+        self._store.write(work)
+
+    def add(self, shape: str, conditions: str, tables: Sequence[str], run: Run) -> None:
+        """Add a run; the oldest go if there are too many."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            key = (shape, conditions)
+            self._update(connection, *key, "tables", json.dumps(list(tables)))
+            same = f"SELECT 1 FROM run WHERE {_OF} AND driver = ? LIMIT 1"
+            warm = connection.execute(same, (*key, run.driver)).fetchone() is not None
             places = ", ".join("?" * (2 + len(_RUN)))
-            connection.execute(
-                f"INSERT INTO run (shape, conditions, {_LISTED}) VALUES ({places})", (shape, conditions, *astuple(run))
-            )
-            connection.execute(
-                "DELETE FROM run WHERE id IN (SELECT id FROM run WHERE shape = ? AND conditions = ? AND plan = ? "
-                "ORDER BY id DESC LIMIT -1 OFFSET ?)",
-                (shape, conditions, run.plan, MOST_RUNS),
-            )
+            values = (*key, *astuple(replace(run, warm=warm)))
+            connection.execute(f"INSERT INTO run (shape, conditions, {_LISTED}) VALUES ({places})", values)
+            for condition, more, most in ((f"{_OF} AND plan = ?", (run.plan,), MOST_RUNS), (_OF, (), MOST_OF_QUERY)):
+                connection.execute(
+                    f"DELETE FROM run WHERE id IN (SELECT id FROM run WHERE {condition} ORDER BY id DESC "
+                    "LIMIT -1 OFFSET ?)", (*key, *more, most)
+                )  # fmt: skip
 
         self._store.write(work)
 
@@ -160,7 +159,7 @@ class QueryStore:
         def work(connection: sqlite3.Connection) -> tuple[Run, ...]:
             if not _has_tables(connection):
                 return ()
-            query = f"SELECT {_LISTED} FROM run WHERE shape = ? AND conditions = ? ORDER BY id"
+            query = f"SELECT {_LISTED} FROM run WHERE {_OF} ORDER BY id"
             return tuple(_run(row) for row in connection.execute(query, (shape, conditions)))
 
         return self._store.read(work, ())
@@ -175,17 +174,20 @@ class QueryStore:
             listed = connection.execute(f"SELECT shape, conditions, {_LISTED} FROM run ORDER BY id")
             for shape, conditions, *row in listed:
                 found.setdefault((shape, conditions), []).append(_run(row))
-            rows = connection.execute("SELECT shape, conditions, tables, outlook FROM query ORDER BY used").fetchall()
-            return tuple(
-                StoredQuery(
-                    shape, conditions, tuple(json.loads(tables)), _outlook(text) if text else Outlook(),
-                    tuple(found[shape, conditions]),
-                )
-                for shape, conditions, tables, text in rows
-                if (shape, conditions) in found
-            )  # fmt: skip
+            rows = connection.execute("SELECT shape, conditions, tables FROM query").fetchall()
+            tables = {(shape, conditions): tuple(json.loads(names)) for shape, conditions, names in rows}
+            latest = sorted(found.items(), key=lambda item: item[1][-1].ended)
+            return tuple(StoredQuery(*key, tables.get(key, ()), tuple(runs)) for key, runs in latest)
 
         return self._store.read(work, ())
+
+    @staticmethod
+    def _update(connection: sqlite3.Connection, shape: str, conditions: str, column: str, value: Any) -> None:
+        connection.execute(
+            f"INSERT INTO query (shape, conditions, {column}, used) VALUES (?, ?, ?, ?) "
+            f"ON CONFLICT DO UPDATE SET {column} = excluded.{column}, used = excluded.used",
+            (shape, conditions, value, time.time()),
+        )
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
@@ -197,8 +199,3 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 def _run(row: Sequence[Any]) -> Run:
     values = dict(zip(_RUN, row, strict=True))
     return Run(**{**values, "warm": bool(values["warm"])})
-
-
-def _outlook(text: str) -> Outlook:
-    known = json.loads(text)
-    return Outlook(**{f.name: known[f.name] for f in fields(Outlook) if f.name in known})

@@ -4,26 +4,32 @@
     it is, and learnt row counts (feedback) led to another plan    -> the plan without them, if that is not slower
     it is slower than the query as written, or `guard` explores    -> as written, with the reason in the report
 
-What was decided after earlier runs is an `Outlook` (`feedback.guard`). Subqueries are planned before the query that
-contains them, and all parts of a query go together: if the first one runs as written, so do the others.
+What is known are earlier runs (`feedback.guard`). Subqueries are planned before the query that contains them, and all
+parts of a query go together: if the first one runs as written, so do the others. It does if all queries that begin with
+this plan were slower with our plans.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import perf_counter, time
 
 from pyjoinopt.config import Options
-from pyjoinopt.feedback.guard import EXPLORE, OFF, fits
+from pyjoinopt.feedback.guard import EXPLORE, OFF, LikeRuns
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.feedback.planned_query import PlannedQuery
+from pyjoinopt.feedback.query_shape import plain_table_name, query_shape
 from pyjoinopt.feedback.query_store import AS_WRITTEN, QueryStore
 from pyjoinopt.plan.nodes import LogicalPlan
+from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.report.join_report import JoinReport
 
 #: The source of row counts that `statistics_without` leaves out.
 _FEEDBACK = "feedback"
 _EXPLORING = "it runs as written this time, to know how long that takes (guard = explore)"
+#: A plan is made a second time only if there is this share more time than the first one took.
+_RESERVE = 1.5
 
 
 @dataclass(frozen=True)
@@ -42,22 +48,20 @@ class Guarded:
     Attributes:
         query: what is known of the query, with this plan.
         part: the plan, its report, its groups.
-        revoked: the reason to run it as written, for the log; None if there is none.
+        warning: for the log, if a plan was revoked; the same text each time.
     """
 
     query: PlannedQuery
     part: PlannedPart
-    revoked: str | None = None
+    warning: str | None = None
 
 
 #: Optimises the plan with these options.
 Optimize = Callable[[Options], PlannedPart]
 
 
-def guarded(
-    query: PlannedQuery, store: QueryStore, options: Options, written: LogicalPlan, optimize: Optimize
-) -> Guarded:
-    """Choose between plans of one query by what is known of its earlier runs.
+class GuardedPlanning:
+    """The planning of one part of a query.
 
     Args:
         query: with the plan that is to be planned now as its last part.
@@ -65,48 +69,93 @@ def guarded(
         options: of the session.
         written: the plan as written.
         optimize: makes a plan of ours.
+        until: when the query stops waiting, by `perf_counter`.
     """
 
-    def use(part: PlannedPart) -> Guarded:
-        return Guarded(query.with_plan(part.plan, written, _changes(part.report)), part)
+    def __init__(
+        self, query: PlannedQuery, store: QueryStore, options: Options, written: LogicalPlan, optimize: Optimize,
+        until: float,
+    ) -> None:  # fmt: skip
+        self._query, self._store, self._options = query, store, options
+        self._written, self._optimize, self._until = written, optimize, until
 
-    def keep(reason: str, revoked: bool) -> Guarded:
-        report = JoinReport(strategy=options.strategy)
+    def run(self) -> Guarded:
+        """Choose between the plans."""
+        query = self._query
+        if self._options.guard == OFF or not query.complete:
+            return self._use(self._optimize(self._options))
+        if query.shorter:  # as the parts before it
+            if not query.held:
+                return self._use(self._optimize(self._options))
+            if query.held == _EXPLORING:
+                self._store.explore(query.shape, query.conditions)
+            return self._keep(query.held)
+        entry = self._store.entry(query.shape, query.conditions)
+        own = self._runs(query.shape, query.bytes)
+        reasons = [self._reason(whole, 0.0) for whole in entry.wholes]
+        if entry.wholes and not own.last and all(reasons):
+            return self._keep(reasons[-1], last=False)
+        if entry.wholes and not own.last:
+            return self._use(self._optimize(self._options))
+        if self._options.guard == EXPLORE and own.is_worth_exploring(entry.explored):
+            self._store.explore(query.shape, query.conditions)
+            return self._keep(_EXPLORING)
+        return self._by_plan(own)
+
+    def _by_plan(self, runs: LikeRuns) -> Guarded:
+        """Of a query without subqueries the plan is known now."""
+        started = perf_counter()
+        ours = self._optimize(self._options)
+        now = perf_counter()
+        plan = self._id(ours)
+        if not runs.is_slower_than_any(plan):
+            return self._use(ours)
+        if _FEEDBACK not in self._options.without and self._until - now > _RESERVE * (now - started):
+            without = ", ".join(filter(None, (self._options.statistics_without, _FEEDBACK)))
+            other = self._optimize(replace(self._options, statistics_without=without))
+            if self._id(other) != plan and not runs.is_slower_than_any(self._id(other)):
+                return self._use(other)
+        reason = runs.why_slower(plan)
+        return self._use(ours) if reason is None else self._keep(reason)
+
+    def _reason(self, shape: str, size: float) -> str:
+        """The reason to run a query as written whose plan is not known yet: by the last plan that it had."""
+        runs = self._runs(shape, size)
+        slower = runs.why_slower(runs.last)
+        if slower is not None or self._options.guard != EXPLORE:
+            return slower or ""
+        explored = self._store.entry(shape, self._query.conditions).explored
+        return _EXPLORING if runs.is_worth_exploring(explored) else ""
+
+    def _runs(self, shape: str, size: float) -> LikeRuns:
+        return LikeRuns(self._store.runs(shape, self._query.conditions), size, self._query.cores, time())
+
+    def _id(self, part: PlannedPart) -> str:
+        return self._query.with_plan(self._shape_of(part)).plan
+
+    def _shape_of(self, part: PlannedPart) -> str:
+        return AS_WRITTEN if part.plan is self._written else query_shape(part.plan).shape
+
+    def _use(self, part: PlannedPart) -> Guarded:
+        changes = () if part.plan is self._written else _changes(part.report, self._written)
+        return Guarded(self._query.with_plan(self._shape_of(part), changes), part)
+
+    def _keep(self, reason: str, last: bool = True) -> Guarded:
+        report = JoinReport(strategy=self._options.strategy)
         report.refuse("the whole query", reason)
-        return Guarded(query.as_written(), PlannedPart(written, report), reason if revoked else None)
-
-    outlook, more_follows = (None, False) if options.guard == OFF else query.outlook(store)
-    if outlook is None or not fits(outlook, query.bytes, more_follows):
-        return use(optimize(options))
-    if query.shorter and not query.held:
-        return use(optimize(options))  # as the parts of the query before it
-    several = more_follows or query.held
-    revoked = outlook.reason(outlook.last) if several else None  # the plan of the whole query is not known yet
-    if revoked is not None or (options.guard == EXPLORE and outlook.explore):
-        return keep(revoked or _EXPLORING, revoked is not None and not more_follows)
-    if several:
-        return use(optimize(options))
-    ours = optimize(options)
-    plan = query.with_plan(ours.plan, written, ()).plan
-    if plan not in outlook.slower or plan == AS_WRITTEN:
-        return use(ours)
-    if _FEEDBACK not in options.without:
-        other = _without_feedback(options, optimize)
-        other_plan = query.with_plan(other.plan, written, ()).plan
-        if other_plan != plan and not outlook.slower.get(other_plan):
-            return use(other)
-    reason = outlook.reason(plan)
-    return use(ours) if reason is None else keep(reason, revoked=True)
+        warning = None
+        if last and reason != _EXPLORING:
+            warning = f"query {self._query.shape[:8]} took longer with our plan; pyjoinopt.queries() has the figures"
+        return Guarded(self._query.as_written(reason), PlannedPart(self._written, report), warning)
 
 
-def _without_feedback(options: Options, optimize: Optimize) -> PlannedPart:
-    without = ", ".join(filter(None, (options.statistics_without, _FEEDBACK)))
-    return optimize(replace(options, statistics_without=without))
-
-
-def _changes(report: JoinReport) -> tuple[str, ...]:
+def _changes(report: JoinReport, written: LogicalPlan) -> tuple[str, ...]:
     """What was changed, without any constant of the query."""
     avoided = len(report.eliminated_outer_joins) + len(report.spared_joins)
     added = len(report.eager_aggregations) + len(report.prefilters)
     counted = ((len(report.hints), "hint"), (avoided, "avoided join"), (added, "early reduction"))
-    return (*report.changes, *(f"{n} {name}{'s' * (n > 1)}" for n, name in counted if n))
+    names = {str((node.info.get("rel") or {}).get("name") or "") for node in post_order(written)}
+    orders = report.changes
+    for name in sorted(names - {plain_table_name(name) for name in names}, key=len, reverse=True):
+        orders = [order.replace(name, plain_table_name(name)) for order in orders]
+    return (*orders, *(f"{n} {name}{'s' * (n > 1)}" for n, name in counted if n))

@@ -6,7 +6,8 @@ the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` i
 
     worker -> JVM   {"protocol": 2, "version": "0.3.0"}                        once, at the start
     JVM -> worker   {"id": 7, "request": {"op": "plan", "milliseconds": 2000, "options": {}, "export": {...}}}
-                    with "query": 5 in the request if its metrics will be sent after it has run, and next to it
+                    with "query": 5 in the request if its metrics will be sent after it has run, "part": 2 if it is the
+                    second of its plans, "writer": "AppendData" if it is written, and next to it
                     "heard": [{"query": 5, "ended": 1.7e9, "seconds": 2.5, "planning": 0.2, "operators": [...]}] with
                     metrics of such queries, also as a frame of its own; with "failed": "memory" instead of operators
                     of one that ran out of memory
@@ -44,11 +45,12 @@ from pyjoinopt.estimation.sources.registry import registered
 from pyjoinopt.estimation.store.store import State, Store, open_store
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.feedback.planned_query import PlannedQuery, planned_query
+from pyjoinopt.feedback.query_shape import query_shape
 from pyjoinopt.feedback.query_store import QueryStore
 from pyjoinopt.optimizer.optimize import optimize
 from pyjoinopt.report.join_report import JoinReport
-from pyjoinopt.worker.guarded_planning import PlannedPart, guarded
-from pyjoinopt.worker.parent import end_with_parent
+from pyjoinopt.worker.guarded_planning import GuardedPlanning, PlannedPart
+from pyjoinopt.worker.parent import driver_name, end_with_parent
 from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests, Request, key_of
 
 PROTOCOL = 2
@@ -146,7 +148,7 @@ class PendingFeedback:
     def __init__(self) -> None:
         self._expected: dict[int, tuple[list[ExpectedGroup], Store]] = {}
         self._planned: dict[int, tuple[PlannedQuery, Store]] = {}
-        self._have_run: dict[str, None] = {}
+        self._driver = driver_name()
 
     def planned(self, query: int) -> PlannedQuery | None:
         """The plans of a query that arrived so far; None before the first one."""
@@ -191,12 +193,10 @@ class PendingFeedback:
                 watch.remember(watch.observe(run["operators"]), store)
 
     def _learn_time(self, run: dict[str, Any]) -> None:
-        if run["query"] in self._planned and "seconds" in run:
-            planned, store = self._planned[run["query"]]
-            planned.record(QueryStore(store), run, warm=planned.shape in self._have_run)
-            self._have_run[planned.shape] = None
-            if len(self._have_run) > 100 * self.MOST:
-                del self._have_run[next(iter(self._have_run))]
+        """Only the first run of a plan: a second one may find the results of its stages."""
+        planned, store = self._planned.pop(run["query"], (None, None))
+        if planned is not None and store is not None and "seconds" in run:
+            planned.record(QueryStore(store), run, self._driver)
 
 
 class Planner:
@@ -210,7 +210,8 @@ class Planner:
     ) -> Iterator[dict[str, dict[str, Any]]]:
         """The two parts of a response: the answer, for which the query waits, then the report. Never raises."""
         started = perf_counter()
-        planning = Planning(request, RecordedRequests(send))
+        until = started + request.get("milliseconds", 0) / 1000
+        planning = Planning(request, RecordedRequests(send), until)
         try:
             key = key_of(request["options"], request["export"])
             cached = self._cache.recall(key, send)
@@ -226,10 +227,11 @@ class Planner:
 
 
 class Planning:
-    """The planning of one request."""
+    """The planning of one request, whose query waits until `until` (by `perf_counter`)."""
 
-    def __init__(self, request: dict[str, Any], requests: RecordedRequests) -> None:
+    def __init__(self, request: dict[str, Any], requests: RecordedRequests, until: float) -> None:
         self.requests = requests
+        self._until = until
         self.store: Store | None = None
         self.before: State | None = None
         self.cacheable = False
@@ -253,13 +255,16 @@ class Planning:
             found = optimize(export, gateway, options, report, watching=watching, analysed=False)
             return PlannedPart(found.plan, report, found.expected)
 
-        revoked = None
+        problem = None
         if watching and self.store is not None:
-            query = planned_query(export.root, export.conf, learned.planned(request["query"]))
-            chosen = guarded(query, QueryStore(self.store), options, export.root, optimized)
+            own = query_shape(export.root, request.get("writer", ""))
+            before = learned.planned(request["query"])
+            query = planned_query(own, export.conf, export.spark, before, request.get("part", 1))
+            planning = GuardedPlanning(query, QueryStore(self.store), options, export.root, optimized, self._until)
+            chosen = planning.run()
             learned.expect_run(request["query"], chosen.query, self.store)
             learned.expect(request["query"], chosen.part.expected, self.store)
-            part, revoked = chosen.part, chosen.revoked
+            part, problem = chosen.part, chosen.warning
         else:
             part = optimized(options)
         self._report = report = part.report
@@ -269,7 +274,7 @@ class Planning:
             report.changed = True
         # A user's source may answer differently next time, and an observed query must be registered each time.
         self.cacheable = not watching and not registered()
-        return {"edits": edits, "summary": summary(report), "problem": revoked}
+        return {"edits": edits, "summary": summary(report), "problem": problem}
 
     def failed(self, error: Exception) -> dict[str, Any]:
         """The answer after an internal error."""

@@ -44,12 +44,14 @@ CREATE TABLE blob (
 _ADDED = (
     """
 CREATE TABLE IF NOT EXISTS query (
-    shape TEXT, conditions TEXT, tables TEXT, outlook TEXT, used REAL, PRIMARY KEY (shape, conditions))""",
+    shape TEXT, conditions TEXT, tables TEXT DEFAULT '[]', wholes TEXT DEFAULT '[]', explored INTEGER DEFAULT 0,
+    used REAL, PRIMARY KEY (shape, conditions))""",
     "CREATE INDEX IF NOT EXISTS query_used ON query (used)",
     """
 CREATE TABLE IF NOT EXISTS run (
-    id INTEGER PRIMARY KEY, shape TEXT, conditions TEXT, instance TEXT, plan TEXT, changes TEXT, warm INTEGER,
-    cores REAL, bytes REAL, ended REAL, seconds REAL, planning REAL, rows REAL, spilled REAL, failed TEXT)""",
+    id INTEGER PRIMARY KEY, shape TEXT, conditions TEXT, instance TEXT, plan TEXT, changes TEXT, driver TEXT,
+    warm INTEGER, cores REAL, bytes REAL, ended REAL, seconds REAL, planning REAL, rows REAL, spilled REAL,
+    failed TEXT)""",
     "CREATE INDEX IF NOT EXISTS run_shape ON run (shape, conditions, id)",
 )
 

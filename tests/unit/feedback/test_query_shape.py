@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyjoinopt.feedback.query_shape import QueryShape, query_shape
-from pyjoinopt.plan.expressions import Attribute, Expression, call, literal, reference
+from pyjoinopt.plan.expressions import SUBQUERY, Attribute, Expression, call, literal, reference
 from pyjoinopt.plan.nodes import INNER, LEFT, Filter, Join, LogicalPlan, Project, relation
 
 
@@ -63,6 +63,55 @@ def test_lists_of_any_length() -> None:
     assert among(1, 2).shape == among(3, 4, 5).shape and among(1, 2).instance != among(1, 3).instance
     with_column = Expression("In", (reference(a), reference(a), literal(1, "int")))
     assert query_shape(Filter(with_column, table("t", a))).shape != among(1, 2).shape
+
+
+def test_many_values() -> None:
+    """Of more than ten values Spark makes an InSet, and of some hundred their number is exported."""
+    a = column(0, "a")
+
+    def among(kind: str, *options: Expression, **info: object) -> QueryShape:
+        return query_shape(Filter(Expression(kind, (reference(a), *options), info=dict(info)), table("t", a)))
+
+    few = among("In", literal(1, "int"))
+    some, many = among("InSet", values=[1, 2], hset=2), among("InSet", hset=300)
+    assert few.shape == some.shape == many.shape
+    assert len({few.instance, some.instance, many.instance}) == 3
+
+
+def test_parameters_of_expressions() -> None:
+    a = column(0, "a")
+    shapes = {
+        query_shape(Filter(Expression("SortOrder", (reference(a),), info=info), table("t", a))).shape
+        for info in ({"asc": True}, {"asc": False}, {"name": "f"}, {"name": "g"}, {"ordinal": 1})
+    }
+    assert len(shapes) == 5
+
+
+def test_subqueries_count_by_what_they_read() -> None:
+    """Their own plans may be changed or not."""
+    a, b, c = (column(bit, name) for bit, name in enumerate("abc"))
+
+    def inside(plan: LogicalPlan) -> QueryShape:
+        subquery = Expression("ScalarSubquery", (), "int", plan=plan, flags=1 | SUBQUERY)
+        return query_shape(Filter(call("LessThan", reference(a), subquery), table("t", a)))
+
+    def plan(name: str, constant: int) -> LogicalPlan:
+        return Filter(call("LessThan", reference(b), literal(constant, "int")), Join(table(name, b), table("u", c)))
+
+    changed = Join(table("u", c), Filter(call("LessThan", reference(b), literal(5, "int")), table("t", b)))
+    assert inside(plan("t", 5)) == inside(changed)
+    assert inside(plan("v", 5)).shape != inside(plan("t", 5)).shape
+    assert inside(plan("t", 6)).shape == inside(plan("t", 5)).shape
+    assert inside(plan("t", 6)).instance != inside(plan("t", 5)).instance
+
+
+def test_names_that_may_hold_constants() -> None:
+    a = column(0, "a")
+    jdbc = relation("(SELECT * FROM people WHERE ssn = '123') t", [a])
+    jdbc.info["rel"]["kind"] = "jdbc"
+    folder = relation("day=2026-01-01", [a])
+    folder.info["rel"] = {"kind": "file", "name": "day=2026-01-01", "path": "/data/sales/day=2026-01-01/hour=7"}
+    assert query_shape(jdbc).tables == ("a relation",) and query_shape(folder).tables == ("sales",)
 
 
 def test_limits_are_constants() -> None:

@@ -12,10 +12,9 @@ import pytest
 
 from pyjoinopt.estimation.store import sqlite_file
 from pyjoinopt.estimation.store.store import Store
-from pyjoinopt.feedback.query_store import AS_WRITTEN, MOST_RUNS, Outlook, QueryStore, Run
+from pyjoinopt.feedback.query_store import AS_WRITTEN, MOST_OF_QUERY, MOST_RUNS, MOST_WHOLES, Entry, QueryStore, Run
 
-RUN = Run("i", "p", "a -> b", True, 2.0, 100.0, 5.0, 1.5, 0.1, 7.0, 3.0, "")
-OUTLOOK = Outlook({"p": {AS_WRITTEN: "slow"}}, True, "p", "", 100.0)
+RUN = Run("i", "p", "a -> b", "driver", False, 2.0, 100.0, 5.0, 1.5, 0.1, 7.0, 3.0, "")
 
 
 @pytest.fixture
@@ -30,11 +29,28 @@ def add(queries: QueryStore, run: Run = RUN, shape: str = "s", conditions: str =
 def test_another_process_reads_what_was_written(path: Path) -> None:
     store = Store(path)
     add(QueryStore(store))
-    QueryStore(store).set_outlook("s", "c", OUTLOOK)
+    QueryStore(store).explore("s", "c")
+    QueryStore(store).lead("s", "c", "whole")
     store.close()
-    (query,) = QueryStore(Store(path)).queries()
-    assert query.runs == (RUN,) and query.tables == ("t", "u") and query.outlook == OUTLOOK
-    assert query.outlook.reason("p") == "slow" and query.outlook.reason("q") is None
+    queries = QueryStore(Store(path))
+    (query,) = queries.queries()
+    assert query.runs == (RUN,) and query.tables == ("t", "u")
+    assert queries.entry("s", "c") == Entry(("whole",), 1) and queries.entry("s", "d") == Entry()
+
+
+def test_warm_runs_are_those_of_one_driver(path: Path) -> None:
+    queries = QueryStore(Store(path))
+    for driver in ("one", "two", "one", "two", "three"):
+        add(queries, replace(RUN, driver=driver, warm=True))
+    assert [run.warm for run in queries.runs("s", "c")] == [False, False, True, True, False]
+
+
+def test_a_plan_that_leads_to_many_queries(path: Path) -> None:
+    queries = QueryStore(Store(path))
+    for number in (*range(20), 15):
+        queries.lead("s", "c", f"{number}")
+    wholes = queries.entry("s", "c").wholes
+    assert len(wholes) == MOST_WHOLES and len(set(wholes)) == MOST_WHOLES and wholes[-2:] == ("19", "15")
 
 
 def test_runs_of_other_queries_and_conditions_are_not_mixed(path: Path) -> None:
@@ -53,6 +69,9 @@ def test_of_each_plan_the_latest_runs_are_kept(path: Path) -> None:
     kept = queries.runs("s", "c")
     assert [run.seconds for run in kept if run.plan] == [float(n) for n in range(5, MOST_RUNS + 5)]
     assert sum(run.plan == AS_WRITTEN for run in kept) == 1
+    for number in range(MOST_OF_QUERY):
+        add(queries, replace(RUN, plan=f"{number}"))
+    assert len(queries.runs("s", "c")) == MOST_OF_QUERY
 
 
 def test_a_store_of_an_earlier_release_gets_the_tables(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +79,7 @@ def test_a_store_of_an_earlier_release_gets_the_tables(path: Path, monkeypatch: 
         earlier.setattr(sqlite_file, "_add_tables", lambda _: None)
         store = Store(path)
         store.put_feedback("g", {1: 5.0})
-        assert QueryStore(store).queries() == () and QueryStore(store).outlook("s", "c") is None
+        assert QueryStore(store).queries() == () and QueryStore(store).entry("s", "c") == Entry()
         store.close()
     queries = QueryStore(Store(path))
     add(queries)
@@ -70,11 +89,11 @@ def test_a_store_of_an_earlier_release_gets_the_tables(path: Path, monkeypatch: 
 def test_everything_is_forgotten(path: Path) -> None:
     store = Store(path)
     add(QueryStore(store))
-    QueryStore(store).set_outlook("s", "c", OUTLOOK)
+    QueryStore(store).explore("s", "c")
     store.forget([])
     assert QueryStore(store).queries()  # the files of one query say nothing about runs
     store.forget()
-    assert QueryStore(store).queries() == () and QueryStore(store).outlook("s", "c") is None
+    assert QueryStore(store).queries() == () and QueryStore(store).entry("s", "c") == Entry()
 
 
 def test_the_file_does_not_grow_without_end(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from pathlib import Path
 
 import pytest
@@ -9,23 +11,30 @@ import pytest
 from pyjoinopt.config import Options
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.feedback.planned_query import PlannedQuery, planned_query
-from pyjoinopt.feedback.query_store import AS_WRITTEN, Outlook, QueryStore
+from pyjoinopt.feedback.query_shape import query_shape
+from pyjoinopt.feedback.query_store import AS_WRITTEN, QueryStore, Run
 from pyjoinopt.plan.expressions import Attribute
 from pyjoinopt.plan.nodes import Join, LogicalPlan, relation
 from pyjoinopt.report.join_report import JoinReport
-from pyjoinopt.worker.guarded_planning import Guarded, PlannedPart, guarded
+from pyjoinopt.worker.guarded_planning import Guarded, GuardedPlanning, PlannedPart
 
 A, B, C = (relation(name, [Attribute(bit, bit, name)]) for bit, name in enumerate("abc"))
 WRITTEN, OURS, WITHOUT_FEEDBACK = Join(Join(A, B), C), Join(A, Join(B, C)), Join(Join(A, C), B)
 CONF = {"pyjoinopt.master": "yarn", "pyjoinopt.parallelism": "4"}
+SHAPE = query_shape(WRITTEN)
+EVER = math.inf
 
 
 def optimize(options: Options) -> PlannedPart:
     return PlannedPart(WITHOUT_FEEDBACK if "feedback" in options.without else OURS, JoinReport())
 
 
-def plan_of(plan: LogicalPlan, query: PlannedQuery) -> str:
-    return query.with_plan(plan, WRITTEN, ()).plan
+def next_part(before: PlannedQuery | None = None, part: int = 1, **conf: str) -> PlannedQuery:
+    return planned_query(SHAPE, {**CONF, **conf}, "4.3.0", before, part)
+
+
+def plan_of(plan: LogicalPlan | None, query: PlannedQuery) -> str:
+    return query.with_plan(AS_WRITTEN if plan is None else query_shape(plan).shape).plan
 
 
 @pytest.fixture
@@ -35,76 +44,117 @@ def store(tmp_path: Path) -> QueryStore:
 
 @pytest.fixture
 def query() -> PlannedQuery:
-    return planned_query(WRITTEN, CONF, None)
+    return next_part()
 
 
-def choose(store: QueryStore, query: PlannedQuery, outlook: Outlook | None, guard: str = "observe") -> Guarded:
-    if outlook is not None:
-        store.set_outlook(query.shape, query.conditions, outlook)
-    return guarded(query, store, Options(guard=guard), WRITTEN, optimize)
+def ran(store: QueryStore, query: PlannedQuery, plan: str, *seconds: float) -> None:
+    """Runs of a query; the first one of the driver does not count."""
+    for each in (seconds[0], *seconds):
+        run = Run("i", plan, "", "driver", False, 4.0, query.bytes, time.time(), each)
+        store.add(query.shape, query.conditions, ("t",), run)
+
+
+def choose(store: QueryStore, query: PlannedQuery, guard: str = "observe", until: float = EVER) -> Guarded:
+    return GuardedPlanning(query, store, Options(guard=guard), WRITTEN, optimize, until).run()
+
+
+def revoke(store: QueryStore, query: PlannedQuery, *plans: LogicalPlan) -> None:
+    ran(store, query, AS_WRITTEN, 1.0, 1.0)
+    for plan in plans:
+        ran(store, query, plan_of(plan, query), 9.0, 9.0)
 
 
 def test_without_earlier_runs(store: QueryStore, query: PlannedQuery) -> None:
-    chosen = choose(store, query, None)
-    assert chosen.part.plan is OURS and chosen.query.plan == plan_of(OURS, query) and chosen.revoked is None
+    chosen = choose(store, query)
+    assert chosen.part.plan is OURS and chosen.query.plan == plan_of(OURS, query) and chosen.warning is None
 
 
 def test_a_revoked_plan(store: QueryStore, query: PlannedQuery) -> None:
-    slower = {plan_of(plan, query): {AS_WRITTEN: f"slow {n}"} for n, plan in enumerate((OURS, WITHOUT_FEEDBACK))}
-    chosen = choose(store, query, Outlook(slower))
-    assert chosen.part.plan is WRITTEN and chosen.query.plan == AS_WRITTEN and chosen.revoked == "slow 0"
-    assert [refusal.reason for refusal in chosen.part.report.refusals] == ["slow 0"]
-    assert choose(store, query, Outlook(slower), guard="off").part.plan is OURS
+    revoke(store, query, OURS, WITHOUT_FEEDBACK)
+    chosen = choose(store, query)
+    assert chosen.part.plan is WRITTEN and chosen.query.plan == AS_WRITTEN
+    assert ["9.00 times as long" in refusal.reason for refusal in chosen.part.report.refusals] == [True]
+    ran(store, query, AS_WRITTEN, 1.1)
+    assert chosen.warning is not None and choose(store, query).warning == chosen.warning  # it is logged once
+    assert choose(store, query, guard="off").part.plan is OURS
 
 
-@pytest.mark.parametrize("than", ["as written", "another plan"])
-def test_row_counts_that_made_a_plan_worse_are_left_out(store: QueryStore, query: PlannedQuery, than: str) -> None:
-    other = AS_WRITTEN if than == "as written" else plan_of(WITHOUT_FEEDBACK, query)
-    chosen = choose(store, query, Outlook({plan_of(OURS, query): {other: "slow"}}))
-    assert chosen.part.plan is WITHOUT_FEEDBACK and chosen.revoked is None
+def test_row_counts_that_made_a_plan_worse_are_left_out(store: QueryStore, query: PlannedQuery) -> None:
+    revoke(store, query, OURS)
+    chosen = choose(store, query)
+    assert chosen.part.plan is WITHOUT_FEEDBACK and chosen.warning is None
+
+
+def test_the_same_without_times_as_written(store: QueryStore, query: PlannedQuery) -> None:
+    ran(store, query, plan_of(WITHOUT_FEEDBACK, query), 1.0, 1.0)
+    ran(store, query, plan_of(OURS, query), 9.0, 9.0)
+    assert choose(store, query).part.plan is WITHOUT_FEEDBACK
+
+
+def test_there_must_be_time_to_plan_twice(store: QueryStore, query: PlannedQuery) -> None:
+    revoke(store, query, OURS)
+    assert choose(store, query, until=time.perf_counter()).part.plan is WRITTEN
 
 
 def test_a_plan_that_is_slower_than_one_that_is_gone_is_kept(store: QueryStore, query: PlannedQuery) -> None:
-    """Nobody can make that plan again, and as written the query may take still longer."""
-    slower = {plan_of(OURS, query): {"gone": "slow"}, plan_of(WITHOUT_FEEDBACK, query): {AS_WRITTEN: "slow"}}
-    assert choose(store, query, Outlook(slower)).part.plan is OURS
-
-
-def test_another_size(store: QueryStore, query: PlannedQuery) -> None:
-    slower = {plan_of(plan, query): {AS_WRITTEN: "slow"} for plan in (OURS, WITHOUT_FEEDBACK)}
-    sized = PlannedQuery(**{**vars(query), "bytes": 100.0})
-    assert choose(store, sized, Outlook(slower, bytes=90.0)).part.plan is WRITTEN
-    assert choose(store, sized, Outlook(slower, bytes=10.0)).part.plan is OURS
+    """Nobody can make that plan again, and as written the query takes still longer."""
+    ran(store, query, "gone", 1.0, 1.0)
+    ran(store, query, plan_of(OURS, query), 5.0, 5.0)
+    ran(store, query, plan_of(WITHOUT_FEEDBACK, query), 9.0, 9.0)
+    ran(store, query, AS_WRITTEN, 20.0, 20.0)
+    assert choose(store, query).part.plan is OURS
 
 
 def test_exploring(store: QueryStore, query: PlannedQuery) -> None:
-    outlook = Outlook(explore=True, last="p")
-    assert choose(store, query, outlook).part.plan is OURS
-    chosen = choose(store, query, outlook, guard="explore")
-    assert chosen.part.plan is WRITTEN and chosen.query.plan == AS_WRITTEN and chosen.revoked is None
+    ran(store, query, plan_of(OURS, query), 1.0, 1.0)
+    assert choose(store, query).part.plan is OURS
+    chosen = choose(store, query, guard="explore")
+    assert chosen.part.plan is WRITTEN and chosen.query.plan == AS_WRITTEN and chosen.warning is None
+    assert choose(store, query, guard="explore").part.plan is OURS  # also if that run is never recorded
 
 
-@pytest.mark.parametrize("how", ["revoked", "explored"])
-def test_parts_of_a_query_go_together(store: QueryStore, query: PlannedQuery, how: str) -> None:
-    whole = planned_query(WRITTEN, CONF, query)
+@pytest.mark.parametrize("guard", ["observe", "explore"])
+def test_parts_of_a_query_go_together(store: QueryStore, query: PlannedQuery, guard: str) -> None:
+    whole = next_part(query, 2)
     assert whole.shorter == (query.shape,) and whole.shape != query.shape
-    store.set_outlook(query.shape, query.conditions, Outlook(whole=whole.shape))
-    outlook = Outlook({"p": {AS_WRITTEN: "slow"}}, last="p") if how == "revoked" else Outlook(explore=True, last="p")
-    guard = "observe" if how == "revoked" else "explore"
-    store.set_outlook(whole.shape, whole.conditions, outlook)
-    first = choose(store, query, None, guard)
-    assert first.part.plan is WRITTEN and first.query.held and first.revoked is None
-    second = choose(store, planned_query(WRITTEN, CONF, first.query), None, guard)
+    store.lead(query.shape, query.conditions, whole.shape)
+    ran(store, whole, plan_of(OURS, next_part(query.with_plan(query_shape(OURS).shape), 2)), 9.0, 9.0)
+    if guard == "observe":
+        ran(store, whole, AS_WRITTEN, 1.0, 1.0)
+    first = choose(store, query, guard)
+    assert first.part.plan is WRITTEN and first.query.held and first.warning is None
+    second = choose(store, next_part(first.query, 2), guard)
     assert second.part.plan is WRITTEN and second.query.plan == AS_WRITTEN
-    assert second.revoked == ("slow" if how == "revoked" else None)
-    not_held = planned_query(WRITTEN, CONF, query.with_plan(OURS, WRITTEN, ()))
-    assert choose(store, not_held, None, guard).part.plan is OURS
+    assert (second.warning is not None) == (guard == "observe")
+    assert store.entry(whole.shape, whole.conditions).explored == (guard == "explore")
+    not_held = next_part(query.with_plan(query_shape(OURS).shape), 2)
+    assert choose(store, not_held, guard).part.plan is OURS
+
+
+def test_queries_that_begin_alike(store: QueryStore, query: PlannedQuery) -> None:
+    """The subquery runs as written only if that is good for both; and the query that is only the subquery decides."""
+    slow, fast = (PlannedQuery(**{**vars(next_part(query, 2)), "shape": name}) for name in ("slow", "fast"))
+    for whole in (slow, fast):
+        store.lead(query.shape, query.conditions, whole.shape)
+        ran(store, whole, AS_WRITTEN, 3.0, 3.0)
+    ran(store, slow, "p", 9.0, 9.0)
+    ran(store, fast, "p", 1.0, 1.0)
+    assert choose(store, query).part.plan is OURS
+    revoke(store, query, OURS, WITHOUT_FEEDBACK)
+    assert choose(store, query).part.plan is WRITTEN
+
+
+def test_a_query_of_which_parts_are_missing(store: QueryStore) -> None:
+    """Another worker planned its subquery."""
+    part = next_part(None, 2)
+    assert not part.complete and choose(store, part).part.plan is OURS
+    part.record(store, {"ended": time.time(), "seconds": 1.0}, "driver")
+    assert store.queries() == ()
+    assert not next_part(next_part(), 3).complete and next_part(next_part(), 2).complete
 
 
 def test_conditions(query: PlannedQuery) -> None:
-    def conditions(**settings: str) -> str:
-        return planned_query(WRITTEN, {**CONF, **settings}, None).conditions
-
-    same, other = {"spark.pyjoinopt.guard": "off"}, {"spark.sql.shuffle.partitions": "7"}
-    assert conditions(**same) == query.conditions != conditions(**other)
-    assert conditions(**{"pyjoinopt.master": "local[2]"}) != query.conditions
+    assert next_part(**{"spark.pyjoinopt.guard": "off"}).conditions == query.conditions
+    for other in ({"spark.sql.shuffle.partitions": "7"}, {"pyjoinopt.master": "local[2]"}):
+        assert next_part(None, 1, **other).conditions != query.conditions
+    assert planned_query(SHAPE, CONF, "4.0.0", None).conditions != query.conditions

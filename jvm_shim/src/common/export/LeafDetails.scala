@@ -62,7 +62,9 @@ private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: Json
     out.writeStringField("kind", "file")
     out.writeStringField("format", LeafDetails.format(files.fileFormat))
     out.writeStringField("name", LeafDetails.fileName(relation, files))
-    LeafDetails.firstPath(files).foreach(path => out.writeStringField("path", path.toString))
+    // Of a catalog table whose partitions were pruned, it would be a partition's.
+    if (relation.catalogTable.isEmpty)
+      LeafDetails.firstPath(files).foreach(path => out.writeStringField("path", path.toString))
     FileListing.size(files).foreach(out.writeNumberField("bytes", _: Double))
     out.writeBooleanField("catalog", relation.catalogTable.exists(_.stats.isDefined))
     out.writeArrayFieldStart("partitionCols")

@@ -9,7 +9,9 @@ import org.apache.spark.sql.util.QueryExecutionListener
 
 /** What is recorded of queries that ended, as JSON; None if nothing is. */
 private[pyjoinopt] trait EndedQueries {
-  def succeeded(execution: QueryExecution, nanos: Long): Option[String]
+
+  /** @param function the action that ran the query, such as collect */
+  def succeeded(function: String, execution: QueryExecution, nanos: Long): Option[String]
   def failed(execution: QueryExecution, error: Exception): Option[String]
 
   /** A query was recorded. */
@@ -24,7 +26,7 @@ private[pyjoinopt] trait EndedQueries {
  */
 private[pyjoinopt] final class Feedback(ended: EndedQueries, record: String => Unit) extends QueryExecutionListener {
   override def onSuccess(function: String, execution: QueryExecution, nanos: Long): Unit =
-    Support.attempt(())(ended.succeeded(execution, nanos).foreach(record))
+    Support.attempt(())(ended.succeeded(function, execution, nanos).foreach(record))
 
   override def onFailure(function: String, execution: QueryExecution, error: Exception): Unit =
     Support.attempt(())(ended.failed(execution, error).foreach(record))
@@ -62,16 +64,19 @@ private[pyjoinopt] object Feedback {
 
   /** For DataFrames that a driver optimised by calls: each query as a JSON array of operators. */
   val ofCalls = new Listeners(new EndedQueries {
-    override def succeeded(execution: QueryExecution, nanos: Long): Option[String] = ExecutedPlan.json(execution)
+    override def succeeded(function: String, execution: QueryExecution, nanos: Long): Option[String] =
+      ExecutedPlan.json(execution)
     override def failed(execution: QueryExecution, error: Exception): Option[String] = None
     override def recorded(): Unit = () // Python takes them
   })
 
   /** For the workers: each query that was planned under a number, with its times and operators. */
   val ofSessions = new Listeners(new EndedQueries {
-    override def succeeded(execution: QueryExecution, nanos: Long): Option[String] =
-      for (number <- numberOf(execution.tracker); operators <- ExecutedPlan.json(execution))
-        yield s"""{"query":$number,${times(execution, nanos)},"operators":$operators}"""
+    override def succeeded(function: String, execution: QueryExecution, nanos: Long): Option[String] =
+      for (number <- numberOf(execution.tracker); operators <- ExecutedPlan.json(execution)) yield {
+        val timed = if (function == Iterates) "" else s"${times(execution, nanos)},"
+        s"""{"query":$number,$timed"operators":$operators}"""
+      }
 
     override def failed(execution: QueryExecution, error: Exception): Option[String] =
       numberOf(execution.tracker).filter(_ => isOutOfMemory(error)).map { number =>
@@ -90,9 +95,16 @@ private[pyjoinopt] object Feedback {
     s""""ended":${System.currentTimeMillis / 1e3},"seconds":${nanos / 1e9},"planning":${planning / 1e3}"""
   }
 
+  /** An action that ends before its rows are read. */
+  private val Iterates = "toLocalIterator"
+
   /** How Spark and cluster managers say that an operator needed more memory than there is. */
-  private val memoryErrors =
-    Seq("outofmemory", "not enough memory", "cannot broadcast", "memory limits", "executor heartbeat timed out")
+  private val memoryErrors = Seq(
+    "outofmemoryerror",
+    "not enough memory to build and broadcast",
+    "cannot broadcast the table",
+    "exceeding memory limits",
+    "exceeding physical memory limits")
 
   private def isOutOfMemory(error: Throwable): Boolean =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(MostCauses).exists { cause =>
@@ -102,17 +114,26 @@ private[pyjoinopt] object Feedback {
 
   private val MostCauses = 20
 
-  private val numbers = new WeakHashMap[QueryPlanningTracker, java.lang.Long]
+  /** The number of a query, and how many of its plans were sent to workers: those of subqueries come first. */
+  final case class Numbered(query: Long, part: Int)
+
+  private val numbers = new WeakHashMap[QueryPlanningTracker, Numbered]
   private val last = new AtomicLong
 
   private def numberOf(tracker: QueryPlanningTracker): Option[Long] =
-    numbers.synchronized(Option(numbers.get(tracker)).map(_.longValue))
+    numbers.synchronized(Option(numbers.get(tracker)).map(_.query))
 
   /**
-   * The number of the query that this thread plans. It belongs to the query's tracker, which Spark passes from planning
-   * to the listeners. Columns cannot identify a query: two queries over one view have the same.
+   * The number of the query that this thread plans, and of this plan of it. It belongs to the query's tracker, which
+   * Spark passes from planning to the listeners. Columns cannot identify a query: two queries over one view have the
+   * same.
    */
-  def numberOfThisQuery(): Option[Long] = QueryPlanningTracker.get.map { tracker =>
-    numbers.synchronized(numbers.computeIfAbsent(tracker, _ => last.incrementAndGet()).longValue)
+  def nextPlanOfThisQuery(): Option[Numbered] = QueryPlanningTracker.get.map { tracker =>
+    numbers.synchronized {
+      val before = Option(numbers.get(tracker)).getOrElse(Numbered(last.incrementAndGet(), 0))
+      val next = before.copy(part = before.part + 1)
+      numbers.put(tracker, next)
+      next
+    }
   }
 }

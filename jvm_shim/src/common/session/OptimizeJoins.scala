@@ -40,7 +40,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
       case subquery: Subquery => around(subquery, hints)
       case writing: DataWritingCommand => around(writing, hints)
       case writing: V2WriteCommand if RowLevelSources.isRowLevel(writing) =>
-        RowLevelSources.rewritten(writing)(optimized(_, hints))
+        RowLevelSources.rewritten(writing)(optimized(_, hints, Some(writing)))
       case writing: V2WriteCommand => around(writing, hints)
       case _: Command => plan
       case query => optimized(query, hints)
@@ -53,17 +53,22 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
 
   private def around(node: LogicalPlan, hints: List[TakeHintScopes.Taken]): LogicalPlan = {
     val before = node.children
-    val after = before.map(optimized(_, hints))
+    val writer = Some(node).filter(!_.isInstanceOf[Subquery])
+    val after = before.map(optimized(_, hints, writer))
     if (before.zip(after).forall { case (a, b) => a eq b }) node else node.withNewChildren(after)
   }
 
-  private def optimized(query: LogicalPlan, taken: List[TakeHintScopes.Taken]): LogicalPlan =
+  /** @param writer the command that writes the rows of the query */
+  private def optimized(
+      query: LogicalPlan,
+      taken: List[TakeHintScopes.Taken],
+      writer: Option[LogicalPlan] = None): LogicalPlan =
     if (!OptimizeJoins.isCandidate(query)) query
     else {
       if (!enabled && !new JoinOrderHints(query, taken).anyToOptimize) query
       else {
         OptimizeJoins.inside.set(true)
-        try new PlanningRequest(session, query, taken, everything = enabled).run()
+        try new PlanningRequest(session, query, taken, everything = enabled, writer).run()
         catch {
           case NonFatal(error) => fallBack(query, error)
           case error @ (_: LinkageError | _: StackOverflowError) => fallBack(query, error)

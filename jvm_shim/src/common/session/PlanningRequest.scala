@@ -15,7 +15,8 @@ private[pyjoinopt] final class PlanningRequest(
     session: Compat.Session,
     original: LogicalPlan,
     taken: List[TakeHintScopes.Taken],
-    everything: Boolean) {
+    everything: Boolean,
+    writer: Option[LogicalPlan]) {
 
   private val started = System.nanoTime
   private val time = PlanningTimeBudget.ofThisQuery()
@@ -64,8 +65,9 @@ private[pyjoinopt] final class PlanningRequest(
 
   private def request(exported: String, deadline: Deadline): String = {
     val options = strategy.fold("{}")(name => s"""{"strategy":"$name"}""")
-    val number = if (learning) Feedback.numberOfThisQuery() else None
-    val query = number.fold("")(n => s""""query":$n,""")
+    val number = if (learning) Feedback.nextPlanOfThisQuery() else None
+    val written = writer.fold("")(node => s""""writer":"${Support.className(node)}",""")
+    val query = number.fold("")(n => s""""query":${n.query},"part":${n.part},$written""")
     s"""{"op":"plan",$query"milliseconds":${deadline.milliseconds},"options":$options,"export":$exported}"""
   }
 

@@ -110,18 +110,18 @@ private[pyjoinopt] final class WorkerPool {
 
   def addFeedback(queries: Seq[String]): Unit = synchronized(all.foreach(_.addFeedback(queries)))
 
-  /** Send idle workers the queries that ended. A query that needs a worker meanwhile waits some milliseconds for it. */
-  def deliverFeedback(): Unit = {
-    val lent = synchronized {
-      val workers = idle.toArray(Array.empty[Worker]).toList.filter(_.hasFeedback)
-      workers.foreach(idle.remove(_))
-      workers
-    }
-    lent.foreach { worker =>
-      Support.attempt(())(worker.deliverFeedback(Deadline.in(WorkerPool.LongPatience)))
-      synchronized(makeIdle(worker))
+  /**
+   * Send idle workers the queries that ended, one after the other. A query that needs the worker meanwhile waits for it
+   * as for any that is busy.
+   */
+  def deliverFeedback(): Unit = idleOnes().reverse.foreach { worker =>
+    if (synchronized(idle.remove(worker))) {
+      if (worker.hasFeedback) Support.attempt(())(worker.deliverFeedback(Deadline.in(WorkerPool.Delivery)))
+      synchronized(makeIdle(worker)) // in reverse, so that the next query gets the same one as without it
     }
   }
+
+  private def idleOnes(): List[Worker] = synchronized(idle.toArray(Array.empty[Worker]).toList)
 
   def giveBack(worker: Worker): Unit = synchronized {
     failures = 0
@@ -174,6 +174,9 @@ private[pyjoinopt] object WorkerPool {
 
   /** The same while one starts at low priority: it may be nearly ready, or slow on a busy machine (milliseconds). */
   private val LongPatience = 500L
+
+  /** How long an idle worker may take to send its last report and to read (milliseconds); one that hangs is ended. */
+  private val Delivery = 30000L
 
   /** The longest pause between two starts (seconds). */
   private val LongestPause = 300L
