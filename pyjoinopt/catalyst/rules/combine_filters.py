@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from pyjoinopt.catalyst.support.pushdown_policy import PushdownResult
+from pyjoinopt.catalyst.support.pushdown_policy import PushdownPolicy, PushdownResult
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.fallible import fallibility
 from pyjoinopt.plan.nodes import Filter
@@ -33,7 +33,9 @@ class Combined:
         """The conjuncts have been changed or some have been left behind."""
         self._known = None
 
-    def with_lower(self, pending: deque[Expression], lower: Filter) -> PushdownResult | None:
+    def with_lower(
+        self, pending: deque[Expression], lower: Filter, policy: PushdownPolicy
+    ) -> PushdownResult | None:
         """Merge `pending` into the lower filter; None if none of it may be merged.
 
         Returns:
@@ -41,18 +43,18 @@ class Combined:
         """
         if not lower.condition.deterministic:
             return None
-        above = [p for p in pending if not p.deterministic or fallibility.is_meant_to_throw(p)]
+        own = conjuncts(lower.condition)
+        above = [p for p in pending if _remains(p) or policy.keeps_above(p, own)]
         if len(above) == len(pending):
             return None
         if self._known is None or above:
             self._known = {p.key for p in pending}
-        own = conjuncts(lower.condition)
         repeats = {p.key for p in own}
         if above or repeats & self._known or len(self._known) < len(pending):
             kept = []
+            remaining = {id(predicate) for predicate in above}
             for predicate in pending:
-                apart = not predicate.deterministic or fallibility.is_meant_to_throw(predicate)
-                if not apart and predicate.key not in repeats:
+                if id(predicate) not in remaining and predicate.key not in repeats:
                     repeats.add(predicate.key)
                     kept.append(predicate)
             pending.clear()
@@ -61,3 +63,7 @@ class Combined:
         pending.extendleft(reversed(own))
         self._known.update(repeats)
         return PushdownResult(pending, above, fresh)
+
+
+def _remains(predicate: Expression) -> bool:
+    return not predicate.deterministic or fallibility.is_meant_to_throw(predicate)

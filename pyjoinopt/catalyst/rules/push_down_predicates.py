@@ -73,7 +73,7 @@ def _descend(top: Filter, policy: PushdownPolicy) -> LogicalPlan:
         if (COMBINE if isinstance(below, Filter) else NON_JOIN) not in policy.parts:
             break
         if isinstance(below, Filter):
-            passage = combined.with_lower(pending, below)
+            passage = combined.with_lower(pending, below, policy)
             if passage is None:
                 break
             lowest = None if passage.changed else below

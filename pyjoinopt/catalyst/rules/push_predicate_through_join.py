@@ -49,7 +49,8 @@ def filter_over_join(predicates: list[Expression], join: Join, policy: PushdownP
         within: list[Expression] = []
         outside: list[Expression] = []
         for p in rest:
-            (within if _within(p, policy) else outside).append(p)
+            merges = _within(p, policy) and not policy.keeps_above(p, conjuncts(join.condition))
+            (within if merges else outside).append(p)
         if not (left or right or within):
             return None
         joined = rejoined(join, filtered(left, join.left), filtered(right, join.right), within + own)

@@ -9,6 +9,7 @@ before: on such a row it would raise an error that the query as written does not
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyjoinopt.plan.expressions import Expression
@@ -56,6 +57,12 @@ class PushdownPolicy:
     def to_more_rows(self, predicate: Expression) -> bool:
         """Whether it may be evaluated on rows that do not reach it as the query is written."""
         return self.as_catalyst or not fallibility.may_throw(predicate)
+
+    def keeps_above(self, predicate: Expression, others: Iterable[Expression]) -> bool:
+        """Whether a predicate must not be merged with those of the operator below it: which one of two that may fail
+        comes first depends on the plan (`joins.groups.fallible_order`).
+        """
+        return not self.to_more_rows(predicate) and any(not self.to_more_rows(other) for other in others)
 
     def reads(self, predicate: Expression) -> int:
         """The attributes that it reads of its row."""

@@ -37,6 +37,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from pyjoinopt.joins.groups.fallible_order import spark_decides_order
 from pyjoinopt.joins.groups.join_group import JoinGroup, JoinInput
 from pyjoinopt.joins.groups.merge_groups import (
     computes_deferred,
@@ -80,6 +81,7 @@ NOTHING: Mapping[int, Sequence[Expression]] = MappingProxyType({})
 _PADDED = "a column that is computed below it is NULL in the rows that it pads, so it cannot be computed above it"
 _SAME_COLUMNS = "both sides of it have the same columns, which a projection hides"
 _COSTLY = "it tests a computed column that is costly and may fail"
+_SAME_PLACE = "two predicates of it may fail on the same rows, and which one Spark evaluates first depends on its plan"
 _VARIANT = "it extracts a value from a VARIANT, which Spark may do below the join, on rows for which it fails"
 
 
@@ -200,7 +202,7 @@ class _GroupFinder:
             return semi_right(node, *opened)
         if node.join_type in OUTER:
             return outer_joined(node, *opened)
-        return with_conjuncts(merged(node, *opened), node.condition)
+        return with_conjuncts(merged(node, *opened), node)
 
     def _sides(self, node: Join, is_semi_or_anti: bool) -> tuple[OpenGroup | None, OpenGroup | None]:
         """The groups of a join's sides; None for a side at which the group of the join ends."""
@@ -241,7 +243,7 @@ class _GroupFinder:
         if not self._absorb(below) or exceeds_inline_limit(below.deferred, node.condition, below.inlined_size):
             return None
         below.top = node
-        return with_conjuncts(below, node.condition)
+        return with_conjuncts(below, node)
 
     def _open(self, child: LogicalPlan, group: OpenGroup | None) -> OpenGroup:
         """The child's group without its projections, or else the child as an input."""
@@ -264,7 +266,11 @@ class _GroupFinder:
         group = self._open_groups.get(id(node))
         if group is not None and len(group.items) > 1:
             guard(group, self._from_above.get(id(node), ()))
-            self.groups[id(group.top)] = group.closed()
+            closed = group.closed()
+            if spark_decides_order(closed):
+                self.refuse(group.top, _SAME_PLACE)
+            else:
+                self.groups[id(group.top)] = closed
 
     # -- projections in between --------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ class Conjunct:
         right: of a semi or anti join the leaf position of its right side.
         sides: of a left, full, semi or anti join the intervals of its left and right side.
         subquery: of a semi or anti join that has to be built as an IN or EXISTS: which.
+        operator: identifies the join or filter in which it was written.
     """
 
     predicate: Expression
@@ -38,6 +39,7 @@ class Conjunct:
     right: int | None = None
     sides: tuple[tuple[int, int], tuple[int, int]] | None = None
     subquery: int | None = None
+    operator: int = 0
 
 
 #: The order as written: a leaf position, or a pair of these.

@@ -10,7 +10,7 @@ from pyjoinopt.joins.groups.open_group import OpenGroup
 from pyjoinopt.plan import limits
 from pyjoinopt.plan.expressions import TRUE, Expression, conjuncts, substitute, walk
 from pyjoinopt.plan.fallible import fallibility
-from pyjoinopt.plan.nodes import CROSS, FULL, LEFT, RIGHT, Join
+from pyjoinopt.plan.nodes import CROSS, FULL, LEFT, RIGHT, Filter, Join
 from pyjoinopt.plan.outer_references import row_references
 from pyjoinopt.util.bitset import members
 
@@ -46,7 +46,7 @@ def semi_right(node: Join, left: OpenGroup, right: OpenGroup) -> OpenGroup:
     condition = _in_terms_of_items(left, node.condition)
     start, end = min(left.start, right.start), max(left.end, right.end)
     sides = (left.start, left.end), (right.start, right.end)
-    left.conjuncts.append(Conjunct(condition, start, end, node.join_type, position, sides, node.subquery))
+    left.conjuncts.append(Conjunct(condition, start, end, node.join_type, position, sides, node.subquery, id(node)))
     return replace(
         left, top=node, written=(left.written, right.written), start=start, end=end,
         semi_right=left.semi_right | right.attributes,
@@ -65,13 +65,14 @@ def outer_joined(node: Join, left: OpenGroup, right: OpenGroup) -> OpenGroup:
     group.padded = left.padded | right.padded | padded
     condition = TRUE if node.condition is None else _in_terms_of_items(group, node.condition)
     join_type = FULL if node.join_type == FULL else LEFT
-    group.conjuncts.append(Conjunct(condition, group.start, group.end, join_type, sides=sides))
+    group.conjuncts.append(Conjunct(condition, group.start, group.end, join_type, sides=sides, operator=id(node)))
     return group
 
 
-def with_conjuncts(group: OpenGroup, condition: Expression | None) -> OpenGroup:
-    for predicate in conjuncts(condition):
-        group.conjuncts.append(Conjunct(_in_terms_of_items(group, predicate), group.start, group.end))
+def with_conjuncts(group: OpenGroup, node: Join | Filter) -> OpenGroup:
+    for predicate in conjuncts(node.condition):
+        predicate = _in_terms_of_items(group, predicate)
+        group.conjuncts.append(Conjunct(predicate, group.start, group.end, operator=id(node)))
     return group
 
 
