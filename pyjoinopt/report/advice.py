@@ -36,6 +36,10 @@ _ADVICE: tuple[tuple[str | tuple[str, ...], str], ...] = (
     ("it contains an aggregate or window function", "compute it in a separate subquery, below or above the joins"),
     ("it extracts a value from a VARIANT", "extract the value with try_variant_get"),
     (
+        "two predicates of it may fail on the same rows",
+        "write both in one WHERE or ON; or use expressions that cannot fail, such as TRY_CAST or try_divide",
+    ),
+    (
         "it tests a computed column that is costly",
         "compute that column in the relation that it reads, before the joins; or use an expression that cannot fail, "
         "such as TRY_CAST",

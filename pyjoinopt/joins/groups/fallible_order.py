@@ -59,8 +59,8 @@ def _fallible(group: JoinGroup) -> Iterator[tuple[int, int, bool]]:
             for part in parts:
                 if _may_fail(part) and not _is_key(part, group):
                     yield part.references, conjunct.operator, conjunct.sides is not None
-    for number, reads in enumerate(group.guards):
-        yield reads, -1 - number, False
+    for reads in group.guards:  # they remain above the group, in whatever order
+        yield reads, -1, False
 
 
 def _may_fail(e: Expression) -> bool:
