@@ -37,7 +37,7 @@ class PlannedQuery:
         complete: False if another process planned some of them, so that the query cannot be recognised.
         plan: a hash of the plans that were chosen; `AS_WRITTEN` if none was changed.
         changes: what was changed, for people.
-        held: the reason for which the plans so far run as written although they could be changed; empty if they do not.
+        reason_as_written: why the plans so far run as written although they could be changed; empty if they do not.
     """
 
     shape: str
@@ -50,7 +50,7 @@ class PlannedQuery:
     complete: bool = True
     plan: str = AS_WRITTEN
     changes: tuple[str, ...] = ()
-    held: str = ""
+    reason_as_written: str = ""
 
     def with_plan(self, chosen: str, changes: Sequence[str] = ()) -> PlannedQuery:
         """The same with the plan that was chosen for its last part: the shape of that plan, or `AS_WRITTEN`."""
@@ -59,7 +59,7 @@ class PlannedQuery:
 
     def as_written(self, reason: str) -> PlannedQuery:
         """The same if its last part runs as written although it could be changed."""
-        return replace(self.with_plan(AS_WRITTEN), held=reason)
+        return replace(self.with_plan(AS_WRITTEN), reason_as_written=reason)
 
     def record(self, store: QueryStore, ended: Mapping[str, Any], driver: str) -> None:
         """Add a run to the store.

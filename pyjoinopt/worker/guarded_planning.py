@@ -85,11 +85,11 @@ class GuardedPlanning:
         if self._options.guard == OFF or not query.complete:
             return self._use(self._optimize(self._options))
         if query.shorter:  # as the parts before it
-            if not query.held:
+            if not query.reason_as_written:
                 return self._use(self._optimize(self._options))
-            if query.held == _EXPLORING:
+            if query.reason_as_written == _EXPLORING:
                 self._store.explore(query.shape, query.conditions)
-            return self._keep(query.held)
+            return self._keep(query.reason_as_written)
         entry = self._store.entry(query.shape, query.conditions)
         own = self._runs(query.shape, query.bytes)
         reasons = [self._reason(whole, 0.0) for whole in entry.wholes]

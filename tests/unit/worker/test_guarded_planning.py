@@ -122,7 +122,7 @@ def test_parts_of_a_query_go_together(store: QueryStore, query: PlannedQuery, gu
     if guard == "observe":
         ran(store, whole, AS_WRITTEN, 1.0, 1.0)
     first = choose(store, query, guard)
-    assert first.part.plan is WRITTEN and first.query.held and first.warning is None
+    assert first.part.plan is WRITTEN and first.query.reason_as_written and first.warning is None
     second = choose(store, next_part(first.query, 2), guard)
     assert second.part.plan is WRITTEN and second.query.plan == AS_WRITTEN
     assert (second.warning is not None) == (guard == "observe")
