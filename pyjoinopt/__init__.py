@@ -6,13 +6,14 @@ Example:
     >>> slow.explain_joins()            # doctest: +SKIP
 """
 
-from pyjoinopt import _needed, rules, statistics, testing  # noqa: F401  _needed first: it names what is missing
+from pyjoinopt import _needed, baselines, rules, statistics, testing  # noqa: F401  _needed first: it names what is missing
 from pyjoinopt._version import __version__
 from pyjoinopt.api.analyze import Analysed, analyze
 from pyjoinopt.api.compare import Comparison, compare
 from pyjoinopt.api.dataframe import attach, explain_joins, join_report, optimize_joins
 from pyjoinopt.api.recurring_queries import queries
 from pyjoinopt.api.sessions import configure, disable, enable, is_enabled, last_reports
+from pyjoinopt.api.tune import tune
 from pyjoinopt.errors import (
     BridgeError,
     JavaNotFoundError,
@@ -26,12 +27,15 @@ from pyjoinopt.errors import (
 )  # fmt: skip
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.rule_trace import RuleTrace
+from pyjoinopt.report.tuning import TriedPlan, Tuning
 
 attach()
 
 __all__ = [
     "Analysed", "BridgeError", "Comparison", "JavaNotFoundError", "JoinReport", "NotRunError", "PyJoinOptError",
-    "RefusedError", "RuleTrace", "SessionError", "ShimError", "UnsupportedDataFrameError", "UnsupportedSparkError",
-    "__version__", "analyze", "compare", "configure", "disable", "enable", "explain_joins", "is_enabled",
+    "RefusedError", "RuleTrace", "SessionError", "ShimError", "TriedPlan", "Tuning", "UnsupportedDataFrameError",
+    "UnsupportedSparkError",
+    "__version__", "analyze", "baselines", "compare", "configure", "disable", "enable", "explain_joins", "is_enabled",
     "join_report", "last_reports", "optimize_joins", "queries", "rules", "statistics", "testing",
+    "tune",
 ]  # fmt: skip

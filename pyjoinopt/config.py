@@ -194,6 +194,11 @@ OPTIONS: tuple[Option, ...] = (
         "time. 'off': nothing.",
     ),
     Option(
+        "baseline", PREFIX + "baseline", "", None,
+        "Names of baselines (`pyjoinopt.baselines`), separated by commas: a join group that one of them has gets its "
+        "order and its hints, if these are proved to be legal and safe now.",
+    ),
+    Option(
         "strict", PREFIX + "strict", False, None,
         "Raise an error, instead of returning the input, after an internal error or for a DataFrame that cannot be "
         "optimised (streaming, a command). For tests.",
@@ -208,6 +213,9 @@ OPTIONS: tuple[Option, ...] = (
         "found.",
     ),
 )  # fmt: skip
+
+#: The options of a call that a baseline keeps: those by which rewrites and hints are chosen.
+PLAN_OPTIONS = ("hints", "hint_slack", "cost", "statistics", "statistics_without", "rewrites_without")
 
 #: Keys of whole sessions, which the JVM reads; they are not options of a call. Key, default, help.
 SESSION_KEYS: tuple[tuple[str, str, str], ...] = (
@@ -263,11 +271,14 @@ class Options:
     store: str = "auto"
     feedback: bool = False
     guard: str = "observe"
+    baseline: str = ""
     strict: bool = False
     pair_budget: int = 25_000
     search_seconds: int = 10
     #: Whether the store's folder may be created; false for a path that a session has set.
     store_folder: bool = field(default=True, repr=False)
+    #: Baselines (`feedback.baseline.Baseline`) beside those that are named.
+    pinned: tuple[Any, ...] = field(default=(), repr=False)
 
     @property
     def without(self) -> frozenset[str]:
@@ -278,6 +289,11 @@ class Options:
     def without_rewrites(self) -> frozenset[str]:
         """The rewrites that are switched off."""
         return frozenset(_parts(self.rewrites_without))
+
+    @property
+    def baseline_names(self) -> tuple[str, ...]:
+        """The names of the baselines, the first one first."""
+        return tuple(dict.fromkeys(_parts(self.baseline)))
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -293,7 +309,7 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, hint_slack, cost, \
 cost_constants, statistics, statistics_without, rewrites_without, statistics_ms, background_mb, session_background_mb, \
-store, feedback, guard, strict, pair_budget, search_seconds
+store, feedback, guard, baseline, strict, pair_budget, search_seconds
     """
     checked = {}
     for name, value in keywords.items():
@@ -339,7 +355,7 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, hint_slack='auto', cost='c_out', cost_constants='', statistics='auto', \
 statistics_without='', rewrites_without='', statistics_ms='auto', background_mb=4096, session_background_mb=32768, \
-store='auto', feedback=False, guard='observe', strict=False, pair_budget=25000, search_seconds=10)
+store='auto', feedback=False, guard='observe', baseline='', strict=False, pair_budget=25000, search_seconds=10)
     """
     chosen = {}
     for key, text in conf.items():

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyjoinopt.api.baselines import get, planned
 from pyjoinopt.api.dataframe import join_report, optimize_joins, report_of, run_watching_pairs
 from pyjoinopt.bridge.connect import is_connect
 from pyjoinopt.bridge.products import cartesian_products
 from pyjoinopt.bridge.shim import bridge_for, kind_of
 from pyjoinopt.config import check_keywords
 from pyjoinopt.feedback import listener
+from pyjoinopt.feedback.baseline import Baseline
+from pyjoinopt.feedback.match_baseline import differences
 from pyjoinopt.report.executed_run import RunReport, run_report
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.util.same_rows import TOLERANCE, unmatched_rows
@@ -126,6 +130,45 @@ def assert_max_rows(df: DataFrame, join: str | Iterable[str], n: int, **options:
     raise AssertionError(_message("\n  ".join((problem, "Counted joins:", *listed)), report, run))
 
 
+def assert_plan(df: DataFrame, baseline: Baseline | str, **options: Any) -> None:
+    """Fail unless the optimizer's plan of a query is that of a baseline: the same orders and hints.
+
+    The baseline is not used for planning, only compared. Does not run the query.
+
+    Args:
+        df: a classic DataFrame as written, or one that `optimize_joins` returned.
+        baseline: what `pyjoinopt.baselines.pin` or `get` returned, its name in the store, or the path of a file that
+            `export` wrote (it ends in `.json`).
+        **options: options of `optimize_joins`, for a DataFrame as written; those of the baseline are used, too.
+
+    Raises:
+        AssertionError: the plan differs; the message has every difference, and the report.
+        KeyError: the store has no baseline of this name.
+        ValueError, TypeError: no DataFrame, no baseline, a wrong option, or options for an optimised DataFrame.
+        OSError: the file cannot be read.
+
+    Example:
+        >>> assert_plan(df, "plans/daily.json")    # doctest: +SKIP
+    """
+    expected = _baseline(baseline, options.get("store"), df)
+    if report_of(df) is None:
+        options = {**expected.options, **options}
+    found = differences(expected, planned(df, options))
+    if found:
+        problem = "\n  ".join((f"the plan is not that of the baseline {expected.name}:", *found))
+        raise AssertionError(_message(problem, join_report(df, **options)))
+
+
+def _baseline(given: Baseline | str, store: str | None, df: DataFrame) -> Baseline:
+    if isinstance(given, Baseline):
+        return given
+    if not isinstance(given, str):
+        raise TypeError(f"baseline is {given!r} ({type(given).__name__}), but must be a Baseline, a name or a path")
+    if given.endswith(".json"):
+        return Baseline.from_json(Path(given).read_text(encoding="utf-8"))
+    return get(given, store, df)
+
+
 def assert_same_rows(
     a: DataFrame | Sequence[Any],
     b: DataFrame | Sequence[Any],
@@ -213,6 +256,10 @@ class JoinOpt:
     def assert_no_cartesian(self, df: DataFrame, **options: Any) -> None:
         """See `assert_no_cartesian`."""
         assert_no_cartesian(df, **self._for(df, options))
+
+    def assert_plan(self, df: DataFrame, baseline: Baseline | str, **options: Any) -> None:
+        """See `assert_plan`."""
+        assert_plan(df, baseline, **self._for(df, options))
 
     def assert_max_rows(self, df: DataFrame, join: str | Iterable[str], n: int, **options: Any) -> None:
         """See `assert_max_rows`."""

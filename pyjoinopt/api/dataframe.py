@@ -10,7 +10,9 @@ import logging
 import os
 import shutil
 import sys
+from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,9 @@ from pyjoinopt.cost import cost_model
 from pyjoinopt.errors import RefusedError, UnsupportedDataFrameError
 from pyjoinopt.estimation.store.store import open_store
 from pyjoinopt.feedback import listener
+from pyjoinopt.feedback.baseline import Baseline
 from pyjoinopt.optimizer.optimize import optimize, why_not_at_all
+from pyjoinopt.optimizer.use_baselines import planned_joins
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.render.notebook import in_notebook, show
 from pyjoinopt.util.warn_once import log_once
@@ -47,11 +51,11 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
 
     Args:
         df: a DataFrame. On Spark Connect the server orders the joins when it plans the query: the result is `df` with
-            the hint OPTIMIZE_JOINS, and `strategy` is the only option.
+            the hint OPTIMIZE_JOINS, and `strategy` and `baseline` are the only options.
         **options: `strategy`, `hints`, `cost`, `statistics`, `statistics_without`, `rewrites_without`,
-            `statistics_ms`, `background_mb`, `session_background_mb`, `store`, `feedback`, `strict`, `pair_budget`,
-            `search_seconds`; see `pyjoinopt.config.OPTIONS`. Each is also a session key `spark.pyjoinopt.*`; the
-            keyword wins.
+            `statistics_ms`, `background_mb`, `session_background_mb`, `store`, `feedback`, `baseline`, `strict`,
+            `pair_budget`, `search_seconds`; see `pyjoinopt.config.OPTIONS`. Each is also a session key
+            `spark.pyjoinopt.*`; the keyword wins.
 
     Returns:
         A DataFrame. Its method `join_report()`, or `pyjoinopt.join_report` of it, returns the `JoinReport` of this
@@ -175,8 +179,17 @@ def run_watching_pairs(df: DataFrame, options: dict[str, Any]) -> tuple[DataFram
     return _run(df, options, watch_pairs=True)
 
 
+def run_with_baseline(df: DataFrame, baseline: Baseline, options: dict[str, Any]) -> tuple[DataFrame, JoinReport]:
+    """The same with a baseline that need not be stored."""
+    return _run(df, options, watch_pairs=True, pinned=(baseline,))
+
+
 def _run(
-    df: Any, keywords: dict[str, Any], watch_pairs: bool = False, complete: bool = True
+    df: Any,
+    keywords: dict[str, Any],
+    watch_pairs: bool = False,
+    complete: bool = True,
+    pinned: tuple[Baseline, ...] = (),
 ) -> tuple[Any, JoinReport]:
     started = perf_counter()
     strict = bool(check_keywords(keywords).get("strict", False))
@@ -185,7 +198,7 @@ def _run(
     result = df
     try:
         with Py4jGateway(shim, df._jdf, optimizing=True, strategy=keywords.get("strategy")) as gateway:
-            options = _options(keywords, gateway.export.conf)
+            options = replace(_options(keywords, gateway.export.conf), pinned=pinned)
             strict = options.strict
             if options.feedback:
                 listener.listen_for_metrics(shim)
@@ -198,6 +211,7 @@ def _run(
                 report.complete()
             if plan is gateway.export.root and strict and (reason := why_not_at_all(gateway.export)):
                 raise RefusedError(f"the query cannot be optimised: {reason}")
+            report._planned = partial(planned_joins, found.groups, found.hinted, found.options, gateway.export.spark)
             store = open_store(options.store, options.store_folder)
             listener.let_observe(report, result, shim, found.expected, store)
             if options.feedback:

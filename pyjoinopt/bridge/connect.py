@@ -51,12 +51,12 @@ def hinted(df: Any, options: dict[str, Any], mark: str | None = None) -> Any:
         UnsupportedDataFrameError: the server runs without the extension.
         ValueError: an option that a hint cannot carry.
     """
-    beyond = sorted(set(options) - {"strategy", "strict"})
+    beyond = sorted(set(options) - {"strategy", "baseline", "strict"})
     if beyond:
         raise ValueError(
-            f"on Spark Connect a call takes only the option strategy; for {', '.join(beyond)} set the session's key "
-            "with spark.conf.set, or, if only the application may set it, in the configuration of the server: "
-            "docs/configuration.md lists the keys of both kinds"
+            f"on Spark Connect a call takes only the options strategy and baseline; for {', '.join(beyond)} set the "
+            "session's key with spark.conf.set, or, if only the application may set it, in the configuration of the "
+            "server: docs/configuration.md lists the keys of both kinds"
         )
     session = getattr(df, "sparkSession", None)
     if session is None:
@@ -66,7 +66,8 @@ def hinted(df: Any, options: dict[str, Any], mark: str | None = None) -> Any:
     if session not in _known:
         check_server(session)
         _known.add(session)
-    arguments = [options.get("strategy"), mark and f"mark={mark}"]
+    baseline = options.get("baseline", "").replace(" ", "")
+    arguments = [options.get("strategy"), baseline and f"baseline={baseline}", mark and f"mark={mark}"]
     return df.hint("OPTIMIZE_JOINS", *(word for word in arguments if word is not None))
 
 

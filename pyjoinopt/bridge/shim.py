@@ -79,12 +79,12 @@ def forget_samples() -> None:
             _log.debug("the JVM has ended, and its samples with it: %s", error)
 
 
-def session_setting(key: str) -> dict[str, str]:
-    """A setting of the active session as a mapping; empty if it is not set or there is no session."""
+def session_setting(key: str, df: Any = None) -> dict[str, str]:
+    """A setting of a DataFrame's session, or of the active one; empty if it is not set or there is no session."""
     try:
         from pyspark.sql import SparkSession
 
-        session: Any = SparkSession.getActiveSession()
+        session: Any = SparkSession.getActiveSession() if df is None else df.sparkSession
         value = session.conf.get(key, None)
         return {} if value is None else {key: value}
     except Exception as error:  # no pyspark, no session, or a stopped one

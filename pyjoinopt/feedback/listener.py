@@ -42,7 +42,7 @@ def let_observe(report: JoinReport, df: Any, shim: Any, watches: Sequence[Expect
                 "this DataFrame's own query did not run: collect() or toPandas() runs it; for count(), show() and "
                 "write, which run another query, switch on the option feedback"
             )
-        return [found for watch in watches for found in _learn(watch, json.loads(executed), store)]
+        return [found for watch in watches for found in learn(watch, json.loads(executed), store)]
 
     report._observer = observe
     report._watches = tuple(watches)
@@ -87,10 +87,11 @@ def listen_for_metrics(shim: Any) -> None:
         return
     for plan in json.loads(shim.takeExecuted(number)):
         for watch, store in tuple(_expected):
-            _learn(watch, plan, store)
+            learn(watch, plan, store)
 
 
-def _learn(watch: ExpectedGroup, plan: Sequence[Any], store: Store | None) -> list[Observation]:
+def learn(watch: ExpectedGroup, plan: Sequence[Any], store: Store | None) -> list[Observation]:
+    """The true rows of a group in a plan that was run; they are put into the store, if there is one."""
     rows = watch.observe(plan)
     if store is not None:
         watch.remember(rows, store)

@@ -76,8 +76,17 @@ def query_shape(root: LogicalPlan, writer: str = "") -> QueryShape:
         tokens.add_subquery(plan)
     leaves = list(_leaves(root))
     known = sum(float((leaf.info.get("rel") or {}).get("bytes") or 0.0) for leaf in leaves)
-    names = tuple(sorted(plain_table_name(_name(leaf)) for leaf in leaves))
-    return QueryShape(digest(*tokens.shape), digest(*tokens.shape, *tokens.constants), names, known)
+    return QueryShape(digest(*tokens.shape), digest(*tokens.shape, *tokens.constants), tables_of(root), known)
+
+
+def tables_of(plan: LogicalPlan) -> tuple[str, ...]:
+    """The names of what a plan reads, sorted; a table that is read twice comes twice. They hold no constant."""
+    return tuple(sorted(table_name(leaf) for leaf in _leaves(plan)))
+
+
+def table_name(leaf: LogicalPlan) -> str:
+    """The name of a relation that is read, or of its folder, without constants of the query."""
+    return plain_table_name(_name(leaf))
 
 
 def plain_table_name(name: str) -> str:

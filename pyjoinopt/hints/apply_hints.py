@@ -7,15 +7,17 @@ which and when. None is ever given where you gave one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
 from pyjoinopt.catalyst.planner.equi_keys import extract_equi_keys
 from pyjoinopt.catalyst.planner.size_in_bytes import SizesOf, SparkSizes
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, StatisticsOf, row_width
-from pyjoinopt.hints.choose_hint import join_hint
+from pyjoinopt.feedback.baseline import PinnedHint
+from pyjoinopt.hints.choose_hint import HintChoice, join_hint
 from pyjoinopt.hints.memory_limits import UNKNOWN, MemoryAllowance
+from pyjoinopt.hints.pinned_hints import PinnedHints
 from pyjoinopt.plan.expressions import SUBQUERY, describe
 from pyjoinopt.plan.nodes import NO_HINT, Hint, Join, LogicalPlan
 from pyjoinopt.plan.operator_kinds import HINTS
@@ -34,6 +36,7 @@ class HintGiver:
         report: gets one entry a hint.
         sizes: a whole plan -> Spark's estimates for its parts.
         allowance: what may be proved of a side that is built.
+        pinned: the hints of baselines, which are given instead of those that pay; None if there are no baselines.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class HintGiver:
         report: JoinReport,
         sizes: SizesOf,
         allowance: MemoryAllowance = UNKNOWN,
+        pinned: Sequence[PinnedHint] | None = None,
     ) -> None:
         self._estimate = estimate
         self._sizes_of = sizes
@@ -50,7 +54,10 @@ class HintGiver:
         self._needed: Mapping[int, int] = {}
         self._join_conf = JoinConf.of(conf)
         self._allowance = allowance
+        self._pinned = None if pinned is None else PinnedHints(pinned, self._join_conf, allowance)
         self._report = report
+        #: The joins that were given a hint.
+        self.hinted: list[Join] = []
         self._hinted: set[int] = set()
 
     def apply(self, root: LogicalPlan) -> LogicalPlan:
@@ -63,6 +70,7 @@ class HintGiver:
             plan = node if node.cached else node.with_children(tuple(done[id(c)] for c in node.children))
             if hint != NO_HINT and isinstance(plan, Join):
                 plan = plan.with_hint(hint)
+                self.hinted.append(plan)
             done[id(node)] = plan
         return done[id(root)]
 
@@ -79,16 +87,24 @@ class HintGiver:
         if node.condition.contains & SUBQUERY:  # Spark takes it apart only where the join has no hint (ReorderJoin)
             return NO_HINT
         left, right = (pruned(child, self._estimate(child), self._needed) for child in node.children)
-        left_hint, right_hint, reason = join_hint(
-            node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._join_conf,
-            self._allowance, keyed=extract_equi_keys(node) is not None,
-        )  # fmt: skip
+        left_hint, right_hint, reason = self._choice(node, left, right)
         if left_hint is None and right_hint is None:
             return NO_HINT
         side = "left" if left_hint else "right"
         strategy = left_hint or right_hint or ""
         self._report.hints.append(HintReport(describe(node.condition, 80), strategy, side, reason))
         return left_hint, right_hint
+
+    def _choice(self, node: Join, left: RelationStatistics, right: RelationStatistics) -> HintChoice:
+        if self._pinned is not None:
+            found = self._pinned.of(node, left, right)
+            if found.left is None and found.right is None and found.reason:
+                self._report.refuse("a hint of the baseline", found.reason)
+            return found
+        return join_hint(
+            node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._join_conf,
+            self._allowance, keyed=extract_equi_keys(node) is not None,
+        )  # fmt: skip
 
     def _carries_hint(self, node: LogicalPlan) -> bool:
         if node.kind in HINTS:

@@ -123,6 +123,43 @@ def join_hint(
     return HintChoice(None, None, "no side is proved to fit")
 
 
+def why_unsafe(
+    strategy: str, side: str, join_type: str, known: RelationStatistics, conf: JoinConf, allowance: MemoryAllowance,
+    keyed: bool,
+) -> str | None:  # fmt: skip
+    """The reason not to give a hint that was chosen elsewhere; None if it does no harm.
+
+    Args:
+        strategy: BROADCAST, SHUFFLE_HASH or SHUFFLE_MERGE.
+        side: "left" or "right", the one that is built.
+        join_type: the type of the join.
+        known: what is known of that side.
+        conf: Spark's settings.
+        allowance: how large its bound may be.
+        keyed: see `join_hint`.
+
+    >>> large = RelationStatistics(1e9, 1e11, "footers", True, upper_bound=1e9)
+    >>> why_unsafe(BROADCAST, "right", "Inner", large, JoinConf(), UNKNOWN, True)
+    'the right side may have 1,000,000,000 rows (100.0 GB), more than the 83.9 MB that are safe'
+    """
+    if strategy == MERGE:
+        return None if keyed else "the join has no keys to sort by"
+    if conf.threshold < 0:
+        return "broadcasting is switched off"
+    if join_type not in (BROADCASTS_LEFT if side == "left" else BROADCASTS_RIGHT):
+        return f"the {side} side of this type of join cannot be built"
+    if strategy == HASH and not keyed:
+        return "the join has no keys to hash by"
+    most = conf.threshold * (allowance.broadcast if strategy == BROADCAST else allowance.hashed)
+    built = _Side(side, known, 0.0)
+    if _harmless([built], most):
+        return None
+    rows = "any number of rows"
+    if known.likely_bound < 1e300:
+        rows = f"{known.likely_bound:,.0f} rows ({_bytes(built.likely_bytes)})"
+    return f"the {side} side may have {rows}, more than the {_bytes(most)} that are safe"
+
+
 def is_worth_a_broadcast(built: float, probed: float, conf: JoinConf) -> bool:
     """Whether to build a broadcast of so many expected bytes pays, instead of shuffling both sides."""
     return conf.fits(built) or (conf.fits(built / _MODEST_EXCESS) and probed >= _MUCH_LARGER * built)

@@ -34,6 +34,7 @@ from pyjoinopt.config import Options
 from pyjoinopt.cost import cost_model
 from pyjoinopt.cost.constants import DEFAULT, read_constants
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.feedback.baseline import PinnedHint
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.hints.apply_hints import HintGiver
 from pyjoinopt.hints.buildable_sides import BuildableSidesOf
@@ -55,6 +56,7 @@ from pyjoinopt.optimizer.prefilter.prefilter import Prefilter, may_be_a_prefilte
 from pyjoinopt.optimizer.reorder import ChangedGroup, Reordered, reorder
 from pyjoinopt.optimizer.shared_price import SharedPrice
 from pyjoinopt.optimizer.spark_strategies import heuristic_order, spark_order
+from pyjoinopt.optimizer.use_baselines import UsedBaselines, baselines_for, pinned_groups
 from pyjoinopt.optimizer.window_price import WindowPrice
 from pyjoinopt.plan.constructors import ColumnFactory
 from pyjoinopt.plan.facts.equality_substitution import sensitive_columns
@@ -80,10 +82,16 @@ class Optimized:
     Attributes:
         plan: the better plan; the very root of the export if nothing is to be changed.
         expected: its join groups, to be recognised when they have run; none if nobody watches.
+        groups: its join groups of three relations or more, with their orders.
+        hinted: the joins that were given a hint.
+        options: those that were used: of the call, and of its baselines.
     """
 
     plan: LogicalPlan
     expected: tuple[ExpectedGroup, ...] = ()
+    groups: tuple[ChangedGroup, ...] = ()
+    hinted: tuple[Join, ...] = ()
+    options: Options = Options()
 
 
 def optimize(
@@ -111,7 +119,12 @@ def optimize(
     report.strategy = options.strategy
     refusal = why_not_at_all(export)
     root = export.root
+    used = UsedBaselines((), options)
     if refusal is None:
+        if options.strategy in ("auto", "none"):
+            leaves = (node for node in export.nodes if not node.children or node.cached)
+            used = baselines_for(leaves, options, report)
+            options = used.options
         root, fused = _fuse_scalar_subqueries(export, gateway, options)
         report.spared_joins += fused
         if not any(isinstance(node, Join) for node in export.nodes):
@@ -121,13 +134,16 @@ def optimize(
     if refusal is not None:
         report.refuse("the whole query", refusal)
         return Optimized(export.root)
-    run = _Optimization(export, gateway, options, report, analysed, watching, watch_pairs)
+    run = _Optimization(export, gateway, used, report, analysed, watching, watch_pairs)
     plan = run.of(root)
+    if analysed or any(group.ordered.pinned for group in run.groups):  # a session plans each subquery by itself
+        used.refuse_unused(run.groups, report)
     report.background_bytes = run.statistics.background_bytes
     report.defer(lambda: report.notes.extend(run.statistics.notes()))
     if plan is export.root:
         report.defer(lambda: _give_reason(report, export.root))
-    return Optimized(export.root if options.strategy == "none" else plan, tuple(run.expected))
+    plan = export.root if options.strategy == "none" else plan
+    return Optimized(plan, tuple(run.expected), tuple(run.groups), tuple(run.hinted), options)
 
 
 def _fuse_scalar_subqueries(export: Export, gateway: Gateway, options: Options) -> Rewritten:
@@ -173,10 +189,12 @@ class _Optimization:
     """One query; plans of subqueries are optimised one by one with the same statistics."""
 
     def __init__(
-        self, export: Export, gateway: Gateway, options: Options, report: JoinReport, analysed: bool, watching: bool,
+        self, export: Export, gateway: Gateway, used: UsedBaselines, report: JoinReport, analysed: bool, watching: bool,
         watch_pairs: bool,
     ) -> None:  # fmt: skip
+        options = used.options
         self._export, self._gateway, self._options, self._report = export, gateway, options, report
+        self._used = used
         self._analysed, self._watch_pairs = analysed, watch_pairs
         self._fresh = ColumnFactory(len(export.attributes))
         self._sensitive = sensitive_columns(export.nodes)
@@ -187,6 +205,8 @@ class _Optimization:
         self._sizes: SizesOf = lru_cache(maxsize=4)(partial(SparkSizes, export.conf))
         self.statistics = PlanStatistics(export, gateway, options, watching)
         self.expected: list[ExpectedGroup] = []
+        self.groups: list[ChangedGroup] = []
+        self.hinted: list[Join] = []
 
     def of(self, root: LogicalPlan) -> LogicalPlan:
         """One plan, its subqueries first; `root` itself if nothing is to be changed."""
@@ -199,7 +219,8 @@ class _Optimization:
         reordered = self._reorder(rewritten.plan, estimates)  # find groups, choose their orders, emit
         rewritten, reordered = self._alternative(rewritten, reordered, estimates)
         distinct = self._distinct_sides(reordered.plan, estimates)
-        hinted = self._hint(distinct, estimates)
+        hinted = self._hint(distinct, estimates, self._used.hints_for(reordered))
+        self.groups += reordered.groups
         self._describe(rewritten, reordered, hinted)
         changed = self._prefilter(self._aggregate_early(hinted, estimates), estimates)
         changed = self._share_tables(changed, estimates)
@@ -247,6 +268,7 @@ class _Optimization:
             pin=self._analysed and NATIVE not in conf,
             sensitive=self._sensitive,
             discerning=self._discerning,
+            baselines=self._used.baselines,
         )
         match options.strategy:
             case "spark":
@@ -275,7 +297,7 @@ class _Optimization:
             order, estimates, self._constants, self._fresh, self._sensitive, without, saved_early
         )
         best = alternatives.best(Ordered(rewritten.plan, reordered))
-        if best.plan is rewritten.plan:
+        if best.plan is rewritten.plan or pinned_groups(best.reordered) < pinned_groups(reordered):
             return rewritten, reordered
         return _Rewritten(best.plan, rewritten.eliminated, (*rewritten.avoided, *best.notes)), best.reordered
 
@@ -298,10 +320,15 @@ class _Optimization:
         self._report.eager_aggregations += found.notes
         return found.plan
 
-    def _hint(self, plan: LogicalPlan, estimates: PlanEstimates) -> LogicalPlan:
+    def _hint(
+        self, plan: LogicalPlan, estimates: PlanEstimates, pinned: Sequence[PinnedHint] | None
+    ) -> LogicalPlan:
         if not self._options.hints or self._options.strategy != "auto":
             return plan
-        return HintGiver(estimates, self._export.conf, self._report, self._sizes, self._allowance).apply(plan)
+        giver = HintGiver(estimates, self._export.conf, self._report, self._sizes, self._allowance, pinned)
+        hinted = giver.apply(plan)
+        self.hinted += giver.hinted
+        return hinted
 
     def _eager_aggregation(self, plan: LogicalPlan, estimates: PlanEstimates) -> EagerAggregation | None:
         """What decides about early aggregates below the joins of a plan; None if there are to be none."""

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pyjoinopt.cost import CostModel
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
 from pyjoinopt.estimation.plans.plan_estimator import PlanEstimates
+from pyjoinopt.feedback.baseline import Baseline
 from pyjoinopt.feedback.learned_rows import LearnedRows, with_true_rows
+from pyjoinopt.feedback.match_baseline import PinnedOrder, pinned_order
 from pyjoinopt.hints.buildable_sides import BuildableSidesOf
 from pyjoinopt.joins.cardinality.estimator import GraphEstimates
 from pyjoinopt.joins.cardinality.join_synopses import Synopsis
@@ -18,8 +20,9 @@ from pyjoinopt.joins.graph.build_hypergraph import build_graph
 from pyjoinopt.joins.graph.hypergraph import JoinGraph
 from pyjoinopt.joins.groups.join_group import JoinGroup
 from pyjoinopt.joins.join_tree import JoinTree
-from pyjoinopt.joins.search.choose_order import choose_order
+from pyjoinopt.joins.search.choose_order import SearchResult, choose_order
 from pyjoinopt.joins.search.deadline import Deadline
+from pyjoinopt.joins.search.given_order import legal_order
 from pyjoinopt.joins.search.join_costs import JoinCosts
 from pyjoinopt.joins.search.search_context import SearchContext
 from pyjoinopt.optimizer.group_synopses import synopses_of
@@ -27,8 +30,11 @@ from pyjoinopt.optimizer.semi_join_samples import own_rows
 from pyjoinopt.plan.expressions import Expression
 from pyjoinopt.plan.nodes import LogicalPlan
 
+#: The strategy of an order that a baseline has.
+PINNED = "baseline"
 _ILLEGAL = "it cannot be proved that another order of it gives the same rows"
 _COPIED = "its order decides to which relations Spark copies a filter on a join key that may fail"
+_OUTDATED = "it cannot be proved that its order gives the same rows now, so the search has chosen another one"
 _TOO_LATE = "the search for its order ran out of time before it found a better one"
 
 
@@ -48,6 +54,7 @@ class OrderingContext:
             engine runs the query, which may have no existence joins.
         sensitive: columns over which Spark must see no new equality (`plan.facts.equality_substitution`).
         discerning: those of them that are read by a predicate which distinguishes equal values.
+        baselines: orders that take precedence over those that the search would find.
     """
 
     estimate: PlanEstimates
@@ -60,6 +67,7 @@ class OrderingContext:
     pin: bool = False
     sensitive: int = 0
     discerning: int = 0
+    baselines: Sequence[Baseline] = ()
 
 
 @dataclass(frozen=True)
@@ -106,11 +114,12 @@ class OrderedGroup:
         costs: of joins and orders.
         chosen: the order that is used; as written if no better one was found or may be used.
         cost_before, cost_after: of the order as written, and of the chosen one.
-        strategy: which search found it, see `SearchResult`; empty for two relations.
+        strategy: which search found it, see `SearchResult`; `PINNED` if a baseline has it; empty for two relations.
         pairs: pairs of sets that were compared.
         seconds: how long that took.
         moved: whether the chosen order is not the written one.
         why_not: the reason why the order that was found is not used; empty if it is.
+        pinned: the order of a baseline for this group, used or not; None if there is none.
     """
 
     group: JoinGroup
@@ -124,6 +133,14 @@ class OrderedGroup:
     seconds: float
     moved: bool
     why_not: str = ""
+    pinned: PinnedOrder | None = None
+
+    @property
+    def why_not_pinned(self) -> str:
+        """The reason why the order of a baseline is not used; empty if it is, or if there is none."""
+        if self.pinned is None:
+            return ""
+        return self.why_not or ("" if self.strategy == PINNED else _OUTDATED)
 
 
 def estimate_group(
@@ -174,7 +191,8 @@ def order_group(
     graph, written = estimated.graph, estimated.written
     search = SearchContext(graph, estimated.estimates, context.cost, Deadline(context.seconds))
     before = search.costs.order(written)
-    found = choose_order(search, context.budget, written)
+    pinned = pinned_order(graph, context.baselines) if context.baselines else None
+    found = _of_baseline(search, pinned) or choose_order(search, context.budget, written)
     why_not = ""
     if graph.only_as_written:
         why_not = _COPIED
@@ -187,5 +205,13 @@ def order_group(
     chosen, after = (found.tree, found.cost) if moved else (written, before)
     return OrderedGroup(
         group, estimated, search.costs, chosen, before, after, found.strategy, found.pairs, whole.elapsed, moved,
-        why_not,
+        why_not, pinned,
     )  # fmt: skip
+
+
+def _of_baseline(search: SearchContext, pinned: PinnedOrder | None) -> SearchResult | None:
+    """The order of a baseline; None if there is none, or none that is proved to give the same rows."""
+    if pinned is None:
+        return None
+    tree = legal_order(search.graph, pinned.tree)
+    return None if tree is None else SearchResult(tree, search.costs.order(tree), PINNED, 0)

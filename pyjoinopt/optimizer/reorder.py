@@ -152,6 +152,8 @@ class _Run:
         if ordered.why_not:
             names = ", ".join(ordered.estimated.graph.names)
             self._result.refusals.append(Refusal(f"the group of {names}", ordered.why_not))
+        if ordered.pinned is not None and ordered.why_not_pinned:
+            self._result.refusals.append(Refusal(f"the baseline {ordered.pinned.baseline}", ordered.why_not_pinned))
         self._expect(ordered.estimated, above, ordered.estimated.written, ordered.chosen)
         return self._emitted(ordered, restore, node) if changed else self._kept(ordered, node)
 

@@ -52,6 +52,20 @@ _ADVICE: tuple[tuple[str | tuple[str, ...], str], ...] = (
     ),
     ("its condition would grow", "compute the columns that it reads before the joins, and store them in a table"),
     ("the search for its order ran out of time", "increase the option search_seconds (spark.pyjoinopt.searchSeconds)"),
+    (
+        "the store has no baseline of this name",
+        "pyjoinopt.baselines.show() lists the baselines of a store; each session uses that of spark.pyjoinopt.store",
+    ),
+    (
+        (
+            "it is for another query",
+            "no join group of the query has its relations",
+            "it cannot be proved that its order",
+            "its options are not valid",
+            "the store has a baseline of this name that cannot be read",
+        ),
+        "pin the plan of the query as it is now, with pyjoinopt.baselines.pin(df, name), or name another baseline",
+    ),
     ("the strategy", "use strategy='auto', which orders joins of every type and does not need ANALYZE"),
     ("all of its joins are inside cached data", "optimise before cache(): df.optimize_joins().cache()"),
     ("it is a streaming query", "order its joins by hand, or optimise the batch DataFrames inside foreachBatch"),

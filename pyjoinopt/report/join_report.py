@@ -31,9 +31,10 @@ class JoinReport(ReportData):
 
     def __post_init__(self) -> None:
         # Not dataclass fields, so that they are not part of the data: how to read true rows, the groups to match them
-        # with, and the sections that are not written yet.
+        # with, the sections that are not written yet, and the plan as a baseline.
         self._observer: Callable[[], list[Any]] | None = None
         self._watches: tuple[Any, ...] = ()
+        self._planned: Callable[..., Any] | None = None
         self._deferred: list[Callable[[], object]] = []
         self._groups_added = 0
         self.changes: list[str] = []

@@ -115,8 +115,8 @@ class GroupReport:
         estimated_rows: the joins of `order_after`, innermost first.
         joins_before: the joins of `order_before`, innermost first.
         cost_before, cost_after: costs of both orders in row units of the same cost model.
-        strategy: the search that found the order ("exact", "linearized", "greedy", "spark", "heuristic"); empty for a
-            group of two relations, which has one order.
+        strategy: the search that found the order ("exact", "linearized", "greedy", "spark", "heuristic"), or
+            "baseline"; empty for a group of two relations, which has one order.
         pairs: pairs of sub-plans that the search compared.
         seconds: time to order this group.
         changed: whether the chosen order differs from the written one and is used.

@@ -83,7 +83,7 @@ except ValueError as error:
         tmp_path,
     )
     assert "Joins: 1 group of 3 relations reordered" in reported
-    assert "a call takes only the option strategy" in reported
+    assert "a call takes only the options strategy and baseline" in reported
 
 
 @pytest.mark.jvm

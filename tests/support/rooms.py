@@ -16,12 +16,12 @@ ALLOWED: dict[str, set[str]] = {
     "rewrites": {"util", "plan", "catalyst"},
     "joins": {"util", "plan", "estimation", "cost"},
     "report": {"util", "plan", "errors"},
-    "hints": {"util", "plan", "catalyst", "estimation", "cost", "joins", "report"},
+    "hints": {"util", "plan", "catalyst", "estimation", "cost", "joins", "report", "feedback"},
     "bridge": {"util", "plan", "errors"},
     "feedback": {"util", "plan", "estimation", "joins", "report", "bridge", "errors"},
     "optimizer": {
         "util", "plan", "catalyst", "rewrites", "estimation", "cost", "joins", "hints", "feedback", "report", "bridge",
-        "config",
+        "config", "_version",
     },
     "worker": {"optimizer", "plan", "feedback", "estimation", "report", "bridge", "config", "errors", "_version"},
     "api": {
@@ -29,9 +29,10 @@ ALLOWED: dict[str, set[str]] = {
         "errors", "_version", "",
     },
     "demo": {"bridge", "report", "util", "errors", "_version", ""},
-    "rules": {"api"},  # `pyjoinopt.rules`, `pyjoinopt.statistics` and `pyjoinopt.testing`, for users
+    "rules": {"api"},  # this and the next three are for users
     "testing": {"api"},
     "statistics": {"api", "estimation", "feedback"},
+    "baselines": {"api", "feedback"},
     "__main__": {"api", "bridge", "demo", "config", "errors", "_version", ""},
-    "__init__": {"api", "errors", "report", "rules", "statistics", "testing", "_version", "_needed"},
+    "__init__": {"api", "baselines", "errors", "report", "rules", "statistics", "testing", "_version", "_needed"},
 }  # fmt: skip

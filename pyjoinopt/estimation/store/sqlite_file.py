@@ -53,6 +53,7 @@ CREATE TABLE IF NOT EXISTS run (
     warm INTEGER, cores REAL, bytes REAL, ended REAL, seconds REAL, planning REAL, rows REAL, spilled REAL,
     failed TEXT)""",
     "CREATE INDEX IF NOT EXISTS run_shape ON run (shape, conditions, id)",
+    "CREATE TABLE IF NOT EXISTS baseline (name TEXT PRIMARY KEY, content TEXT, pinned REAL)",
 )
 
 BROKEN = (sqlite3.Error, ValueError)
@@ -162,8 +163,8 @@ def _create(connection: sqlite3.Connection) -> None:
 
 def _add_tables(connection: sqlite3.Connection) -> None:
     """Add the tables that a later release brought, if this store lacks them."""
-    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('query', 'run')"
-    if connection.execute(query).fetchone()[0] < 2:
+    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('query', 'run', 'baseline')"
+    if connection.execute(query).fetchone()[0] < 3:
         with _transaction(connection, "BEGIN IMMEDIATE"):
             for statement in _ADDED:
                 connection.execute(statement)

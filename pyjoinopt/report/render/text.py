@@ -90,6 +90,9 @@ def title_of(number: int, group: GroupReport) -> str:
     title = f"Group {number}: {len(group.relations)} relations, cost {quantity(group.cost_before)}"
     if not group.strategy:
         return f"{title}, one order"
+    if group.strategy == "baseline":
+        changed = f" -> {quantity(group.cost_after)}" if group.changed else ""
+        return f"{title}{changed}, the order of a baseline"
     if group.changed:
         title += f" -> {quantity(group.cost_after)}{_gain(group)}"
     else:

@@ -79,7 +79,7 @@ def compare_entrances(sessions: Sessions, query: Query, form: str, options: Opti
         try:
             counts.update(_one_entrance(sessions, plain, query, form, options, entrance, expected))
         except Exception as error:
-            luck = _luck(sessions.plain, query, form, expected, rows=isinstance(error, AssertionError))
+            luck = luck_of(sessions.plain, query, form, expected, rows=isinstance(error, AssertionError))
             if luck is None:
                 raise Differs(f"{entrance}: {type(error).__name__}: {str(error)[:1500]}") from error
             counts[luck] += 1
@@ -101,7 +101,7 @@ def _one_entrance(
     return counts
 
 
-def _luck(plain: SparkSession, query: Query, form: str, expected: list[Any], *, rows: bool) -> str | None:
+def luck_of(plain: SparkSession, query: Query, form: str, expected: list[Any], *, rows: bool) -> str | None:
     """The reason why plain Spark could also have given the other result; None if it could not."""
     for values in (WITHOUT_INFERENCE,) if rows else OTHER_PLANS:
         with settings(plain, values):

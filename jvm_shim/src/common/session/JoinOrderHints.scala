@@ -13,11 +13,14 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{OUTER_REFERENCE, TreePattern, UNRESOLVED_HINT}
 
 /**
- * A hint on a part of the query: optimise it, with a strategy if the hint names one, or keep its join order. The author
- * of the hint can find the report of the query by a mark.
+ * A hint on a part of the query: optimise it, with a strategy or by a baseline if the hint names one, or keep its join
+ * order. The author of the hint can find the report of the query by a mark.
  */
 private[pyjoinopt] sealed abstract class JoinOrderHint(val name: String)
-private[pyjoinopt] final case class Optimize(strategy: Option[String], mark: Option[String])
+private[pyjoinopt] final case class Optimize(
+    strategy: Option[String],
+    baseline: Option[String],
+    mark: Option[String])
     extends JoinOrderHint("OPTIMIZE_JOINS")
 private[pyjoinopt] case object KeepOrder extends JoinOrderHint("KEEP_JOIN_ORDER")
 
@@ -44,6 +47,9 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
   private val names = Set("OPTIMIZE_JOINS", "KEEP_JOIN_ORDER")
   private val strategies = Seq("auto", "spark", "heuristic", "none")
   private val Mark = "mark="
+  private val Baseline = "baseline="
+  private val BaselineName = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
+  private val BaselineNames = s"$BaselineName(,$BaselineName)*"
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (!plan.containsPattern(UNRESOLVED_HINT)) plan
@@ -113,7 +119,15 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
   }
 
   private def optimize(hint: UnresolvedHint): Optimize = {
-    val (marks, words) = hint.parameters.map(word).toList.partition(_.startsWith(Mark))
+    val (marks, unmarked) = hint.parameters.map(word).toList.partition(_.startsWith(Mark))
+    val (baselines, words) = unmarked.partition(_.toLowerCase(Locale.ROOT).startsWith(Baseline))
+    val named = baselines.map(_.substring(Baseline.length).trim)
+    val (usable, others) = named.partition(_.matches(BaselineNames))
+    if (others.nonEmpty || usable.size > 1)
+      warn(
+        hint,
+        s"takes names of baselines as baseline=NAME, not (${named.mkString(", ")})" +
+          usable.headOption.fold("")(name => s"; $name is used"))
     val known = words.map(_.toLowerCase(Locale.ROOT)).filter(strategies.contains)
     if (known.length != words.length || known.length > 1) {
       warn(
@@ -122,7 +136,7 @@ private[pyjoinopt] object ResolveJoinOrderHints extends Rule[LogicalPlan] {
           known.headOption.fold("it counts without a strategy")(s => s"$s is used")
       )
     }
-    Optimize(known.headOption, marks.headOption.map(_.substring(Mark.length)))
+    Optimize(known.headOption, usable.headOption, marks.headOption.map(_.substring(Mark.length)))
   }
 
   /** A parameter as text: in SQL a word is parsed as the name of a column, df.hint passes a string. */
@@ -235,11 +249,15 @@ private[pyjoinopt] object JoinOrderHints {
 
   /** The strategy of the hints; if several name one, that of the outermost. */
   def strategy(taken: List[TakeHintScopes.Taken]): Option[String] =
-    taken.map(_.hint).collect { case Optimize(Some(name), _) => name }.lastOption
+    taken.map(_.hint).collect { case Optimize(Some(name), _, _) => name }.lastOption
+
+  /** The baselines of the hints, the innermost first. */
+  def baselines(taken: List[TakeHintScopes.Taken]): List[String] =
+    taken.map(_.hint).collect { case Optimize(_, Some(name), _) => name }.distinct
 
   /** The marks of the hints, by which joinopt_report finds the report. */
   def marks(taken: List[TakeHintScopes.Taken]): List[String] =
-    taken.map(_.hint).collect { case Optimize(_, Some(mark)) => mark }
+    taken.map(_.hint).collect { case Optimize(_, _, Some(mark)) => mark }
 
   /** For an analysed plan, in which hints are nodes: a function from a join to its mark if its order must be kept. */
   def keptBelowScopes(plan: LogicalPlan): Join => Option[String] = {

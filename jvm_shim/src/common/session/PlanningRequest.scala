@@ -64,7 +64,10 @@ private[pyjoinopt] final class PlanningRequest(
     else None
 
   private def request(exported: String, deadline: Deadline): String = {
-    val options = strategy.fold("{}")(name => s"""{"strategy":"$name"}""")
+    val baselines = JoinOrderHints.baselines(taken).mkString(",")
+    val named = strategy.map(name => s""""strategy":"$name"""") ++
+      Option(baselines).filter(_.nonEmpty).map(names => s""""baseline":"$names"""")
+    val options = named.mkString("{", ",", "}")
     val number = if (learning) Feedback.nextPlanOfThisQuery() else None
     val written = writer.fold("")(node => s""""writer":"${Support.className(node)}",""")
     val query = number.fold("")(n => s""""query":${n.query},"part":${n.part},$written""")

@@ -15,8 +15,8 @@ private[pyjoinopt] object UnknownKeys {
   private val Prefix = "spark.pyjoinopt."
   val Known: Seq[String] = Seq(
     "strategy", "hints", "hintSlack", "cost", "costConstants", "statistics", "statisticsWithout", "rewritesWithout",
-    "statisticsMs", "backgroundMb", "sessionBackgroundMb", "store", "feedback", "guard", "strict", "pairBudget",
-    "searchSeconds", "enabled", "python", "pythonpath", "timeout", "prestart", "startTimeout", "workers")
+    "statisticsMs", "backgroundMb", "sessionBackgroundMb", "store", "feedback", "guard", "baseline", "strict",
+    "pairBudget", "searchSeconds", "enabled", "python", "pythonpath", "timeout", "prestart", "startTimeout", "workers")
   private val known = Known.map(Prefix + _).toSet
   private val warned = ConcurrentHashMap.newKeySet[String]
   private val MaxWarnings = 1000

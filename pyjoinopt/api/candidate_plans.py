@@ -1,0 +1,135 @@
+"""The plans that `tune` tries, in the order in which they promise most.
+
+1. The query as written, and the default plan.
+2. The default plan by the row counts that these runs have shown, again and again until it stays the same.
+3. The plans of other estimates, cost models and hints, and those without one of the rewrites.
+4. Neighbours of the best plan: orders in which one relation was moved, the cheapest first by what is known then.
+
+A plan that was tried before, by whatever options, is not tried again. Source of 2: Leis and Kemper, "Approximate
+cardinalities by re-optimisation"; the order of the four is ours: counts correct the largest errors.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from pyjoinopt.api.dataframe import run_watching_pairs, run_with_baseline
+from pyjoinopt.config import REWRITES
+from pyjoinopt.feedback.baseline import Baseline
+from pyjoinopt.feedback.match_baseline import order_text
+from pyjoinopt.feedback.neighbour_orders import neighbours
+from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.tuning import AS_WRITTEN, DEFAULT
+
+#: How often the default plan is made anew by the row counts of its last run.
+_MOST_LEARNED = 3
+#: Neighbours that are priced at most, and the cheapest of them that are tried.
+_PRICED, _TRIED = 40, 4
+#: Everything that changes a plan is off.
+_NOTHING: dict[str, Any] = {"hints": False, "rewrites_without": ", ".join(REWRITES)}
+#: Name -> options by which plans differ.
+_VARIED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("no hints", {"hints": False}),
+    ("cost c_out", {"cost": "c_out"}),
+    ("no samples", {"statistics_without": "samples, bounds"}),
+    ("no rewrites", {"rewrites_without": ", ".join(REWRITES)}),
+    ("full statistics", {"statistics": "full"}),
+    ("cost weighted", {"cost": "weighted"}),
+    ("file sizes only", {"statistics": "none"}),
+    *((f"without {name}", {"rewrites_without": name}) for name in REWRITES),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A plan to be tried.
+
+    Attributes:
+        name: how it was found.
+        df: the DataFrame with this plan.
+        report: of making it.
+        baseline: the plan as a baseline.
+    """
+
+    name: str
+    df: Any
+    report: JoinReport
+    baseline: Baseline
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What two candidates with the same plan have in common."""
+        if self.name == AS_WRITTEN or not self.report.changed:
+            return (AS_WRITTEN,)
+        report = self.report
+        done = (*report.spared_joins, *report.eliminated_outer_joins, *report.eager_aggregations, *report.prefilters)
+        return (self.order, self.baseline.hints, tuple(sorted(done)))
+
+    @property
+    def order(self) -> str:
+        """The orders of the join groups."""
+        return "; ".join(map(order_text, self.baseline.groups))
+
+
+class CandidatePlans:
+    """The candidates of one query.
+
+    Args:
+        df: the query as written.
+        options: of the default plan.
+    """
+
+    def __init__(self, df: Any, options: dict[str, Any]) -> None:
+        self._df, self._options = df, options
+
+    def as_written(self) -> Candidate:
+        """The query as written, with a baseline that keeps its orders and changes nothing else."""
+        options = {**self._options, **_NOTHING}
+        _, report = run_watching_pairs(self._df, options)
+        baseline = _planned(report, written=True)
+        report.changed = False
+        return Candidate(AS_WRITTEN, self._df, report, replace(baseline, hints=()))
+
+    def default(self, name: str = DEFAULT) -> Candidate:
+        """The plan by the options of the call, and by what was learned so far."""
+        return self._with(name, {})
+
+    def learned(self) -> Iterator[Candidate]:
+        """The default plan by what was learned, for as long as somebody wants more."""
+        for number in range(1, _MOST_LEARNED + 1):
+            yield self.default("by counted rows" if number == 1 else f"by counted rows, again ({number})")
+
+    def varied(self) -> Iterator[Candidate]:
+        """The plans by other options; those that the call has itself are left alone."""
+        for name, options in _VARIED:
+            if not set(options) & set(self._options):
+                yield self._with(name, options)
+
+    def near(self, best: Candidate) -> list[Candidate]:
+        """The cheapest neighbours of a plan, by what was learned so far."""
+        found = []
+        for number, group in enumerate(best.baseline.groups):
+            others = list(neighbours(group))
+            random.Random(number).shuffle(others)
+            for other in islice(others, _PRICED // len(best.baseline.groups)):
+                groups = tuple(other if one is group else one for one in best.baseline.groups)
+                df, report = run_with_baseline(self._df, replace(best.baseline, groups=groups), self._options)
+                if report.error is None and not any("baseline" in refusal.where for refusal in report.refusals):
+                    found.append(Candidate("near the best", df, report, _planned(report)))
+        found.sort(key=lambda candidate: candidate.report.cost_after)
+        return found[:_TRIED]
+
+    def _with(self, name: str, options: dict[str, Any]) -> Candidate:
+        df, report = run_watching_pairs(self._df, {**self._options, **options})
+        return Candidate(name, df, report, _planned(report))
+
+
+def _planned(report: JoinReport, written: bool = False) -> Baseline:
+    if report._planned is None:
+        return Baseline("", ())
+    found: Baseline = report._planned(written=written)
+    return found

@@ -1,0 +1,192 @@
+"""`pyjoinopt.tune`: it tries plans that differ, stops slow ones, learns from each run, and finds a faster plan."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import pyjoinopt
+from pyjoinopt.bridge.run_with_limit import run_with_limit
+from pyjoinopt.feedback.baseline import PinnedGroup
+from pyjoinopt.feedback.neighbour_orders import neighbours
+from pyjoinopt.report.tuning import TriedPlan, Tuning
+from pyjoinopt.testing import assert_same_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: `big ⋈ wide` has 1.8 million rows; `big ⋈ few` has none of them but a few.
+TABLES = {
+    "big": "SELECT id b_id, id % 20 b_wide, id % 3000 b_few FROM range(6000)",
+    "wide": "SELECT id % 20 w_key, id w_id FROM range(6000)",
+    "few": "SELECT id * 100 f_key, id % 2 f_v FROM range(4)",
+}
+SQL = "SELECT count(*), sum(w_id) FROM big JOIN wide ON b_wide = w_key JOIN few ON b_few = f_key WHERE f_v < 7"
+
+
+class Lying:
+    """A source of statistics by which the first join has ten rows, and each row of `big` many partners in `few`."""
+
+    name = "lying"
+
+    def lookup(self, relation: Any) -> pyjoinopt.statistics.Known | None:
+        column = pyjoinopt.statistics.Column
+        found = {
+            "few": (5000.0, {"f_key": column(ndv=1)}),
+            "wide": (10.0, {"w_key": column(ndv=10)}),
+            "big": (10.0, {"b_few": column(ndv=1), "b_wide": column(ndv=10)}),
+        }.get(relation.name)
+        return None if found is None else pyjoinopt.statistics.Known(found[0], columns=found[1], source="lying")
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    folder = tmp_path_factory.mktemp("tuned")
+    session = spark.newSession()
+    for name, text in TABLES.items():
+        session.sql(text).coalesce(1).write.parquet(str(folder / name))
+        session.read.parquet(str(folder / name)).createOrReplaceTempView(name)
+    return session
+
+
+@pytest.fixture(autouse=True)
+def store(session: SparkSession, tmp_path: Path) -> Iterator[str]:
+    path = str(tmp_path / "store.sqlite")
+    session.conf.set("spark.pyjoinopt.store", path)
+    yield path
+    session.conf.unset("spark.pyjoinopt.store")
+
+
+@pytest.fixture
+def lying(session: SparkSession) -> Iterator[None]:
+    """Wrong statistics, without the samples and proofs that would correct them."""
+    source = Lying()
+    pyjoinopt.statistics.register(source)
+    settings = {"statisticsWithout": "samples,keys,bounds", "cost": "c_out"}
+    for name, value in settings.items():
+        session.conf.set(f"spark.pyjoinopt.{name}", value)
+    yield
+    for name in settings:
+        session.conf.unset(f"spark.pyjoinopt.{name}")
+    pyjoinopt.statistics.unregister(source)
+
+
+@pytest.mark.usefixtures("lying")
+def test_a_misled_plan_is_replaced_and_pinned(session: SparkSession, store: str) -> None:
+    df = session.sql(SQL)
+    assert pyjoinopt.join_report(df).groups[0].order_after == "((big ⋈ wide) ⋈ few)"
+    found = pyjoinopt.tune(df, runs=9, pin="tuned")
+    assert found.runs == 9 and found.same is True and found.pinned == "tuned"
+    assert "big ⋈ few" in found.best.order or "few ⋈ big" in found.best.order
+    assert found.speed_up > 1.05
+    assert found.plan("default").order == "((big ⋈ wide) ⋈ few)"
+    worst = found.learned[0]
+    assert worst.q_error > 1000
+    fast = df.optimize_joins(baseline="tuned")
+    assert_same_rows(df, fast)
+    (group,) = pyjoinopt.join_report(fast).groups
+    assert group.strategy == "baseline"
+    assert pyjoinopt.baselines.get("tuned", store=store).name == "tuned"
+    # What was counted is used from now on, without a baseline, too.
+    assert "wide) ⋈ few" not in pyjoinopt.join_report(session.sql(SQL)).groups[0].order_after
+
+
+@pytest.mark.ci
+def test_plans_are_tried_once_each(session: SparkSession) -> None:
+    found = pyjoinopt.tune(session.sql(SQL), runs=20)
+    names = [name for plan in found.plans for name in plan.name.split(", ")]
+    assert {"default", "as written", "by counted rows", "no hints"} <= set(names)
+    assert len(names) == len(set(names) - {"near the best"}) + names.count("near the best")
+    assert len({(plan.order, plan.name) for plan in found.plans}) == len(found.plans)
+    assert found.ended == "all plans that differ were tried" and found.runs == 20
+    assert sum(len(plan.seconds) + (plan.stopped is not None) for plan in found.plans) <= 20
+    text = found.to_text()
+    assert text.splitlines()[0].startswith(f"{len(found.plans)} plans, 20 runs")
+    assert "OTHER ROWS" not in text
+    bundle = found._repr_mimebundle_()
+    assert bundle["text/plain"] == text and bundle["text/html"].startswith("<img ")
+
+
+def test_the_session_is_left_as_it_was(session: SparkSession) -> None:
+    before = {row.key: row.value for row in session.sql("SET").collect()}
+    pyjoinopt.tune(session.sql(SQL), runs=3, seconds=0.001)
+    assert {row.key: row.value for row in session.sql("SET").collect()} == before
+
+
+def test_the_time_is_limited(session: SparkSession) -> None:
+    found = pyjoinopt.tune(session.sql(SQL), runs=50, seconds=0.001)
+    assert found.runs == 1 and found.ended == "the time is over"
+    assert found.best.name == "default"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"runs": 2}, ValueError, "runs is 2, but must be at least 3"),
+        ({"runs": 2.5}, TypeError, "runs is 2.5"),
+        ({"seconds": "1"}, TypeError, "seconds is '1'"),
+        ({"seconds": 0}, ValueError, "seconds is 0, but must be more than 0"),
+        ({"pin": "a b"}, ValueError, "name is 'a b'"),
+        ({"pin": 3}, TypeError, "name is 3"),
+        ({"check_rows": -1}, ValueError, "check_rows is -1"),
+        ({"progress": "yes"}, TypeError, "progress"),
+        ({"strategy": "spark"}, ValueError, "strategy is 'spark', but must be 'auto'"),
+        ({"hint": True}, ValueError, "unknown option 'hint'"),
+        ({"store": "off"}, ValueError, "store is 'off'"),
+    ],
+)
+def test_wrong_arguments(session: SparkSession, options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        pyjoinopt.tune(session.sql(SQL), **options)
+
+
+def test_a_query_without_orders(session: SparkSession) -> None:
+    with pytest.raises(ValueError, match="nothing to try"):
+        pyjoinopt.tune(session.sql("SELECT * FROM big JOIN few ON b_few = f_key"))
+
+
+def test_a_query_that_fails(session: SparkSession) -> None:
+    df = session.sql(f"SELECT raise_error('no') FROM ({SQL})")
+    with pytest.raises(Exception, match="no"):
+        pyjoinopt.tune(df, runs=3)
+
+
+class TestLimit:
+    def test_a_run_is_stopped(self, session: SparkSession) -> None:
+        df = session.sql("SELECT count(*) FROM range(40000) a JOIN range(400000) b ON a.id + b.id <> 1")
+        started = time.monotonic()
+        done = run_with_limit(df, 1.0)
+        assert done.cancelled and 0.9 <= done.seconds and not done.operators
+        assert time.monotonic() - started < 30
+        assert session.sql("SELECT 1").collect()[0][0] == 1
+
+    def test_a_run_without_a_limit(self, session: SparkSession) -> None:
+        done = run_with_limit(session.sql(SQL), math.inf)
+        assert not done.cancelled and done.operators and done.seconds > 0
+
+    def test_its_own_error_is_raised(self, session: SparkSession) -> None:
+        with pytest.raises(Exception, match="mine"):
+            run_with_limit(session.sql("SELECT raise_error('mine')"), 60.0)
+
+
+def test_neighbours_join_all_relations_once() -> None:
+    names = "abcde"
+    order = (("a", "b"), ("c", "d"), ("#1", "#2"), ("#3", "e"))
+    group = PinnedGroup({name: (name,) for name in names}, (), order)
+    found = list(neighbours(group))
+    assert len({n.order for n in found}) == len(found) > 20
+    for neighbour in found:
+        sides = [side for step in neighbour.order for side in step]
+        assert sorted(side for side in sides if not side.startswith("#")) == list(names)
+        assert len(sides) == len(set(sides)) == 8
+
+
+def test_the_picture_escapes_what_it_shows() -> None:
+    plan = TriedPlan("<script>alert(1)</script>", "(a ⋈ <b>)", (1.0,), 2.0)
+    svg = Tuning((plan,), plan, 1).to_svg()
+    assert "<script" not in svg and "<b>" not in svg and "&lt;script" in svg
