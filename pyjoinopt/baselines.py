@@ -61,6 +61,7 @@ def get(name: str, *, store: str | None = None) -> Baseline:
         ValueError, TypeError: a wrong name or store, or a baseline of a later release.
 
     Example:
+        >>> baseline = pyjoinopt.baselines.pin(df, "daily")    # doctest: +SKIP
         >>> print(pyjoinopt.baselines.get("daily").to_json())    # doctest: +SKIP
     """
     from pyjoinopt.api import baselines
@@ -95,6 +96,7 @@ def drop(name: str, *, store: str | None = None) -> None:
         PyJoinOptError: the store cannot be written.
 
     Example:
+        >>> baseline = pyjoinopt.baselines.pin(df, "daily")    # doctest: +SKIP
         >>> pyjoinopt.baselines.drop("daily")    # doctest: +SKIP
     """
     from pyjoinopt.api import baselines
@@ -119,7 +121,9 @@ def export(path: str, *names: str, store: str | None = None) -> list[Path]:
         OSError: a file cannot be written.
 
     Example:
-        >>> pyjoinopt.baselines.export("plans/")    # doctest: +SKIP
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> pyjoinopt.baselines.export(folder)    # doctest: +SKIP
     """
     from pyjoinopt.api import baselines
 
@@ -138,7 +142,11 @@ def import_(path: str, *, store: str | None = None) -> list[str]:
         PyJoinOptError: the store cannot be written.
 
     Example:
-        >>> pyjoinopt.baselines.import_("plans/")    # doctest: +SKIP
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> baseline = pyjoinopt.baselines.pin(df, "daily")    # doctest: +SKIP
+        >>> files = pyjoinopt.baselines.export(folder)    # doctest: +SKIP
+        >>> pyjoinopt.baselines.import_(folder)    # doctest: +SKIP
     """
     from pyjoinopt.api import baselines
 

@@ -148,7 +148,7 @@ def assert_plan(df: DataFrame, baseline: Baseline | str, **options: Any) -> None
         OSError: the file cannot be read.
 
     Example:
-        >>> assert_plan(df, "plans/daily.json")    # doctest: +SKIP
+        >>> assert_plan(df, pyjoinopt.baselines.pin(df, "daily"))    # doctest: +SKIP
     """
     expected = _baseline(baseline, options.get("store"), df)
     if report_of(df) is None:

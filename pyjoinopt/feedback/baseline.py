@@ -147,9 +147,9 @@ class Baseline:
         Raises:
             ValueError: the text is no baseline; the message has the place and what is expected there.
 
-        >>> Baseline.from_json('{"baseline": 1, "name": "a b"}')
+        >>> Baseline.from_json('{"baseline": 1, "name": "daily"}')
         Traceback (most recent call last):
-        ValueError: name is 'a b', but must be up to 100 letters, digits, '_', '.' and '-'
+        ValueError: groups is None, but must be a list
         """
         try:
             data = json.loads(text)

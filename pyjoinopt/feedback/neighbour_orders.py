@@ -20,7 +20,7 @@ def neighbours(group: PinnedGroup) -> Iterator[PinnedGroup]:
 
     >>> abc = PinnedGroup({"a": ("a",), "b": ("b",), "c": ("c",)}, (), (("a", "b"), ("#1", "c")))
     >>> [n.order for n in neighbours(abc)]
-    [(('b', 'c'), ('#1', 'a')), (('a', 'c'), ('#1', 'b'))]
+    [(('c', 'a'), ('b', '#1')), (('b', 'c'), ('#1', 'a'))]
     """
     names = tuple(group.relations)
     tree = group.tree({name: vertex for vertex, name in enumerate(names)})
