@@ -214,8 +214,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
 )  # fmt: skip
 
-#: The options of a call that a baseline keeps: those by which rewrites and hints are chosen.
-PLAN_OPTIONS = ("hints", "hint_slack", "cost", "statistics", "statistics_without", "rewrites_without")
+#: The options of a call that a baseline has: those by which rewrites and hints are chosen. How large a hinted side may
+#: be (`hint_slack`) is none of them: that is a matter of the cluster at hand.
+PLAN_OPTIONS = ("hints", "cost", "statistics", "statistics_without", "rewrites_without")
 
 #: Keys of whole sessions, which the JVM reads; they are not options of a call. Key, default, help.
 SESSION_KEYS: tuple[tuple[str, str, str], ...] = (

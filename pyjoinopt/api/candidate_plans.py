@@ -1,7 +1,7 @@
 """The plans that `tune` tries, in the order in which they promise most.
 
 1. The query as written, and the default plan.
-2. The default plan by the row counts that these runs have shown, again and again until it stays the same.
+2. The default plan by the row counts of these runs, made anew until it stays the same.
 3. The plans of other estimates, cost models and hints, and those without one of the rewrites.
 4. Neighbours of the best plan: orders in which one relation was moved, the cheapest first by what is known then.
 

@@ -1,4 +1,4 @@
-"""Baselines in the file of statistics: one row each, by name. They stay when the file grows too large or is forgotten.
+"""Baselines in the file of statistics: one row each, by name. Only `drop` deletes them.
 
 A baseline is somebody's decision, and no measurement that could be made again. Where a file must not be trusted to
 keep it, such as in a cache folder, export it (`pyjoinopt.baselines.export`).

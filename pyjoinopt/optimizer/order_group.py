@@ -198,7 +198,8 @@ def order_group(
         why_not = _COPIED
     elif not graph.allows_order(written) or not graph.allows_order(found.tree):
         why_not = _ILLEGAL
-    elif search.deadline.passed and found.cost > before:  # only a search that was stopped looks at the written order
+    elif found.strategy != PINNED and search.deadline.passed and found.cost > before:
+        # Only a search that was stopped looks at the written order.
         why_not = _TOO_LATE
     other = found.tree.sets != written.sets or applies_implied_equality(graph, written)
     moved = not why_not and other

@@ -15,6 +15,7 @@ from pyjoinopt.baselines import Baseline
 from pyjoinopt.errors import PyJoinOptError
 from pyjoinopt.feedback.baseline import PinnedHint
 from pyjoinopt.testing import JoinOpt, assert_plan, assert_same_rows
+from tests.support.small_session import own_store_of, session_over
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,21 +43,13 @@ TWICE = """
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    folder = tmp_path_factory.mktemp("pinned")
-    session = spark.newSession()
-    for name, text in TABLES.items():
-        session.sql(text).coalesce(1).write.parquet(str(folder / name))
-        session.read.parquet(str(folder / name)).createOrReplaceTempView(name)
-    return session
+    return session_over(spark, tmp_path_factory.mktemp("pinned"), TABLES)
 
 
 @pytest.fixture(autouse=True)
 def store(session: SparkSession, tmp_path: Path) -> Iterator[str]:
     """The store of this session, which is not the active one: those without a DataFrame get its path."""
-    path = str(tmp_path / "store.sqlite")
-    session.conf.set("spark.pyjoinopt.store", path)
-    yield path
-    session.conf.unset("spark.pyjoinopt.store")
+    yield from own_store_of(session, tmp_path)
 
 
 def with_order(baseline: Baseline, *order: tuple[str, str]) -> Baseline:
@@ -157,7 +150,7 @@ class TestRefusals:
 
     def test_options_that_are_not_valid(self, session: SparkSession, store: str) -> None:
         baseline = pyjoinopt.baselines.pin(session.sql(STAR), "daily")
-        for options in ({"store": "/tmp/x"}, {"hints": "no"}, {"rewrites_without": "everything"}):
+        for options in ({"store": "/tmp/x"}, {"hint_slack": 100}, {"hints": "no"}, {"rewrites_without": "everything"}):
             keep(replace(baseline, options=options), store)
             report = used(session, STAR)
             assert "its options are not valid here" in report.refusals[0].reason

@@ -16,6 +16,7 @@ from pyjoinopt.feedback.baseline import PinnedGroup
 from pyjoinopt.feedback.neighbour_orders import neighbours
 from pyjoinopt.report.tuning import TriedPlan, Tuning
 from pyjoinopt.testing import assert_same_rows
+from tests.support.small_session import own_store_of, session_over
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,20 +47,12 @@ class Lying:
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    folder = tmp_path_factory.mktemp("tuned")
-    session = spark.newSession()
-    for name, text in TABLES.items():
-        session.sql(text).coalesce(1).write.parquet(str(folder / name))
-        session.read.parquet(str(folder / name)).createOrReplaceTempView(name)
-    return session
+    return session_over(spark, tmp_path_factory.mktemp("tuned"), TABLES)
 
 
 @pytest.fixture(autouse=True)
 def store(session: SparkSession, tmp_path: Path) -> Iterator[str]:
-    path = str(tmp_path / "store.sqlite")
-    session.conf.set("spark.pyjoinopt.store", path)
-    yield path
-    session.conf.unset("spark.pyjoinopt.store")
+    yield from own_store_of(session, tmp_path)
 
 
 @pytest.fixture
