@@ -87,13 +87,14 @@ def tune(
     store = baselines.store_of(df, options.get("store"))
     candidates = CandidatePlans(df, options)
     with _switched_off(df.sparkSession), _bar(runs, progress) as bar:
-        default, written = candidates.default(), candidates.as_written()
-        if default.report.error is not None:
-            raise PyJoinOptError(f"the query could not be planned: {default.report.error}")
-        if not default.baseline.groups:
+        first = candidates.default()
+        if first.report.error is not None:
+            raise PyJoinOptError(f"the query could not be planned: {first.report.error}")
+        if not first.baseline.groups:
             raise ValueError("there is nothing to try: the query has no join group of three relations or more")
         trials = _Trials(runs, seconds, store, bar)
-        run_with_limit(default.df, math.inf)  # warms caches and the compiler
+        run_with_limit(first.df, math.inf)  # warms caches and the compiler; meanwhile samples are read and keys proved
+        default, written = candidates.default(), candidates.as_written()
         ended = trials.explore(candidates, default, written)
         best = trials.best(default)
         same = _same(df, best, check_rows) if best.key != written.key else True
@@ -110,6 +111,7 @@ class _Trial:
     names: list[str]
     seconds: list[float] = field(default_factory=list)
     stopped: float | None = None
+    runs: int = 0
 
     @property
     def typical(self) -> float:
@@ -135,8 +137,8 @@ class _Trials:
                 ended = "the time is over" if perf_counter() >= self._until else "the runs are used up"
                 break
             self._try(candidate)
-        while not self._exhausted(self._most):
-            self._run(min(self._finalists(default), key=lambda trial: len(trial.seconds)))
+        while not self._exhausted(self._most) and len(finalists := self._finalists(default)) > 1:
+            self._run(min(finalists, key=lambda trial: trial.runs))
         return ended
 
     def best(self, default: Candidate) -> Candidate:
@@ -180,6 +182,7 @@ class _Trials:
         limit = max(PATIENCE * fastest, _LEAST)
         done = run_with_limit(trial.candidate.df, limit)
         self.runs += 1
+        trial.runs += 1
         self._bar.update()
         if done.cancelled:
             trial.stopped = done.seconds
@@ -193,7 +196,9 @@ class _Trials:
                 self._seen.setdefault(seen.relations, seen)
 
     def _finalists(self, default: Candidate) -> list[_Trial]:
-        fast = sorted(self._trials.values(), key=lambda trial: trial.typical)[:_FINALISTS]
+        """The fastest plans that came to their end, and the default one; with one alone there is nothing to compare."""
+        ended = [trial for trial in self._trials.values() if trial.seconds]
+        fast = sorted(ended, key=lambda trial: trial.typical)[:_FINALISTS]
         ours = self._trials[default.key]
         return fast if ours in fast else [*fast, ours]
 

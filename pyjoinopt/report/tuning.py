@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyjoinopt.report.render.svg_style import as_image
+from pyjoinopt.report.render.svg_style import as_image, cut
 from pyjoinopt.report.render.times_svg import times_svg
 from pyjoinopt.report.report_data import ReportData
 
@@ -89,13 +89,13 @@ class Tuning:
 
     def to_text(self) -> str:
         """The plans with their times, and what was learned."""
-        width = max(len(plan.name) for plan in self.plans)
+        width = max(len(cut(plan.name)) for plan in self.plans)
         lines = [f"{len(self.plans)} plans, {self.runs} runs ({self.ended})"]
         for plan in self.plans:
             mark = "*" if plan is self.best else " "
-            lines.append(f"{mark} {plan.name:{width}}  {shown(plan)}  {plan.order}".rstrip())
+            lines.append(f"{mark} {cut(plan.name):{width}}  {shown(plan)}  {plan.order}".rstrip())
         if self.best.name != self.plan(DEFAULT).name:
-            lines.append(f"best       {self.best.name}: {self.speed_up:.2f} times as fast as the default plan")
+            lines.append(f"best       {cut(self.best.name)}: {self.speed_up:.2f} times as fast as the default plan")
         else:
             lines.append("best       the default plan: no other one was faster by more than the noise")
         rows = {True: "the same rows", False: "OTHER ROWS: please report this", None: "the same number of rows"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyjoinopt
-from pyjoinopt.bridge.run_with_limit import run_with_limit
+from pyjoinopt.bridge.run_with_limit import TimedRun, run_with_limit
 from pyjoinopt.feedback.baseline import PinnedGroup
 from pyjoinopt.feedback.neighbour_orders import neighbours
 from pyjoinopt.report.tuning import TriedPlan, Tuning
@@ -103,6 +103,22 @@ def test_plans_are_tried_once_each(session: SparkSession) -> None:
     assert "OTHER ROWS" not in text
     bundle = found._repr_mimebundle_()
     assert bundle["text/plain"] == text and bundle["text/html"].startswith("<img ")
+
+
+def test_plans_that_are_stopped_are_not_repeated(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If all others were stopped, nothing is left to compare."""
+    limits = []
+
+    def only_the_first_ends(df: Any, limit: float) -> TimedRun:
+        limits.append(limit)
+        return TimedRun(2.0, cancelled=limit < math.inf)
+
+    monkeypatch.setattr("pyjoinopt.api.tune.run_with_limit", only_the_first_ends)
+    found = pyjoinopt.tune(session.sql(SQL), runs=12)
+    assert limits[:2] == [math.inf] * 2, "the warm-up and the default plan"
+    assert limits[2:] == pytest.approx([1.3 * found.plan("default").typical] * (found.runs - 1))
+    assert found.runs == len(found.plans) == len(limits) - 1
+    assert found.best is found.plan("default")
 
 
 def test_the_session_is_left_as_it_was(session: SparkSession) -> None:
