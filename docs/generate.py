@@ -48,12 +48,13 @@ def configuration() -> str:
         "```\n\n",
         "Some keys belong to the application: " + ", ".join(f"`{key}`" for key in STATIC_KEYS) + ". If a session sets "
         "one, the extension does not use the value and logs a warning; see [security](security.md). `enable` and "
-        "`configure` take these settings as keywords (`startTimeout` as `start_timeout`). Calls on a DataFrame in the "
-        "driver's own Python do follow the keys of its session.\n\n",
+        "`configure` take all but the last two as keywords (`startTimeout` as `start_timeout`). Calls on a DataFrame "
+        "in the driver's own Python do follow the keys of its session.\n\n",
         "| keyword | key | default | allowed | meaning |\n|---|---|---|---|---|\n",
     ]
     for option in OPTIONS:
-        kind = {bool: "true, false", int: "a number from 1", str: "a path or word"}[type(option.default)]
+        kinds = {bool: "true, false", int: "a number from 1", float: "a number from 0 to 1", str: "a path or word"}
+        kind = kinds[type(option.default)]
         allowed = ", ".join(f"`{value}`" for value in option.allowed) if option.allowed else kind
         allowed = f"some of {allowed}" if option.several else allowed
         allowed = f"{allowed}, a number from 1" if option.numbers else allowed

@@ -11,7 +11,7 @@ from pyjoinopt._version import __version__
 from pyjoinopt.api.analyze import Analysed, analyze
 from pyjoinopt.api.compare import Comparison, compare
 from pyjoinopt.api.dataframe import attach, explain_joins, join_report, optimize_joins
-from pyjoinopt.api.recurring_queries import queries
+from pyjoinopt.api.recurring_queries import queries, query_history
 from pyjoinopt.api.sessions import configure, disable, enable, is_enabled, last_reports
 from pyjoinopt.api.tune import tune
 from pyjoinopt.errors import (
@@ -26,16 +26,17 @@ from pyjoinopt.errors import (
     UnsupportedSparkError,
 )  # fmt: skip
 from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.query_history import HistoryRun, QueryHistory
 from pyjoinopt.report.rule_trace import RuleTrace
 from pyjoinopt.report.tuning import TriedPlan, Tuning
 
 attach()
 
 __all__ = [
-    "Analysed", "BridgeError", "Comparison", "JavaNotFoundError", "JoinReport", "NotRunError", "PyJoinOptError",
-    "RefusedError", "RuleTrace", "SessionError", "ShimError", "TriedPlan", "Tuning", "UnsupportedDataFrameError",
-    "UnsupportedSparkError",
+    "Analysed", "BridgeError", "Comparison", "HistoryRun", "JavaNotFoundError", "JoinReport", "NotRunError",
+    "PyJoinOptError", "QueryHistory", "RefusedError", "RuleTrace", "SessionError", "ShimError", "TriedPlan", "Tuning",
+    "UnsupportedDataFrameError", "UnsupportedSparkError",
     "__version__", "analyze", "baselines", "compare", "configure", "disable", "enable", "explain_joins", "is_enabled",
-    "join_report", "last_reports", "optimize_joins", "queries", "rules", "statistics", "testing",
+    "join_report", "last_reports", "optimize_joins", "queries", "query_history", "rules", "statistics", "testing",
     "tune",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ Python may use any value, because such code has all rights of the driver.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -53,10 +54,12 @@ class Option:
             value = {"true": True, "false": False}.get(given.strip().lower(), given)
         elif isinstance(given, str) and expected is int and named.startswith(PREFIX):
             value = int(given) if _is_whole(given) else given
+        elif expected is float:
+            return _share(given, named)
         if type(value) is not expected:
             allowed = "true or false" if expected is bool else self._listed() or f"of type {expected.__name__}"
             raise TypeError(f"{named} is {given!r} ({type(given).__name__}), but must be {allowed}")
-        for part in _parts(value) if self.several else [value]:
+        for part in parts(value) if self.several else [value]:
             if self.allowed is not None and part not in self.allowed:
                 close = get_close_matches(str(part), self.allowed, 1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -75,13 +78,33 @@ def _is_whole(text: Any) -> bool:
     return isinstance(text, str) and text.strip().lstrip("-").isdigit()
 
 
+def _share(given: Any, named: str) -> float:
+    """A share of something; as a key it is text."""
+    value = given
+    if isinstance(given, str) and named.startswith(PREFIX):
+        try:
+            value = float(given)
+        except ValueError:
+            value = math.nan
+    elif isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise TypeError(f"{named} is {given!r} ({type(given).__name__}), but must be a number from 0 to 1")
+    if not 0 <= value <= 1:
+        raise ValueError(f"{named} is {given!r}, but must be a number from 0 to 1")
+    return float(value)
+
+
 def _from_one(number: int, given: Any, named: str) -> int:
     if number < 1:
         raise ValueError(f"{named} is {given!r}, but must be at least 1")
     return number
 
 
-def _parts(text: str) -> list[str]:
+def parts(text: str) -> list[str]:
+    """The entries of a list that is separated by commas.
+
+    >>> parts("a, b,")
+    ['a', 'b']
+    """
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
@@ -199,6 +222,35 @@ OPTIONS: tuple[Option, ...] = (
         "order and its hints, if these are proved to be legal and safe now.",
     ),
     Option(
+        "mode", PREFIX + "mode", "on", ("on", "report", "off"),
+        "'report' plans every query and changes none: the reports have the orders that 'on' would choose, as with "
+        "strategy='none', whatever the strategy is. 'off' plans nothing, whatever hints and calls request.",
+    ),
+    Option(
+        "canary", PREFIX + "canary", 1.0, None,
+        "The share of a session's queries that are changed, from 0 to 1. A hash of the query without its constants "
+        "decides, so the same query always falls on the same side. Calls of `optimize_joins` are not concerned.",
+    ),
+    Option(
+        "allow_tables", PREFIX + "allowTables", "", None,
+        "Patterns of names or paths, separated by commas, such as 'sales.*, /data/sales/*': a session's query is "
+        "changed only if all tables that it reads fit one of them. A name may leave out the catalog and the schema. "
+        "Empty: all tables.",
+    ),
+    Option(
+        "deny_tables", PREFIX + "denyTables", "", None,
+        "The same for tables whose queries are left as written.",
+    ),
+    Option(
+        "allow_descriptions", PREFIX + "allowDescriptions", "", None,
+        "Patterns, separated by commas, of descriptions of jobs (SparkContext.setJobDescription): only queries with "
+        "such a description are changed in sessions. Empty: all queries.",
+    ),
+    Option(
+        "deny_descriptions", PREFIX + "denyDescriptions", "", None,
+        "The same for queries that are left as written.",
+    ),
+    Option(
         "strict", PREFIX + "strict", False, None,
         "Raise an error, instead of returning the input, after an internal error or for a DataFrame that cannot be "
         "optimised (streaming, a command). For tests.",
@@ -235,12 +287,27 @@ SESSION_KEYS: tuple[tuple[str, str, str], ...] = (
         "starts with the first query. Read when the extension is loaded.",
     ),
     (PREFIX + "workers", "2", "The maximum number of worker processes. The second starts when the first is busy."),
+    (
+        PREFIX + "storeFunctions", "auto",
+        "Whether `joinopt_queries()` and `joinopt_baselines()` may be called in SQL. They show names of tables, orders "
+        "and times of all queries that use the store. 'auto': true in sessions that the driver's Python has enabled or "
+        "configured, else false.",
+    ),
+    (
+        PREFIX + "locked", "",
+        "Keys that sessions cannot change, separated by commas, such as 'mode, canary'; '*' is all of them. Sessions "
+        "get the application's value, or the default.",
+    ),
 )  # fmt: skip
 
 #: Keys that only the application may set; `ApplicationSettings.scala` has the same list.
 STATIC_KEYS: tuple[str, ...] = tuple(
-    PREFIX + name for name in ("python", "pythonpath", "workers", "startTimeout", "prestart", "store", "costConstants")
-)
+    PREFIX + name
+    for name in (
+        "python", "pythonpath", "workers", "startTimeout", "prestart", "store", "costConstants", "storeFunctions",
+        "locked",
+    )
+)  # fmt: skip
 #: Keywords of `enable` and `configure` for those of these keys that are not options of a call.
 _OF_WORKERS = {
     "python": PREFIX + "python", "pythonpath": PREFIX + "pythonpath", "workers": PREFIX + "workers",
@@ -273,6 +340,12 @@ class Options:
     feedback: bool = False
     guard: str = "observe"
     baseline: str = ""
+    mode: str = "on"
+    canary: float = 1.0
+    allow_tables: str = ""
+    deny_tables: str = ""
+    allow_descriptions: str = ""
+    deny_descriptions: str = ""
     strict: bool = False
     pair_budget: int = 25_000
     search_seconds: int = 10
@@ -284,17 +357,17 @@ class Options:
     @property
     def without(self) -> frozenset[str]:
         """The sources that are left out."""
-        return frozenset(_parts(self.statistics_without))
+        return frozenset(parts(self.statistics_without))
 
     @property
     def without_rewrites(self) -> frozenset[str]:
         """The rewrites that are switched off."""
-        return frozenset(_parts(self.rewrites_without))
+        return frozenset(parts(self.rewrites_without))
 
     @property
     def baseline_names(self) -> tuple[str, ...]:
         """The names of the baselines, the first one first."""
-        return tuple(dict.fromkeys(_parts(self.baseline)))
+        return tuple(dict.fromkeys(parts(self.baseline)))
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -310,7 +383,8 @@ def check_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     Traceback (most recent call last):
     ValueError: unknown option 'stratgy'; did you mean 'strategy'? Options are strategy, hints, hint_slack, cost, \
 cost_constants, statistics, statistics_without, rewrites_without, statistics_ms, background_mb, session_background_mb, \
-store, feedback, guard, baseline, strict, pair_budget, search_seconds
+store, feedback, guard, baseline, mode, canary, allow_tables, deny_tables, allow_descriptions, deny_descriptions, \
+strict, pair_budget, search_seconds
     """
     checked = {}
     for name, value in keywords.items():
@@ -356,13 +430,15 @@ def resolve(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
     >>> resolve({"hints": False}, {"spark.pyjoinopt.cost": "c_out"})
     Options(strategy='auto', hints=False, hint_slack='auto', cost='c_out', cost_constants='', statistics='auto', \
 statistics_without='', rewrites_without='', statistics_ms='auto', background_mb=4096, session_background_mb=32768, \
-store='auto', feedback=False, guard='observe', baseline='', strict=False, pair_budget=25000, search_seconds=10)
+store='auto', feedback=False, guard='observe', baseline='', mode='on', canary=1.0, allow_tables='', deny_tables='', \
+allow_descriptions='', deny_descriptions='', strict=False, pair_budget=25000, search_seconds=10)
     """
     chosen = {}
     for key, text in conf.items():
         if key in _BY_KEY:
             chosen[_BY_KEY[key].name] = _BY_KEY[key].parse(text, key)
-    return Options(**{**chosen, **check_keywords(keywords)})
+    options = Options(**{**chosen, **check_keywords(keywords)})
+    return options if options.mode == "on" else replace(options, strategy="none")
 
 
 def resolve_call(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Options:
@@ -372,7 +448,12 @@ def resolve_call(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Option
     >>> resolve({}, conf).store, resolve_call({}, conf).store, resolve_call({"store": "/c"}, conf).store
     ('/a', '/b', '/c')
     """
-    set_here = {key.removeprefix(OF_SESSION): text for key, text in conf.items() if key.startswith(OF_SESSION)}
+    locked = locked_keys(conf)
+    set_here = {
+        name: text
+        for name, text in ((key.removeprefix(OF_SESSION), text) for key, text in conf.items() if OF_SESSION in key)
+        if name not in locked
+    }
     options = resolve(keywords, {**conf, **set_here})
     return replace(options, store_folder="store" in keywords or PREFIX + "store" not in set_here)
 
@@ -383,4 +464,17 @@ def refused_keys(conf: Mapping[str, str]) -> list[str]:
     >>> refused_keys({"pyjoinopt.session.spark.pyjoinopt.python": "/x", "spark.pyjoinopt.cost": "c_out"})
     ['spark.pyjoinopt.python']
     """
-    return [key for key in STATIC_KEYS if OF_SESSION + key in conf]
+    known = dict.fromkeys((*STATIC_KEYS, *sorted(locked_keys(conf))))
+    return [key for key in known if OF_SESSION + key in conf]
+
+
+def locked_keys(conf: Mapping[str, str]) -> frozenset[str]:
+    """The keys that the application has locked.
+
+    >>> sorted(locked_keys({"spark.pyjoinopt.locked": "mode, spark.pyjoinopt.canary"}))
+    ['spark.pyjoinopt.canary', 'spark.pyjoinopt.mode']
+    """
+    named = parts(conf.get(PREFIX + "locked", ""))
+    if "*" in named:
+        return frozenset((*_BY_KEY, *(key for key, _, _ in SESSION_KEYS)))
+    return frozenset(PREFIX + name.removeprefix(PREFIX) for name in named)

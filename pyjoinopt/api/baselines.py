@@ -12,14 +12,13 @@ from pyjoinopt.config import PREFIX, resolve
 from pyjoinopt.errors import PyJoinOptError
 from pyjoinopt.estimation.store.store import Store, open_store
 from pyjoinopt.feedback.baseline import Baseline, check_name
+from pyjoinopt.feedback.baseline_rows import COLUMNS, baseline_rows
 from pyjoinopt.feedback.baseline_store import BaselineStore
-from pyjoinopt.feedback.match_baseline import order_text
 
 if TYPE_CHECKING:
     import pandas
     from pyspark.sql import DataFrame
 
-_COLUMNS = ("name", "orders", "hints", "options", "spark", "pinned")
 _SUFFIX = ".json"
 
 
@@ -47,7 +46,7 @@ def planned(df: DataFrame, options: dict[str, Any]) -> Baseline:
     if report is not None and options:
         raise ValueError("optimize_joins returned this DataFrame, so its plan is known; options have no effect on it")
     if report is None:
-        report = join_report(df, **options)
+        report = join_report(df, **{"mode": "on", **options})
     if report.error is not None:
         raise PyJoinOptError(f"the query could not be planned: {report.error}")
     found: Baseline | None = report._planned() if report._planned is not None else None
@@ -69,19 +68,8 @@ def show(store: str | None) -> pandas.DataFrame:
     """See `pyjoinopt.baselines.show`."""
     import pandas
 
-    known = BaselineStore(store_of(None, store))
-    rows: list[tuple[Any, ...]] = []
-    for name, pinned in known.pinned().items():
-        try:
-            found = known.get(name)
-        except ValueError as error:
-            rows.append((name, f"cannot be read: {error}", "", {}, "", pinned))
-            continue
-        if found is not None:
-            orders = "; ".join(map(order_text, found.groups))
-            hints = "; ".join(f"{h.strategy} of {'+'.join(h.on)}" for h in found.hints)
-            rows.append((name, orders, hints, dict(found.options), found.spark, pinned))
-    table = pandas.DataFrame(rows, columns=list(_COLUMNS))
+    rows = baseline_rows(BaselineStore(store_of(None, store)))
+    table = pandas.DataFrame(rows, columns=list(COLUMNS))
     table["pinned"] = pandas.to_datetime(table["pinned"].astype("float64"), unit="s", utc=True)
     return table
 

@@ -84,7 +84,7 @@ class CandidatePlans:
     """
 
     def __init__(self, df: Any, options: dict[str, Any]) -> None:
-        self._df, self._options = df, options
+        self._df, self._options = df, {"mode": "on", **options}
 
     def as_written(self) -> Candidate:
         """The query as written, with a baseline that keeps its orders and changes nothing else."""

@@ -108,6 +108,7 @@ def compare(
             raise ValueError(f"{name} is {value!r}, but must be at least {least}")
     check_progress(progress)
     shim = bridge_for(df)
+    options = {"mode": "on", **options}
     fast = optimize_joins(df, **options)
     before: list[float] = []
     after: list[float] = []

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Values of `mode` of `explain_joins`.
 MODES = ("text", "tree", "html", "json", "mermaid", "dot")
+#: The reason of the report of a call that `mode` forbids.
+SWITCHED_OFF = "spark.pyjoinopt.mode is off"
 #: Attribute of a DataFrame with the report of the call that returned it.
 REPORT = "_pyjoinopt_report"
 _log = logging.getLogger("pyjoinopt")
@@ -53,8 +55,8 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
         df: a DataFrame. On Spark Connect the server orders the joins when it plans the query: the result is `df` with
             the hint OPTIMIZE_JOINS, and `strategy` and `baseline` are the only options.
         **options: `strategy`, `hints`, `cost`, `statistics`, `statistics_without`, `rewrites_without`,
-            `statistics_ms`, `background_mb`, `session_background_mb`, `store`, `feedback`, `baseline`, `strict`,
-            `pair_budget`, `search_seconds`; see `pyjoinopt.config.OPTIONS`. Each is also a session key
+            `statistics_ms`, `background_mb`, `session_background_mb`, `store`, `feedback`, `baseline`, `mode`,
+            `strict`, `pair_budget`, `search_seconds`; see `pyjoinopt.config.OPTIONS`. Each is also a session key
             `spark.pyjoinopt.*`; the keyword wins.
 
     Returns:
@@ -202,6 +204,9 @@ def _run(
             strict = options.strict
             if options.feedback:
                 listener.listen_for_metrics(shim)
+            if options.mode == "off":
+                report.refuse("the whole query", SWITCHED_OFF)
+                return df, report
             found = optimize(gateway.export, gateway, options, report, watching=True, watch_pairs=watch_pairs)
             plan = found.plan
             if plan is not gateway.export.root:

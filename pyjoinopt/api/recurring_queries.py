@@ -1,4 +1,4 @@
-"""What recurring queries did: `pyjoinopt.queries()`."""
+"""What recurring queries did: `pyjoinopt.queries()`, and `pyjoinopt.query_history()` of one of them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,12 @@ from typing import TYPE_CHECKING, Any
 from pyjoinopt.bridge.shim import session_setting
 from pyjoinopt.config import PREFIX, resolve
 from pyjoinopt.estimation.store.store import open_store
-from pyjoinopt.feedback.compare_runs import geometric_mean
-from pyjoinopt.feedback.guard import LikeRuns
-from pyjoinopt.feedback.query_store import AS_WRITTEN, QueryStore, Run, StoredQuery
+from pyjoinopt.feedback.query_rows import LETTERS, OF_PLANS, OF_RUNS, plan_name, rows_of_plans, rows_of_runs, state
+from pyjoinopt.feedback.query_store import QueryStore, StoredQuery
+from pyjoinopt.report.query_history import HistoryRun, QueryHistory
 
 if TYPE_CHECKING:
     import pandas
-
-_LETTERS = 8
-_COLUMNS = (
-    "query", "tables", "plan", "changes", "runs", "seconds", "fastest", "slowest", "planning", "rows", "spilled",
-    "failed", "first", "last", "state",
-)  # fmt: skip
-_OF_RUNS = (
-    "query", "tables", "plan", "changes", "ended", "seconds", "planning", "warm", "cores", "bytes", "rows", "spilled",
-    "failed",
-)  # fmt: skip
 
 
 def queries(store: str | None = None, *, runs: bool = False) -> pandas.DataFrame:
@@ -51,55 +41,48 @@ def queries(store: str | None = None, *, runs: bool = False) -> pandas.DataFrame
     """
     import pandas
 
+    known = _known(store)
+    if runs:
+        return _typed(pandas.DataFrame(rows_of_runs(known), columns=list(OF_RUNS)), "ended")
+    table = _typed(pandas.DataFrame(rows_of_plans(known), columns=list(OF_PLANS)), "first", "last")
+    return table.astype(dict.fromkeys(("seconds", "fastest", "slowest"), "float64"))
+
+
+def query_history(query: str, store: str | None = None) -> QueryHistory:
+    """The runs of one recurring query in the order of time, with a picture that marks changes of its plan.
+
+    Args:
+        query: its number, as in the column `query` of `queries()`, or the first letters of it.
+        store: see `queries`.
+
+    Raises:
+        TypeError: an argument is no text.
+        KeyError: there is no query of this number, or several begin with these letters.
+
+    Example:
+        >>> pyjoinopt.query_history("1f2e3d4c")    # doctest: +SKIP
+    """
+    if not isinstance(query, str):
+        raise TypeError(f"query is {query!r} ({type(query).__name__}), but must be a number as in pyjoinopt.queries()")
+    known = _known(store)
+    found = [each for each in known if query and each.shape.startswith(query)]
+    shapes = dict.fromkeys(each.shape[:LETTERS] for each in found or known)
+    if len({each.shape for each in found}) != 1:
+        which = "several queries begin with" if found else "there is no query"
+        raise KeyError(f"{which} {query!r}; there are {', '.join(shapes) or 'none'}")
+    runs = sorted((run for each in found for run in each.runs), key=lambda run: run.ended)
+    return QueryHistory(
+        found[0].shape[:LETTERS],
+        tuple(sorted({table for each in found for table in each.tables})),
+        tuple(HistoryRun(run.ended, run.seconds, plan_name(run.plan), run.changes, run.failed) for run in runs),
+        {plan_name(run.plan): state(each, run.plan) for each in found for run in each.runs},
+    )
+
+
+def _known(store: str | None) -> tuple[StoredQuery, ...]:
     given: dict[str, Any] = {} if store is None else {"store": store}
     opened = open_store(resolve(given, session_setting(PREFIX + "store")).store)
-    known = QueryStore(opened).queries() if opened is not None and opened.path.exists() else ()
-    if runs:
-        return _typed(pandas.DataFrame([_run(q, r) for q in known for r in q.runs], columns=list(_OF_RUNS)), "ended")
-    rows = [_plan(query, plan) for query in known for plan in dict.fromkeys(run.plan for run in query.runs)]
-    return _typed(pandas.DataFrame(rows, columns=list(_COLUMNS)), "first", "last")
-
-
-def _plan(query: StoredQuery, plan: str) -> dict[str, Any]:
-    runs = [run for run in query.runs if run.plan == plan]
-    seconds = [run.seconds for run in runs if not run.failed] or [float("nan")]
-    return {
-        **_names(query, runs[-1]),
-        "runs": len(runs),
-        "seconds": geometric_mean(seconds),
-        "fastest": min(seconds),
-        "slowest": max(seconds),
-        "planning": runs[-1].planning,
-        "rows": runs[-1].rows,
-        "spilled": runs[-1].spilled,
-        "failed": sum(bool(run.failed) for run in runs),
-        "first": runs[0].ended,
-        "last": runs[-1].ended,
-        "state": _state(query, plan),
-    }
-
-
-def _run(query: StoredQuery, run: Run) -> dict[str, Any]:
-    values = {name: getattr(run, name) for name in ("ended", "seconds", "planning", "warm", "cores", "bytes", "rows")}
-    return {**_names(query, run), **values, "spilled": run.spilled, "failed": run.failed}
-
-
-def _names(query: StoredQuery, run: Run) -> dict[str, Any]:
-    plan = "as written" if run.plan == AS_WRITTEN else run.plan[:_LETTERS]
-    return {
-        "query": query.shape[:_LETTERS],
-        "tables": ", ".join(sorted(set(query.tables))),
-        "plan": plan,
-        "changes": run.changes,
-    }
-
-
-def _state(query: StoredQuery, plan: str) -> str:
-    latest = query.runs[-1]
-    reason = LikeRuns(query.runs, latest.bytes, latest.cores, latest.ended).why_slower(plan)
-    if reason is not None:
-        return f"revoked: {reason}"
-    return "in use" if plan == query.runs[-1].plan else ""
+    return QueryStore(opened).queries() if opened is not None and opened.path.exists() else ()
 
 
 def _typed(table: pandas.DataFrame, *moments: str) -> pandas.DataFrame:

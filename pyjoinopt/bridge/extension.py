@@ -161,5 +161,9 @@ def _check(session: Any) -> None:
 
 
 def _python() -> dict[str, str]:
-    """Settings by which workers use this Python and this pyjoinopt."""
-    return {"spark.pyjoinopt.python": sys.executable, "spark.pyjoinopt.pythonpath": _PACKAGES}
+    """Settings by which workers use this Python and this pyjoinopt, and by which SQL shows what this user stores."""
+    return {
+        "spark.pyjoinopt.python": sys.executable,
+        "spark.pyjoinopt.pythonpath": _PACKAGES,
+        "spark.pyjoinopt.storeFunctions": "true",
+    }

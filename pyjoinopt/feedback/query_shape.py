@@ -72,7 +72,7 @@ def query_shape(root: LogicalPlan, writer: str = "") -> QueryShape:
     tokens.shape.append(writer)
     for node in post_order(root):
         tokens.add_node(node)
-    for plan in _subquery_plans(root):
+    for plan in subquery_plans(root):
         tokens.add_subquery(plan)
     leaves = list(_leaves(root))
     known = sum(float((leaf.info.get("rel") or {}).get("bytes") or 0.0) for leaf in leaves)
@@ -102,7 +102,7 @@ def _leaves(root: LogicalPlan) -> Iterator[LogicalPlan]:
     return (node for node in post_order(root) if not node.children or node.cached)
 
 
-def _subquery_plans(root: LogicalPlan) -> Iterator[LogicalPlan]:
+def subquery_plans(root: LogicalPlan) -> Iterator[LogicalPlan]:
     """The plans inside expressions, and inside the expressions of these."""
     waiting, seen = [root], set()
     while waiting:

@@ -18,6 +18,19 @@ _ADVICE: tuple[tuple[str | tuple[str, ...], str], ...] = (
         "add the hint /*+ OPTIMIZE_JOINS */ to the SELECT of these joins, or SET spark.pyjoinopt.enabled=true for all "
         "queries",
     ),
+    (
+        "spark.pyjoinopt.mode is off",
+        "set spark.pyjoinopt.mode to on; if it is locked, only the application can",
+    ),
+    (
+        (
+            "the description of its job is",
+            "it reads a table that is",
+            "it is not in the share of queries that are changed",
+        ),
+        "change the key that is named, or call df.optimize_joins(), which these lists do not concern; if the key is "
+        "locked, only the application can change it",
+    ),
     ("it carries a join hint", "remove the hint to order these joins with the others"),
     (
         "it calls a Python UDF",

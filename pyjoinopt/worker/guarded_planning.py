@@ -102,6 +102,10 @@ class GuardedPlanning:
             return self._keep(_EXPLORING)
         return self._by_plan(own)
 
+    def leave(self, reason: str) -> Guarded:
+        """Leave the query as written for a reason that is not its time; the run is recorded."""
+        return self._keep(reason, last=False)
+
     def _by_plan(self, runs: LikeRuns) -> Guarded:
         """Of a query without subqueries the plan is known now."""
         started = perf_counter()
@@ -141,12 +145,18 @@ class GuardedPlanning:
         return Guarded(self._query.with_plan(self._shape_of(part), changes), part)
 
     def _keep(self, reason: str, last: bool = True) -> Guarded:
-        report = JoinReport(strategy=self._options.strategy)
-        report.refuse("the whole query", reason)
         warning = None
         if last and reason != _EXPLORING:
             warning = f"query {self._query.shape[:8]} took longer with our plan; pyjoinopt.queries() has the figures"
-        return Guarded(self._query.as_written(reason), PlannedPart(self._written, report), warning)
+        part = left_as_written(self._written, self._options.strategy, reason)
+        return Guarded(self._query.as_written(reason), part, warning)
+
+
+def left_as_written(plan: LogicalPlan, strategy: str, reason: str) -> PlannedPart:
+    """A plan that is not optimised, with the reason in its report."""
+    report = JoinReport(strategy=strategy)
+    report.refuse("the whole query", reason)
+    return PlannedPart(plan, report)
 
 
 def _changes(report: JoinReport, written: LogicalPlan) -> tuple[str, ...]:

@@ -7,14 +7,19 @@ the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` i
     worker -> JVM   {"protocol": 2, "version": "0.3.0"}                        once, at the start
     JVM -> worker   {"id": 7, "request": {"op": "plan", "milliseconds": 2000, "options": {}, "export": {...}}}
                     with "query": 5 in the request if its metrics will be sent after it has run, "part": 2 if it is the
-                    second of its plans, "writer": "AppendData" if it is written, and next to it
+                    second of its plans, "writer": "AppendData" if it is written, "description": "nightly 7" if the
+                    settings depend on that of its job, and next to it
                     "heard": [{"query": 5, "ended": 1.7e9, "seconds": 2.5, "planning": 0.2, "operators": [...]}] with
                     metrics of such queries, also as a frame of its own; with "failed": "memory" instead of operators
                     of one that ran out of memory
     worker -> JVM   {"id": 7, "question": {"nodes": [0, 3], "sources": ["catalog"]}}    as often as needed
     JVM -> worker   {"id": 7, "answer": {"nodes": {...}}}    or    {"id": 7, "error": "..."}
-    worker -> JVM   {"id": 7, "answer": {"edits": {...} or null, "summary": "...", "problem": null}}
+    worker -> JVM   {"id": 7, "answer": {"edits": {...} or null, "summary": "...", "problem": null,
+                                            "outcome": "changed"}}    for `PlanMetrics.scala`
     worker -> JVM   {"id": 7, "report": {...}}            afterwards, when the query no longer waits
+
+A request {"op": "queries", "store": "/path"}, or "baselines", has the answer {"rows": [{...}], "problem": null} and an
+empty report.
 
 It ends at the end of its input, and when the process that started it has ended, even in the middle of a plan.
 
@@ -48,10 +53,12 @@ from pyjoinopt.feedback.planned_query import PlannedQuery, planned_query
 from pyjoinopt.feedback.query_shape import query_shape
 from pyjoinopt.feedback.query_store import QueryStore
 from pyjoinopt.optimizer.optimize import optimize
+from pyjoinopt.optimizer.rollout import why_left_out
 from pyjoinopt.report.join_report import JoinReport
-from pyjoinopt.worker.guarded_planning import GuardedPlanning, PlannedPart
+from pyjoinopt.worker.guarded_planning import GuardedPlanning, PlannedPart, left_as_written
 from pyjoinopt.worker.parent import driver_name, end_with_parent
 from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests, Request, key_of
+from pyjoinopt.worker.store_tables import BASELINES, QUERIES, store_table
 
 PROTOCOL = 2
 _log = logging.getLogger("pyjoinopt")
@@ -133,8 +140,11 @@ def serve(pipe: Pipe) -> None:
         if "request" in message:
             number, request = int(message["id"]), message["request"]
             until = perf_counter() + request.get("milliseconds", 0) / 1000
-            send = DeadlineQuestions(pipe, number, until)
-            for part in planner.answer(send, request, learned):
+            if request.get("op") in (QUERIES, BASELINES):
+                parts: Iterable[dict[str, Any]] = ({"answer": store_table(request)}, {"report": {}})
+            else:
+                parts = planner.answer(DeadlineQuestions(pipe, number, until), request, learned)
+            for part in parts:
                 pipe.write({"id": number, **part})
             answered += 1
             gc.collect(1 if answered % _FULL_COLLECTION else 2)
@@ -213,7 +223,8 @@ class Planner:
         until = started + request.get("milliseconds", 0) / 1000
         planning = Planning(request, RecordedRequests(send), until)
         try:
-            key = key_of(request["options"], request["export"])
+            described = {"description": request["description"]} if "description" in request else {}
+            key = key_of({**request["options"], **described}, request["export"])
             cached = self._cache.recall(key, send)
             answer = cached[0] if cached is not None else planning.run(learned)
         except Exception as error:
@@ -255,16 +266,20 @@ class Planning:
             found = optimize(export, gateway, options, report, watching=watching, analysed=False)
             return PlannedPart(found.plan, report, found.expected)
 
-        problem = None
+        problem, outcome = None, ""
+        left_out = why_left_out(options, export.root, request.get("description", ""), request.get("writer", ""))
         if watching and self.store is not None:
             own = query_shape(export.root, request.get("writer", ""))
             before = learned.planned(request["query"])
             query = planned_query(own, export.conf, export.spark, before, request.get("part", 1))
             planning = GuardedPlanning(query, QueryStore(self.store), options, export.root, optimized, self._until)
-            chosen = planning.run()
+            chosen = planning.run() if left_out is None else planning.leave(left_out)
             learned.expect_run(request["query"], chosen.query, self.store)
             learned.expect(request["query"], chosen.part.expected, self.store)
             part, problem = chosen.part, chosen.warning
+            outcome = "revoked" if problem is not None else ""
+        elif left_out is not None:
+            part = left_as_written(export.root, options.strategy, left_out)
         else:
             part = optimized(options)
         self._report = report = part.report
@@ -272,15 +287,16 @@ class Planning:
         if part.plan is not export.root:
             edits = gateway.edits(part.plan)
             report.changed = True
+        outcome = outcome or ("changed" if report.changed else "unchanged" if left_out is None else "leftOut")
         # A user's source may answer differently next time, and an observed query must be registered each time.
         self.cacheable = not watching and not registered()
-        return {"edits": edits, "summary": summary(report), "problem": problem}
+        return {"edits": edits, "summary": summary(report), "problem": problem, "outcome": outcome}
 
     def failed(self, error: Exception) -> dict[str, Any]:
         """The answer after an internal error."""
         self.cacheable = False
         self._report = JoinReport(error=f"{type(error).__name__}: {error}")
-        return {"edits": None, "summary": "", "problem": self._report.error}
+        return {"edits": None, "summary": "", "problem": self._report.error, "outcome": "failed"}
 
     def report(self) -> dict[str, Any]:
         """The report as a dict, with its deferred sections."""

@@ -66,6 +66,14 @@ EXPECTED = {
         "OPTIMIZE_JOINS  (",
         "Join Inner",
     ),
+    "07_plans_that_learn.ipynb": (
+        "the whole query: this plan took",
+        "revoked: this plan took",
+        '"baseline": 1',
+        "('baseline', ",
+        "runs (",
+        "the same rows",
+    ),
 }
 
 

@@ -157,17 +157,18 @@ def test_a_client_starts_no_program_and_opens_no_file(
     constants.write_text(json.dumps({"shuffle": SECRET}))
     values = {
         "python": python, "pythonpath": str(tmp_path), "workers": "50", "startTimeout": "1h", "prestart": "9h",
-        "store": str(evil), "costConstants": str(constants),
+        "store": str(evil), "costConstants": str(constants), "storeFunctions": "true", "locked": "mode",
     }  # fmt: skip
     assert [f"spark.pyjoinopt.{name}" for name in values] == list(STATIC_KEYS)
     before = server.log()
-    (said,) = client([
+    (said, unallowed) = client([
         *(f"SET spark.pyjoinopt.{name}={value}" for name, value in values.items()),
         "SET spark.sql.legacy.setCommandRejectsSparkCoreConfs=false",
         f"SET spark.pyspark.driver.python={python}", f"SET spark.pyspark.python={python}",
         "SET spark.pyjoinopt.statisticsWithout=",
         view(server, "mine"), SAMPLED.format("mine", 401), SAMPLED.format("mine", 402), NOTES,
-    ])  # fmt: skip
+    ], ["SET spark.pyjoinopt.storeFunctions=true", "SELECT * FROM joinopt_queries()"])  # fmt: skip
+    assert "joinopt_queries() shows names of tables" in str(unallowed[-1])
     assert all(isinstance(answer, list) for answer in said), said
     assert said[-3:-1] == [[["0"]], [["0"]]]
     assert len(said[-1]) >= 2
@@ -244,7 +245,7 @@ print(spark.conf.get('spark.pyjoinopt.store'))
 
 def test_the_keys_of_the_application_are_the_same_everywhere() -> None:
     scala = (doors.ROOT / "jvm_shim" / "src" / "common" / "session" / "ApplicationSettings.scala").read_text()
-    (listed,) = re.findall(r"Seq\(([^)]*)\)\.map\(Ours \+ _\)", scala)
+    (listed,) = re.findall(r"Seq\(([^)]*)\)\s*\.map\(Ours \+ _\)", scala)
     assert [f"spark.pyjoinopt.{name}" for name in re.findall(r'"(\w+)"', listed)] == list(STATIC_KEYS)
     table = (doors.ROOT / "docs" / "security.md").read_text().partition("## What is stored")[0]
     assert set(STATIC_KEYS) <= set(re.findall(r"`(spark\.pyjoinopt\.\w+)`", table))

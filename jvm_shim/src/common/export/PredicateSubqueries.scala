@@ -65,7 +65,7 @@ private[pyjoinopt] object PredicateSubqueries {
     }.sum
 
   private def isOfSpark(session: Compat.Session, strategy: Option[String]): Boolean =
-    sparkStrategies(strategy.getOrElse(session.sessionState.conf.getConfString(Strategy, "").trim))
+    sparkStrategies(strategy.getOrElse(ApplicationSettings.setting(session, Strategy).getOrElse("").trim))
 
   private def joined(plan: LogicalPlan, analysed: Boolean): LogicalPlan = {
     val filtered = aboveJoins(plan)

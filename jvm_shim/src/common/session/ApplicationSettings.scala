@@ -11,6 +11,8 @@ import scala.collection.mutable
  * (`enable`, `configure`). The driver's Python calls this JVM directly. The configuration of a session is not trusted:
  * any client of a Connect or Thrift server can SET it.
  *
+ * Other keys can be locked by the application (`spark.pyjoinopt.locked`).
+ *
  * Laws: a value that a session has set is not used, except to switch the store off. A session that sets such a key gets
  * one warning. A session cannot bring back sources of statistics that the application leaves out.
  */
@@ -19,12 +21,23 @@ private[pyjoinopt] object ApplicationSettings {
 
   /** The same list as `pyjoinopt.config.STATIC_KEYS`. */
   val Static: Seq[String] =
-    Seq("python", "pythonpath", "workers", "startTimeout", "prestart", "store", "costConstants").map(Ours + _)
+    Seq("python", "pythonpath", "workers", "startTimeout", "prestart", "store", "costConstants", "storeFunctions",
+      "locked")
+      .map(Ours + _)
 
   private val Store = Ours + "store"
   private val Off = "off"
   private val Without = Ours + "statisticsWithout"
-  private val Bound = Static :+ Without
+  private val Locked = Ours + "locked"
+
+  /** The keys whose values do not come from the session alone. */
+  private def bound(session: Compat.Session): Seq[String] = (Static ++ locked(session) :+ Without).distinct
+
+  /** The keys that the application has locked, by their names with or without prefix; `*` is all of them. */
+  private def locked(session: Compat.Session): Seq[String] = {
+    val named = text(session, Locked).fold(Seq.empty[String])(_.split(',').toSeq.map(_.trim).filter(_.nonEmpty))
+    if (named.contains("*")) UnknownKeys.Known.map(Ours + _) else named.map(Ours + _.stripPrefix(Ours))
+  }
 
   /**
    * The key in a session's configuration under which the number of its settings by the driver's Python is stored. Spark
@@ -63,16 +76,21 @@ private[pyjoinopt] object ApplicationSettings {
     settingsOfDriver(session).get(key).flatMap(filled)
       .orElse(session.sparkContext.conf.getOption(key).flatMap(filled))
 
+  /** The effective value of one key. */
+  def setting(session: Compat.Session, key: String): Option[String] =
+    if (bound(session).contains(key)) effectiveValue(session, key) else ofSession(session, key)
+
   /** All effective settings of pyjoinopt in a session. */
   def effective(session: Compat.Session): Map[String, String] = {
     val application = session.sparkContext.conf.getAllWithPrefix(Ours).map { case (key, value) => (Ours + key, value) }
     val ofSession = session.sessionState.conf.getAllConfs.filter(_._1.startsWith(Ours))
-    val bound = for (key <- Bound; value <- effectiveValue(session, key)) yield key -> value
-    application.toMap ++ ofSession -- Bound ++ bound
+    val keys = bound(session)
+    val values = for (key <- keys; value <- effectiveValue(session, key)) yield key -> value
+    application.toMap ++ ofSession -- keys ++ values
   }
 
   /** The settings of a session without effect in it. Calls of the driver's own Python use their values. */
-  def overruled(session: Compat.Session): Map[String, String] = Bound.flatMap { key =>
+  def overruled(session: Compat.Session): Map[String, String] = bound(session).flatMap { key =>
     ofSession(session, key)
       .filter(value =>
         value.trim != effectiveValue(session, key).getOrElse("") && (value.trim.nonEmpty || key == Without))
@@ -81,7 +99,7 @@ private[pyjoinopt] object ApplicationSettings {
 
   private def effectiveValue(session: Compat.Session, key: String): Option[String] = key match {
     case Store if ofSession(session, Store).exists(_.trim == Off) => Some(Off)
-    case Without =>
+    case Without if !locked(session).contains(Without) =>
       val both = Seq(session.sparkContext.conf.getOption(Without), ofSession(session, Without)).flatten.flatMap(filled)
       if (both.isEmpty) None else Some(both.distinct.mkString(","))
     case _ => text(session, key)
@@ -92,11 +110,14 @@ private[pyjoinopt] object ApplicationSettings {
 
   /** One warning for each session and key. */
   def warn(session: Compat.Session): Unit =
-    for (key <- overruled(session).keys if Static.contains(key) && isNew(session, key)) {
-      val store = if (key == Store) " A session may only set it to off." else ""
-      OptimizeJoins.log.warn(
-        s"A session has set $key. It is ignored, since it belongs to the application: set it with --conf, in " +
-          s"spark-defaults.conf, or in the driver's Python by a keyword of pyjoinopt.enable.$store")
+    for (key <- overruled(session).keys if isNew(session, key)) {
+      if (Static.contains(key)) {
+        val store = if (key == Store) " A session may only set it to off." else ""
+        OptimizeJoins.log.warn(
+          s"A session has set $key. It is ignored, since it belongs to the application: set it with --conf, in " +
+            s"spark-defaults.conf, or in the driver's Python by a keyword of pyjoinopt.enable.$store")
+      } else if (key != Without || locked(session).contains(key))
+        OptimizeJoins.log.warn(s"A session has set $key. It is ignored, since the application has locked it.")
     }
 
   private def isNew(session: Compat.Session, key: String): Boolean = warned.synchronized {

@@ -21,6 +21,9 @@ private[pyjoinopt] final class DeferredReport(worker: Worker, val id: Long) {
   /** The answer could not be used: the plan was not changed, whatever the report states. */
   def unused(why: String): Unit = synchronized { problem = Some(why) }
 
+  /** Whether `get` need not wait. */
+  def hasCome: Boolean = synchronized(source).forall(_.hasOutput)
+
   /** The report, read now if need be. None if the worker ended before it had sent it. */
   def get: Option[JsonNode] = {
     synchronized(source).foreach(worker => Support.attempt(())(worker.readReport(Deadline.in(DeferredReport.MaxWait))))

@@ -35,7 +35,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
 
   private def ordered(plan: LogicalPlan): LogicalPlan = {
     val hints = TakeHintScopes.ofThisPlan()
-    if (!OptimizeJoins.hasJoins(plan) || OptimizeJoins.inside.get || plan.isStreaming) plan
+    if (!OptimizeJoins.hasJoins(plan) || OptimizeJoins.inside.get || plan.isStreaming || isOff) plan
     else plan match {
       case subquery: Subquery => around(subquery, hints)
       case writing: DataWritingCommand => around(writing, hints)
@@ -48,8 +48,12 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
   }
 
   /** Whether every query of this session is optimised. */
-  def enabled: Boolean = session.sessionState.conf
-    .getConfString(OptimizeJoins.Enabled, enabledByDefault.toString).trim.equalsIgnoreCase("true")
+  def enabled: Boolean = ApplicationSettings.setting(session, OptimizeJoins.Enabled)
+    .getOrElse(enabledByDefault.toString).trim.equalsIgnoreCase("true")
+
+  /** Whether nothing is planned, whatever hints request. */
+  private def isOff: Boolean =
+    ApplicationSettings.setting(session, OptimizeJoins.Mode).exists(_.trim.equalsIgnoreCase("off"))
 
   private def around(node: LogicalPlan, hints: List[TakeHintScopes.Taken]): LogicalPlan = {
     val before = node.children
@@ -77,6 +81,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
     }
 
   private def fallBack(query: LogicalPlan, error: Throwable): LogicalPlan = {
+    PlanMetrics.count("failed")
     Workers.warnOnce(String.valueOf(error.getMessage), error)
     query
   }
@@ -84,6 +89,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
 
 private[pyjoinopt] object OptimizeJoins {
   val Enabled = "spark.pyjoinopt.enabled"
+  private val Mode = "spark.pyjoinopt.mode"
   val log = LoggerFactory.getLogger("org.apache.spark.sql.pyjoinopt")
 
   private val inside = new ThreadLocal[Boolean] {

@@ -26,13 +26,19 @@ private[pyjoinopt] final class PlanningRequest(
   private lazy val hints = new JoinOrderHints(query, taken)
 
   def run(): LogicalPlan = {
+    PlanMetrics.seen.inc()
     ApplicationSettings.warn(session)
-    if (time.isGivenUp(settings.timeout)) original
-    else if (time.leftToWait(settings.timeout) < 0) {
+    if (time.isGivenUp(settings.timeout)) {
+      PlanMetrics.count("timedOut")
+      original
+    } else if (time.leftToWait(settings.timeout) < 0) {
+      PlanMetrics.count("timedOut")
       Workers.warnOnce(
         s"its subqueries took most of ${settings.timeout} ms. If that comes again, raise spark.pyjoinopt.timeout.")
       original
-    } else time.plans(planned())
+    } else
+      try time.plans(planned())
+      finally PlanMetrics.planning.update((System.nanoTime - started) / 1000000)
   }
 
   private def planned(): LogicalPlan = session.withActive {
@@ -43,17 +49,20 @@ private[pyjoinopt] final class PlanningRequest(
     val text = exporter.run()
     val handle = Handles(exporter.handle) // referenced here: the registry may drop it while the query waits
     try {
-      val planned = Workers.withWorker(session, settings, time) { (worker, deadline) =>
+      val planned = Workers.withWorker(session, settings, time, PlanMetrics.count) { (worker, deadline) =>
         worker.request(request(text, deadline), deadline)(question => statistics(handle, question))
       }
       planned.fold(original) { case (answer, report) =>
         SessionReports.add(session, report, JoinOrderHints.marks(taken))
-        try finished(handle, answer)
-        catch {
+        try {
+          val result = finished(handle, answer)
+          PlanMetrics.count(answer.path("outcome").asText)
+          result
+        } catch {
           case error: Throwable =>
             report.unused(String.valueOf(error.getMessage))
             throw error
-        }
+        } finally PlannedEvents.post(session.sparkContext, report)
       }
     } finally Handles.release(exporter.handle)
   }
@@ -71,11 +80,18 @@ private[pyjoinopt] final class PlanningRequest(
     val number = if (learning) Feedback.nextPlanOfThisQuery() else None
     val written = writer.fold("")(node => s""""writer":"${Support.className(node)}",""")
     val query = number.fold("")(n => s""""query":${n.query},"part":${n.part},$written""")
-    s"""{"op":"plan",$query"milliseconds":${deadline.milliseconds},"options":$options,"export":$exported}"""
+    s"""{"op":"plan",$query$description"milliseconds":${deadline.milliseconds},"options":$options,"export":$exported}"""
+  }
+
+  /** The description of the job, if the settings depend on it. */
+  private def description: String = {
+    val needed = PlanningRequest.OfDescriptions.exists(ApplicationSettings.setting(session, _).exists(_.trim.nonEmpty))
+    val text = if (needed) Option(session.sparkContext.getLocalProperty(PlanningRequest.Description)) else None
+    text.fold("")(given => s""""description":${Support.mapper.writeValueAsString(given)},""")
   }
 
   private def learning: Boolean =
-    session.sessionState.conf.getConfString(PlanningRequest.Feedback, "false").trim.equalsIgnoreCase("true")
+    ApplicationSettings.setting(session, PlanningRequest.Feedback).exists(_.trim.equalsIgnoreCase("true"))
 
   private def statistics(handle: Handle, question: JsonNode): String =
     if (question.has("relations")) new SampleAnswers(handle, question).run()
@@ -97,4 +113,6 @@ private[pyjoinopt] final class PlanningRequest(
 
 private[pyjoinopt] object PlanningRequest {
   private val Feedback = "spark.pyjoinopt.feedback"
+  private val OfDescriptions = Seq("spark.pyjoinopt.allowDescriptions", "spark.pyjoinopt.denyDescriptions")
+  private val Description = "spark.job.description"
 }

@@ -8,7 +8,8 @@ import org.apache.spark.sql.SparkSessionExtensions
  * The extension for whole sessions: `spark.sql.extensions=org.apache.spark.sql.pyjoinopt.PyJoinOptExtensions`.
  *
  * It orders the joins of every query just before Spark's own cost-based rules, after filters have been pushed down. It
- * also adds the hints OPTIMIZE_JOINS and KEEP_JOIN_ORDER and the SQL functions joinopt_report and joinopt_version.
+ * also adds the hints OPTIMIZE_JOINS and KEEP_JOIN_ORDER and the SQL functions joinopt_report, joinopt_queries,
+ * joinopt_baselines and joinopt_version.
  *
  * Law: with `spark.pyjoinopt.enabled` set to false it has no effect except for hints.
  */
@@ -21,12 +22,14 @@ class PyJoinOptExtensions extends (SparkSessionExtensions => Unit) {
 
 private[pyjoinopt] object PyJoinOptExtensions {
 
+  private val tableFunctions = SessionReports.function +: StoreFunctions.all
+
   /** Add the rules; `enabled` is the default of `spark.pyjoinopt.enabled`. */
   def inject(extensions: SparkSessionExtensions, enabled: Boolean): Unit = {
     extensions.injectPreCBORule(session => new OptimizeJoins(Compat.ours(session), enabled))
     extensions.injectResolutionRule(_ => ResolveJoinOrderHints)
     extensions.injectOptimizerRule(_ => TakeHintScopes)
-    extensions.injectTableFunction(SessionReports.function)
+    tableFunctions.foreach(extensions.injectTableFunction)
     extensions.injectFunction(SessionReports.version)
     UnknownKeys.ofApplication()
   }
@@ -39,7 +42,7 @@ private[pyjoinopt] object PyJoinOptExtensions {
     if (ruleOf(session).isEmpty) inject(session.extensions, enabled = false)
     if (extended.add(session)) {
       val functions = new SparkSessionExtensions
-      functions.injectTableFunction(SessionReports.function)
+      tableFunctions.foreach(functions.injectTableFunction)
       functions.injectFunction(SessionReports.version)
       functions.registerTableFunctions(session.sessionState.tableFunctionRegistry)
       functions.registerFunctions(session.sessionState.functionRegistry)
@@ -49,6 +52,9 @@ private[pyjoinopt] object PyJoinOptExtensions {
 
   /** Running sessions to which functions and hints have been added. */
   private val extended = Collections.newSetFromMap(new WeakHashMap[Compat.Session, java.lang.Boolean])
+
+  /** Whether the driver's own Python has enabled this session. */
+  def isEnabledByDriver(session: Compat.Session): Boolean = synchronized(extended.contains(session))
 
   /** The rule of this session; None if its extensions lack it. */
   def ruleOf(session: Compat.Session): Option[OptimizeJoins] =

@@ -113,7 +113,7 @@ private[pyjoinopt] object SessionReports {
     else Seq(Row(number, when, changed, 0, null, null, null, null, null, seconds, note, text))
   }
 
-  private def info(name: String, usage: String): ExpressionInfo =
+  def info(name: String, usage: String): ExpressionInfo =
     new ExpressionInfo(
       classOf[PyJoinOptExtensions].getName,
       null,

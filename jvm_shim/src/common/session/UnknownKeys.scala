@@ -16,7 +16,8 @@ private[pyjoinopt] object UnknownKeys {
   val Known: Seq[String] = Seq(
     "strategy", "hints", "hintSlack", "cost", "costConstants", "statistics", "statisticsWithout", "rewritesWithout",
     "statisticsMs", "backgroundMb", "sessionBackgroundMb", "store", "feedback", "guard", "baseline", "strict",
-    "pairBudget", "searchSeconds", "enabled", "python", "pythonpath", "timeout", "prestart", "startTimeout", "workers")
+    "pairBudget", "searchSeconds", "enabled", "python", "pythonpath", "timeout", "prestart", "startTimeout", "workers",
+    "storeFunctions", "mode", "canary", "allowTables", "denyTables", "allowDescriptions", "denyDescriptions", "locked")
   private val known = Known.map(Prefix + _).toSet
   private val warned = ConcurrentHashMap.newKeySet[String]
   private val MaxWarnings = 1000

@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.JsonNode
 
 /** A failure of a worker. The message says what went wrong and what the user can do about it. */
-private[pyjoinopt] final class WorkerFailure(message: String, cause: Throwable = null)
+private[pyjoinopt] final class WorkerFailure(message: String, cause: Throwable = null, val late: Boolean = false)
     extends RuntimeException(message, cause)
 
 /**
@@ -54,6 +54,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
           s"${Worker.Protocol}. Use the jar and the package of one release: ${command.python} -m pyjoinopt jar")
     }
     become(Greeted)
+    PlanMetrics.workersStarted.inc()
   }
 
   /**
@@ -121,6 +122,9 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
 
   private def ended(queries: Seq[String]): String = s""""heard":${queries.mkString("[", ",", "]")}"""
 
+  /** Whether it has sent something that was not read yet, or has ended. */
+  def hasOutput: Boolean = !process.isAlive || Support.attempt(true)(in.available() > 0)
+
   /** Whether it was killed because a deadline had passed. */
   def wasLate: Boolean = state.get match {
     case dead: Dead => dead.late
@@ -187,7 +191,8 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
       else "raise spark.pyjoinopt.startTimeout or name another spark.pyjoinopt.python"
       new WorkerFailure(
         s"the worker of ${command.python} $whatIfLate and was ended${errors.lastLine}. If that comes again, $keys",
-        cause)
+        cause,
+        late = true)
     }
     if (deadline.isOver) { // others used up the time, but no query will read what the worker writes now
       kill(late = true)
@@ -228,8 +233,8 @@ private[pyjoinopt] object Worker {
   /** Run something short on the watchdog's thread, later. */
   def after(milliseconds: Long)(body: => Unit): Unit = schedule(watchdog, milliseconds)(body)
 
-  /** Run something on a thread that no query waits for, and not the watchdog's. */
-  def inBackground(body: => Unit): Unit = schedule(background, 0)(body)
+  /** Run something, now or later, on a thread that no query waits for, and not the watchdog's. */
+  def inBackground(body: => Unit, milliseconds: Long = 0): Unit = schedule(background, milliseconds)(body)
 
   private def schedule(executor: ScheduledThreadPoolExecutor, milliseconds: Long)(body: => Unit): Unit =
     executor.schedule(

@@ -134,6 +134,7 @@ private[pyjoinopt] final class WorkerPool {
   }
 
   def failed(worker: Worker): Unit = synchronized {
+    PlanMetrics.workersFailed.inc()
     forget(worker)
     delayNextStart()
     notifyAll()

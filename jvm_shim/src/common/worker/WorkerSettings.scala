@@ -49,9 +49,7 @@ private[pyjoinopt] object WorkerSettings {
   def of(session: Compat.Session, bytes: => Double = 0): WorkerSettings =
     read(
       session.sparkContext.conf,
-      key =>
-        if (ApplicationSettings.Static.contains(key)) ApplicationSettings.text(session, key)
-        else Option(session.sessionState.conf.getConfString(key, null)),
+      ApplicationSettings.setting(session, _),
       bytes
     )
 

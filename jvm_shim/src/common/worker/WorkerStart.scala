@@ -41,6 +41,7 @@ private[pyjoinopt] class WorkerStart(settings: WorkerSettings, pool: WorkerPool,
       worker
     } catch {
       case error: Throwable =>
+        if (!synchronized(isEnded)) PlanMetrics.workersFailed.inc()
         worker.foreach(_.kill())
         warn(error)
         None

@@ -27,20 +27,29 @@ private[pyjoinopt] object Workers {
   /**
    * The result of `body` with a worker, within the time that the query has left. None if there is no worker, if it
    * failed, or if the query was cancelled meanwhile: the thread remains interrupted then, for Spark to notice.
+   *
+   * @param without gets the reason if there is no result: an outcome of `PlanMetrics`
    */
-  def withWorker[T](session: Compat.Session, settings: WorkerSettings, time: PlanningTimeBudget)(
-      body: (Worker, Deadline) => T): Option[T] =
-    if (Thread.currentThread.isInterrupted) None
-    else
+  def withWorker[T](
+      session: Compat.Session,
+      settings: WorkerSettings,
+      time: PlanningTimeBudget,
+      without: String => Unit)(body: (Worker, Deadline) => T): Option[T] =
+    if (Thread.currentThread.isInterrupted) {
+      without("cancelled")
+      None
+    } else
       try enter(session, settings).flatMap { pool =>
-          try using(pool, settings, time)(body)
+          try using(pool, settings, time, without)(body)
           finally leave(pool)
         }
       catch {
         case _: InterruptedException =>
+          without("cancelled")
           Thread.currentThread.interrupt()
           None
         case error: WorkerFailure =>
+          without(if (error.late) "timedOut" else "failed")
           time.giveUp()
           warn(String.valueOf(error.getMessage))
           None
@@ -58,6 +67,7 @@ private[pyjoinopt] object Workers {
 
   private def watch(context: SparkContext): Unit =
     if (watched.add(context)) {
+      PlanMetrics.register()
       context.addSparkListener(new SparkListener {
         override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = closeAll()
       })
@@ -98,10 +108,13 @@ private[pyjoinopt] object Workers {
       }
     }
 
-  private def using[T](pool: WorkerPool, settings: WorkerSettings, time: PlanningTimeBudget)(
+  private def using[T](pool: WorkerPool, settings: WorkerSettings, time: PlanningTimeBudget, without: String => Unit)(
       body: (Worker, Deadline) => T): Option[T] = {
     val taken = pool.take(settings, time)
-    if (taken.isEmpty) time.giveUp(settings.timeout)
+    if (taken.isEmpty) {
+      without("timedOut")
+      time.giveUp(settings.timeout)
+    }
     taken.map { worker =>
       try {
         val result = body(worker, Deadline.in(time.left(settings.timeout)))
