@@ -223,13 +223,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "mode", PREFIX + "mode", "on", ("on", "report", "off"),
-        "'report' plans every query and changes none: the reports have the orders that 'on' would choose, as with "
-        "strategy='none', whatever the strategy is. 'off' plans nothing, whatever hints and calls request.",
+        "'report' plans every query, whatever the canary is, and changes none: the reports have the orders that 'on' "
+        "would choose, as with strategy='none'. 'off' plans nothing, whatever hints and calls request.",
     ),
     Option(
         "canary", PREFIX + "canary", 1.0, None,
         "The share of a session's queries that are changed, from 0 to 1. A hash of the query without its constants "
-        "decides, so the same query always falls on the same side. Calls of `optimize_joins` are not concerned.",
+        "decides, so the same query always falls on the same side. It does not apply to calls of `optimize_joins`, "
+        "except on Spark Connect, where the server plans the query.",
     ),
     Option(
         "allow_tables", PREFIX + "allowTables", "", None,
@@ -450,22 +451,26 @@ def resolve_call(keywords: Mapping[str, Any], conf: Mapping[str, str]) -> Option
     """
     locked = locked_keys(conf)
     set_here = {
-        name: text
-        for name, text in ((key.removeprefix(OF_SESSION), text) for key, text in conf.items() if OF_SESSION in key)
-        if name not in locked
+        key.removeprefix(OF_SESSION): text
+        for key, text in conf.items()
+        if key.startswith(OF_SESSION) and key.removeprefix(OF_SESSION) not in locked
     }
     options = resolve(keywords, {**conf, **set_here})
     return replace(options, store_folder="store" in keywords or PREFIX + "store" not in set_here)
 
 
-def refused_keys(conf: Mapping[str, str]) -> list[str]:
-    """The application keys that a session has set, which are not used.
+def refused_keys(conf: Mapping[str, str]) -> dict[str, str]:
+    """The keys that a session has set without effect, each with the reason.
 
-    >>> refused_keys({"pyjoinopt.session.spark.pyjoinopt.python": "/x", "spark.pyjoinopt.cost": "c_out"})
+    >>> list(refused_keys({"pyjoinopt.session.spark.pyjoinopt.python": "/x", "spark.pyjoinopt.cost": "c_out"}))
     ['spark.pyjoinopt.python']
     """
-    known = dict.fromkeys((*STATIC_KEYS, *sorted(locked_keys(conf))))
-    return [key for key in known if OF_SESSION + key in conf]
+    unused = "so the value of this session is not used"
+    known = {
+        **dict.fromkeys(STATIC_KEYS, f"it belongs to the application, {unused}"),
+        **dict.fromkeys(sorted(locked_keys(conf) - set(STATIC_KEYS)), f"the application has locked it, {unused}"),
+    }
+    return {key: reason for key, reason in known.items() if OF_SESSION + key in conf}
 
 
 def locked_keys(conf: Mapping[str, str]) -> frozenset[str]:
@@ -474,7 +479,7 @@ def locked_keys(conf: Mapping[str, str]) -> frozenset[str]:
     >>> sorted(locked_keys({"spark.pyjoinopt.locked": "mode, spark.pyjoinopt.canary"}))
     ['spark.pyjoinopt.canary', 'spark.pyjoinopt.mode']
     """
-    named = parts(conf.get(PREFIX + "locked", ""))
+    named = [name.removeprefix(PREFIX) for name in parts(conf.get(PREFIX + "locked", ""))]
     if "*" in named:
         return frozenset((*_BY_KEY, *(key for key, _, _ in SESSION_KEYS)))
-    return frozenset(PREFIX + name.removeprefix(PREFIX) for name in named)
+    return frozenset(PREFIX + name for name in named)

@@ -298,6 +298,8 @@ def _optimised(df: Any, options: dict[str, Any], watch_pairs: bool = False) -> t
         return df, report
     if report is not None and not options and not watch_pairs:
         return df, report  # optimised already, and returned as it was
+    if not is_connect(df):
+        options = {"mode": "on", **options}
     return run_watching_pairs(df, options) if watch_pairs else _with_report(optimize_joins(df, **options))
 
 

@@ -20,7 +20,7 @@ from pyjoinopt.api.unknown_keys import unknown_keys
 from pyjoinopt.bridge import connect
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
-from pyjoinopt.config import Options, check_keywords, resolve_call
+from pyjoinopt.config import OF_SESSION, Options, check_keywords, locked_keys, refused_keys, resolve_call
 from pyjoinopt.cost import cost_model
 from pyjoinopt.errors import RefusedError, UnsupportedDataFrameError
 from pyjoinopt.estimation.store.store import open_store
@@ -136,7 +136,7 @@ def explain_joins(
             counted rows, the estimate and the time that Spark measured; "before" or "after" runs only one plan.
             With `strategy="none"` it shows the query as written.
         ascii_only: whether text and tree use ASCII only; by default if the output's encoding requires it.
-        **options: options of `optimize_joins`.
+        **options: options of `optimize_joins`. Its option `mode` can only be set as the session's key here.
 
     Raises:
         ValueError, TypeError: another mode, an unknown option, or a value that is not allowed.
@@ -205,6 +205,7 @@ def _run(
             if options.feedback:
                 listener.listen_for_metrics(shim)
             if options.mode == "off":
+                report.strategy = options.strategy
                 report.refuse("the whole query", SWITCHED_OFF)
                 return df, report
             found = optimize(gateway.export, gateway, options, report, watching=True, watch_pairs=watch_pairs)
@@ -216,6 +217,9 @@ def _run(
                 report.complete()
             if plan is gateway.export.root and strict and (reason := why_not_at_all(gateway.export)):
                 raise RefusedError(f"the query cannot be optimised: {reason}")
+            for key in locked_keys(gateway.export.conf):
+                if OF_SESSION + key in gateway.export.conf:
+                    report.refuse(key, refused_keys(gateway.export.conf)[key])
             report._planned = partial(planned_joins, found.groups, found.hinted, found.options, gateway.export.spark)
             store = open_store(options.store, options.store_folder)
             listener.let_observe(report, result, shim, found.expected, store)

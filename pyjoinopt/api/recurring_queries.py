@@ -49,7 +49,7 @@ def queries(store: str | None = None, *, runs: bool = False) -> pandas.DataFrame
 
 
 def query_history(query: str, store: str | None = None) -> QueryHistory:
-    """The runs of one recurring query in the order of time, with a picture that marks changes of its plan.
+    """The runs of one recurring query in chronological order, with a picture that marks changes of its plan.
 
     Args:
         query: its number, as in the column `query` of `queries()`, or the first letters of it.

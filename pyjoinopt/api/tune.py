@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.api import baselines
 from pyjoinopt.api.candidate_plans import Candidate, CandidatePlans
+from pyjoinopt.bridge import extension
 from pyjoinopt.bridge.run_with_limit import run_with_limit
 from pyjoinopt.bridge.shim import bridge_for, check_progress
 from pyjoinopt.config import PREFIX, check_keywords
@@ -95,6 +96,8 @@ def tune(
         trials = _Trials(runs, seconds, store, bar)
         run_with_limit(first.df, math.inf)  # warms caches and the compiler; meanwhile samples are read and keys proved
         default, written = candidates.default(), candidates.as_written()
+        if default.report.error is not None:
+            raise PyJoinOptError(f"the query could not be planned: {default.report.error}")
         ended = trials.explore(candidates, default, written)
         best = trials.best(default)
         same = _same(df, best, check_rows) if best.key != written.key else True
@@ -130,13 +133,14 @@ class _Trials:
 
     def explore(self, candidates: CandidatePlans, default: Candidate, written: Candidate) -> str:
         """Try plans, then repeat the fastest ones; the reason why no more plans were tried."""
-        repeated = max(2, round(self._most * _REPEATED))
+        repeated = min(max(2, round(self._most * _REPEATED)), self._most - 2)
         ended = "all plans that differ were tried"
         for candidate in self._planned(candidates, default, written):
             if self._exhausted(self._most - repeated):
                 ended = "the time is over" if perf_counter() >= self._until else "the runs are used up"
                 break
             self._try(candidate)
+        # One finalist alone would have nothing to be compared with.
         while not self._exhausted(self._most) and len(finalists := self._finalists(default)) > 1:
             self._run(min(finalists, key=lambda trial: trial.runs))
         return ended
@@ -196,8 +200,8 @@ class _Trials:
                 self._seen.setdefault(seen.relations, seen)
 
     def _finalists(self, default: Candidate) -> list[_Trial]:
-        """The fastest plans that came to their end, and the default one; with one alone there is nothing to compare."""
-        ended = [trial for trial in self._trials.values() if trial.seconds]
+        """The fastest plans that came to their end, and the default one."""
+        ended = [trial for trial in self._trials.values() if trial.seconds and trial.stopped is None]
         fast = sorted(ended, key=lambda trial: trial.typical)[:_FINALISTS]
         ours = self._trials[default.key]
         return fast if ours in fast else [*fast, ours]
@@ -213,6 +217,11 @@ def _switched_off(session: Any) -> Iterator[None]:
     before = session.conf.get(key, None)
     session.conf.set(key, "false")
     try:
+        if extension.is_enabled(session):
+            raise PyJoinOptError(
+                "the session optimises every query, and spark.pyjoinopt.enabled is locked, so plans cannot be compared "
+                "in it: call tune in a session of an application without that lock"
+            )
         yield
     finally:
         session.conf.unset(key) if before is None else session.conf.set(key, before)

@@ -19,7 +19,7 @@ __all__ = ["NOT_PLANNED", "hinted", "is_connect", "optimised", "report_of"]
 #: The reason if the server has no report of a query.
 NOT_PLANNED = (
     "the Spark Connect server did not optimise it: it has fewer than three relations, no outer join and small files, "
-    "or no worker answered in time, in which case the server's log has a warning"
+    "or spark.pyjoinopt.mode is off there, or no worker answered in time, in which case the server's log has a warning"
 )
 _known: WeakSet[Any] = WeakSet()
 

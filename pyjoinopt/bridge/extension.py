@@ -22,6 +22,7 @@ from pyjoinopt.bridge.shim import add_jar, bridge_of
 from pyjoinopt.errors import SessionError, UnsupportedDataFrameError
 
 EXTENSION = "org.apache.spark.sql.pyjoinopt.PyJoinOptExtensions"
+_STORE_FUNCTIONS = "spark.pyjoinopt.storeFunctions"
 _PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
 _log = logging.getLogger("pyjoinopt")
 
@@ -83,9 +84,14 @@ def enable(session: Any, application: dict[str, str]) -> None:
 
 
 def _set_application(session: Any, application: dict[str, str]) -> None:
-    """Pass settings of the application to the JVM of a classic session."""
-    if application and not is_connect(session):
-        bridge_of(session).setApplicationSettings(session._jsparkSession, json.dumps(application))
+    """Pass settings of the application to the JVM of a classic session.
+
+    Its SQL may show the store, unless the application decides about that: this Python could read the file itself.
+    """
+    if is_connect(session):
+        return
+    shown = {} if session.sparkContext.getConf().get(_STORE_FUNCTIONS) else {_STORE_FUNCTIONS: "true"}
+    bridge_of(session).setApplicationSettings(session._jsparkSession, json.dumps({**shown, **application}))
 
 
 def _check_remote(application: dict[str, str]) -> None:
@@ -161,9 +167,5 @@ def _check(session: Any) -> None:
 
 
 def _python() -> dict[str, str]:
-    """Settings by which workers use this Python and this pyjoinopt, and by which SQL shows what this user stores."""
-    return {
-        "spark.pyjoinopt.python": sys.executable,
-        "spark.pyjoinopt.pythonpath": _PACKAGES,
-        "spark.pyjoinopt.storeFunctions": "true",
-    }
+    """Settings by which workers use this Python and this pyjoinopt."""
+    return {"spark.pyjoinopt.python": sys.executable, "spark.pyjoinopt.pythonpath": _PACKAGES}

@@ -33,7 +33,7 @@ def rows_of_runs(queries: Iterable[StoredQuery]) -> list[dict[str, Any]]:
 
 
 def plan_name(plan: str) -> str:
-    """The name of a plan for people: "as written", or the begin of its hash."""
+    """The name of a plan for people: "as written", or the first letters of its hash."""
     return "as written" if plan == AS_WRITTEN else plan[:LETTERS]
 
 

@@ -13,30 +13,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
 
 from pyjoinopt.config import Options, parts
 from pyjoinopt.feedback.query_shape import query_shape, subquery_plans
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 
-#: The hash is one of so many.
+#: The number of possible hash values.
 _HASHES = 1 << 32
+#: Kinds of relations that are no table: what is in memory, and rows of the program.
+_NO_TABLES = frozenset({"memory", "rdd", "local"})
+#: Between the table and the database of a JDBC relation.
+_AT = " at "
 
 
-def why_left_out(options: Options, root: LogicalPlan, description: str = "", writer: str = "") -> str | None:
+def why_left_out(options: Options, root: LogicalPlan, description: str = "") -> str | None:
     """The reason to leave a query as written, whatever could be won; None to optimise it.
 
     Args:
         options: of the session.
         root: the plan of the query.
         description: that of its Spark job; empty if it has none.
-        writer: the operator that writes its rows; empty if there is none.
     """
-    return (
-        _by_description(options, description)
-        or _by_tables(options, root)
-        or _by_share(options.canary, root, writer)
-    )
+    left = _by_description(options, description) or _by_tables(options, root)
+    return left if left is not None or options.mode != "on" else _by_share(options.canary, root)
 
 
 def _by_description(options: Options, description: str) -> str | None:
@@ -61,10 +62,8 @@ def _by_tables(options: Options, root: LogicalPlan) -> str | None:
     return None
 
 
-def _by_share(share: float, root: LogicalPlan, writer: str) -> str | None:
-    if share >= 1.0:
-        return None
-    if int(query_shape(root, writer).shape[:8], 16) < share * _HASHES:
+def _by_share(share: float, root: LogicalPlan) -> str | None:
+    if share >= 1.0 or int(query_shape(root).shape[:8], 16) < share * _HASHES:
         return None
     return f"it is not in the share of queries that are changed (spark.pyjoinopt.canary = {share:g})"
 
@@ -75,20 +74,26 @@ def _leaves(root: LogicalPlan) -> Iterator[LogicalPlan]:
 
 
 def _names(leaf: LogicalPlan) -> Iterator[str]:
-    """By what a list may name a relation: its full name, that without its catalog and schema, and its path.
+    """The names that a pattern may match: the full name, those without catalog and schema, and the paths.
 
-    None for rows that are no table, such as VALUES.
+    None for what is no table, such as VALUES. A cached table keeps its name; other cached data has none.
     """
     relation = leaf.info.get("rel") or {}
-    whole = str(relation.get("name") or "")
-    while whole:
-        yield whole
-        whole = whole.partition(".")[2]
-    if relation.get("path"):
-        yield str(relation["path"])
+    name = str(relation.get("name") or "").replace("`", "")
+    if relation.get("kind") == "jdbc":
+        name = name.partition(_AT)[0]
+    if relation.get("kind") in _NO_TABLES and name in ("", "cached", "rdd"):
+        name = ""
+    while name:
+        yield name
+        name = name.partition(".")[2]
+    for path in relation.get("paths") or filter(None, [relation.get("path")]):
+        for text in (str(path), urlsplit(str(path)).path):
+            yield text
+            yield f"{text}/"  # `/data/raw/*` is the folder, too
 
 
 def _match(patterns: str, names: Iterable[str]) -> str | None:
-    """The first pattern that fits one of the names; letters of both cases are the same."""
+    """The first pattern that fits one of the names; case-insensitive."""
     lowered = [name.lower() for name in names]
     return next((p for p in parts(patterns) if any(fnmatchcase(name, p.lower()) for name in lowered)), None)

@@ -28,8 +28,8 @@ _ADVICE: tuple[tuple[str | tuple[str, ...], str], ...] = (
             "it reads a table that is",
             "it is not in the share of queries that are changed",
         ),
-        "change the key that is named, or call df.optimize_joins(), which these lists do not concern; if the key is "
-        "locked, only the application can change it",
+        "change the key that is named, or call df.optimize_joins() in the driver, to which it does not apply; if the "
+        "key is locked, only the application can change it",
     ),
     ("it carries a join hint", "remove the hint to order these joins with the others"),
     (

@@ -1,4 +1,4 @@
-"""The runs of one recurring query in the order of time, as data, text and picture."""
+"""The runs of one recurring query in chronological order, as data, text and picture."""
 
 from __future__ import annotations
 

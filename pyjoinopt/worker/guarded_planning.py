@@ -103,8 +103,9 @@ class GuardedPlanning:
         return self._by_plan(own)
 
     def leave(self, reason: str) -> Guarded:
-        """Leave the query as written for a reason that is not its time; the run is recorded."""
-        return self._keep(reason, last=False)
+        """Leave this part as written for a reason that is not its time. The run is recorded; other parts may change."""
+        part = left_as_written(self._written, self._options.strategy, reason)
+        return Guarded(self._query.with_plan(AS_WRITTEN), part)
 
     def _by_plan(self, runs: LikeRuns) -> Guarded:
         """Of a query without subqueries the plan is known now."""

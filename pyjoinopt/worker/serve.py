@@ -4,7 +4,7 @@ It reads requests from standard input and writes answers to standard output, one
 A frame is the four bytes `PJO1`, the length as four bytes (big endian), and that many bytes of JSON. `Worker.scala` is
 the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` in both.
 
-    worker -> JVM   {"protocol": 2, "version": "0.3.0"}                        once, at the start
+    worker -> JVM   {"protocol": 3, "version": "0.3.0"}                        once, at the start
     JVM -> worker   {"id": 7, "request": {"op": "plan", "milliseconds": 2000, "options": {}, "export": {...}}}
                     with "query": 5 in the request if its metrics will be sent after it has run, "part": 2 if it is the
                     second of its plans, "writer": "AppendData" if it is written, "description": "nightly 7" if the
@@ -60,7 +60,7 @@ from pyjoinopt.worker.parent import driver_name, end_with_parent
 from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests, Request, key_of
 from pyjoinopt.worker.store_tables import BASELINES, QUERIES, store_table
 
-PROTOCOL = 2
+PROTOCOL = 3
 _log = logging.getLogger("pyjoinopt")
 _HEAD = struct.Struct(">4sI")
 _MARK = b"PJO1"
@@ -261,13 +261,11 @@ class Planning:
 
         def optimized(options: Options) -> PlannedPart:
             report = JoinReport()
-            for key in refused_keys(export.conf):
-                report.refuse(key, "it belongs to the application, so the value of this session is not used")
             found = optimize(export, gateway, options, report, watching=watching, analysed=False)
             return PlannedPart(found.plan, report, found.expected)
 
         problem, outcome = None, ""
-        left_out = why_left_out(options, export.root, request.get("description", ""), request.get("writer", ""))
+        left_out = why_left_out(options, export.root, request.get("description", ""))
         if watching and self.store is not None:
             own = query_shape(export.root, request.get("writer", ""))
             before = learned.planned(request["query"])
@@ -283,6 +281,8 @@ class Planning:
         else:
             part = optimized(options)
         self._report = report = part.report
+        for key, reason in refused_keys(export.conf).items():
+            report.refuse(key, reason)
         edits = None
         if part.plan is not export.root:
             edits = gateway.edits(part.plan)

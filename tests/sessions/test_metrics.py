@@ -54,9 +54,12 @@ def test_each_plan_is_counted_once_by_its_outcome(
     assert change("SELECT 1") == {}
     session.conf.set("spark.pyjoinopt.mode", "report")
     assert change(SQL) == {"plans.seen": 1, "plans.unchanged": 1}
+    session.conf.set("spark.pyjoinopt.mode", "on")
     session.conf.set("spark.pyjoinopt.canary", "0")
     assert change(SQL) == {"plans.seen": 1, "plans.leftOut": 1}
     session.conf.set("spark.pyjoinopt.mode", "wrong")
+    assert change(SQL) == {"plans.seen": 1, "plans.failed": 1}
+    session.conf.set("spark.pyjoinopt.timeout", "soon")
     assert change(SQL) == {"plans.seen": 1, "plans.failed": 1}
     session.conf.set("spark.pyjoinopt.mode", "off")
     assert change(SQL) == {}

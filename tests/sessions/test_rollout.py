@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SQL = BAD_ORDER.format(hint="")
+INNER = "SELECT max(dim_v) FROM note JOIN dim ON note_f = dim_k JOIN mid ON mid_f = dim_k WHERE note_v {op} 3"
 HINTED = BAD_ORDER.format(hint="/*+ OPTIMIZE_JOINS */")
 
 
@@ -100,7 +101,7 @@ class TestLists:
             for text in (SQL, HINTED):
                 plan, reports = planned(session, lambda text=text: optimised(session, text))  # type: ignore[misc]
                 assert plan == written and reason in str(reports[0].refusals)
-            assert "optimize_joins(), which these lists do not concern" in reports[0].to_text()
+            assert "optimize_joins() in the driver" in reports[0].to_text()
             slow = session.sql(SQL)
             assert slow.optimize_joins() is not slow, "a call"
             session.conf.set(f"spark.pyjoinopt.{key}", "1" if key == "canary" else "")
@@ -130,6 +131,27 @@ class TestLists:
                 left_out = any("canary" in refusal.reason for refusal in reports[0].refusals)
                 assert sides.setdefault(number, left_out) == left_out
         assert set(sides.values()) == {True, False}
+
+    def test_parts_of_a_query_are_decided_by_themselves(
+        self, new_session: Callable[[], SparkSession], session: SparkSession, tmp_path: Path,
+        warnings: Callable[[], list[str]],
+    ) -> None:  # fmt: skip
+        """Spark plans the subquery first. If it is left as written, that is no reason for the rest."""
+        learning = new_session()
+        pyjoinopt.enable(learning, feedback=True, store=str(tmp_path / "store.sqlite"))
+        decisions: dict[bool, list[list[bool]]] = {False: [], True: []}
+        warnings()
+        for made in (session, learning):
+            made.conf.set("spark.pyjoinopt.timeout", "60s")
+            made.conf.set("spark.pyjoinopt.canary", "0.5")
+            for op in ("<", "<=", "=", ">=", ">", "!="):
+                inner = INNER.format(op=op)
+                text = f"{SQL} AND mid_v <= ({inner})"
+                _, reports = planned(made, lambda made=made, text=text: rows(made.sql(text)))  # type: ignore[misc]
+                decisions[made is learning].append(["canary" in str(report.refusals) for report in reports])
+        assert decisions[True] == decisions[False]
+        assert [True, False] in decisions[True], "a subquery was left as written, and its query was not"
+        assert not [line for line in warnings() if "took longer" in line]
 
     def test_runs_of_what_is_left_out_are_those_as_written(
         self, new_session: Callable[[], SparkSession], session: SparkSession, tmp_path: Path
@@ -184,6 +206,37 @@ class TestLocked:
         assert optimised(session) == written, "the application has not enabled this session"
         lock("mode, timeout")
         assert optimised(session) != written
+
+    def test_hints_do_not_get_round_a_lock(
+        self, session: SparkSession, written: str, lock: Callable[[str], None]
+    ) -> None:
+        lock("strategy")
+        hinted = BAD_ORDER.format(hint="/*+ OPTIMIZE_JOINS('none') */")
+        assert optimised(session, hinted) != written, "the default is auto"
+        lock("")
+        assert optimised(session, hinted) == written
+        lock("*")
+        assert optimised(session, BAD_ORDER.format(hint="/*+ OPTIMIZE_JOINS('none', 'baseline=x') */")) != written
+
+    def test_a_locked_store_cannot_be_switched_off(
+        self, session: SparkSession, lock: Callable[[str], None], warnings: Callable[[], list[str]]
+    ) -> None:
+        session.conf.set("spark.pyjoinopt.store", "off")
+        _, reports = planned(session, lambda: optimised(session))
+        assert not any(r.where == "spark.pyjoinopt.store" for r in reports[0].refusals)
+        lock("store")
+        _, reports = planned(session, lambda: optimised(session, SQL + " AND fact_v < 3"))
+        assert any(r.where == "spark.pyjoinopt.store" for r in reports[0].refusals)
+        assert any("spark.pyjoinopt.store. It is ignored" in line for line in warnings())
+
+    def test_tune_needs_a_session_that_it_can_switch_off(
+        self, session: SparkSession, lock: Callable[[str], None]
+    ) -> None:
+        """The application has not enabled this session by its own configuration, so that a lock switches it off."""
+        lock("enabled")
+        assert not pyjoinopt.is_enabled(session)
+        lock("")
+        assert pyjoinopt.is_enabled(session)
 
     def test_every_option_can_be_locked(self, session: SparkSession, lock: Callable[[str], None]) -> None:
         wrong = {"spark.pyjoinopt.enabled": "true", **{option.key: "wrong" for option in OPTIONS}}

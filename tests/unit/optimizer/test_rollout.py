@@ -111,10 +111,51 @@ def test_a_share_is_a_share_and_grows() -> None:
     assert len(before) == len(queries)
 
 
-def test_what_is_written_elsewhere_is_another_query() -> None:
-    options = Options(canary=0.5)
-    sides = {why_left_out(options, ORDERS, writer=f"Writer{number}") is None for number in range(20)}
-    assert sides == {True, False}
+def test_in_report_mode_the_lists_hold_and_the_share_does_not() -> None:
+    options = Options(mode="report", canary=0.0)
+    assert why_left_out(options, ORDERS) is None
+    assert why_left_out(replace(options, mode="on"), ORDERS) is not None
+    assert why_left_out(replace(options, deny_tables="orders"), ORDERS) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "fits"),
+    [
+        ("file:/data/raw/x", "/data/raw/*", True),
+        ("file:/data/raw", "/data/raw/*", True),
+        ("file:/data/rawer", "/data/raw/*", False),
+        ("hdfs://nn:8020/data/raw/x", "/data/raw/*", True),
+        ("hdfs://nn:8020/data/raw/x", "hdfs://nn:8020/*", True),
+        ("s3a://bucket/data/raw/x", "s3a://bucket/data/*", True),
+        ("s3a://bucket/data/raw/x", "s3a://other/*", False),
+    ],
+)
+def test_paths_are_matched_with_and_without_their_file_system(path: str, pattern: str, fits: bool) -> None:
+    assert (why_left_out(Options(deny_tables=pattern), query("x", "y", path=path)) is not None) == fits
+
+
+def test_each_of_several_paths_counts() -> None:
+    several = table(8, "a", "file:/ok/a")
+    several.info["rel"]["paths"] = ["file:/ok/a", "file:/data/raw/b"]
+    assert why_left_out(Options(deny_tables="/data/raw/*"), Join(ORDERS, several)) is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "pattern", "fits"),
+    [
+        ("jdbc", "public.orders at postgresql://host/db", "public.orders", True),
+        ("jdbc", "public.orders at postgresql://host/db", "orders", True),
+        ("jdbc", "public.orders at postgresql://host/db", "db", False),
+        ("v2", "cat.`my-db`.t", "my-db.*", True),
+        ("memory", "sales.cached_table", "sales.*", True),
+        ("memory", "cached", "cached", False),
+        ("rdd", "rdd", "*", False),
+    ],
+)
+def test_names_of_other_kinds(kind: str, name: str, pattern: str, fits: bool) -> None:
+    other = table(8, name)
+    other.info["rel"]["kind"] = kind
+    assert (why_left_out(Options(deny_tables=pattern), other) is not None) == fits
 
 
 @pytest.mark.parametrize("mode", ["report", "off"])

@@ -63,8 +63,10 @@ private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: Json
     out.writeStringField("format", LeafDetails.format(files.fileFormat))
     out.writeStringField("name", LeafDetails.fileName(relation, files))
     // Of a catalog table whose partitions were pruned, it would be a partition's.
-    if (relation.catalogTable.isEmpty)
+    if (relation.catalogTable.isEmpty) {
       LeafDetails.firstPath(files).foreach(path => out.writeStringField("path", path.toString))
+      writeFurtherPaths(files)
+    }
     FileListing.size(files).foreach(out.writeNumberField("bytes", _: Double))
     out.writeBooleanField("catalog", relation.catalogTable.exists(_.stats.isDefined))
     out.writeArrayFieldStart("partitionCols")
@@ -72,6 +74,16 @@ private[pyjoinopt] final class LeafDetails(attributes: AttributeTable, out: Json
     out.writeEndArray()
     writeBuckets(relation, files)
     out.writeEndObject()
+  }
+
+  /** All paths of a relation that has several. */
+  private def writeFurtherPaths(files: HadoopFsRelation): Unit = {
+    val paths = Support.attempt(Seq.empty[String])(files.location.rootPaths.map(_.toString))
+    if (paths.size > 1) {
+      out.writeArrayFieldStart("paths")
+      paths.foreach(out.writeString)
+      out.writeEndArray()
+    }
   }
 
   /** The columns by which the table is partitioned already, if Spark will read it by buckets. */

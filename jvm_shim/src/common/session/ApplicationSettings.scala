@@ -29,15 +29,20 @@ private[pyjoinopt] object ApplicationSettings {
   private val Off = "off"
   private val Without = Ours + "statisticsWithout"
   private val Locked = Ours + "locked"
+  private val WithoutKeyword = Set(Locked, Ours + "storeFunctions")
 
   /** The keys whose values do not come from the session alone. */
-  private def bound(session: Compat.Session): Seq[String] = (Static ++ locked(session) :+ Without).distinct
+  private def applicationKeys(session: Compat.Session): Seq[String] = (Static ++ locked(session) :+ Without).distinct
 
   /** The keys that the application has locked, by their names with or without prefix; `*` is all of them. */
   private def locked(session: Compat.Session): Seq[String] = {
     val named = text(session, Locked).fold(Seq.empty[String])(_.split(',').toSeq.map(_.trim).filter(_.nonEmpty))
-    if (named.contains("*")) UnknownKeys.Known.map(Ours + _) else named.map(Ours + _.stripPrefix(Ours))
+    val bare = named.map(_.stripPrefix(Ours))
+    if (bare.contains("*")) UnknownKeys.Known.map(Ours + _) else bare.map(Ours + _)
   }
+
+  /** Whether a session cannot change a key. */
+  def isLocked(session: Compat.Session, key: String): Boolean = locked(session).contains(key)
 
   /**
    * The key in a session's configuration under which the number of its settings by the driver's Python is stored. Spark
@@ -78,19 +83,19 @@ private[pyjoinopt] object ApplicationSettings {
 
   /** The effective value of one key. */
   def setting(session: Compat.Session, key: String): Option[String] =
-    if (bound(session).contains(key)) effectiveValue(session, key) else ofSession(session, key)
+    if (applicationKeys(session).contains(key)) effectiveValue(session, key) else ofSession(session, key)
 
   /** All effective settings of pyjoinopt in a session. */
   def effective(session: Compat.Session): Map[String, String] = {
     val application = session.sparkContext.conf.getAllWithPrefix(Ours).map { case (key, value) => (Ours + key, value) }
     val ofSession = session.sessionState.conf.getAllConfs.filter(_._1.startsWith(Ours))
-    val keys = bound(session)
+    val keys = applicationKeys(session)
     val values = for (key <- keys; value <- effectiveValue(session, key)) yield key -> value
     application.toMap ++ ofSession -- keys ++ values
   }
 
   /** The settings of a session without effect in it. Calls of the driver's own Python use their values. */
-  def overruled(session: Compat.Session): Map[String, String] = bound(session).flatMap { key =>
+  def overruled(session: Compat.Session): Map[String, String] = applicationKeys(session).flatMap { key =>
     ofSession(session, key)
       .filter(value =>
         value.trim != effectiveValue(session, key).getOrElse("") && (value.trim.nonEmpty || key == Without))
@@ -98,8 +103,8 @@ private[pyjoinopt] object ApplicationSettings {
   }.toMap
 
   private def effectiveValue(session: Compat.Session, key: String): Option[String] = key match {
-    case Store if ofSession(session, Store).exists(_.trim == Off) => Some(Off)
-    case Without if !locked(session).contains(Without) =>
+    case Store if !isLocked(session, Store) && ofSession(session, Store).exists(_.trim == Off) => Some(Off)
+    case Without if !isLocked(session, Without) =>
       val both = Seq(session.sparkContext.conf.getOption(Without), ofSession(session, Without)).flatten.flatMap(filled)
       if (both.isEmpty) None else Some(both.distinct.mkString(","))
     case _ => text(session, key)
@@ -112,11 +117,14 @@ private[pyjoinopt] object ApplicationSettings {
   def warn(session: Compat.Session): Unit =
     for (key <- overruled(session).keys if isNew(session, key)) {
       if (Static.contains(key)) {
-        val store = if (key == Store) " A session may only set it to off." else ""
+        val store = if (key == Store && !isLocked(session, Store)) " A session may only set it to off." else ""
+        val keyword =
+          if (WithoutKeyword(key)) "or in spark-defaults.conf"
+          else "in spark-defaults.conf, or in the driver's Python by a keyword of pyjoinopt.enable"
         OptimizeJoins.log.warn(
-          s"A session has set $key. It is ignored, since it belongs to the application: set it with --conf, in " +
-            s"spark-defaults.conf, or in the driver's Python by a keyword of pyjoinopt.enable.$store")
-      } else if (key != Without || locked(session).contains(key))
+          s"A session has set $key. It is ignored, since it belongs to the application: set it with --conf, " +
+            s"$keyword.$store")
+      } else if (key != Without || isLocked(session, key))
         OptimizeJoins.log.warn(s"A session has set $key. It is ignored, since the application has locked it.")
     }
 

@@ -53,7 +53,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
 
   /** Whether nothing is planned, whatever hints request. */
   private def isOff: Boolean =
-    ApplicationSettings.setting(session, OptimizeJoins.Mode).exists(_.trim.equalsIgnoreCase("off"))
+    ApplicationSettings.setting(session, OptimizeJoins.Mode).exists(_.trim == "off")
 
   private def around(node: LogicalPlan, hints: List[TakeHintScopes.Taken]): LogicalPlan = {
     val before = node.children
@@ -72,8 +72,10 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
       if (!enabled && !new JoinOrderHints(query, taken).anyToOptimize) query
       else {
         OptimizeJoins.inside.set(true)
-        try new PlanningRequest(session, query, taken, everything = enabled, writer).run()
-        catch {
+        try {
+          PlanMetrics.seen.inc()
+          new PlanningRequest(session, query, taken, everything = enabled, writer).run()
+        } catch {
           case NonFatal(error) => fallBack(query, error)
           case error @ (_: LinkageError | _: StackOverflowError) => fallBack(query, error)
         } finally OptimizeJoins.inside.set(false)
@@ -81,7 +83,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
     }
 
   private def fallBack(query: LogicalPlan, error: Throwable): LogicalPlan = {
-    PlanMetrics.count("failed")
+    Support.attempt(())(PlanMetrics.count("failed"))
     Workers.warnOnce(String.valueOf(error.getMessage), error)
     query
   }

@@ -21,12 +21,11 @@ private[pyjoinopt] final class PlanningRequest(
   private val started = System.nanoTime
   private val time = PlanningTimeBudget.ofThisQuery()
   private val settings = WorkerSettings.of(session, time.reading(InputSize.of(original)))
-  private val strategy = JoinOrderHints.strategy(taken)
+  private val strategy = JoinOrderHints.strategy(taken).filter(_ => isFree("strategy"))
   private lazy val query = PredicateSubqueries.ofOptimizing(session, original, strategy)
   private lazy val hints = new JoinOrderHints(query, taken)
 
   def run(): LogicalPlan = {
-    PlanMetrics.seen.inc()
     ApplicationSettings.warn(session)
     if (time.isGivenUp(settings.timeout)) {
       PlanMetrics.count("timedOut")
@@ -73,7 +72,7 @@ private[pyjoinopt] final class PlanningRequest(
     else None
 
   private def request(exported: String, deadline: Deadline): String = {
-    val baselines = JoinOrderHints.baselines(taken).mkString(",")
+    val baselines = if (isFree("baseline")) JoinOrderHints.baselines(taken).mkString(",") else ""
     val named = strategy.map(name => s""""strategy":"$name"""") ++
       Option(baselines).filter(_.nonEmpty).map(names => s""""baseline":"$names"""")
     val options = named.mkString("{", ",", "}")
@@ -83,9 +82,12 @@ private[pyjoinopt] final class PlanningRequest(
     s"""{"op":"plan",$query$description"milliseconds":${deadline.milliseconds},"options":$options,"export":$exported}"""
   }
 
+  /** Whether a hint may decide about an option. */
+  private def isFree(option: String): Boolean = !ApplicationSettings.isLocked(session, s"spark.pyjoinopt.$option")
+
   /** The description of the job, if the settings depend on it. */
   private def description: String = {
-    val needed = PlanningRequest.OfDescriptions.exists(ApplicationSettings.setting(session, _).exists(_.trim.nonEmpty))
+    val needed = PlanningRequest.DescriptionKeys.exists(ApplicationSettings.setting(session, _).exists(_.trim.nonEmpty))
     val text = if (needed) Option(session.sparkContext.getLocalProperty(PlanningRequest.Description)) else None
     text.fold("")(given => s""""description":${Support.mapper.writeValueAsString(given)},""")
   }
@@ -113,6 +115,6 @@ private[pyjoinopt] final class PlanningRequest(
 
 private[pyjoinopt] object PlanningRequest {
   private val Feedback = "spark.pyjoinopt.feedback"
-  private val OfDescriptions = Seq("spark.pyjoinopt.allowDescriptions", "spark.pyjoinopt.denyDescriptions")
+  private val DescriptionKeys = Seq("spark.pyjoinopt.allowDescriptions", "spark.pyjoinopt.denyDescriptions")
   private val Description = "spark.job.description"
 }

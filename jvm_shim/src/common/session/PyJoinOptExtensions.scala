@@ -53,9 +53,6 @@ private[pyjoinopt] object PyJoinOptExtensions {
   /** Running sessions to which functions and hints have been added. */
   private val extended = Collections.newSetFromMap(new WeakHashMap[Compat.Session, java.lang.Boolean])
 
-  /** Whether the driver's own Python has enabled this session. */
-  def isEnabledByDriver(session: Compat.Session): Boolean = synchronized(extended.contains(session))
-
   /** The rule of this session; None if its extensions lack it. */
   def ruleOf(session: Compat.Session): Option[OptimizeJoins] =
     session.extensions.buildPreCBORules(session).collectFirst { case rule: OptimizeJoins => rule }

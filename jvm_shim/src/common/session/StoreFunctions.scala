@@ -13,8 +13,8 @@ import org.apache.spark.sql.types._
  * The SQL functions `joinopt_queries()` and `joinopt_baselines()`: what the store has, as a worker reads it.
  *
  * Law: the store has names of tables of all who use it, so the functions answer only where the application allows it
- * (`spark.pyjoinopt.storeFunctions`), or where the driver's own Python has enabled the session: code there can read the
- * file itself.
+ * (`spark.pyjoinopt.storeFunctions`), or where the driver's own Python has enabled the session and has set the key for
+ * it: code there can read the file itself.
  */
 private[pyjoinopt] object StoreFunctions {
   private type Builder = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
@@ -93,11 +93,7 @@ private[pyjoinopt] object StoreFunctions {
   }
 
   private def isAllowed(session: Compat.Session): Boolean =
-    ApplicationSettings.text(session, Allowed).map(_.toLowerCase) match {
-      case Some("true") => true
-      case None | Some("auto") => PyJoinOptExtensions.isEnabledByDriver(session)
-      case _ => false
-    }
+    ApplicationSettings.text(session, Allowed).exists(_.equalsIgnoreCase("true"))
 
   private def value(node: JsonNode, dataType: DataType): Any =
     if (node.isMissingNode || node.isNull) null

@@ -24,7 +24,13 @@ private[pyjoinopt] object UnknownKeys {
 
   /** Check the application's configuration: a misspelled key may be one on which the start of a worker depends. */
   def ofApplication(): Unit = Support.attempt(()) {
-    Option(SparkEnv.get).foreach(env => warn(env.conf.getAllWithPrefix(Prefix).map(Prefix + _._1)))
+    Option(SparkEnv.get).foreach { env =>
+      warn(env.conf.getAllWithPrefix(Prefix).map(Prefix + _._1))
+      val locked = env.conf.get(Prefix + "locked", "").split(',').map(_.trim.stripPrefix(Prefix)).filter(_.nonEmpty)
+      for (name <- locked if name != "*" && !known(Prefix + name) && warned.add(s"locked $name"))
+        OptimizeJoins.log.warn(
+          s"${Prefix}locked has $name, which is no setting; did you mean ${closest(Prefix + name)}?")
+    }
   }
 
   /** Check the configuration of a session. */

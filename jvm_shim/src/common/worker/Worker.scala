@@ -226,7 +226,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
 }
 
 private[pyjoinopt] object Worker {
-  val Protocol = 2
+  val Protocol = 3
   private val Mark = 0x504a4f31 // PJO1
   private val MaxLength = 256 << 20
 

@@ -62,7 +62,11 @@ private[pyjoinopt] final class WorkerPool {
     var found = Option.empty[Worker]
     while (found.isEmpty && !idle.isEmpty) {
       val worker = idle.pop()
-      if (worker.isReady) found = Some(worker) else forget(worker)
+      if (worker.isReady) found = Some(worker)
+      else {
+        PlanMetrics.workersFailed.inc()
+        forget(worker)
+      }
     }
     found
   }

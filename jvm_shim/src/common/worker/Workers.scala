@@ -28,28 +28,32 @@ private[pyjoinopt] object Workers {
    * The result of `body` with a worker, within the time that the query has left. None if there is no worker, if it
    * failed, or if the query was cancelled meanwhile: the thread remains interrupted then, for Spark to notice.
    *
-   * @param without gets the reason if there is no result: an outcome of `PlanMetrics`
+   * @param onNoResult gets the reason if there is no result: an outcome of `PlanMetrics`
    */
   def withWorker[T](
       session: Compat.Session,
       settings: WorkerSettings,
       time: PlanningTimeBudget,
-      without: String => Unit)(body: (Worker, Deadline) => T): Option[T] =
+      onNoResult: String => Unit)(body: (Worker, Deadline) => T): Option[T] =
     if (Thread.currentThread.isInterrupted) {
-      without("cancelled")
+      onNoResult("cancelled")
       None
     } else
-      try enter(session, settings).flatMap { pool =>
-          try using(pool, settings, time, without)(body)
-          finally leave(pool)
+      try enter(session, settings) match {
+          case Some(pool) =>
+            try using(pool, settings, time, onNoResult)(body)
+            finally leave(pool)
+          case None =>
+            onNoResult("cancelled")
+            None
         }
       catch {
         case _: InterruptedException =>
-          without("cancelled")
+          onNoResult("cancelled")
           Thread.currentThread.interrupt()
           None
         case error: WorkerFailure =>
-          without(if (error.late) "timedOut" else "failed")
+          onNoResult(if (error.late) "timedOut" else "failed")
           time.giveUp()
           warn(String.valueOf(error.getMessage))
           None
@@ -108,11 +112,15 @@ private[pyjoinopt] object Workers {
       }
     }
 
-  private def using[T](pool: WorkerPool, settings: WorkerSettings, time: PlanningTimeBudget, without: String => Unit)(
+  private def using[T](
+      pool: WorkerPool,
+      settings: WorkerSettings,
+      time: PlanningTimeBudget,
+      onNoResult: String => Unit)(
       body: (Worker, Deadline) => T): Option[T] = {
     val taken = pool.take(settings, time)
     if (taken.isEmpty) {
-      without("timedOut")
+      onNoResult("timedOut")
       time.giveUp(settings.timeout)
     }
     taken.map { worker =>
