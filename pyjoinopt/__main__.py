@@ -1,4 +1,4 @@
-"""The command line: ``python -m pyjoinopt doctor``, ``... demo``, ``... jar``, ``... java``, ``... --version``."""
+"""The command line: ``python -m pyjoinopt doctor``, ``... demo``, ``... explain``, ``... jar``, ``... java``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ examples:
       check Java, Spark and the jar, and optimise a small query in a real session
   python -m pyjoinopt demo
       run five queries on generated data, before and after
+  python -m pyjoinopt explain queries/ --views /data/parquet
+      show what would be done to the joins of SQL files, and run none of them
   spark-submit --jars "$(python -m pyjoinopt jar)" job.py
       use the jar in a job
   python -m pyjoinopt jar --spark-version 3.5.1
@@ -64,6 +66,26 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--keep", type=Path, metavar="DIR", help="write the data to this empty folder, and keep it")
     demo.set_defaults(run=_demo)
 
+    explain = commands.add_parser(
+        "explain",
+        help="show what would be done to the joins of SQL files",
+        description="Plan the queries of SQL files in a local session, and show what would be done to their joins. No "
+        "query is run; of other statements only SET, USE and CREATE TEMPORARY VIEW are. Exit code 1 if a statement "
+        "fails.",
+        epilog="example: python -m pyjoinopt explain queries/ --views /data/parquet --fail-on changed",
+    )
+    explain.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="an SQL file, or a folder of files *.sql")
+    explain.add_argument("--views", type=Path, metavar="DIR", help="Parquet files and folders that become views")
+    explain.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of the session, such as a catalog's"
+    )
+    explain.add_argument("--json", type=Path, metavar="FILE", help="write all reports as JSON, too")
+    explain.add_argument("--reports", action="store_true", help="print the whole reports")
+    explain.add_argument(
+        "--fail-on", choices=("error", "changed"), default="error", help="changed: also if a query would be changed"
+    )
+    explain.set_defaults(run=_explain)
+
     jar = commands.add_parser(
         "jar",
         help="print the path of the jar for --jars",
@@ -94,6 +116,14 @@ def _demo(chosen: argparse.Namespace) -> int:
 
     given = {"lines": chosen.rows, "rounds": chosen.rounds, "keep": chosen.keep}
     return run(**{name: value for name, value in given.items() if value is not None})
+
+
+def _explain(chosen: argparse.Namespace) -> int:
+    from pyjoinopt.api.explain_files import explain
+
+    return explain(
+        chosen.paths, sys.stdout, chosen.views, chosen.conf, chosen.json, chosen.reports, chosen.fail_on
+    )  # fmt: skip
 
 
 def _jar(chosen: argparse.Namespace) -> int:
