@@ -1,9 +1,10 @@
-"""The command line: ``python -m pyjoinopt doctor``, ``... demo``, ``... jar``, ``... java``, ``... --version``."""
+"""The command line: ``python -m pyjoinopt doctor``, ``... demo``, ``... advise``, ``... jar``, ``... java``."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ examples:
       check Java, Spark and the jar, and optimise a small query in a real session
   python -m pyjoinopt demo
       run five queries on generated data, before and after
+  python -m pyjoinopt advise /var/log/spark-events --html advice.html
+      read event logs, and rank queries by what a better join order and other changes could win
   spark-submit --jars "$(python -m pyjoinopt jar)" job.py
       use the jar in a job
   python -m pyjoinopt jar --spark-version 3.5.1
@@ -64,6 +67,22 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--keep", type=Path, metavar="DIR", help="write the data to this empty folder, and keep it")
     demo.set_defaults(run=_demo)
 
+    advise = commands.add_parser(
+        "advise",
+        help="read event logs, and rank queries by what could be won",
+        description="Read Spark's event logs and show, query by query, what a better join order, a broadcast or "
+        "another change could win, by the actual row counts. Needs no Spark session and no Java, and runs nothing. "
+        "Exit code 1 if there is no event log.",
+        epilog="example: python -m pyjoinopt advise /var/log/spark-events --top 10 --since 2026-01-31",
+    )
+    advise.add_argument("paths", nargs="+", metavar="PATH", help="an event log, or a folder of them")
+    advise.add_argument("--top", type=_count, metavar="N", default=20, help="queries to show (default: 20)")
+    advise.add_argument("--since", type=_day, metavar="DATE", help="leave out runs before this day, such as 2026-01-31")
+    advise.add_argument("--app", metavar="ID", help="read only this application, such as app-20260131120000-0001")
+    advise.add_argument("--html", type=Path, metavar="FILE", help="write the advice as one HTML file, too")
+    advise.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON, too")
+    advise.set_defaults(run=_advise)
+
     jar = commands.add_parser(
         "jar",
         help="print the path of the jar for --jars",
@@ -94,6 +113,40 @@ def _demo(chosen: argparse.Namespace) -> int:
 
     given = {"lines": chosen.rows, "rounds": chosen.rounds, "keep": chosen.keep}
     return run(**{name: value for name, value in given.items() if value is not None})
+
+
+def _advise(chosen: argparse.Namespace) -> int:
+    from pyjoinopt.api.advise import advise, write
+
+    advice = advise(chosen.paths, top=chosen.top, since=chosen.since, app=chosen.app, progress=True)
+    if chosen.html:
+        write(chosen.html, advice.to_html())
+    if chosen.json:
+        write(chosen.json, advice.to_json())
+    text = advice.to_text(shutil.get_terminal_size((110, 40)).columns)
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "replace").decode(encoding))
+    return 0
+
+
+def _count(text: str) -> int:
+    """A number of queries."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: give a whole number from 1")
+    return int(text)
+
+
+def _day(text: str) -> str:
+    """A date, which is checked."""
+    from pyjoinopt.api.advise import timestamp
+
+    try:
+        timestamp(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not allowed: give a date such as 2026-01-31, or 2026-01-31T18:00:00"
+        ) from None
+    return text
 
 
 def _jar(chosen: argparse.Namespace) -> int:

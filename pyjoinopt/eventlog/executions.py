@@ -67,17 +67,22 @@ class _Running:
     driver: dict[int, float] = field(default_factory=dict)
 
 
-def read_executions(log: LogFiles, notes: ReadingNotes) -> Iterator[Execution]:
+def read_executions(log: LogFiles, notes: ReadingNotes, application: str = "") -> Iterator[Execution]:
     """The SQL executions of a log, each as soon as it has ended; unfinished ones last.
 
     Args:
         log: the files.
-        notes: where damaged parts are noted.
+        notes: where damaged parts are noted, and the application's id.
+        application: id of the only application whose executions are wanted; the logs of others are left at once.
     """
     reader = ExecutionReader(log.name, notes)
     for name, line in events(log, notes):
         yield from reader.read(name, line)
-    yield from reader.rest()
+        notes.application = reader.application.id
+        if application and reader.application.name and reader.application.id != application:
+            return
+    if not application or reader.application.id == application:
+        yield from reader.rest()
 
 
 class ExecutionReader:

@@ -23,10 +23,12 @@ class ReadingNotes:
     Attributes:
         texts: of each cause once, with the file's name.
         bytes_read: of its files, without compression.
+        application: id of the application.
     """
 
     texts: list[str] = field(default_factory=list)
     bytes_read: int = 0
+    application: str = ""
 
     def add(self, text: str) -> None:
         """Note a cause, if it is new."""

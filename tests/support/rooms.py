@@ -36,5 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "statistics": {"api", "estimation", "feedback"},
     "baselines": {"api", "feedback"},
     "__main__": {"api", "bridge", "demo", "config", "errors", "_version", ""},
-    "__init__": {"api", "baselines", "errors", "report", "rules", "statistics", "testing", "_version", "_needed"},
+    "__init__": {
+        "advice", "api", "baselines", "errors", "report", "rules", "statistics", "testing", "_version", "_needed",
+    },
 }  # fmt: skip
