@@ -51,7 +51,7 @@ def advise(
         ValueError: `top` is less than 1, or `since` is no date.
 
     Example:
-        >>> pyjoinopt.advise("/var/log/spark-events", top=20).to_pandas()    # doctest: +SKIP
+        `pyjoinopt.advise("/var/log/spark-events", top=20).to_pandas()`
     """
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise ValueError(f"top={top!r}: allowed are whole numbers from 1, or None for all queries")
