@@ -125,7 +125,10 @@ def _advise(chosen: argparse.Namespace) -> int:
         write(chosen.json, advice.to_json())
     text = advice.to_text(shutil.get_terminal_size((110, 40)).columns)
     encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "replace").decode(encoding))
+    try:
+        print(text.encode(encoding, "replace").decode(encoding), flush=True)
+    except BrokenPipeError:  # `| head` has read enough; the interpreter flushes once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

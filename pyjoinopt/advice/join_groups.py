@@ -24,7 +24,8 @@ from pyjoinopt.advice.operators import (
     data_size,
     kind,
     result_rows,
-)
+    run_in_order,
+)  # fmt: skip
 from pyjoinopt.advice.physical_joins import PhysicalJoin, read_join, split
 from pyjoinopt.eventlog.physical_plan import PlanNode
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
@@ -108,15 +109,14 @@ class _Part:
 def find_groups(plan: PlanNode) -> Iterator[ObservedGroup]:
     """The groups of a plan with at least three relations, all of which have row counts."""
     parts: dict[int, _Part] = {}
-    for node in plan.post_order():
+    for node in run_in_order(plan):
         inputs = [parts.pop(id(child), _Part(child)) for child in node.children]
         part = _extended(node, inputs)
         if part is None:
             yield from filter(None, map(_finished, inputs))
             part = _Part(node)
         parts[id(node)] = part
-        if node is plan:
-            yield from filter(None, [_finished(part)])
+    yield from filter(None, map(_finished, parts.values()))
 
 
 def _extended(node: PlanNode, inputs: Sequence[_Part]) -> _Part | None:
@@ -198,7 +198,7 @@ def _relation(node: PlanNode) -> Relation:
     stack = [node]
     while stack:
         at = stack.pop()
-        if kind(at) in REUSED:
+        if kind(at) in REUSED or kind(at) == "InMemoryTableScan":
             columns |= column_ids(at.text.partition("[")[2].partition("]")[0])
             continue
         columns |= column_ids(at.text)

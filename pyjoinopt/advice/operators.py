@@ -11,7 +11,8 @@ from pyjoinopt.eventlog.physical_plan import PlanNode
 #: Operators without a meaning of their own.
 WRAPPERS = frozenset({
     "WholeStageCodegen", "InputAdapter", "AdaptiveSparkPlan", "ShuffleQueryStage", "BroadcastQueryStage",
-    "ResultQueryStage", "AQEShuffleRead", "CustomShuffleReader", "ColumnarToRow", "RowToColumnar",
+    "ResultQueryStage", "TableCacheQueryStage", "AQEShuffleRead", "CustomShuffleReader", "ColumnarToRow",
+    "RowToColumnar",
 })  # fmt: skip
 #: Operators that move or order rows.
 MOVERS = frozenset({"Exchange", "BroadcastExchange", "Sort"})
@@ -101,11 +102,11 @@ def with_parents(plan: PlanNode) -> Iterator[tuple[PlanNode, PlanNode | None]]:
     while stack:
         node, parent = stack.pop()
         yield node, parent
-        stack.extend((child, node) for child in reversed(node.children))
+        stack.extend((child, node) for child in reversed((*node.children, *node.subqueries)))
 
 
 def as_run(plan: PlanNode) -> Iterator[tuple[PlanNode, tuple[PlanNode, ...]]]:
-    """Every operator that ran once for itself, with those above it, the nearest last.
+    """Every operator that ran once for itself, with those above it in its query or subquery, the nearest last.
 
     What is below a reused exchange or a cached table is another operator's result.
     """
@@ -114,4 +115,10 @@ def as_run(plan: PlanNode) -> Iterator[tuple[PlanNode, tuple[PlanNode, ...]]]:
         node, above = stack.pop()
         yield node, above
         if kind(node) not in REUSED and kind(node) != "InMemoryTableScan":
+            stack.extend((subquery, ()) for subquery in reversed(node.subqueries))
             stack.extend((child, (*above, node)) for child in reversed(node.children))
+
+
+def run_in_order(plan: PlanNode) -> list[PlanNode]:
+    """The operators of `as_run`, inputs before what reads them."""
+    return [node for node, _ in as_run(plan)][::-1]

@@ -1,4 +1,4 @@
-"""A join of a physical plan: its type, keys and build side, from the operator's line of text."""
+"""A join of a physical plan: its type, its keys, and the side that it builds, from the operator's line of text."""
 
 from __future__ import annotations
 

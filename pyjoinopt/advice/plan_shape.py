@@ -19,9 +19,10 @@ _COLUMN = re.compile(r"(\w+)#\d+")
 def plan_shape(plan: PlanNode) -> str:
     """Twelve hexadecimal digits that plans of the same shape share."""
     done: list[str] = []
-    for node in plan.post_order():
-        inputs = done[len(done) - len(node.children) :]
-        del done[len(done) - len(node.children) :]
+    for node in plan.post_order(subqueries=True):
+        below = len(node.children) + len(node.subqueries)
+        inputs = done[len(done) - below :]
+        del done[len(done) - below :]
         if kind(node) in WRAPPERS and len(inputs) == 1:
             done.append(inputs[0])
             continue

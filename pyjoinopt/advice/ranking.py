@@ -93,5 +93,5 @@ class Ranking:
 
 def _without_plan(execution: Execution) -> Execution:
     """The execution without its operators, to keep as an example."""
-    empty = replace(execution.plan, children=(), metrics={}, text="", location="")
+    empty = replace(execution.plan, children=(), subqueries=(), metrics={}, text="", location="")
     return replace(execution, plan=empty, first_plan=empty, stages={})

@@ -77,8 +77,8 @@ def _is_part(
 def _texts(plan: PlanNode) -> dict[int, str]:
     """Operator -> a digest that equal sub-plans share; "" for one that scans nothing."""
     digests: dict[int, str] = {}
-    for node in plan.post_order():
-        inputs = [digests[id(child)] for child in node.children]
+    for node in plan.post_order(subqueries=True):
+        inputs = [digests[id(child)] for child in (*node.children, *node.subqueries)]
         if kind(node) in WRAPPERS and len(inputs) == 1:
             digests[id(node)] = inputs[0]
         elif kind(node) in REUSED or (not any(inputs) and kind(node) not in SCANS):

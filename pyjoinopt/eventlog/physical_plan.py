@@ -8,6 +8,8 @@ from typing import Any
 
 #: Name of the metric that counts the rows of an operator.
 ROWS = "number of output rows"
+#: Names of the operators at the top of subqueries.
+_SUBQUERIES = ("Subquery", "ReusedSubquery")
 #: Nanoseconds in a millisecond; metrics of the type `nsTiming` have nanoseconds.
 _NS = 1_000_000
 #: Plans with more operators are not read: such a plan is not one that a person can rearrange.
@@ -22,6 +24,7 @@ class PlanNode:
         name: such as `SortMergeJoin`.
         text: Spark's description in one line, with column ids.
         children: inputs, left before right.
+        subqueries: that its expressions read; each is the top operator of a plan.
         metrics: name -> value, of the metrics that were updated; rows, bytes, or milliseconds.
         stages: ids of the stages whose tasks updated them.
         location: of a scan of files, where they are; else "".
@@ -35,22 +38,28 @@ class PlanNode:
     stages: frozenset[int]
     location: str = ""
     repeated: bool = False
+    subqueries: tuple[PlanNode, ...] = ()
 
     @property
     def rows(self) -> float | None:
         """Rows that the operator returned; None if it does not count them."""
         return self.metrics.get(ROWS)
 
-    def post_order(self) -> Iterator[PlanNode]:
-        """Every operator, inputs first, without recursion."""
+    def post_order(self, subqueries: bool = False) -> Iterator[PlanNode]:
+        """Every operator, inputs first, without recursion.
+
+        Args:
+            subqueries: also those of subqueries, after the inputs of the operator that reads them.
+        """
         stack: list[tuple[PlanNode, bool]] = [(self, False)]
         while stack:
             node, expanded = stack.pop()
-            if expanded or not node.children:
+            below = (*node.children, *node.subqueries) if subqueries else node.children
+            if expanded or not below:
                 yield node
             else:
                 stack.append((node, True))
-                stack.extend((child, False) for child in reversed(node.children))
+                stack.extend((child, False) for child in reversed(below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +111,10 @@ def _row_count(node: PlanNode) -> float | None:
     return None if at is None else at.rows
 
 
-def _node(at: Mapping[str, Any], children: tuple[PlanNode, ...], values: Mapping[int, MetricValue]) -> PlanNode:
+def _node(at: Mapping[str, Any], below: tuple[PlanNode, ...], values: Mapping[int, MetricValue]) -> PlanNode:
+    """One operator; Spark lists the subqueries of an operator behind its inputs."""
+    children = tuple(node for node in below if not node.name.startswith(_SUBQUERIES))
+    subqueries = tuple(node for node in below if node.name.startswith(_SUBQUERIES))
     metrics: dict[str, float] = {}
     stages: set[int] = set()
     repeated = False
@@ -122,5 +134,5 @@ def _node(at: Mapping[str, Any], children: tuple[PlanNode, ...], values: Mapping
     metadata = at.get("metadata") or {}
     return PlanNode(
         str(at.get("nodeName", "")).strip(), str(at.get("simpleString", "")), children, metrics, frozenset(stages),
-        str(metadata.get("Location", "")), repeated,
+        str(metadata.get("Location", "")), repeated, subqueries,
     )  # fmt: skip

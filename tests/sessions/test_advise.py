@@ -120,7 +120,7 @@ def test_a_bad_order_gets_the_good_one_as_advice(logs: tuple[Path, dict[str, int
         (query.description, finding.to_dict()["order"]): finding.to_dict()
         for query in advice.queries
         for finding in query.findings
-        if finding.kind == "better join order"
+        if finding.kind == "better join order" and not query.description.startswith("first")  # the counts themselves
     }
     assert {description for description, _ in orders} == {"bad-1", "bad10m"}
     for (_, order), finding in orders.items():

@@ -86,6 +86,18 @@ def test_outer_joins_are_left_in_their_places(tmp_path: Path) -> None:
     assert not list(find_groups(ran(tmp_path, merged(outer, days(), "[d#2], [d#4]", 1e5)).plan))
 
 
+def test_subqueries_and_reused_results(tmp_path: Path) -> None:
+    """A scalar subquery has a group of its own; what a reused exchange shows has been counted where it ran."""
+    counted = op("Subquery", "Subquery scalar-subquery#40", bad())
+    joined = merged(facts(), lines(), "[k#1], [k#3]", 1e8)
+    top = op("Filter", "Filter (n#41 > scalar-subquery#40)", joined, counted, rows=9)
+    execution = ran(tmp_path, top)
+    assert [node.name for node in execution.plan.children] == ["SortMergeJoin"]
+    assert len(list(better_orders(execution))) == 1
+    reused = op("ReusedExchange", "ReusedExchange [d#2]", shuffled(bad(), 1e5, 1e6))
+    assert not list(better_orders(ran(tmp_path, merged(facts(), reused, "[k#1], [d#2]", 1e5))))
+
+
 def test_run_time_filters_make_it_less_sure(tmp_path: Path) -> None:
     thinned = scan("facts", "k#1,d#2", 1e6)
     thinned.text = "Filter might_contain(bloom, xxhash64(k#1))"
