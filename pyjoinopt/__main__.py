@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         "Exit code 1 if there is no event log.",
         epilog="example: python -m pyjoinopt advise /var/log/spark-events --top 10 --since 2026-01-31",
     )
-    advise.add_argument("paths", nargs="+", metavar="PATH", help="an event log, or a folder of them")
+    advise.add_argument("paths", nargs="+", metavar="PATH", help="an event log, a folder of them, or http://host:18080")
     advise.add_argument("--top", type=_count, metavar="N", default=20, help="queries to show (default: 20)")
     advise.add_argument("--since", type=_day, metavar="DATE", help="leave out runs before this day, such as 2026-01-31")
     advise.add_argument("--app", metavar="ID", help="read only this application, such as app-20260131120000-0001")

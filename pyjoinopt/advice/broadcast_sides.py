@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pyjoinopt.advice.finding import Finding, hours
-from pyjoinopt.advice.operators import as_run, data_size, kind, milliseconds, pipeline_stages, with_parents
+from pyjoinopt.advice.operators import above, as_run, data_size, kind, milliseconds, parents_of, pipeline_stages
 from pyjoinopt.advice.physical_joins import PhysicalJoin, joins_of
 from pyjoinopt.advice.relation_names import name_of
 from pyjoinopt.cost.size import BROADCAST_HASH, NO_BUILD, Size
@@ -121,8 +121,8 @@ def _missed(
 def large_broadcasts(execution: Execution) -> Iterator[LargeBroadcast]:
     """The broadcasts of an execution that are large or slow."""
     limit = max(_LARGE, _THRESHOLDS * broadcast_threshold(execution.settings))
-    parents = {id(node): parent for node, parent in with_parents(execution.plan)}
-    for node, _ in as_run(execution.plan):
+    parents = parents_of(execution.plan)
+    for node in as_run(execution.plan):
         if kind(node) != "BroadcastExchange":
             continue
         size = node.metrics.get("data size", 0.0)
@@ -141,9 +141,6 @@ def large_broadcasts(execution: Execution) -> Iterator[LargeBroadcast]:
         )  # fmt: skip
 
 
-def _join_above(node: PlanNode, parents: dict[int, PlanNode | None]) -> str:
+def _join_above(node: PlanNode, parents: dict[int, PlanNode]) -> str:
     """The join that uses a broadcast, in names of tables."""
-    at: PlanNode | None = node
-    while at is not None and len(at.children) < 2:
-        at = parents.get(id(at))
-    return name_of(at if at is not None else node)
+    return name_of(next((each for each in above(node, parents) if len(each.children) > 1), node))

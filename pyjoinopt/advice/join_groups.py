@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 
 from pyjoinopt.advice.operators import (
     KEEPS_ROWS,
-    LIMITS,
     REUSED,
     SCANS,
     column_ids,
     data_size,
     kind,
+    may_stop_early,
     result_rows,
     run_in_order,
 )  # fmt: skip
@@ -107,16 +107,17 @@ class _Part:
 
 
 def find_groups(plan: PlanNode) -> Iterator[ObservedGroup]:
-    """The groups of a plan with at least three relations, all of which have row counts."""
+    """The groups of a plan with at least three relations, all of which have row counts of all their rows."""
     parts: dict[int, _Part] = {}
+    partial = may_stop_early(plan)
     for node in run_in_order(plan):
         inputs = [parts.pop(id(child), _Part(child)) for child in node.children]
         part = _extended(node, inputs)
         if part is None:
-            yield from filter(None, map(_finished, inputs))
+            yield from filter(None, [_finished(each, partial) for each in inputs])
             part = _Part(node)
         parts[id(node)] = part
-    yield from filter(None, map(_finished, parts.values()))
+    yield from filter(None, [_finished(each, partial) for each in parts.values()])
 
 
 def _extended(node: PlanNode, inputs: Sequence[_Part]) -> _Part | None:
@@ -208,8 +209,7 @@ def _relation(node: PlanNode) -> Relation:
     rows, size = result_rows(node), data_size(node)
     known = rows is not None and rows > 0 and size is not None and size > 0
     width = size / rows if known and size and rows else _ROW + _COLUMN * min(len(_output(node)), 20)
-    limited = any(kind(each) in LIMITS for each in node.post_order()) and rows is None
-    return Relation(node, None if limited else rows, width, frozenset(columns), plain, thinned)
+    return Relation(node, rows, width, frozenset(columns), plain, thinned)
 
 
 def _output(node: PlanNode) -> frozenset[int]:
@@ -221,8 +221,9 @@ def _output(node: PlanNode) -> frozenset[int]:
         at = at.children[0]
 
 
-def _finished(part: _Part) -> ObservedGroup | None:
-    if len(part.relations) < 3 or part.tree is None or any(r.rows is None for r in part.relations):
+def _finished(part: _Part, partial: set[int]) -> ObservedGroup | None:
+    unknown = any(relation.rows is None for relation in part.relations)
+    if len(part.relations) < 3 or part.tree is None or unknown or id(part.node) in partial:
         return None
     return ObservedGroup(tuple(part.relations), tuple(part.joins), part.tree)
 

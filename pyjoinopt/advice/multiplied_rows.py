@@ -6,12 +6,22 @@ side first, or grouping before the join, avoids them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from pyjoinopt.advice.finding import Finding, hours
-from pyjoinopt.advice.operators import JOINS, LIMITS, as_run, kind, milliseconds, pipeline_stages, result_rows
+from pyjoinopt.advice.operators import (
+    JOINS,
+    LIMITS,
+    above,
+    as_run,
+    kind,
+    milliseconds,
+    parents_of,
+    pipeline_stages,
+    result_rows,
+)  # fmt: skip
 from pyjoinopt.advice.physical_joins import read_join
 from pyjoinopt.advice.relation_names import name_of
 from pyjoinopt.eventlog.execution import Execution
@@ -49,18 +59,19 @@ class MultipliedRows(Finding):
 
 def multiplied_rows(execution: Execution) -> Iterator[MultipliedRows]:
     """The joins of an execution that multiply rows in vain."""
-    for node, above in as_run(execution.plan):
+    parents = parents_of(execution.plan)
+    for node in as_run(execution.plan):
         join = read_join(node)
         if join is None or join.rows is None:
             continue
         left, right = join.input_rows
         if left is None or right is None or join.rows < max(_ROWS, _FACTOR * max(left, right, 1.0)):
             continue
-        reducer = _reducer(above, join.rows)
+        reducer = _reducer(above(node, parents), join.rows)
         if reducer is None:
             continue
         rows_left = result_rows(reducer) or 0.0
-        word = _WORDS.get(kind(reducer)) or f"the join with {_other_side(reducer, above, node)}"
+        word = _WORDS.get(kind(reducer)) or f"the join with {_other_side(reducer, [node, *above(node, parents)])}"
         remedy = "group before this join" if "aggregate" in word else "apply what drops them before this join"
         useful = max(left, right, rows_left)
         yield MultipliedRows(
@@ -74,9 +85,9 @@ def multiplied_rows(execution: Execution) -> Iterator[MultipliedRows]:
         )  # fmt: skip
 
 
-def _reducer(above: Sequence[PlanNode], rows: float) -> PlanNode | None:
+def _reducer(readers: Iterable[PlanNode], rows: float) -> PlanNode | None:
     """The nearest operator above that keeps few of the rows; None if rows are multiplied again, or limited."""
-    for node in reversed(above):
+    for node in readers:
         if kind(node) in LIMITS or kind(node) == "Expand":
             return None
         counts = kind(node) in JOINS or kind(node) in _WORDS
@@ -90,7 +101,7 @@ def _reducer(above: Sequence[PlanNode], rows: float) -> PlanNode | None:
     return None
 
 
-def _other_side(join: PlanNode, above: Sequence[PlanNode], node: PlanNode) -> str:
-    """The name of the input of a join that is not the one with the operator."""
-    path = {id(each) for each in (*above, node)}
-    return next((name_of(child) for child in join.children if id(child) not in path), "another relation")
+def _other_side(join: PlanNode, path: Sequence[PlanNode]) -> str:
+    """The name of the input of a join that is not on a path."""
+    on_path = {id(each) for each in path}
+    return next((name_of(child) for child in join.children if id(child) not in on_path), "another relation")

@@ -25,6 +25,10 @@ JOINS = frozenset({
     "SortMergeJoin", "BroadcastHashJoin", "ShuffledHashJoin", "BroadcastNestedLoopJoin", "CartesianProduct",
 })  # fmt: skip
 SCANS = frozenset({"Scan", "BatchScan", "FileScan", "InMemoryTableScan", "HiveTableScan"})
+_STOPPING = LIMITS - {"TakeOrderedAndProject"}
+_BLOCKING = frozenset({
+    "Exchange", "BroadcastExchange", "Sort", "HashAggregate", "ObjectHashAggregate", "SortAggregate",
+})  # fmt: skip
 #: Ends of a column reference: `a#12` or `a#12L`.
 _ID = re.compile(r"#(\d+)")
 
@@ -96,29 +100,53 @@ def milliseconds(execution: Execution, stages: Iterable[int]) -> float:
     return sum(execution.stages[stage].run_ms for stage in set(stages) if stage in execution.stages)
 
 
-def with_parents(plan: PlanNode) -> Iterator[tuple[PlanNode, PlanNode | None]]:
-    """Every operator with the operator above it, from the top."""
-    stack: list[tuple[PlanNode, PlanNode | None]] = [(plan, None)]
-    while stack:
-        node, parent = stack.pop()
-        yield node, parent
-        stack.extend((child, node) for child in reversed((*node.children, *node.subqueries)))
-
-
-def as_run(plan: PlanNode) -> Iterator[tuple[PlanNode, tuple[PlanNode, ...]]]:
-    """Every operator that ran once for itself, with those above it in its query or subquery, the nearest last.
+def as_run(plan: PlanNode) -> Iterator[PlanNode]:
+    """Every operator that ran for itself, what reads it first; subqueries, too.
 
     What is below a reused exchange or a cached table is another operator's result.
     """
-    stack: list[tuple[PlanNode, tuple[PlanNode, ...]]] = [(plan, ())]
+    stack = [plan]
     while stack:
-        node, above = stack.pop()
-        yield node, above
-        if kind(node) not in REUSED and kind(node) != "InMemoryTableScan":
-            stack.extend((subquery, ()) for subquery in reversed(node.subqueries))
-            stack.extend((child, (*above, node)) for child in reversed(node.children))
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(_inputs_run(node)))
+        stack.extend(node.subqueries if kind(node) not in REUSED else ())
 
 
 def run_in_order(plan: PlanNode) -> list[PlanNode]:
     """The operators of `as_run`, inputs before what reads them."""
-    return [node for node, _ in as_run(plan)][::-1]
+    return list(as_run(plan))[::-1]
+
+
+def parents_of(plan: PlanNode) -> dict[int, PlanNode]:
+    """Object id of an operator of `as_run` -> the operator that reads it; none for the top of a query or subquery."""
+    return {id(child): node for node in as_run(plan) for child in _inputs_run(node)}
+
+
+def above(node: PlanNode, parents: dict[int, PlanNode]) -> Iterator[PlanNode]:
+    """The operators above one in its query or subquery, the nearest first.
+
+    Args:
+        node: the operator.
+        parents: see `parents_of`.
+    """
+    at = parents.get(id(node))
+    while at is not None:
+        yield at
+        at = parents.get(id(at))
+
+
+def may_stop_early(plan: PlanNode) -> set[int]:
+    """Object ids of the operators that a limit above them may have stopped before they had read all.
+
+    A limit stops the operators below it up to those that read all of their input before they return a row.
+    """
+    found: set[int] = set()
+    for node in as_run(plan):
+        if kind(node) in _STOPPING or id(node) in found:
+            found.update(id(child) for child in _inputs_run(node) if kind(child) not in _BLOCKING)
+    return found
+
+
+def _inputs_run(node: PlanNode) -> tuple[PlanNode, ...]:
+    return () if kind(node) in REUSED or kind(node) == "InMemoryTableScan" else node.children

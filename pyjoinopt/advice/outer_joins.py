@@ -40,7 +40,7 @@ class NeedlessOuterJoin(Finding):
 
 def needless_outer_joins(execution: Execution) -> Iterator[NeedlessOuterJoin]:
     """The outer joins of an execution that need not be outer joins."""
-    for node, _ in as_run(execution.plan):
+    for node in as_run(execution.plan):
         below = _directly_below(node) if kind(node) == "Filter" else None
         join = read_join(below) if below is not None else None
         if join is None or join.join_type not in ("LeftOuter", "RightOuter"):

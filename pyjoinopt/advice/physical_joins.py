@@ -66,7 +66,7 @@ class PhysicalJoin:
 
 def joins_of(plan: PlanNode) -> Iterator[PhysicalJoin]:
     """The joins of a plan that ran once for themselves, from the top."""
-    for node, _ in as_run(plan):
+    for node in as_run(plan):
         join = read_join(node)
         if join is not None:
             yield join

@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pyjoinopt.advice.finding import Finding, hours
-from pyjoinopt.advice.operators import REUSED, SCANS, WRAPPERS, as_run, kind, milliseconds, result_rows
+from pyjoinopt.advice.operators import (
+    REUSED,
+    SCANS,
+    WRAPPERS,
+    above,
+    as_run,
+    kind,
+    milliseconds,
+    parents_of,
+    result_rows,
+)  # fmt: skip
 from pyjoinopt.advice.relation_names import name_of
 from pyjoinopt.eventlog.execution import Execution
 from pyjoinopt.eventlog.physical_plan import PlanNode
@@ -44,9 +54,10 @@ def repeated_subplans(execution: Execution) -> Iterator[RepeatedSubplan]:
     """The largest sub-plans of an execution that ran more than once."""
     texts = _texts(execution.plan)
     places: dict[str, list[tuple[PlanNode, PlanNode | None]]] = {}
-    for node, above in as_run(execution.plan):
+    parents = parents_of(execution.plan)
+    for node in as_run(execution.plan):
         if kind(node) not in WRAPPERS and texts[id(node)]:
-            parent = next((each for each in reversed(above) if kind(each) not in WRAPPERS), None)
+            parent = next((each for each in above(node, parents) if kind(each) not in WRAPPERS), None)
             places.setdefault(texts[id(node)], []).append((node, parent))
     for found in places.values():
         if len(found) < 2 or _is_part(found, places, texts):

@@ -98,6 +98,13 @@ def test_subqueries_and_reused_results(tmp_path: Path) -> None:
     assert not list(better_orders(ran(tmp_path, merged(facts(), reused, "[k#1], [d#2]", 1e5))))
 
 
+def test_a_limit_may_have_stopped_the_joins(tmp_path: Path) -> None:
+    assert not list(better_orders(ran(tmp_path, op("CollectLimit", "CollectLimit 5", op("Project", "", bad())))))
+    sorted_first = op("CollectLimit", "CollectLimit 5", op("Sort", "Sort [a#1]", bad()))
+    for plan in (sorted_first, op("TakeOrderedAndProject", "TakeOrderedAndProject(limit=5)", bad())):
+        assert len(list(better_orders(ran(tmp_path, plan)))) == 1
+
+
 def test_run_time_filters_make_it_less_sure(tmp_path: Path) -> None:
     thinned = scan("facts", "k#1,d#2", 1e6)
     thinned.text = "Filter might_contain(bloom, xxhash64(k#1))"
