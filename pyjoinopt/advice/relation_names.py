@@ -9,6 +9,7 @@ from pyjoinopt.eventlog.physical_plan import PlanNode
 
 _TABLE = re.compile(r"^(?:Scan|BatchScan|FileScan|Scan hive)\s+(?:\w+\s+)?([\w.`$-]+\.[\w`$-]+)")
 _PATH = re.compile(r"[\w+-]+:/[^\s,\]]*")
+_SUFFIX = re.compile(r"\.(?:parquet|orc|avro|csv|json|txt)$")
 _LONGEST = 60
 
 
@@ -20,7 +21,7 @@ def scan_name(node: PlanNode) -> str:
     for text in (node.location, node.text):
         path = _PATH.search(text)
         if path:
-            return path[0].rstrip("/").rsplit("/", 1)[-1] or path[0]
+            return _SUFFIX.sub("", path[0].rstrip("/").rsplit("/", 1)[-1]) or path[0]
     return kind(node) if kind(node) not in SCANS else node.name.removeprefix("Scan ").strip() or "scan"
 
 

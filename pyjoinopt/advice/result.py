@@ -25,7 +25,7 @@ class Advice(AdviceData):
 
     def to_json(self) -> str:
         """`to_dict` as text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with a row for each finding, in the order of the ranking.

@@ -121,8 +121,8 @@ def _check_read(paths: object, found: Sequence[Source], reading: _Reading) -> No
     if reading.app and known and reading.app not in known:
         more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
         raise EventLogError(
-            f"no log is of the application {reading.app!r}; there are {', '.join(known[:_LISTED])}{more}. Name one of them, "
-            "or leave --app out"
+            f"no log is of the application {reading.app!r}; there are {', '.join(known[:_LISTED])}{more}. Name one of "
+            "them, or leave --app out"
         )
 
 

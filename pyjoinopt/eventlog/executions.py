@@ -14,12 +14,12 @@ keep the work small:
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyjoinopt.eventlog.deep_json import loads
 from pyjoinopt.eventlog.execution import Application, Execution
 from pyjoinopt.eventlog.files import LogFiles
 from pyjoinopt.eventlog.lines import ReadingNotes, events
@@ -79,7 +79,7 @@ def read_executions(log: LogFiles, notes: ReadingNotes, application: str = "") -
     for name, line in events(log, notes):
         yield from reader.read(name, line)
         notes.application = reader.application.id
-        if application and reader.application.name and reader.application.id != application:
+        if application and reader.is_named and reader.application.id != application:
             return
     if not application or reader.application.id == application:
         yield from reader.rest()
@@ -91,10 +91,15 @@ class ExecutionReader:
     Args:
         log: name of the log.
         notes: where damaged events are noted.
+
+    Attributes:
+        application: of the log.
+        is_named: whether the log has shown which application it is of.
     """
 
     def __init__(self, log: str, notes: ReadingNotes) -> None:
         self.application = Application(id=log, log=log)
+        self.is_named = False
         self._notes = notes
         self._settings: dict[str, str] = {}
         self._running: dict[int, _Running] = {}
@@ -129,7 +134,7 @@ class ExecutionReader:
         if handler is None:
             return
         try:
-            ended = handler(json.loads(line))
+            ended = handler(loads(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self._notes.add(f"{self.application.log} has damaged or cut off events")
             return
@@ -147,6 +152,7 @@ class ExecutionReader:
         self._application(spark=str(event.get("Spark Version", "")))
 
     def _application_start(self, event: Any) -> None:
+        self.is_named = True
         self._application(id=str(event.get("App ID") or self.application.log), name=str(event.get("App Name", "")))
 
     def _application(self, **known: str) -> None:
@@ -190,6 +196,8 @@ class ExecutionReader:
         if at < 0:
             return
         found = {name: pattern.search(line, at) for name, pattern in _TASK.items()}
+        if found["Executor Run Time"] is None:  # of a task that was lost
+            return
         run, spilled, remote, local, written = (float(match[1]) if match else 0.0 for match in found.values())
         self._stage(running, int(stage[1])).add_task(run, spilled, remote + local, written)
 
@@ -263,7 +271,7 @@ class ExecutionReader:
         info = running.first
         if running.last:
             try:
-                info = json.loads(running.last)["sparkPlanInfo"]
+                info = loads(running.last)["sparkPlanInfo"]
             except (ValueError, KeyError, TypeError, RecursionError):
                 self._notes.add(f"{self.application.log} has damaged or cut off events")
         return build_plan(info, values)

@@ -52,6 +52,13 @@ def test_outputs(tmp_path: Path) -> None:
     assert list(frame["rank"]) == [1, 1] and frame["kind"][0] == "better join order"
 
 
+def test_texts_that_are_no_unicode(tmp_path: Path) -> None:
+    log(bad(), description="\ud800 lost").write(tmp_path / "app-1")
+    advice = pyjoinopt.advise(tmp_path)
+    for text in (advice.to_text(), advice.to_html(), advice.to_json()):
+        assert "lost" in text and text.encode()
+
+
 def test_top_since_and_app(tmp_path: Path) -> None:
     log(bad(), bad()).write(tmp_path / "app-1")
     log(bad(), app="app-2").write(tmp_path / "app-2")

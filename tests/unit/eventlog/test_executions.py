@@ -7,6 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyjoinopt.advice.plan_shape import plan_shape
 from pyjoinopt.eventlog.execution import Execution
 from pyjoinopt.eventlog.executions import read_executions
 from pyjoinopt.eventlog.files import LogFiles, find_logs
@@ -82,6 +83,18 @@ def test_damaged_lines_are_noted_and_passed_over(tmp_path: Path) -> None:
     found, notes = read(tmp_path / "app-1")
     assert len(found) == 2
     assert notes == ["app-1 has lines that are no events", "app-1 has damaged or cut off events"]
+
+
+def test_a_deep_plan_is_read(tmp_path: Path) -> None:
+    text = example().text()
+    range_info = text[text.rindex(b'{"nodeName":"Range"') :]
+    inside = range_info[: range_info.index(b"}]}") + 3]
+    start = b'{"nodeName":"Project","simpleString":"Project [a#1]","metrics":[],"children":['
+    deep = start * 3000 + inside + b"]}" * 3000
+    (tmp_path / "app-1").write_bytes(text.replace(inside, deep))
+    found, notes = read(tmp_path / "app-1")
+    assert not notes and len(list(found[1].plan.post_order())) == 3001
+    assert len(plan_shape(found[1].plan)) == 12
 
 
 def test_a_plan_that_is_nested_too_deeply_is_noted(tmp_path: Path) -> None:
