@@ -8,4 +8,5 @@
   `uneven_work`. `finding`: what they share. `examine`: all findings of an execution.
 * `ranking`: runs of the same shape together, by the task hours that could be won. `workload`: the data of
   the result. `render_text`, `render_html`: for people; `wording`: their figures and names. `result`: all of it.
+* `read_logs`: from logs to the result.
 """

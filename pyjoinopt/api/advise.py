@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from datetime import date, datetime, timezone
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from pyjoinopt.advice.ranking import Ranking
 from pyjoinopt.advice.result import Advice
 from pyjoinopt.errors import EventLogError
-from pyjoinopt.eventlog.executions import read_executions
-from pyjoinopt.eventlog.files import LogFiles
-from pyjoinopt.eventlog.history_server import is_address
-from pyjoinopt.eventlog.lines import ReadingNotes
-from pyjoinopt.eventlog.sources import Source, sources
 
 T = TypeVar("T")
-#: Notes that are kept; thousands of files may be no logs.
-_NOTES = 1000
-#: Ids of applications that an error lists.
-_LISTED = 5
 
 
 def advise(
@@ -61,69 +49,10 @@ def advise(
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise ValueError(f"top={top!r}: allowed are whole numbers from 1, or None for all queries")
     first = timestamp(since) if since is not None else 0.0
-    day = datetime.fromtimestamp(first, timezone.utc).date().isoformat() if first else ""
-    found = sources([paths] if isinstance(paths, (str, Path)) else paths, day, app or "")
-    reading = _Reading(first, app or "")
-    for source in _with_progress(found) if progress else found:
-        with ExitStack() as stack:
-            try:
-                logs = stack.enter_context(source)
-            except EventLogError as error:  # of one application of a History Server
-                reading.notes.append(str(error))
-                continue
-            for log in logs:
-                reading.add(log)
-    _check_read(paths, found, reading)
-    ranking = reading.ranking
-    return Advice(
-        tuple(ranking.ranked()[:top]), reading.logs, len(ranking.applications), ranking.executions, ranking.unfinished,
-        ranking.task_ms / 3_600_000, tuple(reading.notes),
-    )  # fmt: skip
+    from pyjoinopt.advice.read_logs import advise_on_logs  # workers import this package, and read no logs
 
-
-class _Reading:
-    """What was read so far.
-
-    Args:
-        first: executions that started before are left out, in seconds since 1970.
-        app: the only application that is wanted; "" for all.
-    """
-
-    def __init__(self, first: float, app: str) -> None:
-        self.first, self.app = first, app
-        self.ranking = Ranking()
-        self.notes: list[str] = []
-        self.logs = 0
-        self.seen: dict[str, None] = {}
-
-    def add(self, log: LogFiles) -> None:
-        """Read one log, unless it was last written to before the first day."""
-        if log.newest < self.first:
-            return
-        own = ReadingNotes()
-        for execution in read_executions(log, own, self.app):
-            if execution.started >= 1000 * self.first:
-                self.ranking.add(execution)
-        self.logs += own.bytes_read > 0
-        if own.application:
-            self.seen[own.application] = None
-        self.notes.extend(islice(own.texts, max(0, _NOTES - len(self.notes))))
-
-
-def _check_read(paths: object, found: Sequence[Source], reading: _Reading) -> None:
-    """Raise an error if nothing was read that was wanted."""
-    if not reading.logs and not (found and (reading.first or reading.notes and is_address(paths))):
-        raise EventLogError(
-            f"there is no event log in {paths!s}. Spark writes them with spark.eventLog.enabled=true into "
-            "spark.eventLog.dir; name that folder, or files in it"
-        )
-    known = list(reading.seen)
-    if reading.app and known and reading.app not in known:
-        more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-        raise EventLogError(
-            f"no log is of the application {reading.app!r}; there are {', '.join(known[:_LISTED])}{more}. Name one of "
-            "them, or leave --app out"
-        )
+    given = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    return advise_on_logs(given, first, app or "", top, _with_progress if progress else iter)
 
 
 def timestamp(since: str | date) -> float:
@@ -145,7 +74,7 @@ def timestamp(since: str | date) -> float:
     return (since if since.tzinfo else since.replace(tzinfo=timezone.utc)).timestamp()
 
 
-def _with_progress(logs: list[T]) -> Iterator[T]:
+def _with_progress(logs: Sequence[T]) -> Iterator[T]:
     """The logs, with a progress bar on standard error if it is a terminal and tqdm is installed."""
     if sys.stderr.isatty():
         try:

@@ -6,7 +6,6 @@ zstd is read by the package `zstandard`; the blocks of lz4 and snappy by `cramja
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -65,6 +64,8 @@ def _plain(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _gzip(file: IO[bytes]) -> Iterator[bytes]:
+    import gzip
+
     with gzip.open(file, "rb") as content:
         while piece := content.read(CHUNK):
             yield piece

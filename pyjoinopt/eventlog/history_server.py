@@ -14,8 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 from urllib.parse import quote, urlencode
-from urllib.request import Request, urlopen
-from zipfile import BadZipFile, ZipFile
 
 from pyjoinopt.errors import EventLogError
 
@@ -59,6 +57,8 @@ def downloaded(address: str, application: str) -> Iterator[Path]:
     Raises:
         EventLogError: the server cannot be read.
     """
+    from zipfile import BadZipFile, ZipFile  # here and below: workers import this module, and use neither
+
     with TemporaryDirectory(prefix="pyjoinopt-logs-") as folder:
         packed = Path(folder) / "logs.zip"
         with _opened(address, f"/api/v1/applications/{quote(application, safe='')}/logs") as answer:
@@ -77,6 +77,8 @@ def downloaded(address: str, application: str) -> Iterator[Path]:
 @contextmanager
 def _opened(address: str, path: str) -> Iterator[IO[Any]]:
     """The answer of a server."""
+    from urllib.request import Request, urlopen
+
     try:
         with urlopen(Request(address.rstrip("/") + path, headers={"Accept": "*/*"}), timeout=_TIMEOUT) as answer:
             yield answer
