@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "worker": {"optimizer", "plan", "feedback", "estimation", "report", "bridge", "config", "errors", "_version"},
     "api": {
-        "util", "eventlog", "advice", "optimizer", "feedback", "catalyst", "estimation", "cost", "plan", "report",
+        "util", "advice", "optimizer", "feedback", "catalyst", "estimation", "cost", "plan", "report",
         "bridge", "config", "errors", "_version", "",
     },
     "demo": {"bridge", "report", "util", "errors", "_version", ""},
