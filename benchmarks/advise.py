@@ -4,10 +4,10 @@
     python -m benchmarks.advise --ranking tpcds [--scale 1] [--logs DIR]
 
 The first form writes a log with N events of tasks (a million by default), compressed with zstd, and reads it in a
-process of its own, as it reads one with a tenth of the events. The second one runs the queries of TPC-H or TPC-DS as
-written with event logging, unless DIR has their logs already, and compares the task time that the advice expects to win
-with the seconds that pyjoinopt won in the stored runs of `benchmarks.tpc`: rank correlation (Spearman), and how many of
-the ten largest wins are among the first ten of the advice.
+process of its own (on Linux), as it reads one with a tenth of the events. The second one runs the queries of TPC-H or
+TPC-DS as written with event logging, unless DIR has their logs already, and compares the task time that the advice
+expects to win with the seconds that pyjoinopt won in the stored runs of `benchmarks.tpc`: rank correlation (Spearman),
+and how many of the ten largest wins are among the first ten of the advice.
 """
 
 from __future__ import annotations
@@ -30,14 +30,19 @@ RESULTS = Path(__file__).resolve().parent / "results"
 #: Tasks of one query of the written log.
 TASKS_A_QUERY = 1000
 _READ = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from time import perf_counter
-import pyjoinopt
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+import pyjoinopt.advice.read_logs
+
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+before = peak()
 started = perf_counter()
 advice = pyjoinopt.advise(sys.argv[1])
 seconds = perf_counter() - started
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+after = peak()
 print(advice.executions, seconds, before / 1024, after / 1024)
 """
 
@@ -137,8 +142,10 @@ def ranking(benchmark: str, scale: float, logs: Path) -> None:
         advised = sum(value > 0 for value in expected.values())
         with_advice = sum(wins[n] for n in names if expected[n] > 0)
         whole = sum(wins.values())
+        by_advice, best = (sum(wins[n] for n in part) for part in (first, _largest(wins, 10)))
         print(
-            f"{title:13} rank correlation {correlation:.2f}; {hits} of the ten largest wins among the first "
+            f"{title:13} the first {len(first)} won {by_advice:.1f} s, the ten largest wins are {best:.1f} s; "
+            f"rank correlation {correlation:.2f};\n{'':13} {hits} of the ten largest wins among the first "
             f"{len(first)}; {advised} queries with advice won {with_advice:.1f} s of {whole:.1f} s"
         )
 

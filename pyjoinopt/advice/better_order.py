@@ -49,6 +49,7 @@ class BetterOrder(Finding):
     """
 
     kind: ClassVar[str] = "better join order"
+    adds_up: ClassVar[bool] = True
     order: str = ""
     ran: str = ""
     rows: float = 0.0

@@ -22,6 +22,8 @@ class Finding:
     """
 
     kind: ClassVar[str] = ""
+    #: Whether several findings of this kind in one run are about different work, so that their hours add up.
+    adds_up: ClassVar[bool] = False
     where: str
     text: str
     hours: float = 0.0

@@ -6,6 +6,7 @@ that have findings, and not with that of their runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pyjoinopt.advice.examine import findings_of
@@ -60,7 +61,7 @@ class Ranking:
         if not found:
             return
         query = self._queries.setdefault(shape, _Query(_without_plan(execution)))
-        won = max(finding.hours for finding in found)
+        won = _won(found)
         if won > query.most:
             query.most, query.example = won, _without_plan(execution)
         for finding in found:
@@ -76,19 +77,29 @@ class Ranking:
     def ranked(self) -> list[QueryAdvice]:
         """The queries with findings, the one with most to win first.
 
-        What can be won of a query is what its best finding can win: findings about the same rows overlap.
+        What can be won of a query is what its best kind of finding can win: kinds overlap, since they are about the
+        same rows.
         """
         found = []
         for shape, query in self._queries.items():
             runs, task_ms = self._runs[shape]
             findings = sorted(query.findings.values(), key=lambda f: (-f.hours, -f.seconds, f.kind, f.where))
-            won = min(hours(task_ms), max(finding.hours for finding in findings))
+            won = min(hours(task_ms), _won(findings))
             example = query.example
             found.append(QueryAdvice(
                 shape, example.description, example.application.id, example.id, example.started / 1000, runs,
                 hours(task_ms), won, max(finding.seconds for finding in findings), tuple(findings),
             ))  # fmt: skip
         return sorted(found, key=lambda query: (-query.hours, -query.seconds, query.shape))
+
+
+def _won(findings: Sequence[Finding]) -> float:
+    """Task hours that the best kind of finding can win."""
+    sums: dict[str, float] = {}
+    for finding in findings:
+        known = sums.get(finding.kind, 0.0)
+        sums[finding.kind] = known + finding.hours if finding.adds_up else max(known, finding.hours)
+    return max(sums.values())
 
 
 def _without_plan(execution: Execution) -> Execution:

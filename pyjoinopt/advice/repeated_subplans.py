@@ -45,6 +45,7 @@ class RepeatedSubplan(Finding):
     """
 
     kind: ClassVar[str] = "repeated sub-plan"
+    adds_up: ClassVar[bool] = True
     runs: int = 0
     rows: float = 0.0
     operators: int = 0

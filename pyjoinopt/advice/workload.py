@@ -21,7 +21,7 @@ class QueryAdvice:
         started: when it started, in seconds since 1970.
         runs: that ended without an error.
         task_hours: hours of all tasks of all these runs.
-        hours: task hours of them that the best finding could win.
+        hours: task hours of them that the best kind of finding could win.
         seconds: seconds of all runs that a finding about uneven work could win.
         findings: the one with most to win first; their hours and seconds are those of all runs.
     """
