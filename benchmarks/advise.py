@@ -63,7 +63,7 @@ def write_log(path: Path, tasks: int) -> int:
             if not number:
                 log.events[:0] = LogWriter().start().events
             first = next(i for i, event in enumerate(log.events) if event["Event"] == "SparkListenerTaskEnd")
-            before, after = LogWriter(log.events[:first]).text(), LogWriter(log.events[first:]).text()
+            before, after = (LogWriter(part).text(False) for part in (log.events[:first], log.events[first:]))
             own = line.replace(b'"Stage ID":0', b'"Stage ID":%d' % (100 * number))
             out.write(before)
             for _ in range(TASKS_A_QUERY):

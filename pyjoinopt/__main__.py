@@ -119,16 +119,16 @@ def _advise(chosen: argparse.Namespace) -> int:
     from pyjoinopt.api.advise import advise, write
 
     advice = advise(chosen.paths, top=chosen.top, since=chosen.since, app=chosen.app, progress=True)
-    if chosen.html:
-        write(chosen.html, advice.to_html())
-    if chosen.json:
-        write(chosen.json, advice.to_json())
     text = advice.to_text(shutil.get_terminal_size((110, 40)).columns)
     encoding = sys.stdout.encoding or "utf-8"
     try:
         print(text.encode(encoding, "replace").decode(encoding), flush=True)
     except BrokenPipeError:  # `| head` has read enough; the interpreter flushes once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if chosen.html:
+        write(chosen.html, advice.to_html())
+    if chosen.json:
+        write(chosen.json, advice.to_json())
     return 0
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
 
+from pyjoinopt.advice.finding import hours
 from pyjoinopt.advice.ranking import Ranking
 from pyjoinopt.advice.result import Advice
 from pyjoinopt.errors import EventLogError
@@ -56,9 +57,10 @@ def advise_on_logs(
                 reading.add(log)
     _check_read(paths, found, reading)
     ranking = reading.ranking
+    ranked = ranking.ranked()
     return Advice(
-        tuple(ranking.ranked()[:top]), reading.logs, len(ranking.applications), ranking.executions, ranking.unfinished,
-        ranking.task_ms / 3_600_000, tuple(reading.notes),
+        tuple(ranked[:top]), reading.logs, len(ranking.applications), ranking.executions, ranking.unfinished,
+        hours(ranking.task_ms), sum(query.hours for query in ranked), len(ranked), tuple(reading.notes),
     )  # fmt: skip
 
 

@@ -22,7 +22,8 @@ def headline(advice: AdviceData) -> str:
     if not advice.queries:
         return f"{read}: no finding"
     won = f", {duration(advice.hours)} of which could be won" if advice.hours > 0 else ""
-    return f"{read}{won}: findings for {count(len(advice.queries), 'query', 'queries')}"
+    shown = f", {len(advice.queries):,} shown" if advice.found > len(advice.queries) else ""
+    return f"{read}{won}: findings for {count(advice.found, 'query', 'queries')}{shown}"
 
 
 def render_text(advice: AdviceData, width: int = 110) -> str:

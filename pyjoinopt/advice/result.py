@@ -20,6 +20,8 @@ class Advice(AdviceData):
         executions: SQL executions that ended without an error, and were examined.
         unfinished: those that failed, or whose end is not in a log.
         task_hours: hours of all tasks of the examined executions.
+        hours: task hours that could be won, of all queries with findings.
+        found: number of queries with findings; `queries` has fewer if `top` was given.
         notes: what could not be read.
     """
 

@@ -58,6 +58,8 @@ class AdviceData:
         executions: SQL executions that ended without an error, and were examined.
         unfinished: those that failed, or whose end is not in a log.
         task_hours: hours of all tasks of the examined executions.
+        hours: task hours that could be won, of all queries with findings.
+        found: number of queries with findings; `queries` has fewer if `top` was given.
         notes: what could not be read.
     """
 
@@ -67,12 +69,9 @@ class AdviceData:
     executions: int = 0
     unfinished: int = 0
     task_hours: float = 0.0
+    hours: float = 0.0
+    found: int = 0
     notes: tuple[str, ...] = ()
-
-    @property
-    def hours(self) -> float:
-        """Task hours that could be won, of all queries."""
-        return sum(query.hours for query in self.queries)
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -83,6 +82,6 @@ class AdviceData:
         """All figures as plain data, which JSON can hold."""
         return {
             "version": 1, "logs": self.logs, "applications": self.applications, "executions": self.executions,
-            "unfinished": self.unfinished, "task_hours": self.task_hours, "hours": self.hours,
+            "unfinished": self.unfinished, "task_hours": self.task_hours, "hours": self.hours, "found": self.found,
             "queries": [query.to_dict() for query in self.queries], "notes": list(self.notes),
         }  # fmt: skip

@@ -81,6 +81,8 @@ def read_executions(log: LogFiles, notes: ReadingNotes, application: str = "") -
         notes.application = reader.application.id
         if application and reader.is_named and reader.application.id != application:
             return
+    if reader.is_named and not reader.has_ended and not log.in_progress:
+        notes.add(f"{log.name} ends before its application did")
     if not application or reader.application.id == application:
         yield from reader.rest()
 
@@ -95,11 +97,13 @@ class ExecutionReader:
     Attributes:
         application: of the log.
         is_named: whether the log has shown which application it is of.
+        has_ended: whether the application has ended.
     """
 
     def __init__(self, log: str, notes: ReadingNotes) -> None:
         self.application = Application(id=log, log=log)
         self.is_named = False
+        self.has_ended = False
         self._notes = notes
         self._settings: dict[str, str] = {}
         self._running: dict[int, _Running] = {}
@@ -108,6 +112,7 @@ class ExecutionReader:
         self._handlers = {
             b"SparkListenerLogStart": self._log_start,
             b"SparkListenerApplicationStart": self._application_start,
+            b"SparkListenerApplicationEnd": self._application_end,
             b"SparkListenerEnvironmentUpdate": self._environment,
             b"SparkListenerJobStart": self._job_start,
             b"SparkListenerJobEnd": self._job_end,
@@ -154,6 +159,9 @@ class ExecutionReader:
     def _application_start(self, event: Any) -> None:
         self.is_named = True
         self._application(id=str(event.get("App ID") or self.application.log), name=str(event.get("App Name", "")))
+
+    def _application_end(self, event: Any) -> None:
+        self.has_ended = True
 
     def _application(self, **known: str) -> None:
         self.application = Application(**{

@@ -119,9 +119,10 @@ class LogWriter:
         children = [self._info(child, by_stage) for child in plan.children]
         return {"nodeName": plan.name, "simpleString": plan.text, "children": children, "metrics": metrics}
 
-    def text(self) -> bytes:
-        """The log as Spark writes it."""
-        return b"".join(json.dumps(event, separators=(",", ":")).encode() + b"\n" for event in self.events)
+    def text(self, end: bool = True) -> bytes:
+        """The log as Spark writes it; `end`: with the end of the application."""
+        events = [*self.events, *([{"Event": "SparkListenerApplicationEnd", "Timestamp": 2}] if end else ())]
+        return b"".join(json.dumps(event, separators=(",", ":")).encode() + b"\n" for event in events)
 
     def write(self, path: Path) -> Path:
         """The log as a file."""

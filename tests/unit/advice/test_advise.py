@@ -38,6 +38,7 @@ def test_runs_of_one_query_count_together(tmp_path: Path) -> None:
     assert query.runs == 2 and query.task_hours == pytest.approx(2.0, rel=0.01) and 0.6 < query.hours < 2.0
     assert [f.kind for f in query.findings] == ["better join order", "multiplied rows"]
     assert advice.kinds == {"better join order": 1, "multiplied rows": 1} and advice.hours == query.hours
+    assert advice.found == 1 and "findings for 1 query" in advice.to_text(200)
 
 
 def test_outputs(tmp_path: Path) -> None:
@@ -68,9 +69,13 @@ def test_top_since_and_app(tmp_path: Path) -> None:
     assert pyjoinopt.advise(tmp_path, since=date(2026, 1, 3)).executions == 0
     assert pyjoinopt.advise(tmp_path, since="2199-01-01").logs == 0
     assert pyjoinopt.advise(tmp_path, app="app-2").executions == 1
-    assert len(pyjoinopt.advise(tmp_path, top=1).queries) == 1
-    with pytest.raises(EventLogError, match="no log is of the application 'app-3'; there are app-1, app-2"):
-        pyjoinopt.advise(tmp_path, app="app-3")
+    other = bad()
+    other.children[1].children[0].text = "FileScan parquet spark_catalog.default.days[d#4,e#5]"
+    log(other, app="app-3").write(tmp_path / "app-3")
+    first = pyjoinopt.advise(tmp_path, top=1)
+    assert len(first.queries) == 1 and first.found == 2 and "findings for 2 queries, 1 shown" in first.to_text(200)
+    with pytest.raises(EventLogError, match="no log is of the application 'app-9'; there are app-1, app-2, app-3"):
+        pyjoinopt.advise(tmp_path, app="app-9")
 
 
 def test_wrong_arguments_of_the_function(tmp_path: Path) -> None:

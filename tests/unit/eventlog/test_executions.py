@@ -105,6 +105,13 @@ def test_a_plan_that_is_nested_too_deeply_is_noted(tmp_path: Path) -> None:
     assert len(found) == 1 and notes == ["app-1 has damaged or cut off events"]
 
 
+def test_a_log_without_its_end_is_noted(tmp_path: Path) -> None:
+    """A file of zstd that was cut off is not noticed otherwise."""
+    (tmp_path / "app-1").write_bytes(compressed("zstd", example().text(end=False)))
+    found, notes = read(tmp_path / "app-1")
+    assert len(found) == 2 and notes == ["app-1 ends before its application did"]
+
+
 def test_a_running_application_gives_what_is_there(tmp_path: Path) -> None:
     log = example()
     log.events = [event for event in log.events if not event["Event"].endswith("SQLExecutionEnd")]
