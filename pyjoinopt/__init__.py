@@ -8,6 +8,8 @@ Example:
 
 from pyjoinopt import _needed, baselines, rules, statistics, testing  # noqa: F401  _needed first: it names what is missing
 from pyjoinopt._version import __version__
+from pyjoinopt.advice.result import Advice
+from pyjoinopt.api.advise import advise
 from pyjoinopt.api.analyze import Analysed, analyze
 from pyjoinopt.api.compare import Comparison, compare
 from pyjoinopt.api.dataframe import attach, explain_joins, join_report, optimize_joins
@@ -16,6 +18,7 @@ from pyjoinopt.api.sessions import configure, disable, enable, is_enabled, last_
 from pyjoinopt.api.tune import tune
 from pyjoinopt.errors import (
     BridgeError,
+    EventLogError,
     JavaNotFoundError,
     NotRunError,
     PyJoinOptError,
@@ -33,10 +36,10 @@ from pyjoinopt.report.tuning import TriedPlan, Tuning
 attach()
 
 __all__ = [
-    "Analysed", "BridgeError", "Comparison", "HistoryRun", "JavaNotFoundError", "JoinReport", "NotRunError",
-    "PyJoinOptError", "QueryHistory", "RefusedError", "RuleTrace", "SessionError", "ShimError", "TriedPlan", "Tuning",
-    "UnsupportedDataFrameError", "UnsupportedSparkError",
-    "__version__", "analyze", "baselines", "compare", "configure", "disable", "enable", "explain_joins", "is_enabled",
-    "join_report", "last_reports", "optimize_joins", "queries", "query_history", "rules", "statistics", "testing",
-    "tune",
+    "Advice", "Analysed", "BridgeError", "Comparison", "EventLogError", "HistoryRun", "JavaNotFoundError", "JoinReport",
+    "NotRunError", "PyJoinOptError", "QueryHistory", "RefusedError", "RuleTrace", "SessionError", "ShimError",
+    "TriedPlan", "Tuning", "UnsupportedDataFrameError", "UnsupportedSparkError",
+    "__version__", "advise", "analyze", "baselines", "compare", "configure", "disable", "enable", "explain_joins",
+    "is_enabled", "join_report", "last_reports", "optimize_joins", "queries", "query_history", "rules", "statistics",
+    "testing", "tune",
 ]  # fmt: skip

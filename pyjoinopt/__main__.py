@@ -1,9 +1,10 @@
-"""The command line: ``python -m pyjoinopt doctor``, ``... demo``, ``... explain``, ``... jar``, ``... java``."""
+"""The command line: ``python -m pyjoinopt doctor``, and ``demo``, ``explain``, ``advise``, ``jar``, ``java``."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ examples:
       run five queries on generated data, before and after
   python -m pyjoinopt explain queries/ --views /data/parquet
       show what would be done to the joins of SQL files, and run none of them
+  python -m pyjoinopt advise /var/log/spark-events --html advice.html
+      read event logs, and rank queries by what a better join order and other changes could win
   spark-submit --jars "$(python -m pyjoinopt jar)" job.py
       use the jar in a job
   python -m pyjoinopt jar --spark-version 3.5.1
@@ -86,6 +89,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.set_defaults(run=_explain)
 
+    advise = commands.add_parser(
+        "advise",
+        help="read event logs, and rank queries by what could be won",
+        description="Read Spark's event logs and show, query by query, what a better join order, a broadcast or "
+        "another change could win, by the actual row counts. Needs no Spark session and no Java, and runs nothing. "
+        "Exit code 1 if there is no event log.",
+        epilog="example: python -m pyjoinopt advise /var/log/spark-events --top 10 --since 2026-01-31",
+    )
+    advise.add_argument("paths", nargs="+", metavar="PATH", help="an event log, a folder of them, or http://host:18080")
+    advise.add_argument("--top", type=_count, metavar="N", default=20, help="queries to show (default: 20)")
+    advise.add_argument("--since", type=_day, metavar="DATE", help="leave out runs before this day, such as 2026-01-31")
+    advise.add_argument("--app", metavar="ID", help="read only this application, such as app-20260131120000-0001")
+    advise.add_argument("--html", type=Path, metavar="FILE", help="write the advice as one HTML file, too")
+    advise.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON, too")
+    advise.set_defaults(run=_advise)
+
     jar = commands.add_parser(
         "jar",
         help="print the path of the jar for --jars",
@@ -124,6 +143,43 @@ def _explain(chosen: argparse.Namespace) -> int:
     return explain(
         chosen.paths, sys.stdout, chosen.views, chosen.conf, chosen.json, chosen.reports, chosen.fail_on
     )  # fmt: skip
+
+
+def _advise(chosen: argparse.Namespace) -> int:
+    from pyjoinopt.api.advise import advise, write
+
+    advice = advise(chosen.paths, top=chosen.top, since=chosen.since, app=chosen.app, progress=True)
+    text = advice.to_text(shutil.get_terminal_size((110, 40)).columns)
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        print(text.encode(encoding, "replace").decode(encoding), flush=True)
+    except BrokenPipeError:  # `| head` has read enough; the interpreter flushes once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if chosen.html:
+        write(chosen.html, advice.to_html())
+    if chosen.json:
+        write(chosen.json, advice.to_json())
+    return 0
+
+
+def _count(text: str) -> int:
+    """A number of queries."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: give a whole number from 1")
+    return int(text)
+
+
+def _day(text: str) -> str:
+    """A date, which is checked."""
+    from pyjoinopt.api.advise import timestamp
+
+    try:
+        timestamp(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not allowed: give a date such as 2026-01-31, or 2026-01-31T18:00:00"
+        ) from None
+    return text
 
 
 def _jar(chosen: argparse.Namespace) -> int:

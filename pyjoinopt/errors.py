@@ -7,6 +7,7 @@
     ├── BridgeError                  the JVM raised an error while a plan was exported or rebuilt
     ├── NotRunError                  true row counts were requested of a query that did not run
     ├── RefusedError                 strict mode: the optimizer would return its input
+    ├── EventLogError                an event log does not exist, or no installed package can read it
     └── ShimError                    the jar could not be found, compiled or loaded
         └── UnsupportedSparkError    the jar does not support this version of Spark
 
@@ -42,6 +43,10 @@ class NotRunError(PyJoinOptError):
 
 class RefusedError(PyJoinOptError):
     """With ``strict=True``: the optimizer would otherwise return its input."""
+
+
+class EventLogError(PyJoinOptError):
+    """An event log does not exist, or no installed package can read it."""
 
 
 class ShimError(PyJoinOptError):

@@ -19,14 +19,16 @@ ALLOWED: dict[str, set[str]] = {
     "hints": {"util", "plan", "catalyst", "estimation", "cost", "joins", "report", "feedback"},
     "bridge": {"util", "plan", "errors"},
     "feedback": {"util", "plan", "estimation", "joins", "report", "bridge", "errors"},
+    "eventlog": {"util", "errors"},
+    "advice": {"util", "plan", "estimation", "cost", "joins", "eventlog", "report", "errors"},
     "optimizer": {
         "util", "plan", "catalyst", "rewrites", "estimation", "cost", "joins", "hints", "feedback", "report", "bridge",
         "config", "_version",
     },
     "worker": {"optimizer", "plan", "feedback", "estimation", "report", "bridge", "config", "errors", "_version"},
     "api": {
-        "util", "optimizer", "feedback", "catalyst", "estimation", "cost", "plan", "report", "bridge", "config",
-        "errors", "_version", "",
+        "util", "advice", "optimizer", "feedback", "catalyst", "estimation", "cost", "plan", "report",
+        "bridge", "config", "errors", "_version", "",
     },
     "demo": {"bridge", "report", "util", "errors", "_version", ""},
     "rules": {"api"},  # this and the next three are for users
@@ -34,5 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "statistics": {"api", "estimation", "feedback"},
     "baselines": {"api", "feedback"},
     "__main__": {"api", "bridge", "demo", "config", "errors", "_version", ""},
-    "__init__": {"api", "baselines", "errors", "report", "rules", "statistics", "testing", "_version", "_needed"},
+    "__init__": {
+        "advice", "api", "baselines", "errors", "report", "rules", "statistics", "testing", "_version", "_needed",
+    },
 }  # fmt: skip
