@@ -60,7 +60,8 @@ def query_history(query: str, store: str | None = None) -> QueryHistory:
         KeyError: there is no query of this number, or several begin with these letters.
 
     Example:
-        >>> pyjoinopt.query_history("1f2e3d4c")    # doctest: +SKIP
+        >>> for number in pyjoinopt.queries()["query"].unique():    # doctest: +SKIP
+        ...     print(pyjoinopt.query_history(number))
     """
     if not isinstance(query, str):
         raise TypeError(f"query is {query!r} ({type(query).__name__}), but must be a number as in pyjoinopt.queries()")

@@ -253,7 +253,8 @@ for call in (df.optimize_joins, lambda: pyjoinopt.is_enabled(spark)):
 def test_every_key_of_sessions_is_read_by_the_jvm_and_documented() -> None:
     page = (doors.ROOT / "docs" / "sessions.md").read_text()
     shim = doors.ROOT / "jvm_shim" / "src" / "common"
-    read = (shim / "worker/WorkerSettings.scala").read_text() + (shim / "session/OptimizeJoins.scala").read_text()
+    files = ("worker/WorkerSettings", "session/OptimizeJoins", "session/ApplicationSettings", "session/StoreFunctions")
+    read = "".join((shim / f"{file}.scala").read_text() for file in files)
     documented = set(re.findall(r"^\| `(spark\.pyjoinopt\.\w+)` \|", page, re.MULTILINE))
     assert documented == {key for key, _, _ in SESSION_KEYS}
     for key, default, _ in SESSION_KEYS:
