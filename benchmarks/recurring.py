@@ -30,6 +30,7 @@ from benchmarks.common import machine, session
 from benchmarks.generated_code import GeneratedCode
 from benchmarks.tpc_runs import check
 from pyjoinopt.estimation.store.store import Store
+from pyjoinopt.feedback.query_rows import rows_of_plans
 from pyjoinopt.feedback.query_store import QueryStore
 from tests.support import tpc
 
@@ -120,8 +121,8 @@ def main() -> None:
                     changed = any(report.changed for report in pyjoinopt.last_reports(where)[-1:])
                     ours[n].append((passed, changed))
     _print(written, ours, chosen.rounds)
-    revoked = [q for q in QueryStore(Store(learning.path)).queries() if any(map(q.outlook.reason, q.outlook.slower))]
-    print(f"queries with a revoked plan: {len(revoked)}")
+    plans = rows_of_plans(QueryStore(Store(learning.path)).queries())
+    print(f"revoked plans: {sum(plan['state'].startswith('revoked') for plan in plans)}")
     spark.stop()
 
 
