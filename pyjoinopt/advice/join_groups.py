@@ -6,7 +6,7 @@ join of a group has a row count out of the run; that is what an order can be jud
 
 Keys are found by column ids. A key belongs to the relation whose operators name its id. An aggregate's results are not
 in its text, so an id that no relation names belongs to the only relation that is no plain scan, if there is just one.
-Where the relation of a key stays unknown, the group is not judged.
+Where the relation of a key is not known, no order is advised.
 """
 
 from __future__ import annotations

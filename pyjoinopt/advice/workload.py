@@ -49,19 +49,7 @@ class QueryAdvice:
 
 @dataclass(frozen=True)
 class AdviceData:
-    """What the event logs of applications show.
-
-    Attributes:
-        queries: those with findings, by the task hours that could be won.
-        logs: number of logs that were read.
-        applications: number of applications with SQL executions.
-        executions: SQL executions that ended without an error, and were examined.
-        unfinished: those that failed, or whose end is not in a log.
-        task_hours: hours of all tasks of the examined executions.
-        hours: task hours that could be won, of all queries with findings.
-        found: number of queries with findings; `queries` has fewer if `top` was given.
-        notes: what could not be read.
-    """
+    """What the event logs of applications show, as data; `Advice` describes the attributes."""
 
     queries: tuple[QueryAdvice, ...]
     logs: int = 0

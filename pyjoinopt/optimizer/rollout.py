@@ -1,6 +1,6 @@
 """Which queries of a session are changed: by lists of tables and descriptions, and by a share of all queries.
 
-    spark.pyjoinopt.denyTables         hr.*, *_staging          these tables stay out of it
+    spark.pyjoinopt.denyTables         hr.*, *_staging          queries over these tables run as written
     spark.pyjoinopt.allowDescriptions  nightly *                only these jobs (SparkContext.setJobDescription)
     spark.pyjoinopt.canary             0.1                      a tenth of the queries
 

@@ -122,7 +122,8 @@ class TestLists:
         assert optimised(session) == written, "without a description"
 
     def test_a_query_stays_on_its_side_of_a_share(self, session: SparkSession) -> None:
-        texts = [SQL.replace("dim_v = 1", f"dim_v {op} 1 AND mid_v {other} 2") for op in "<=>" for other in "<=>"]
+        some = COMPARED[:4]  # all sixteen are on one side once in 30,000 times
+        texts = [SQL.replace("dim_v = 1", f"dim_v {op} 1 AND mid_v {other} 2") for op in some for other in some]
         sides = {}
         session.conf.set("spark.pyjoinopt.canary", "0.5")
         for constant in "135":
@@ -148,9 +149,13 @@ class TestLists:
             _, reports = planned(made, lambda: rows(made.sql(text)))
             return ["canary" in str(report.refusals) for report in reports]
 
-        # Which side a query is on depends on the path of its tables, so some are tried.
-        conditions = [f"note_v {op} 3 AND mid_v {other} 2" for op in COMPARED for other in COMPARED]
-        texts = [f"{SQL} AND mid_v <= ({INNER} WHERE {condition})" for condition in conditions]
+        # Which side a plan is on depends on the path of its tables, so queries are tried in which both parts differ.
+        texts = [
+            f"{SQL} AND fact_k {op} 3 AND mid_v {other} 9 AND mid_v <= "
+            f"({INNER} WHERE note_v {op} 3 AND mid_v {other} 2)"
+            for op in COMPARED
+            for other in COMPARED
+        ]
         mixed = next(text for text in texts if left_out(session, text) == [True, False])
         warnings()
         assert left_out(learning, mixed) == [True, False]
@@ -232,14 +237,21 @@ class TestLocked:
         assert any(r.where == "spark.pyjoinopt.store" for r in reports[0].refusals)
         assert any("spark.pyjoinopt.store. It is ignored" in line for line in warnings())
 
-    def test_tune_needs_a_session_that_it_can_switch_off(
-        self, session: SparkSession, lock: Callable[[str], None]
-    ) -> None:
-        """The application has not enabled this session by its own configuration, so that a lock switches it off."""
+    def test_a_locked_switch_is_the_application_s(self, session: SparkSession, lock: Callable[[str], None]) -> None:
+        """It has not enabled this session by its own configuration."""
         lock("enabled")
         assert not pyjoinopt.is_enabled(session)
         lock("")
         assert pyjoinopt.is_enabled(session)
+
+    def test_tune_needs_a_session_that_it_can_switch_off(
+        self, session: SparkSession, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("pyjoinopt.bridge.extension.is_enabled", lambda session: True)
+        before = session.conf.get("spark.pyjoinopt.enabled")
+        with pytest.raises(pyjoinopt.PyJoinOptError, match="spark.pyjoinopt.enabled is locked"):
+            pyjoinopt.tune(session.sql(SQL), progress=False)
+        assert session.conf.get("spark.pyjoinopt.enabled") == before
 
     def test_every_option_can_be_locked(self, session: SparkSession, lock: Callable[[str], None]) -> None:
         wrong = {"spark.pyjoinopt.enabled": "true", **{option.key: "wrong" for option in OPTIONS}}

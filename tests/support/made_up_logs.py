@@ -16,7 +16,7 @@ ROWS = "number of output rows"
 
 @dataclass
 class Operator:
-    """An operator with the values that its metrics get; one without values has the metric of rows, which stays 0."""
+    """An operator with the values that its metrics get; one without values has the metric of rows, with 0."""
 
     name: str
     text: str = ""
