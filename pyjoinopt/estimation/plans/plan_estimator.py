@@ -108,6 +108,8 @@ class PlanEstimates:
         self._filtered = NodeMemo[LogicalPlan, FilteredLeaf]()
         self._known = NodeMemo[LogicalPlan, RelationStatistics]()
         self._overridden = NodeMemo[LogicalPlan, JoinRows]()
+        # Node -> the common table expressions read in it, with the definitions that it was estimated by.
+        self._read = NodeMemo[LogicalPlan, dict[object, LogicalPlan]]()
 
     def add_ctes(self, nodes: Iterable[LogicalPlan]) -> None:
         """Look up common table expressions among these nodes from now on: predicates may have moved in them."""
@@ -213,7 +215,7 @@ class PlanEstimates:
         stack: list[tuple[LogicalPlan, bool]] = [(plan, False)]
         while stack:
             node, expanded = stack.pop()
-            if node in self._known:
+            if self._is_known(node):
                 continue
             below = self._below(node)
             if not expanded and below:
@@ -221,7 +223,17 @@ class PlanEstimates:
                 stack.extend((child, False) for child in below)
             else:
                 self._remember(node, self._estimate(node))
+                read = {cte: one for child in below for cte, one in (self._read.get(child) or {}).items()}
+                if (definition := self._definition(node)) is not None:
+                    read[node.info.get("cte")] = definition
+                if read:
+                    self._read[node] = read
         return self._known[plan]
+
+    def _is_known(self, node: LogicalPlan) -> bool:
+        """Whether a node's statistics are there, and are of what the definitions read in it are now."""
+        read = self._read.get(node) or {}
+        return node in self._known and all(self._definitions[cte] is found for cte, found in read.items())
 
     def _definition(self, node: LogicalPlan) -> LogicalPlan | None:
         return self._definitions.get(node.info.get("cte")) if node.kind == "CTERelationRef" else None
@@ -245,11 +257,11 @@ class PlanEstimates:
     def _filtered_rows(self, node: Filter, child: RelationStatistics) -> RelationStatistics | None:
         """A filter's estimate, if it is another one than its child's columns give."""
         if not self._applied:
-            return filter_above_groups(node, self._known.__getitem__, self._definition)
+            return filter_above_groups(node, self, self._definition)
         rest = conjunction(self._not_applied(and_operands(inline_common_expressions(node.condition))))
         if rest is None:  # what was filtered when its leaf was counted
             return child
-        return filter_above_groups(node, self._known.__getitem__, self._definition) or apply_filter(child, rest)
+        return filter_above_groups(node, self, self._definition) or apply_filter(child, rest)
 
     def _not_applied(self, conjuncts: Iterable[Expression]) -> tuple[Expression, ...]:
         return tuple(e for e in conjuncts if not self._applied or e.key not in self._applied)

@@ -85,7 +85,7 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
      * files need. A relation that has the files for itself can do with fewer, if it is read whole then.
      */
     def begin(together: Set[String]): Unit = relation.foreach { files =>
-      if (!sample.exists(suffices) && entry.path("read").asBoolean) {
+      if (!atFirst.exists(suffices) && entry.path("read").asBoolean) {
         val all = together ++ Samples.get(key).toList.flatMap(_.columns.fieldNames)
         val fewest = if (together == needed) wanted else together
         val columns = Seq(all, together, fewest).distinct.filter(_.size <= SampleAnswers.MaxColumns)
@@ -108,12 +108,24 @@ private[pyjoinopt] final class SampleAnswers(handle: Handle, request: JsonNode) 
         case _ => false
       }
 
-    def sample: Option[RelationSample] = keyed match {
+    /**
+     * What the answer is from. It is chosen once, when nothing more is waited for: other queries may replace a sample at
+     * any time, also by one that has less of what this request needs, and one that has become ready since another part
+     * of the answer was written would not be used for that.
+     */
+    lazy val sample: Option[RelationSample] =
+      (justDrawn.filter(_ => keyed.isEmpty) ++ atFirst ++ present)
+        .reduceOption(Ordering.by((s: RelationSample) => (suffices(s), !lacks(s), s.complete)).max(_, _))
+
+    /** What was there when the request came. */
+    private lazy val atFirst: Option[RelationSample] = present
+
+    private def present: Option[RelationSample] = keyed match {
       case Some((name, threshold)) => keySample(name).filter(_.threshold >= threshold).map(_.below(threshold))
-      case None => ownSample.orElse(justDrawn)
+      case None => ownSample
     }
 
-    /** What was drawn for this request, if another query's sample has taken its place since. */
+    /** What was drawn for this request, if it is there. */
     private def justDrawn: Option[RelationSample] =
       for {
         running <- task if running.isDone

@@ -29,10 +29,10 @@ private[pyjoinopt] object Samples {
 
   def put(key: Key, sample: RelationSample): Unit = known.put(key, sample)
 
-  /** Remember a sample that was drawn, unless another one was drawn at the same time that has more. */
+  /** Remember a sample that was drawn, unless another one was drawn at the same time that has more columns or rows. */
   private def putUnlessPoorer(key: Key, sample: RelationSample): Unit = synchronized {
     val poorer = known.get(key).exists(before =>
-      before.full && before.has(sample.columns.fieldNames) &&
+      before.full && before.has(sample.columns.fieldNames) && (before.complete || !sample.complete) &&
         (!sample.has(before.columns.fieldNames) || before.design.isDefined && sample.design.isEmpty))
     if (!poorer) put(key, sample)
   }

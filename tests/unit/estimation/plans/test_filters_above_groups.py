@@ -84,6 +84,31 @@ def test_through_projections_names_and_readers() -> None:
     assert found.base_rows == pytest.approx(2 * rows(groups(1, "shop")))
 
 
+@pytest.mark.parametrize("between", [False, True])
+def test_a_definition_that_has_changed_since(between: bool) -> None:
+    """Predicates move into a definition while its readers, or what is above them, are known by the one before."""
+    names = tuple(Attribute(300 + i, 300 + i, a.name, a.type) for i, a in enumerate((KEY, DAY, KIND)))
+
+    def definition() -> LogicalPlan:
+        chosen = Project(tuple(named(reference(a), b) for a, b in zip((KEY, DAY, KIND), names)), BOTH)
+        return LogicalPlan("CTERelationDef", (chosen,), names, info={"cte": 3})
+
+    def filtered(condition: Expression) -> LogicalPlan:
+        return Filter(condition, definition().children[0])
+
+    before = definition()
+    after = LogicalPlan("CTERelationDef", (filtered(is_(names[2], "web")),), names, info={"cte": 3})
+    reader = LogicalPlan("CTERelationRef", (), names, info={"cte": 3})
+    below = SubqueryAlias("t", reader) if between else reader
+    estimates = PlanEstimates(leaf, [before])
+    assert estimates(below).rows == rows(BOTH)
+    estimates.add_ctes([after])
+    found = estimates(Filter(is_(names[1], 9000), below))
+    assert found.rows == PlanEstimates(leaf, [after])(Filter(is_(names[1], 9000), below)).rows
+    assert estimates(Filter(is_(names[1], 9000), reader)).rows == found.rows
+    assert between or estimates(below).rows == rows(groups(1, "shop"))
+
+
 def test_sums_of_what_is_positive_are_positive() -> None:
     plan = groups(0, "shop")
     above = Filter(call("GreaterThan", reference(PAID), literal(0, "decimal")), plan)
