@@ -25,7 +25,8 @@ from pyjoinopt.joins.graph.hypergraph import Edge, JoinGraph
 from pyjoinopt.plan.equi_keys import equalities
 from pyjoinopt.plan.expressions import EQUALITIES, Attribute, Expression, conjuncts, reference
 from pyjoinopt.plan.nodes import ANTI, LogicalPlan, Project
-from pyjoinopt.rewrites.plan_equivalence import PlanMatcher, without_aliases
+from pyjoinopt.plan.operator_kinds import without_aliases
+from pyjoinopt.rewrites.plan_equivalence import PlanMatcher
 from pyjoinopt.util.bitset import members
 
 _STRICT = frozenset({"LessThan", "GreaterThan"})

@@ -127,3 +127,10 @@ def is_only_a_name(node: LogicalPlan) -> bool:
     return node.kind == "SubqueryAlias" or (
         node.kind == "View" and len(node.children) == 1 and node.output == node.children[0].output
     )
+
+
+def without_aliases(plan: LogicalPlan) -> LogicalPlan:
+    """The plan without the aliases and views on top of it."""
+    while is_only_a_name(plan) and not plan.cached:
+        (plan,) = plan.children
+    return plan

@@ -53,12 +53,13 @@ from pyjoinopt.plan.expressions import Attribute, Expression, call, reference, r
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys, is_unique
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import without_aliases
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order, transform_down
 from pyjoinopt.rewrites.filtered_aggregates import inner_join_source, is_self_contained
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
-from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher, column, without_aliases
+from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher, column
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
 #: By this name it can be switched off.

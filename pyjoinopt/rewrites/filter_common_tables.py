@@ -42,9 +42,8 @@ from pyjoinopt.plan.expressions import (
 )
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import Aggregate, Filter, LogicalPlan, Project
-from pyjoinopt.plan.operator_kinds import is_only_a_name
+from pyjoinopt.plan.operator_kinds import is_only_a_name, without_aliases
 from pyjoinopt.plan.traversal import post_order, transform_up
-from pyjoinopt.rewrites.plan_equivalence import without_aliases
 
 #: So many readers of one definition at most: each adds an alternative.
 _MOST_READERS = 16

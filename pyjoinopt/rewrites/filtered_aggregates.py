@@ -24,8 +24,9 @@ from pyjoinopt.plan.expressions import (
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.fallible.value_ranges import FLOATING
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
+from pyjoinopt.plan.operator_kinds import without_aliases
 from pyjoinopt.rewrites.inner_join_region import is_inner
-from pyjoinopt.rewrites.plan_equivalence import PlanMatcher, without_aliases
+from pyjoinopt.rewrites.plan_equivalence import PlanMatcher
 
 #: Functions that take a FILTER, and give the same for the same rows in whatever order these come, but for rounding.
 _FUNCTIONS = frozenset(

@@ -34,6 +34,7 @@ from pyjoinopt.plan.constructors import aggregate, project
 from pyjoinopt.plan.expressions import Expression, conjunction, substitute
 from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import Aggregate, Join, LogicalPlan
+from pyjoinopt.plan.operator_kinds import without_aliases
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order, transform_down
 from pyjoinopt.rewrites.filtered_aggregates import (
@@ -47,7 +48,7 @@ from pyjoinopt.rewrites.filtered_aggregates import (
     source_of,
 )
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
-from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher, without_aliases
+from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher
 
 
 def fuse_aggregates(plan: LogicalPlan) -> Rewritten:

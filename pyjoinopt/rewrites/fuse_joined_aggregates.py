@@ -79,7 +79,7 @@ from pyjoinopt.plan.facts.distinct_keys import DistinctKeys, is_unique
 from pyjoinopt.plan.facts.equality_substitution import equality_is_identity
 from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.nodes import LEFT, Aggregate, Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.operator_kinds import HINTS
+from pyjoinopt.plan.operator_kinds import HINTS, without_aliases
 from pyjoinopt.plan.outer_references import has_outer_references
 from pyjoinopt.plan.relation_names import relation_name
 from pyjoinopt.plan.traversal import post_order, transform_down
@@ -93,7 +93,7 @@ from pyjoinopt.rewrites.filtered_aggregates import (
     source_of,
 )
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
-from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher, without_aliases
+from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher
 
 NAME = "fuse_joined_aggregates"
 #: Ways to take the relations of one aggregate for those of another, if a relation comes several times.

@@ -70,6 +70,7 @@ from pyjoinopt.plan.facts.constant_values import is_fixed
 from pyjoinopt.plan.fallible.fallibility import may_throw
 from pyjoinopt.plan.fallible.value_ranges import FLOATING
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import without_aliases
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import map_subqueries, post_order
@@ -81,7 +82,7 @@ from pyjoinopt.rewrites.filtered_aggregates import (
     rows_of_any,
     source_of,
 )
-from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher, without_aliases
+from pyjoinopt.rewrites.plan_equivalence import Columns, PlanMatcher
 
 #: By which the rewrite can be switched off.
 NAME = "fuse_scalar_subqueries"

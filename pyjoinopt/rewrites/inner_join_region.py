@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pyjoinopt.plan.expressions import Expression, conjuncts
 from pyjoinopt.plan.fallible.fallibility import is_movable
 from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, Join, LogicalPlan
-from pyjoinopt.rewrites.plan_equivalence import without_aliases
+from pyjoinopt.plan.operator_kinds import without_aliases
 
 
 def is_inner(node: LogicalPlan) -> bool:

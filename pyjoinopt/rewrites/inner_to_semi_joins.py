@@ -55,7 +55,7 @@ from pyjoinopt.plan.facts.duplicate_insensitivity import duplicate_insensitive
 from pyjoinopt.plan.facts.equality_substitution import equality_is_identity
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import CROSS, INNER, SEMI, Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.operator_kinds import HINTS
+from pyjoinopt.plan.operator_kinds import HINTS, without_aliases
 from pyjoinopt.plan.outer_references import has_outer_references
 from pyjoinopt.plan.relation_names import relation_name
 from pyjoinopt.plan.required_columns import needed_columns
@@ -64,7 +64,6 @@ from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.inner_join_region import is_inner
 from pyjoinopt.rewrites.left_join_to_anti_join import computed_by_what_may_fail
 from pyjoinopt.rewrites.lost_columns import Replacement, hidden_columns, with_replacements
-from pyjoinopt.rewrites.plan_equivalence import without_aliases
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
 NAME = "inner_to_semi_joins"

@@ -48,13 +48,12 @@ from pyjoinopt.plan.expressions import (
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
-from pyjoinopt.plan.operator_kinds import is_only_a_name
+from pyjoinopt.plan.operator_kinds import is_only_a_name, without_aliases
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import parents_of, post_order, transform_down
 from pyjoinopt.rewrites.filtered_aggregates import compares_floating
 from pyjoinopt.rewrites.inner_join_region import inner_join_inputs, is_inner
-from pyjoinopt.rewrites.plan_equivalence import without_aliases
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
 #: Types whose equal values are the same value, so that a group may be called by any of them.

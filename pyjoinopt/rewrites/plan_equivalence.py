@@ -5,36 +5,38 @@ equivalent if they are the same tree once the ids of one are replaced by those o
 
     Filter (a.x > 3)  t AS a        is equivalent to        Filter (b.x > 3)  t AS b        with  b.x -> a.x, b.y -> a.y
 
-Names and the order of conjuncts do not matter. Anything that is not proved to be the same is not equivalent: operators
+Names, the order of conjuncts and that of inner joins do not matter; of relations that are read several times in one
+region of inner joins the order does. Anything that is not proved to be the same is not equivalent: operators
 other than the few below, functions with parameters that the mirror does not have, anything nondeterministic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyjoinopt.plan.common_expressions import inline_common_expressions
-from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts, reference, substitute
+from pyjoinopt.plan.expressions import Attribute, Expression, conjunction, conjuncts, reference, substitute
 from pyjoinopt.plan.facts.value_numbers import ValueNumbering
 from pyjoinopt.plan.nodes import EXISTENCE, NO_HINT, SINGLE, Aggregate, Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.operator_kinds import is_only_a_name
+from pyjoinopt.plan.operator_kinds import is_only_a_name, without_aliases
+from pyjoinopt.plan.traversal import post_order
+from pyjoinopt.rewrites.inner_join_region import InnerJoinRegion, inner_join_inputs
 
 #: Bit of a column of one plan -> a use of the column of another plan that holds the same.
 Columns = dict[int, Expression]
 
 
-def without_aliases(plan: LogicalPlan) -> LogicalPlan:
-    """The plan without the aliases and views on top of it."""
-    while is_only_a_name(plan) and not plan.cached:
-        (plan,) = plan.children
-    return plan
-
-
 class PlanMatcher:
-    """Compares plans and expressions of one query, with one value numbering."""
+    """Compares plans and expressions of one query, with one value numbering.
 
-    def __init__(self) -> None:
+    Args:
+        any_order: whether inner joins in another order are equivalent. To Spark, which reuses an exchange for another
+            one, they are not.
+    """
+
+    def __init__(self, any_order: bool = True) -> None:
         self._meanings = ValueNumbering()
+        self._any_order = any_order
 
     def columns(self, one: LogicalPlan, other: LogicalPlan) -> Columns | None:
         """For every column that `other` reads or computes that of `one`; None if they are not proved equivalent."""
@@ -42,10 +44,14 @@ class PlanMatcher:
         stack = [(one, other)]
         while stack:
             a, b = map(without_aliases, stack.pop())
-            if a.cached or b.cached or a.kind != b.kind or len(a.children) != len(b.children):
+            if a.cached or b.cached or a.kind != b.kind:
+                return None
+            regions = self._regions(a, b)
+            mine, theirs = (region.inputs for region in regions) if regions else (a.children, b.children)
+            if len(mine) != len(theirs):
                 return None
             pairs.append((a, b))
-            stack.extend(zip(a.children, b.children, strict=True))
+            stack.extend(_by_relations(mine, theirs) if regions else zip(mine, theirs))
         known: Columns = {}
         for a, b in reversed(pairs):  # children before parents
             if not self._extended(known, a, b):
@@ -83,6 +89,9 @@ class PlanMatcher:
         if isinstance(a, Filter) and isinstance(b, Filter):
             return self._same_set(a.condition, b.condition, known)
         if isinstance(a, Join) and isinstance(b, Join):
+            if regions := self._regions(a, b):
+                mine, theirs = (conjunction(region.conjuncts) for region in regions)
+                return self._same_set(mine, theirs, known)
             plain = a.join_type == b.join_type not in (EXISTENCE, SINGLE) and a.hint == b.hint == NO_HINT
             return plain and self._same_set(a.condition, b.condition, known)
         if isinstance(a, Aggregate) and isinstance(b, Aggregate):
@@ -94,6 +103,11 @@ class PlanMatcher:
         if isinstance(a, Project) and isinstance(b, Project):
             return self._same_list(a.projections, b.projections, known)
         return False
+
+    def _regions(self, a: LogicalPlan, b: LogicalPlan) -> tuple[InnerJoinRegion, ...]:
+        """The regions of inner joins whose topmost joins two nodes are; none unless both are."""
+        found = (inner_join_inputs(a), inner_join_inputs(b)) if self._any_order and isinstance(a, Join) else ()
+        return found if all(region.joins for region in found) else ()
 
     def _same_set(self, one: Expression | None, other: Expression | None, known: Columns) -> bool:
         mine, theirs = conjuncts(one), conjuncts(other)
@@ -118,6 +132,24 @@ class PlanMatcher:
             found[b.attribute.bit] = reference(a.attribute)
         known.update(found)
         return True
+
+
+def _by_relations(one: Sequence[LogicalPlan], other: Sequence[LogicalPlan]) -> list[tuple[LogicalPlan, LogicalPlan]]:
+    """Pairs of inputs: those that alone read what they read, on either side, and the others as they are written."""
+    read = [[_read(plan) for plan in plans] for plans in (one, other)]
+    mine, theirs = (
+        {found: plan for found, plan in zip(of_side, plans) if of_side.count(found) == 1}
+        for of_side, plans in zip(read, (one, other))
+    )
+    alone = [found for found in mine if found in theirs]
+    rest = ([p for p, found in zip(plans, of_side) if found not in alone] for plans, of_side in zip((one, other), read))
+    return [*((mine[found], theirs[found]) for found in alone), *zip(*rest)]
+
+
+def _read(plan: LogicalPlan) -> tuple[tuple[str, object], ...]:
+    """The operators of a plan and what its leaves read, in any order."""
+    found = ((node.kind, node.info.get("alike")) for node in post_order(plan) if not is_only_a_name(node))
+    return tuple(sorted(found, key=str))
 
 
 def column(known: Columns, attribute: Attribute) -> Attribute:

@@ -32,12 +32,12 @@ from pyjoinopt.plan.expressions import SUBQUERY, Attribute, conjuncts
 from pyjoinopt.plan.facts.duplicate_insensitivity import duplicate_insensitive
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
 from pyjoinopt.plan.nodes import INNER_LIKE, NO_HINT, SEMI, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import without_aliases
 from pyjoinopt.plan.outer_references import has_outer_references
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.lost_columns import Replacement, with_replacements
-from pyjoinopt.rewrites.plan_equivalence import without_aliases
 
 
 def self_join_as_semi(plan: LogicalPlan) -> Rewritten:

@@ -41,13 +41,12 @@ from dataclasses import dataclass
 from pyjoinopt.plan.constructors import aggregate_call, alias_as
 from pyjoinopt.plan.expressions import FOLDABLE, Expression, conjuncts, reference, substitute
 from pyjoinopt.plan.nodes import INNER_LIKE, Aggregate, Filter, Join, LogicalPlan, Project
-from pyjoinopt.plan.operator_kinds import is_only_a_name
+from pyjoinopt.plan.operator_kinds import is_only_a_name, without_aliases
 from pyjoinopt.plan.required_columns import needed_columns
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import parents_of, post_order, transform_up
 from pyjoinopt.rewrites.aggregate_to_window import EXACT_TYPES
 from pyjoinopt.rewrites.filter_common_tables import readings
-from pyjoinopt.rewrites.plan_equivalence import without_aliases
 
 #: By this name it can be switched off.
 NAME = "share_common_tables"

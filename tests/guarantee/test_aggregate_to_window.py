@@ -46,6 +46,10 @@ REPLACED = {
         WHERE j.id = i.k AND j.w = 2 GROUP BY i.g) WHERE key = f.g AND f.k = d.id AND d.w = 2""",
     "over an aggregate": """WITH t AS (SELECT k, g, sum(v) s FROM f GROUP BY k, g) SELECT * FROM t x
         WHERE s > (SELECT avg(g) FROM t y WHERE y.k = x.k)""",
+    "over groups of joins in two orders": """SELECT x.k, x.s, a FROM (SELECT f.k, f.g, max(v) s FROM f, d, e
+        WHERE f.k = d.id AND e.k = f.g GROUP BY f.k, f.g) x JOIN (SELECT k key, max(s) a FROM
+        (SELECT f.k, f.g, max(v) s FROM e JOIN f ON f.g = e.k JOIN d ON d.id = f.k GROUP BY f.k, f.g) GROUP BY k)
+        ON x.k = key""",
     "having": """SELECT f.v, a FROM f JOIN (SELECT k key, avg(v) a FROM f GROUP BY k HAVING count(*) > 12)
         ON f.k = key""",
     "computed above": """SELECT f.v, p, twice FROM f JOIN
@@ -82,6 +86,10 @@ KEPT = {
     "by another column": f"SELECT f.v, a FROM f JOIN {AVERAGE} y ON f.g = y.key",
     "one of two keys": "SELECT f.v, a FROM f JOIN (SELECT k key, g, avg(v) a FROM f GROUP BY k, g) y ON f.k = key",
     "a computed key": "SELECT f.v, a FROM f JOIN (SELECT k + 1 key, avg(v) a FROM f GROUP BY k + 1) ON f.k = key",
+    "over groups of joins that differ": """SELECT x.k, x.s, a FROM (SELECT f.k, f.g, max(v) s FROM f, d, e
+        WHERE f.k = d.id AND e.k = f.g GROUP BY f.k, f.g) x JOIN (SELECT k key, max(s) a FROM
+        (SELECT f.k, f.g, max(v) s FROM e JOIN f ON f.g = e.k JOIN d ON d.id = f.g GROUP BY f.k, f.g) GROUP BY k)
+        ON x.k = key""",
     "a key computed outside": f"SELECT f.v, a FROM f JOIN {AVERAGE} y ON f.k + 1 = y.key",
     "floating-point keys": "SELECT f.v, a FROM f JOIN (SELECT x key, avg(v) a FROM f GROUP BY x) ON f.x = key",
     "floating-point sums": "SELECT f.v, a FROM f JOIN (SELECT k key, sum(x) a FROM f GROUP BY k) ON f.k = key",
@@ -99,6 +107,12 @@ KEPT = {
     "some rows inside": """SELECT f.v, a FROM f JOIN (SELECT k key, avg(v) a FROM (SELECT * FROM f ORDER BY s, v, k
         LIMIT 50) GROUP BY k) ON f.k = key""",
 }
+#: The same rows, with joins in other orders.
+SAME = [
+    "(SELECT DISTINCT f.* FROM f JOIN d o ON f.k = o.id JOIN e ON e.k = f.g AND z > 0)",
+    "(SELECT DISTINCT f.* FROM e JOIN f ON e.k = f.g JOIN d o ON o.id = f.k WHERE 0 < z)",
+    "(SELECT DISTINCT f.* FROM d p, e, f WHERE f.g = e.k AND e.z > 0 AND p.id = f.k)",
+]
 #: A table that repeats rows of a partition: sums and counts would be too large.
 REPEATED = """SELECT f.v, c FROM f JOIN e ON f.k = e.k JOIN (SELECT k key, {0} c FROM f GROUP BY k) ON f.k = key"""
 
@@ -277,4 +291,7 @@ def _drawn(draw: random.Random) -> str:
     conditions = [*links, *([outside] if outside else [])]
     draw.shuffle(conditions)
     columns = draw.choice(["*", "b.v, a", f"a, b.{key}", "count(*), count(a)", "z, b.s"])
-    return f"SELECT {columns} FROM {', '.join(tables)} WHERE {' AND '.join(conditions)}"
+    text = f"SELECT {columns} FROM {', '.join(tables)} WHERE {' AND '.join(conditions)}"
+    if draw.random() < 0.3:
+        return text.replace("f b", f"{draw.choice(SAME)} b").replace("f i", f"{draw.choice(SAME)} i")
+    return text

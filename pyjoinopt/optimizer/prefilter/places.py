@@ -25,9 +25,9 @@ from pyjoinopt.plan.nodes import (
     LogicalPlan,
     Project,
 )
-from pyjoinopt.plan.operator_kinds import is_only_a_name
+from pyjoinopt.plan.operator_kinds import is_only_a_name, without_aliases
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.rewrites.plan_equivalence import PlanMatcher, without_aliases
+from pyjoinopt.rewrites.plan_equivalence import PlanMatcher
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class SharedPlans:
             self._read[id(node)] = read = self._reads(node)
             if isinstance(node, Join) or groups(node):
                 self._nodes.setdefault(read, []).append(node)
-        self._matcher = PlanMatcher()
+        self._matcher = PlanMatcher(any_order=False)
 
     def __call__(self, node: LogicalPlan) -> bool:
         """Whether Spark computes this join once for several places, or what it shuffles for this aggregate."""

@@ -32,8 +32,8 @@ from pyjoinopt.optimizer.prefilter.sources import Source, joined_source, relatio
 from pyjoinopt.plan.equi_keys import equal_columns
 from pyjoinopt.plan.expressions import Attribute, Expression, conjuncts
 from pyjoinopt.plan.nodes import ANTI, EXISTENCE, INNER_LIKE, LEFT, RIGHT, SEMI, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import without_aliases
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.rewrites.plan_equivalence import without_aliases
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
 #: Join types whose right side may be missing.

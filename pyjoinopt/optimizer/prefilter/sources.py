@@ -18,7 +18,7 @@ from pyjoinopt.plan.constructors import ColumnFactory, project
 from pyjoinopt.plan.expressions import Attribute, Expression, conjunction, conjuncts, reference, substitute
 from pyjoinopt.plan.fallible.fallibility import is_movable
 from pyjoinopt.plan.nodes import INNER_LIKE, SEMI, Filter, Join, LogicalPlan, Project
-from pyjoinopt.rewrites.plan_equivalence import without_aliases
+from pyjoinopt.plan.operator_kinds import without_aliases
 
 #: A join of more relations is not worth reading twice for its keys alone.
 _MOST_RELATIONS = 5

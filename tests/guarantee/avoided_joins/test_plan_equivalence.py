@@ -10,8 +10,9 @@ import pytest
 from pyjoinopt.bridge.decode import decode
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.plan.nodes import Aggregate, Join
+from pyjoinopt.plan.operator_kinds import without_aliases
 from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.rewrites.plan_equivalence import PlanMatcher, column, without_aliases
+from pyjoinopt.rewrites.plan_equivalence import PlanMatcher, column
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,6 +66,20 @@ def two(session: SparkSession, one: str, other: str) -> tuple[LogicalPlan, Logic
         ("select max(x) m from t group by k", "select max(x) m from t group by y", False),
         ("select max(x) m from t group by k, y", "select max(x) m from t group by k", False),
         ("select t.x from t join d on t.k = d.k", "select t.x from t join d on d.k = t.k", True),
+        ("select t.x from t join d on t.k = d.k", "select t.x from d join t on t.k = d.k", True),
+        ("select t.x from t join d on t.k = d.k", "select t.x from d, t where t.k = d.k", False),  # not pushed down yet
+        (
+            "select t.x from t join (d cross join u) on t.k = d.k and t.x = u.x",
+            "select t.x from u join t on t.x = u.x join d on d.k = t.k", True,
+        ),
+        (
+            "select t.x from t join (select max(k) k from d group by k) m on t.k = m.k join d on d.k = t.k",
+            "select t.x from d join t on d.k = t.k join (select max(k) k from d group by k) m on t.k = m.k", True,
+        ),
+        ("select t.x from t join d on t.k = d.k join u on true", "select t.x from t join d on t.k = d.k", False),
+        ("select t.x from t join d on t.k = d.k join u on true", "select t.x from t join u on t.k = u.x join d", False),
+        ("select a.x from t a join d join t b on a.k = b.y", "select a.x from d join t a join t b on a.k = b.y", True),
+        ("select a.x from t a join d join t b on a.k = b.y", "select a.x from d join t b join t a on a.k = b.y", False),
         ("select t.x from t join d on t.k = d.k", "select t.x from t left join d on t.k = d.k", False),
         ("select t.x from t join d on t.k = d.k", "select t.x from t join d on t.x = d.k", False),
         ("select a.x from t a join t b on a.k = b.y", "select a.x from t a join t b on a.y = b.k", False),
@@ -80,6 +95,12 @@ def test_plans(tiny: SparkSession, one: str, other: str, alike: bool) -> None:
     if known is not None:
         assert [column(known, theirs) for theirs in b.output] == list(without_aliases(a).output)
         assert not a.output_set & b.output_set
+
+
+def test_to_spark_the_order_of_joins_matters(tiny: SparkSession) -> None:
+    a, b = two(tiny, "select t.x from t join d on t.k = d.k", "select t.x from d join t on t.k = d.k")
+    assert PlanMatcher(any_order=False).columns(a, b) is None
+    assert PlanMatcher(any_order=False).columns(a, a) is not None
 
 
 def test_functions(tiny: SparkSession) -> None:
