@@ -393,7 +393,12 @@ class _Optimization:
         report.spared_joins += rewritten.avoided
         for refusal in reordered.refusals:
             report.refuse(refusal.where, refusal.reason)
-        report.expect_groups([change_in_one_line(g.ordered) if g.changed else None for g in reordered.groups])
+        ordered = [group.ordered for group in reordered.groups]
+        report.expect_groups(
+            [change_in_one_line(g.ordered) if g.changed else None for g in reordered.groups],
+            sum(o.cost_before for o in ordered),
+            sum(o.cost_after for o in ordered),
+        )
         forecast = Forecast(
             rewritten.plan, hinted, self._export.conf, self._sizes, self._export.spark, tuple(report.hints)
         )

@@ -31,13 +31,15 @@ class JoinReport(ReportData):
 
     def __post_init__(self) -> None:
         # Not dataclass fields, so that they are not part of the data: how to read true rows, the groups to match them
-        # with, the sections that are not written yet, and the plan as a baseline.
+        # with, the sections that are not written yet, the plan as a baseline, and the costs of the orders before the
+        # sections about them are written.
         self._observer: Callable[[], list[Any]] | None = None
         self._watches: tuple[Any, ...] = ()
         self._planned: Callable[..., Any] | None = None
         self._deferred: list[Callable[[], object]] = []
         self._groups_added = 0
         self.changes: list[str] = []
+        self.costs: tuple[float, float] | None = None
 
     def observe(self) -> list[Any]:
         """Read the true row counts of this report's query after it ran, and store them.
@@ -71,13 +73,17 @@ class JoinReport(ReportData):
         """Whether a group of three relations or more was added, even if its section is still deferred."""
         return self._groups_added > 0
 
-    def expect_groups(self, changes: Sequence[str | None]) -> None:
+    def expect_groups(self, changes: Sequence[str | None], cost_before: float = 0.0, cost_after: float = 0.0) -> None:
         """Add join groups whose sections are deferred.
 
         Args:
             changes: the written and the chosen order of each in one line; None if the order is kept.
+            cost_before, cost_after: of the written and the chosen orders of all of them.
         """
         self._groups_added += len(changes)
+        if changes:
+            before, after = self.costs or (0.0, 0.0)
+            self.costs = before + cost_before, after + cost_after
         self.changes += [change for change in changes if change is not None]
 
     def defer(self, section: Callable[[], object]) -> None:

@@ -15,7 +15,9 @@ the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` i
     worker -> JVM   {"id": 7, "question": {"nodes": [0, 3], "sources": ["catalog"]}}    as often as needed
     JVM -> worker   {"id": 7, "answer": {"nodes": {...}}}    or    {"id": 7, "error": "..."}
     worker -> JVM   {"id": 7, "answer": {"edits": {...} or null, "summary": "...", "problem": null,
-                                            "outcome": "changed"}}    for `PlanMetrics.scala`
+                                            "outcome": "changed", "refusals": ["pythonUdf"], "costs": [9.1, 2.5],
+                                            "store": "/path"}}
+                    the last four for `PlanMetrics.scala` and `PlanLog.scala`; costs and store may be null
     worker -> JVM   {"id": 7, "report": {...}}            afterwards, when the query no longer waits
 
 A request {"op": "queries", "store": "/path"}, or "baselines", has the answer {"rows": [{...}], "problem": null} and an
@@ -32,6 +34,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import math
 import os
 import signal
 import struct
@@ -55,6 +58,7 @@ from pyjoinopt.feedback.query_store import QueryStore
 from pyjoinopt.optimizer.optimize import optimize
 from pyjoinopt.optimizer.rollout import why_left_out
 from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.reason_keys import keys_of
 from pyjoinopt.worker.guarded_planning import GuardedPlanning, PlannedPart, left_as_written
 from pyjoinopt.worker.parent import driver_name, end_with_parent
 from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests, Request, key_of
@@ -290,13 +294,24 @@ class Planning:
         outcome = outcome or ("changed" if report.changed else "unchanged" if left_out is None else "leftOut")
         # A user's source may answer differently next time, and an observed query must be registered each time.
         self.cacheable = not watching and not registered()
-        return {"edits": edits, "summary": summary(report), "problem": problem, "outcome": outcome}
+        return {
+            "edits": edits,
+            "summary": summary(report),
+            "problem": problem,
+            "outcome": outcome,
+            "refusals": keys_of(refusal.reason for refusal in report.refusals),
+            "costs": _costs(report),
+            "store": None if self.store is None else str(self.store.path.absolute()),
+        }
 
     def failed(self, error: Exception) -> dict[str, Any]:
         """The answer after an internal error."""
         self.cacheable = False
         self._report = JoinReport(error=f"{type(error).__name__}: {error}")
-        return {"edits": None, "summary": "", "problem": self._report.error, "outcome": "failed"}
+        return {
+            "edits": None, "summary": "", "problem": self._report.error, "outcome": "failed", "refusals": [],
+            "costs": None, "store": None,
+        }  # fmt: skip
 
     def report(self) -> dict[str, Any]:
         """The report as a dict, with its deferred sections."""
@@ -306,6 +321,12 @@ class Planning:
             self._report.error = f"{type(error).__name__}: {error}"
             self.cacheable = False
         return self._report.to_dict()
+
+
+def _costs(report: JoinReport) -> list[float] | None:
+    """The costs of the written and the chosen orders; None if there are none, or if JSON has no number for them."""
+    costs = report.costs
+    return list(costs) if costs is not None and all(map(math.isfinite, costs)) else None
 
 
 def summary(report: JoinReport) -> str:

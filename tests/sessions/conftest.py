@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,11 +65,18 @@ def session(spark: SparkSession, new_session: Callable[[], SparkSession]) -> Ite
 
 @pytest.fixture
 def warnings(spark: SparkSession) -> Iterator[Callable[[], list[str]]]:
-    """The warnings of our logger since the last call."""
+    """The warnings of our logger since the last call, and its lines about queries that were changed."""
+    with logged(spark, "%p %m%n") as lines:
+        yield lambda: [line for line in lines() if line.startswith(("WARN", "INFO Joins reordered"))]
+
+
+@contextmanager
+def logged(spark: SparkSession, pattern: str) -> Iterator[Callable[[], list[str]]]:
+    """The lines of our logger since the last call, by a pattern of Log4j."""
     jvm = spark._jvm
     core = jvm.org.apache.logging.log4j.core
     writer = jvm.java.io.StringWriter()
-    layout = core.layout.PatternLayout.newBuilder().withPattern("%p %m%n").build()
+    layout = core.layout.PatternLayout.newBuilder().withPattern(pattern).build()
     appender = core.appender.WriterAppender.createAppender(layout, None, writer, "caught", False, True)
     appender.start()
     name = "org.apache.spark.sql.pyjoinopt"
@@ -79,11 +87,13 @@ def warnings(spark: SparkSession) -> Iterator[Callable[[], list[str]]]:
     def take() -> list[str]:
         text = str(writer.toString())
         writer.getBuffer().setLength(0)
-        return [line for line in text.splitlines() if line.startswith(("WARN", "INFO"))]
+        return text.splitlines()
 
-    yield take
-    logger.removeAppender(appender)
-    core.config.Configurator.setLevel(name, jvm.org.apache.logging.log4j.Level.ERROR)
+    try:
+        yield take
+    finally:
+        logger.removeAppender(appender)
+        core.config.Configurator.setLevel(name, jvm.org.apache.logging.log4j.Level.ERROR)
 
 
 def pythons() -> tuple[str, str]:

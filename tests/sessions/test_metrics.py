@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyjoinopt
+from pyjoinopt.report.reason_keys import KEYS
 from tests.sessions import doors
-from tests.sessions.conftest import BAD_ORDER, TABLES, rows
-from tests.sessions.fakes import fake, give
+from tests.sessions.conftest import BAD_ORDER, TABLES, logged, rows
+from tests.sessions.fakes import GREETS, fake, give
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,13 +57,122 @@ def test_each_plan_is_counted_once_by_its_outcome(
     assert change(SQL) == {"plans.seen": 1, "plans.unchanged": 1}
     session.conf.set("spark.pyjoinopt.mode", "on")
     session.conf.set("spark.pyjoinopt.canary", "0")
-    assert change(SQL) == {"plans.seen": 1, "plans.leftOut": 1}
+    assert change(SQL) == {"plans.seen": 1, "plans.leftOut": 1, "refusals.canary": 1}
     session.conf.set("spark.pyjoinopt.mode", "wrong")
     assert change(SQL) == {"plans.seen": 1, "plans.failed": 1}
     session.conf.set("spark.pyjoinopt.timeout", "soon")
     assert change(SQL) == {"plans.seen": 1, "plans.failed": 1}
     session.conf.set("spark.pyjoinopt.mode", "off")
     assert change(SQL) == {}
+
+
+def test_a_plan_is_counted_once_for_each_reason_of_its_refusals(
+    session: SparkSession, change: Callable[[str], dict[str, int]]
+) -> None:
+    broadcast = BAD_ORDER.format(hint="/*+ BROADCAST(mid) */")
+    assert change(broadcast) == {"plans.seen": 1, "plans.unchanged": 1, "refusals.joinHint": 1}
+    both = f"SELECT * FROM ({broadcast}) one JOIN ({broadcast}) two ON one.fact_k = two.fact_k"
+    assert change(both)["refusals.joinHint"] == 1, "once a plan"
+    assert change(SQL) == {"plans.seen": 1, "plans.changed": 1}
+
+
+def test_a_reason_without_a_counter_is_counted_as_other(
+    session: SparkSession, change: Callable[[str], dict[str, int]], tmp_path: Path
+) -> None:
+    answer = {"edits": None, "summary": "", "problem": None, "outcome": "unchanged"}
+    answer["refusals"] = ["bad luck", "canary", "new", 7]
+    program = f"{GREETS}write({{'id': request['id'], 'answer': {answer!r}}})\ntime.sleep(60)"
+    give(session, python=fake(tmp_path, program))
+    found = change(SQL)
+    assert found.pop("workers.started") == 1
+    assert found == {"plans.seen": 1, "plans.unchanged": 1, "refusals.canary": 1, "refusals.other": 1}
+
+
+def test_the_counters_of_reasons_are_their_keys(session: SparkSession) -> None:
+    found = {name.removeprefix("refusals.") for name in counted(session) if name.startswith("refusals.")}
+    assert found == set(KEYS)
+
+
+def test_each_query_has_one_line_with_its_figures(session: SparkSession) -> None:
+    keys = ("outcome", "plans", "milliseconds", "cost_before", "cost_after", "refusals")
+    pattern = "|".join(("%p", *(f"%X{{pyjoinopt_{key}}}" for key in keys), "%X{execution_id}", "%m%n"))
+    mdc = session._jvm.org.slf4j.MDC
+    broadcast = BAD_ORDER.format(hint="/*+ BROADCAST(mid) */")
+    with logged(session, pattern) as lines:
+
+        def line(text: str) -> list[str]:
+            """The figures of a query by their order above, then the number of its execution and the message."""
+            lines()
+            rows(session.sql(text))
+            (found,) = (line for line in lines() if line.startswith("INFO|"))
+            return found.split("|")[1:]
+
+        outcome, plans, milliseconds, before, after, refusals, number, message = line(SQL)
+        assert (outcome, plans, refusals) == ("changed", "1", "") and number.isdigit()
+        assert float(before) > float(after) > 0
+        assert message.startswith(f"Joins reordered in {milliseconds} ms (changed; cost {before} to {after}): ")
+        outcome, plans, milliseconds, *_, refusals, _, message = line(broadcast)
+        assert (outcome, plans, refusals) == ("unchanged", "1", "joinHint")
+        assert message == f"Joins kept as written in {milliseconds} ms (unchanged; refusals joinHint)"
+        outcome, plans, *_ = line(
+            f"SELECT note_k FROM note WHERE note_k < (SELECT max(mid_v) FROM ({SQL})) "
+            f"AND note_v < (SELECT max(mid_v) FROM ({broadcast}))"
+        )
+        assert int(plans) >= 2 and set(outcome.split(",")) == {"changed", "unchanged"}
+        mdc.put("pyjoinopt_plans", "mine")
+        assert line(SQL)[1] == "1"
+        assert mdc.get("pyjoinopt_plans") == "mine" and mdc.get("pyjoinopt_outcome") is None
+        mdc.remove("pyjoinopt_plans")
+        session.conf.set("spark.pyjoinopt.canary", "0")
+        found = line(SQL)
+        assert (found[0], found[5]) == ("leftOut", "canary")
+        session.conf.set("spark.pyjoinopt.timeout", "soon")
+        assert line(SQL)[0] == "failed"
+        session.conf.set("spark.pyjoinopt.mode", "off")
+        rows(session.sql(SQL))
+        assert not lines()
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(not doors.has_jar("log4j-layout-template-json-*.jar"), reason="this Spark has no structured log")
+def test_the_structured_log_and_the_size_of_the_store(session: SparkSession, tmp_path: Path) -> None:
+    """In a driver whose log is JSON."""
+    for name, _, _ in TABLES:
+        session.table(name).write.parquet(str(tmp_path / name))
+    store = tmp_path / "store.sqlite"
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import json, os
+from pyspark.sql import SparkSession
+import pyjoinopt
+builder = SparkSession.builder.config("spark.pyjoinopt.store", {str(store)!r})
+spark = pyjoinopt.configure(builder).getOrCreate()
+loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+metrics = loader.loadClass("org.apache.spark.sql.pyjoinopt.PlanMetrics$").getField("MODULE$").get(None)
+size = lambda: metrics.metricRegistry().getGauges()["store.bytes"].getValue()
+none = size()
+for name in {[name for name, _, _ in TABLES]!r}:
+    spark.read.parquet(f"{tmp_path}/{{name}}").createOrReplaceTempView(name)
+spark.sql('''{SQL}''').collect()
+spark.sql("SELECT * FROM joinopt_report()").collect()  # the worker has done all that it does for the query
+files = [name for name in ({str(store)!r}, {f"{store}-wal"!r}) if os.path.exists(name)]
+some = size(), sum(map(os.path.getsize, files))
+for name in files:
+    os.rename(name, name + ".moved")
+print(json.dumps([none, some, size()]))
+spark.stop()
+""")
+    submit = f'"{doors.HOME}/bin/spark-submit" --conf spark.log.structuredLogging.enabled=true'
+    command = f'{submit} "{program}" 2> "{tmp_path}/errors"'
+    none, (size, expected), moved = json.loads(doors.run(["sh", "-c", command], tmp_path).splitlines()[-1])
+    assert (none, size, moved) == (0, expected, 0) and size > 0
+    (line,) = (line for line in (tmp_path / "errors").read_text().splitlines() if "Joins reordered in" in line)
+    event = json.loads(line)
+    context = event["context"]
+    assert event["level"] == "INFO"
+    assert context["pyjoinopt_outcome"] == "changed" and context["pyjoinopt_refusals"] == ""
+    assert float(context["pyjoinopt_cost_before"]) > float(context["pyjoinopt_cost_after"])
+    assert int(context["pyjoinopt_milliseconds"]) > 0 and context["execution_id"].isdigit()
 
 
 def test_workers_that_fail_or_are_late(

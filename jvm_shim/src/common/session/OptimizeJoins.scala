@@ -29,7 +29,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val result = ordered(plan)
-    if (!plan.isInstanceOf[Subquery] && !OptimizeJoins.inside.get) ChangeLog.write()
+    if (!plan.isInstanceOf[Subquery] && !OptimizeJoins.inside.get) PlanLog.write(session)
     result
   }
 
@@ -72,18 +72,20 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
       if (!enabled && !new JoinOrderHints(query, taken).anyToOptimize) query
       else {
         OptimizeJoins.inside.set(true)
+        val started = System.nanoTime
         try {
           PlanMetrics.seen.inc()
           new PlanningRequest(session, query, taken, everything = enabled, writer).run()
         } catch {
-          case NonFatal(error) => fallBack(query, error)
-          case error @ (_: LinkageError | _: StackOverflowError) => fallBack(query, error)
+          case NonFatal(error) => fallBack(query, error, started)
+          case error @ (_: LinkageError | _: StackOverflowError) => fallBack(query, error, started)
         } finally OptimizeJoins.inside.set(false)
       }
     }
 
-  private def fallBack(query: LogicalPlan, error: Throwable): LogicalPlan = {
+  private def fallBack(query: LogicalPlan, error: Throwable, started: Long): LogicalPlan = {
     Support.attempt(())(PlanMetrics.count("failed"))
+    Support.attempt(())(PlanLog.add(PlanEnd("failed", (System.nanoTime - started) / 1000000)))
     Workers.warnOnce(String.valueOf(error.getMessage), error)
     query
   }

@@ -28,16 +28,16 @@ private[pyjoinopt] final class PlanningRequest(
   def run(): LogicalPlan = {
     ApplicationSettings.warn(session)
     if (time.isGivenUp(settings.timeout)) {
-      PlanMetrics.count("timedOut")
+      ended("timedOut")
       original
     } else if (time.leftToWait(settings.timeout) < 0) {
-      PlanMetrics.count("timedOut")
+      ended("timedOut")
       Workers.warnOnce(
         s"its subqueries took most of ${settings.timeout} ms. If that comes again, raise spark.pyjoinopt.timeout.")
       original
     } else
       try time.plans(planned())
-      finally PlanMetrics.planning.update((System.nanoTime - started) / 1000000)
+      finally PlanMetrics.planning.update(milliseconds)
   }
 
   private def planned(): LogicalPlan = session.withActive {
@@ -48,14 +48,14 @@ private[pyjoinopt] final class PlanningRequest(
     val text = exporter.run()
     val handle = Handles(exporter.handle) // referenced here: the registry may drop it while the query waits
     try {
-      val planned = Workers.withWorker(session, settings, time, PlanMetrics.count) { (worker, deadline) =>
+      val planned = Workers.withWorker(session, settings, time, ended(_)) { (worker, deadline) =>
         worker.request(request(text, deadline), deadline)(question => statistics(handle, question))
       }
       planned.fold(original) { case (answer, report) =>
         SessionReports.add(session, report, JoinOrderHints.marks(taken))
         try {
           val result = finished(handle, answer)
-          PlanMetrics.count(answer.path("outcome").asText)
+          ended(answer)
           result
         } catch {
           case error: Throwable =>
@@ -65,6 +65,30 @@ private[pyjoinopt] final class PlanningRequest(
       }
     } finally Handles.release(exporter.handle)
   }
+
+  /** The plan came to an end without an answer. */
+  private def ended(outcome: String): Unit = {
+    PlanMetrics.count(outcome)
+    PlanLog.add(PlanEnd(outcome, milliseconds))
+  }
+
+  private def ended(answer: JsonNode): Unit = {
+    val outcome = PlanMetrics.count(answer.path("outcome").asText)
+    Support.attempt(()) {
+      val refusals = PlanMetrics.refused(ExpressionBuilder.elements(answer.get("refusals")).map(_.asText))
+      Option(answer.path("store").textValue).foreach(PlanMetrics.uses)
+      val costs = answer.path("costs")
+      val summary = if (outcome == "changed") answer.path("summary").asText else ""
+      PlanLog.add(PlanEnd(
+        outcome,
+        milliseconds,
+        summary,
+        refusals,
+        if (costs.size == 2) Some((costs.get(0).asDouble, costs.get(1).asDouble)) else None))
+    }
+  }
+
+  private def milliseconds: Long = (System.nanoTime - started) / 1000000
 
   private def mark(join: Join): Option[String] =
     if (hints.isKept(join)) Some(NodeDetails.Keep)
@@ -105,11 +129,7 @@ private[pyjoinopt] final class PlanningRequest(
     if (problem.isTextual) Workers.warnOnce(problem.asText)
     val edits = answer.get("edits")
     if (edits == null || edits.isNull) original
-    else {
-      val rebuilt = new PlanRebuilder(handle, edits).optimizing()
-      ChangeLog.add((System.nanoTime - started) / 1000000, answer.path("summary").asText)
-      rebuilt
-    }
+    else new PlanRebuilder(handle, edits).optimizing()
   }
 }
 
