@@ -267,13 +267,13 @@ def test_no_worker_survives_the_driver(tmp_path: Path) -> None:
 import os, signal, threading, time
 import pyjoinopt
 from pyspark.sql import SparkSession
+from tests.sessions.fakes import children, give
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 spark = pyjoinopt.configure(builder.config("spark.driver.host", "127.0.0.1")).getOrCreate()
 give(spark, python={fake(tmp_path, SLOW.replace("time.sleep(2)", "while True: pass"))!r})
 spark.conf.set("spark.pyjoinopt.timeout", "10min")
 text = "EXPLAIN SELECT 1 FROM range(9) a JOIN range(8) b ON a.id = b.id JOIN range(7) c ON b.id = c.id"
 threading.Thread(target=lambda: spark.sql(text), daemon=True).start()
-from tests.sessions.fakes import children
 while not (found := children({str(tmp_path)!r})):
     time.sleep(0.1)
 time.sleep(1)
