@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import isfinite
+from typing import Any
 
 from pyjoinopt.estimation.model.relation_statistics import FEEDBACK, RelationStatistics
 from pyjoinopt.estimation.store.store import Store
@@ -61,6 +63,21 @@ class ExpectedGroup:
         found = located(plan, self.owners, self.leaves)
         known = {i: s for s, i in found.items() if s in self.estimates and not self._is_probed(s)}
         return {i: (self.named(s), self.estimates[s]) for i, s in known.items()}
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """The group for `ExpectedJoins.scala`, which compares its joins with what they count while they run.
+
+        None if no join has an estimate. An estimate that is not finite cannot be exceeded, and is no JSON.
+        """
+        joins = [
+            {"of": [v for v in range(len(self.names)) if relations >> v & 1], "rows": rows}
+            for relations, rows in self.estimates.items()
+            if relations.bit_count() > 1 and isfinite(rows) and not self._is_probed(relations)
+        ]
+        if not joins:
+            return None
+        columns, owners = list(self.owners), list(self.owners.values())
+        return {"names": self.names, "columns": columns, "owners": owners, "leaves": self.leaves, "joins": joins}
 
     def observations(self, rows: Mapping[int, float]) -> list[Observation]:
         """The same for people, small sets first."""

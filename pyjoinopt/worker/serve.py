@@ -18,6 +18,7 @@ the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` i
                                             "outcome": "changed", "refusals": ["pythonUdf"], "costs": [9.1, 2.5],
                                             "store": "/path"}}
                     the last four for `PlanMetrics.scala` and `PlanLog.scala`; costs and store may be null
+                    with "expected": [{...}] of a query whose metrics will be sent, if joins of it have estimates
     worker -> JVM   {"id": 7, "report": {...}}            afterwards, when the query no longer waits
 
 A request {"op": "queries", "store": "/path"}, or "baselines", has the answer {"rows": [{...}], "problem": null} and an
@@ -294,6 +295,7 @@ class Planning:
         outcome = outcome or ("changed" if report.changed else "unchanged" if left_out is None else "leftOut")
         # A user's source may answer differently next time, and an observed query must be registered each time.
         self.cacheable = not watching and not registered()
+        expected = [group for watch in part.expected if watching and (group := watch.to_dict()) is not None]
         return {
             "edits": edits,
             "summary": summary(report),
@@ -302,6 +304,7 @@ class Planning:
             "refusals": keys_of(refusal.reason for refusal in report.refusals),
             "costs": _costs(report),
             "store": None if self.store is None else str(self.store.path.absolute()),
+            **({"expected": expected} if expected else {}),
         }
 
     def failed(self, error: Exception) -> dict[str, Any]:

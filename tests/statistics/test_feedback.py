@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -200,6 +201,41 @@ def test_what_reads_by_name_or_by_subquery_is_recognised(db: SparkSession, text:
     changed = text.replace("'cheap'", "'dear'").replace("/ 10", "/ 9")
     (other,) = pyjoinopt.join_report(db.sql(changed)).groups
     assert "feedback" not in {r.source for r in other.relations}
+
+
+SEMI = """SELECT s.sale FROM sales s JOIN shops p ON s.shop = p.shop WHERE p.region = 1
+    AND EXISTS (SELECT 1 FROM items i WHERE i.item = s.item AND i.kind = 'cheap')"""
+SELF = """SELECT a.sale, p.region FROM sales a JOIN shops p ON a.shop = p.shop JOIN sales b ON a.sale = b.sale
+    WHERE b.item < 50"""
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("threshold", ["-1", "10485760"], ids=["sort-merge", "broadcast"])
+@pytest.mark.parametrize(
+    "text", [QUERY.format("sales", "items", "shops"), WITH_CTE, SEMI, SELF], ids=["joins", "cte", "semi", "self"]
+)
+def test_the_jvm_recognises_the_joins_of_a_running_plan_as_python_does(
+    db: SparkSession, text: str, threshold: str, adaptive: str
+) -> None:
+    db.conf.set("spark.sql.adaptive.enabled", adaptive)
+    db.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+    fast = db.sql(text).optimize_joins()
+    fast.collect()
+    operators = json.loads(bridge_for(fast).executed(fast._jdf))
+    (watch,) = fast._pyjoinopt_report._watches
+    located = watch.located(operators).items()
+    expected = {names: (rows, operators[i]["m"]["numOutputRows"]) for i, (names, rows) in located if len(names) > 1}
+    jvm = db._jvm
+    assert jvm is not None and expected
+    groups = jvm.com.fasterxml.jackson.databind.ObjectMapper().readTree(json.dumps([watch.to_dict()]))
+    (group,) = each(jvm.org.apache.spark.sql.pyjoinopt.ExpectedJoins.of(groups, True))
+    joins = each(group.located(fast._jdf.queryExecution().executedPlan()))
+    assert {tuple(each(j.relations())): (j.estimated(), j.counted().value()) for j in joins} == expected
+
+
+def each(found: Any) -> list[Any]:
+    """The elements of a sequence of Scala."""
+    return [found.apply(i) for i in range(found.size())]
 
 
 def test_what_was_counted_is_shown(db: SparkSession) -> None:

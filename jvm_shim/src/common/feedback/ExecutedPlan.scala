@@ -68,11 +68,14 @@ private[pyjoinopt] object ExecutedPlan {
   }
 
   /** The operator inside wrappers; an adaptive plan that is not final is returned itself. */
-  private def bare(plan: SparkPlan): SparkPlan = {
+  private def bare(plan: SparkPlan): SparkPlan = bare(plan, running = false)
+
+  /** @param running whether an adaptive plan that is not final counts as what it is now */
+  def bare(plan: SparkPlan, running: Boolean): SparkPlan = {
     var inner = plan
     var wrapped = true
     while (wrapped) inner = inner match {
-      case adaptive: AdaptiveSparkPlanExec if adaptive.isFinalPlan => adaptive.executedPlan
+      case adaptive: AdaptiveSparkPlanExec if running || adaptive.isFinalPlan => adaptive.executedPlan
       case stage: QueryStageExec => stage.plan
       case codegen: WholeStageCodegenExec => codegen.child
       case input: InputAdapter => input.child
@@ -110,7 +113,7 @@ private[pyjoinopt] object ExecutedPlan {
   }
 
   /** An existence join keeps all rows and marks those with a match; the filter above it drops the others. */
-  private def marks(node: SparkPlan): Boolean = node match {
+  def marks(node: SparkPlan): Boolean = node match {
     case join: BaseJoinExec => join.joinType.isInstanceOf[ExistenceJoin]
     case _ => false
   }
@@ -164,13 +167,13 @@ private[pyjoinopt] object ExecutedPlan {
     case _ => Support.className(node).contains("Aggregate")
   }
 
-  private def isReduced(node: SparkPlan): Boolean = node match {
+  def isReduced(node: SparkPlan): Boolean = node match {
     case reused: ReusedExchangeExec => leaves(reused.child) != 1
     case _ if node.children.isEmpty && standsForOthers(Support.className(node)) => true
     case _ => node.expressions.exists(madeAtRunTime)
   }
 
-  private val Rows = "numOutputRows"
+  val Rows = "numOutputRows"
 
   private def standsForOthers(leaf: String): Boolean = leaf == "EmptyRelationExec" || leaf == "LocalTableScanExec"
 

@@ -56,6 +56,7 @@ private[pyjoinopt] final class PlanningRequest(
         try {
           val result = finished(handle, answer)
           ended(answer)
+          RunningQueries.expect(session.sparkContext, answer)
           result
         } catch {
           case error: Throwable =>
