@@ -1,4 +1,7 @@
-"""Advice on queries that a real Spark ran, from its event logs with every codec, in a JVM of its own."""
+"""Advice on queries that a real Spark ran, from its event logs with every codec, in a JVM of its own.
+
+`make test-versions` runs these tests on each Spark, with the logs that it writes.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +22,6 @@ from pyjoinopt.eventlog.files import find_logs
 from pyjoinopt.eventlog.lines import ReadingNotes
 
 pytestmark = [pytest.mark.jvm, pytest.mark.ci, pytest.mark.timeout(1800)]
-ROOT = Path(__file__).resolve().parents[2]
 CODECS = ("default", "none", "zstd", "lz4", "snappy", "lzf")
 
 #: One application for each codec, one after the other; the counts of joins are printed.
@@ -110,7 +112,8 @@ def test_rows_of_joins_are_those_that_were_counted(logs: tuple[Path, dict[str, i
 def test_the_files_are_compressed_as_expected(logs: tuple[Path, dict[str, int]]) -> None:
     names = {path.suffix for log in find_logs([logs[0]]) for path in log.paths}
     assert {".zstd", ".lz4", ".snappy", ".lzf"} <= names
-    assert any(path.name.startswith("eventlog_v2_") for path in logs[0].iterdir())
+    rolled = any(path.name.startswith("eventlog_v2_") for path in logs[0].iterdir())
+    assert rolled is (int(version("pyspark").split(".")[0]) >= 4)  # by default
 
 
 def test_a_bad_order_gets_the_good_one_as_advice(logs: tuple[Path, dict[str, int]]) -> None:
@@ -129,20 +132,3 @@ def test_a_bad_order_gets_the_good_one_as_advice(logs: tuple[Path, dict[str, int
         assert finding["ran_rows"] == pytest.approx(counts["first"])
         assert finding["rows"] == pytest.approx(counts["good"], rel=0.5) and finding["observed"] == 1.0
     assert all(query.runs == len(CODECS) for query in advice.queries if query.description.startswith("bad"))
-
-
-OLDER: list[Any] = [
-    pytest.param(name, marks=pytest.mark.skipif(not (ROOT / name / "bin" / "python").exists(), reason=f"no {name}"))
-    for name in (".venv-spark35", ".venv-spark40")
-]
-
-
-@pytest.mark.parametrize("older", OLDER)
-def test_logs_of_older_sparks(tmp_path: Path, older: str) -> None:
-    counts = run(str(ROOT / older / "bin" / "python"), tmp_path, "default,zstd")
-    for codec in ("default", "zstd"):
-        found = executions(tmp_path / "logs", codec)
-        for threshold in ("-1", "10m"):
-            assert rows(found[f"bad{threshold}"]) == [counts["all"], counts["first"]]
-    described = {query.description for query in pyjoinopt.advise(tmp_path / "logs").queries}
-    assert {"bad-1", "bad10m"} <= described
