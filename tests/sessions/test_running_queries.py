@@ -27,7 +27,7 @@ QUERY = "SELECT count(*), sum(region) FROM kinds JOIN items USING (item) JOIN sa
 WRONG = QUERY + "a = 1 AND b = 1 AND c = 1 AND d = 1 AND e = 1"
 RIGHT = QUERY + "a = 1"
 ROWS = 1_200_000
-SAYS = "has a join far above its estimate"
+WARNING = "has a join far above its estimate"
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def warned(learning: SparkSession, warnings: Callable[[], list[str]]) -> Callabl
         warnings()
         assert learning.sql(text).first()[0] == ROWS  # type: ignore[index]
         learning.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-        return [line for line in warnings() if SAYS in line]
+        return [line for line in warnings() if WARNING in line]
 
     return run
 
@@ -98,7 +98,7 @@ def test_a_query_that_writes(
         str(tmp_path / "written")
     )
     learning.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    assert len([line for line in warnings() if SAYS in line]) == 1
+    assert len([line for line in warnings() if WARNING in line]) == 1
 
 
 def test_a_query_that_runs_as_written_is_not_to_be_run_as_written(
@@ -133,6 +133,6 @@ def test_the_rows_of_a_running_task_count(folder: Path, tmp_path: Path) -> None:
         env=doors.environment(tmp_path), timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-6000:]
-    (line,) = [line for line in done.stderr.splitlines() if SAYS in line]
+    (line,) = [line for line in done.stderr.splitlines() if WARNING in line]
     counted = re.search(r"have ([\d,]+) rows so far", line)
     assert counted is not None and int(counted[1].replace(",", "")) < int(done.stdout) == 10 * ROWS, line

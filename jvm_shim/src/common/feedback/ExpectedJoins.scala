@@ -32,7 +32,7 @@ private[pyjoinopt] final class ExpectedJoins(
 
   /**
    * The joins of a plan that have an estimate: the operators that `located` in `match_metrics.py` finds in a plan that
-   * has ended. Two of its conditions are not needed for a count that is only said to be too high: a limit, and inputs
+   * has ended. Two of its conditions are not needed for a count that is only compared upwards: a limit, and inputs
    * that were not read, leave too few rows. An exchange is passed over, which may count after the join below it.
    */
   def located(root: SparkPlan): Seq[ExpectedJoin] = {

@@ -44,7 +44,7 @@ private[pyjoinopt] final class RunningQueries extends SparkListener {
       query
     }
 
-  /** Planning may start jobs, for example to list files. The plan must not be asked for before it is there. */
+  /** Planning may start jobs, for example to list files. Its plan cannot be read before it is there. */
   private def isPlanned(execution: QueryExecution): Boolean =
     execution.tracker.phases.contains(QueryPlanningTracker.PLANNING)
 
