@@ -124,7 +124,7 @@ class QueryStore:
             self._update(connection, shape, conditions, "wholes", json.dumps([*wholes, whole][-MOST_WHOLES:]))
 
         if self.entry(shape, conditions).wholes[-1:] != (whole,):
-            self._store.write(work)
+            self._store.write(work, of_runs=True)
 
     def explore(self, shape: str, conditions: str) -> None:
         """Count one more run as written that was made to know how long it takes."""
@@ -132,7 +132,7 @@ class QueryStore:
         def work(connection: sqlite3.Connection) -> None:
             self._update(connection, shape, conditions, "explored", self.entry(shape, conditions).explored + 1)
 
-        self._store.write(work)
+        self._store.write(work, of_runs=True)
 
     def add(self, shape: str, conditions: str, tables: Sequence[str], run: Run) -> None:
         """Add a run; the oldest go if there are too many."""
@@ -151,7 +151,7 @@ class QueryStore:
                     "LIMIT -1 OFFSET ?)", (*key, *more, most)
                 )  # fmt: skip
 
-        self._store.write(work)
+        self._store.write(work, of_runs=True)
 
     def runs(self, shape: str, conditions: str) -> tuple[Run, ...]:
         """The runs of a query, the oldest first."""

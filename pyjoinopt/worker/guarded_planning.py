@@ -14,16 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter, time
+from typing import Any
 
 from pyjoinopt.config import Options
 from pyjoinopt.feedback.guard import EXPLORE, OFF, LikeRuns
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.feedback.planned_query import PlannedQuery
-from pyjoinopt.feedback.query_shape import plain_table_name, query_shape
 from pyjoinopt.feedback.query_store import AS_WRITTEN, QueryStore
-from pyjoinopt.plan.nodes import LogicalPlan
-from pyjoinopt.plan.traversal import post_order
-from pyjoinopt.report.join_report import JoinReport
 
 #: The source of row counts that `statistics_without` leaves out.
 _FEEDBACK = "feedback"
@@ -34,11 +31,29 @@ _RESERVE = 1.5
 
 @dataclass(frozen=True)
 class PlannedPart:
-    """What came of one plan: the plan, its report, and the join groups to recognise when it has run."""
+    """What came of one plan.
 
-    plan: LogicalPlan
-    report: JoinReport
+    Attributes:
+        shape: a hash of the plan; `AS_WRITTEN` if it is the written one, or if nobody needs it.
+        answer: what the JVM gets of it.
+        report: writes its report; the query no longer waits then.
+        changes: what was changed, for people, without any constant of the query.
+        expected: its join groups, to be recognised when it has run.
+        is_left_out: whether settings leave the query out.
+    """
+
+    shape: str
+    answer: dict[str, Any]
+    report: Callable[[], dict[str, Any]]
+    changes: tuple[str, ...] = ()
     expected: tuple[ExpectedGroup, ...] = ()
+    is_left_out: bool = False
+
+    @property
+    def outcome(self) -> str:
+        """What is counted of it."""
+        changed = self.answer["edits"] is not None
+        return "changed" if changed else "leftOut" if self.is_left_out else "unchanged"
 
 
 @dataclass(frozen=True)
@@ -58,6 +73,8 @@ class Guarded:
 
 #: Optimises the plan with these options.
 Optimize = Callable[[Options], PlannedPart]
+#: Leaves the plan as written for this reason.
+Leave = Callable[[str], PlannedPart]
 
 
 class GuardedPlanning:
@@ -67,17 +84,16 @@ class GuardedPlanning:
         query: with the plan that is to be planned now as its last part.
         store: the query store.
         options: of the session.
-        written: the plan as written.
         optimize: makes a plan of ours.
+        leave: makes none.
         until: when the query stops waiting, by `perf_counter`.
     """
 
     def __init__(
-        self, query: PlannedQuery, store: QueryStore, options: Options, written: LogicalPlan, optimize: Optimize,
-        until: float,
-    ) -> None:  # fmt: skip
+        self, query: PlannedQuery, store: QueryStore, options: Options, optimize: Optimize, leave: Leave, until: float
+    ) -> None:
         self._query, self._store, self._options = query, store, options
-        self._written, self._optimize, self._until = written, optimize, until
+        self._optimize, self._leave, self._until = optimize, leave, until
 
     def run(self) -> Guarded:
         """Choose between the plans."""
@@ -104,8 +120,7 @@ class GuardedPlanning:
 
     def leave(self, reason: str) -> Guarded:
         """Leave this part as written for a reason that is not its time. The run is recorded; other parts may change."""
-        part = left_as_written(self._written, self._options.strategy, reason)
-        return Guarded(self._query.with_plan(AS_WRITTEN), part)
+        return Guarded(self._query.with_plan(AS_WRITTEN), replace(self._leave(reason), is_left_out=True))
 
     def _by_plan(self, runs: LikeRuns) -> Guarded:
         """Of a query without subqueries the plan is known now."""
@@ -136,37 +151,13 @@ class GuardedPlanning:
         return LikeRuns(self._store.runs(shape, self._query.conditions), size, self._query.cores, time())
 
     def _id(self, part: PlannedPart) -> str:
-        return self._query.with_plan(self._shape_of(part)).plan
-
-    def _shape_of(self, part: PlannedPart) -> str:
-        return AS_WRITTEN if part.plan is self._written else query_shape(part.plan).shape
+        return self._query.with_plan(part.shape).plan
 
     def _use(self, part: PlannedPart) -> Guarded:
-        changes = () if part.plan is self._written else _changes(part.report, self._written)
-        return Guarded(self._query.with_plan(self._shape_of(part), changes), part)
+        return Guarded(self._query.with_plan(part.shape, part.changes), part)
 
     def _keep(self, reason: str, last: bool = True) -> Guarded:
         warning = None
         if last and reason != _EXPLORING:
             warning = f"query {self._query.shape[:8]} took longer with our plan; pyjoinopt.queries() has the figures"
-        part = left_as_written(self._written, self._options.strategy, reason)
-        return Guarded(self._query.as_written(reason), part, warning)
-
-
-def left_as_written(plan: LogicalPlan, strategy: str, reason: str) -> PlannedPart:
-    """A plan that is not optimised, with the reason in its report."""
-    report = JoinReport(strategy=strategy)
-    report.refuse("the whole query", reason)
-    return PlannedPart(plan, report)
-
-
-def _changes(report: JoinReport, written: LogicalPlan) -> tuple[str, ...]:
-    """What was changed, without any constant of the query."""
-    avoided = len(report.eliminated_outer_joins) + len(report.spared_joins)
-    added = len(report.eager_aggregations) + len(report.prefilters)
-    counted = ((len(report.hints), "hint"), (avoided, "avoided join"), (added, "early reduction"))
-    names = {str((node.info.get("rel") or {}).get("name") or "") for node in post_order(written)}
-    orders = report.changes
-    for name in sorted(names - {plain_table_name(name) for name in names}, key=len, reverse=True):
-        orders = [order.replace(name, plain_table_name(name)) for order in orders]
-    return (*orders, *(f"{n} {name}{'s' * (n > 1)}" for n, name in counted if n))
+        return Guarded(self._query.as_written(reason), self._leave(reason), warning)

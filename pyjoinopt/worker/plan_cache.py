@@ -15,15 +15,14 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.estimation.store.store import State, Store
 
 #: Sends a request to the JVM and returns its response.
 Request = Callable[[dict[str, Any]], dict[str, Any]]
-#: The answer to a query and its report.
-Answer = tuple[dict[str, Any], dict[str, Any]]
+_V = TypeVar("_V")
 
 
 class RecordedRequests:
@@ -40,23 +39,23 @@ class RecordedRequests:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _Entry(Generic[_V]):
     requests: list[tuple[dict[str, Any], bytes]]
     store: Store | None
     state: State | None
-    answer: str  # the answer and its report as JSON, which takes a tenth of the memory of the objects
+    value: _V
 
 
-class PlanCache:
+class PlanCache(Generic[_V]):
     """The latest answers of one process, by the key of their request."""
 
     MOST = 256
 
     def __init__(self) -> None:
-        self._entries: dict[bytes, _Entry] = {}
+        self._entries: dict[bytes, _Entry[_V]] = {}
 
-    def recall(self, key: bytes, send: Request) -> Answer | None:
-        """The cached answer and report of this request; None if there is none or if it is no longer valid."""
+    def recall(self, key: bytes, send: Request) -> _V | None:
+        """The cached answer to this request; None if there is none or if it is no longer valid."""
         entry = self._entries.pop(key, None)
         if entry is None or _state(entry.store) != entry.state:
             return None
@@ -66,11 +65,14 @@ class PlanCache:
         except BridgeError:  # planning again may succeed without this response
             return None
         self._entries[key] = entry  # now the latest entry
-        answer, report = json.loads(entry.answer)
-        return answer, report
+        return entry.value
+
+    def drop(self, key: bytes) -> None:
+        """Forget the answer to a request."""
+        self._entries.pop(key, None)
 
     def remember(
-        self, key: bytes, requests: RecordedRequests, store: Store | None, before: State | None, answer: Answer
+        self, key: bytes, requests: RecordedRequests, store: Store | None, before: State | None, value: _V
     ) -> None:
         """Add an answer, unless the store has changed meanwhile.
 
@@ -79,10 +81,10 @@ class PlanCache:
             requests: all requests that were sent for it.
             store: the store that was read.
             before: state of the store before the planning.
-            answer: the answer and its report.
+            value: the answer.
         """
         if (store is None) == (before is None) and _state(store) == before:
-            self._entries[key] = _Entry(requests.requests, store, before, json.dumps(answer))
+            self._entries[key] = _Entry(requests.requests, store, before, value)
             if len(self._entries) > self.MOST:
                 del self._entries[next(iter(self._entries))]
 

@@ -34,39 +34,22 @@ from __future__ import annotations
 
 import gc
 import json
-import logging
-import math
 import os
 import signal
 import struct
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any, BinaryIO
 
 from pyjoinopt._version import __version__
-from pyjoinopt.bridge.decode import Export, decoded
-from pyjoinopt.bridge.gateway import RequestGateway
-from pyjoinopt.config import Options, refused_keys, resolve
 from pyjoinopt.errors import BridgeError
-from pyjoinopt.estimation.sources.registry import registered
-from pyjoinopt.estimation.store.store import State, Store, open_store
-from pyjoinopt.feedback.learned_rows import ExpectedGroup
-from pyjoinopt.feedback.planned_query import PlannedQuery, planned_query
-from pyjoinopt.feedback.query_shape import query_shape
-from pyjoinopt.feedback.query_store import QueryStore
-from pyjoinopt.optimizer.optimize import optimize
-from pyjoinopt.optimizer.rollout import why_left_out
-from pyjoinopt.report.join_report import JoinReport
-from pyjoinopt.report.reason_keys import keys_of
-from pyjoinopt.worker.guarded_planning import GuardedPlanning, PlannedPart, left_as_written
-from pyjoinopt.worker.parent import driver_name, end_with_parent
-from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests, Request, key_of
+from pyjoinopt.worker.parent import end_with_parent
+from pyjoinopt.worker.pending_feedback import PendingFeedback
+from pyjoinopt.worker.planning import Planner
 from pyjoinopt.worker.store_tables import BASELINES, QUERIES, store_table
 
 PROTOCOL = 3
-_log = logging.getLogger("pyjoinopt")
 _HEAD = struct.Struct(">4sI")
 _MARK = b"PJO1"
 #: Reading files may take this share of the remaining time, and at most these milliseconds.
@@ -103,17 +86,6 @@ class Pipe:
             raise BridgeError(f"a frame begins with {_MARK!r}, not with {mark!r}")
         body = self._source.read(length)
         return dict(json.loads(body)) if len(body) == length else None
-
-
-class PipeGateway(RequestGateway):
-    """Sends requests about one plan to the JVM over the pipe."""
-
-    def __init__(self, export: Export, send: Request) -> None:
-        super().__init__(export)
-        self._send_to_jvm = send
-
-    def _send(self, request: dict[str, Any]) -> dict[str, Any]:
-        return self._send_to_jvm(request)
 
 
 class DeadlineQuestions:
@@ -155,191 +127,6 @@ def serve(pipe: Pipe) -> None:
             gc.collect(1 if answered % _FULL_COLLECTION else 2)
 
 
-class PendingFeedback:
-    """Queries that were planned here and their join groups, by the number of the query, until its metrics arrive."""
-
-    MOST = 256
-
-    def __init__(self) -> None:
-        self._expected: dict[int, tuple[list[ExpectedGroup], Store]] = {}
-        self._planned: dict[int, tuple[PlannedQuery, Store]] = {}
-        self._driver = driver_name()
-
-    def planned(self, query: int) -> PlannedQuery | None:
-        """The plans of a query that arrived so far; None before the first one."""
-        found = self._planned.get(query)
-        return None if found is None else found[0]
-
-    def expect_run(self, query: int, planned: PlannedQuery, store: Store | None) -> None:
-        """Add what is known of a query; its next plan replaces it."""
-        if store is not None:
-            self._planned.pop(query, None)
-            self._planned[query] = planned, store
-            if len(self._planned) > self.MOST:
-                del self._planned[next(iter(self._planned))]
-
-    def expect(self, query: int, watches: Sequence[ExpectedGroup], store: Store | None) -> None:
-        """Add the groups of a query. Each subquery is planned separately, under the number of its query."""
-        if store is None:
-            return
-        recognised = [watch for watch in watches if watch.fingerprint is not None]
-        if not recognised:
-            return
-        known = self._expected.pop(query, ([], store))[0]
-        self._expected[query] = (known + recognised, store)
-        if len(self._expected) > self.MOST:
-            del self._expected[next(iter(self._expected))]
-
-    def learn(self, finished: Iterable[dict[str, Any]]) -> None:
-        """Store the true rows and the times of finished queries. Never raises: a query may be waiting."""
-        for run in finished:
-            for learn in (self._learn_rows, self._learn_time):
-                try:
-                    learn(run)
-                except Exception:
-                    _log.exception("what a query did is not stored")
-
-    def _learn_rows(self, run: dict[str, Any]) -> None:
-        """Groups of a query that share columns cannot be distinguished."""
-        watches, store = self._expected.get(run["query"], ([], None))
-        readers = Counter(column for watch in watches for column in watch.owners)
-        for watch in watches:
-            if store is not None and all(readers[column] == 1 for column in watch.owners):
-                watch.remember(watch.observe(run["operators"]), store)
-
-    def _learn_time(self, run: dict[str, Any]) -> None:
-        """Only the first run of a plan: a second one may find the results of its stages."""
-        planned, store = self._planned.pop(run["query"], (None, None))
-        if planned is not None and store is not None and "seconds" in run:
-            planned.record(QueryStore(store), run, self._driver)
-
-
-class Planner:
-    """Answers requests; repeated requests from the cache."""
-
-    def __init__(self) -> None:
-        self._cache = PlanCache()
-
-    def answer(
-        self, send: Request, request: dict[str, Any], learned: PendingFeedback
-    ) -> Iterator[dict[str, dict[str, Any]]]:
-        """The two parts of a response: the answer, for which the query waits, then the report. Never raises."""
-        started = perf_counter()
-        until = started + request.get("milliseconds", 0) / 1000
-        planning = Planning(request, RecordedRequests(send), until)
-        try:
-            described = {"description": request["description"]} if "description" in request else {}
-            key = key_of({**request["options"], **described}, request["export"])
-            cached = self._cache.recall(key, send)
-            answer = cached[0] if cached is not None else planning.run(learned)
-        except Exception as error:
-            cached, answer = None, planning.failed(error)
-        seconds = perf_counter() - started
-        yield {"answer": answer}
-        report = cached[1] if cached is not None else planning.report()
-        if cached is None and planning.cacheable:
-            self._cache.remember(key, planning.requests, planning.store, planning.before, (answer, report))
-        yield {"report": {**report, "seconds": seconds}}
-
-
-class Planning:
-    """The planning of one request, whose query waits until `until` (by `perf_counter`)."""
-
-    def __init__(self, request: dict[str, Any], requests: RecordedRequests, until: float) -> None:
-        self.requests = requests
-        self._until = until
-        self.store: Store | None = None
-        self.before: State | None = None
-        self.cacheable = False
-        self._request = request
-        self._report = JoinReport()
-
-    def run(self, learned: PendingFeedback) -> dict[str, Any]:
-        """Plan the query, and return the answer."""
-        request = self._request
-        export = decoded(request["export"])
-        options = resolve(request["options"], export.conf)
-        self.store = open_store(options.store, options.store_folder)
-        self.before = self.store.state() if self.store is not None else None
-        gateway = PipeGateway(export, self.requests)
-        watching = "query" in request and options.feedback
-
-        def optimized(options: Options) -> PlannedPart:
-            report = JoinReport()
-            found = optimize(export, gateway, options, report, watching=watching, analysed=False)
-            return PlannedPart(found.plan, report, found.expected)
-
-        problem, outcome = None, ""
-        left_out = why_left_out(options, export.root, request.get("description", ""))
-        if watching and self.store is not None:
-            own = query_shape(export.root, request.get("writer", ""))
-            before = learned.planned(request["query"])
-            query = planned_query(own, export.conf, export.spark, before, request.get("part", 1))
-            planning = GuardedPlanning(query, QueryStore(self.store), options, export.root, optimized, self._until)
-            chosen = planning.run() if left_out is None else planning.leave(left_out)
-            learned.expect_run(request["query"], chosen.query, self.store)
-            learned.expect(request["query"], chosen.part.expected, self.store)
-            part, problem = chosen.part, chosen.warning
-            outcome = "revoked" if problem is not None else ""
-        elif left_out is not None:
-            part = left_as_written(export.root, options.strategy, left_out)
-        else:
-            part = optimized(options)
-        self._report = report = part.report
-        for key, reason in refused_keys(export.conf).items():
-            report.refuse(key, reason)
-        edits = None
-        if part.plan is not export.root:
-            edits = gateway.edits(part.plan)
-            report.changed = True
-        outcome = outcome or ("changed" if report.changed else "unchanged" if left_out is None else "leftOut")
-        # A user's source may answer differently next time, and an observed query must be registered each time.
-        self.cacheable = not watching and not registered()
-        expected = [group for watch in part.expected if watching and (group := watch.to_dict()) is not None]
-        return {
-            "edits": edits,
-            "summary": summary(report),
-            "problem": problem,
-            "outcome": outcome,
-            "refusals": keys_of(refusal.reason for refusal in report.refusals),
-            "costs": _costs(report),
-            "store": None if self.store is None else str(self.store.path.absolute()),
-            **({"expected": expected} if expected else {}),
-        }
-
-    def failed(self, error: Exception) -> dict[str, Any]:
-        """The answer after an internal error."""
-        self.cacheable = False
-        self._report = JoinReport(error=f"{type(error).__name__}: {error}")
-        return {
-            "edits": None, "summary": "", "problem": self._report.error, "outcome": "failed", "refusals": [],
-            "costs": None, "store": None,
-        }  # fmt: skip
-
-    def report(self) -> dict[str, Any]:
-        """The report as a dict, with its deferred sections."""
-        try:
-            self._report.complete()
-        except Exception as error:  # the answer was sent already, and it is valid
-            self._report.error = f"{type(error).__name__}: {error}"
-            self.cacheable = False
-        return self._report.to_dict()
-
-
-def _costs(report: JoinReport) -> list[float] | None:
-    """The costs of the written and the chosen orders; None if there are none, or if JSON has no number for them."""
-    costs = report.costs
-    return list(costs) if costs is not None and all(map(math.isfinite, costs)) else None
-
-
-def summary(report: JoinReport) -> str:
-    """The changes, in one line."""
-    hints = (f"{h.strategy} {h.side} of {h.join}" for h in report.hints)
-    spared = (*report.eliminated_outer_joins, *report.spared_joins)
-    added = (*report.eager_aggregations, *report.prefilters)
-    return "; ".join((*report.changes, *spared, *added, *hints))
-
-
 def main() -> int:
     """Serve the process that started this one."""
     parent = os.getppid()
@@ -359,4 +146,3 @@ def main() -> int:
     except BrokenPipeError:
         pass
     return 0
-

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyjoinopt
-from pyjoinopt.worker.serve import PendingFeedback
+from pyjoinopt.worker.pending_feedback import PendingFeedback
 from tests.sessions.conftest import BAD_ORDER, planned, rows
 
 if TYPE_CHECKING:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,9 @@ from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.errors import BridgeError
 from pyjoinopt.estimation.sources.registry import Files
 from pyjoinopt.estimation.store.store import Store
-from pyjoinopt.worker import serve
+from pyjoinopt.feedback.query_store import AS_WRITTEN, QueryStore
+from pyjoinopt.worker import planning as worker_planning
+from pyjoinopt.worker.pending_feedback import PendingFeedback
 from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests
 
 if TYPE_CHECKING:
@@ -46,7 +50,7 @@ class Planning:
     """A worker's planner, and how often it had to plan."""
 
     def __init__(self, store: Path) -> None:
-        self._planner, self._learned = serve.Planner(), serve.PendingFeedback()
+        self._planner, self._learned = worker_planning.Planner(), PendingFeedback()
         self._store = store
         self.planned = self.requested = 0
 
@@ -72,13 +76,13 @@ class Planning:
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planning:
-    planning, optimize = Planning(tmp_path / "store.sqlite"), serve.optimize
+    planning, optimize = Planning(tmp_path / "store.sqlite"), worker_planning.optimize
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         planning.planned += 1
         return optimize(*args, **kwargs)
 
-    monkeypatch.setattr(serve, "optimize", counted)
+    monkeypatch.setattr(worker_planning, "optimize", counted)
     return planning
 
 
@@ -147,17 +151,77 @@ def test_what_another_process_wrote_to_the_store(plan: Planning, query: Callable
     assert plan.requested == requested, "what was asked in vain is not asked again"
 
 
-def test_a_query_whose_rows_are_watched_is_planned_each_time(
-    plan: Planning, query: Callable[..., DataFrame]
-) -> None:
-    """The expected rows must be known when the actual rows arrive."""
-    for number in range(3):
-        ask = OverPy4j(query())
-        options = {"store": str(plan._store), "feedback": True}
-        request = {"milliseconds": 60_000, "options": options, "export": ask.export, "query": number}
-        list(plan._planner.answer(ask, request, plan._learned))
+class Session:
+    """A session with feedback: its queries are numbered, and what they did is sent back."""
+
+    def __init__(self, plan: Planning, **options: Any) -> None:
+        self._plan, self._number = plan, 0
+        self._options = {"store": str(plan._store), "statistics_ms": 60_000, "feedback": True, **options}
+
+    def run(self, df: DataFrame) -> dict[str, Any]:
+        """Plan a query, run it with the plan that was chosen, and report the run; the answer and its report."""
+        ask, shim, self._number = OverPy4j(df), bridge_for(df), self._number + 1
+        request = {
+            "milliseconds": 60_000, "options": self._options, "export": ask.export, "query": self._number, "part": 1
+        }  # fmt: skip
+        answer, report = self._plan._planner.answer(ask, request, self._plan._learned)
+        edits = answer["answer"]["edits"]
+        ran = df._jdf if edits is None else shim.rebuild(ask.export["handle"], json.dumps(edits))
         ask.close()
-    assert plan.planned == 3
+        ran.count()
+        ran.collectToPython()
+        operators = json.loads(shim.executed(ran))
+        groups, _ = self._plan._learned._expected.get(self._number) or ([], None)
+        self.recognised = [relations for group in groups for relations in group.observe(operators)]
+        run = {"query": self._number, "ended": time.time(), "seconds": 1.0, "operators": operators}
+        self._plan._learned.learn([run])
+        return json.loads(json.dumps({**answer["answer"], **report}))
+
+    def settled(self, df: Callable[[], DataFrame]) -> dict[str, Any]:
+        """The response once nothing new is learnt."""
+        for _ in range(20):
+            before = self._plan.planned
+            answer = self.run(df())
+            if self._plan.planned == before:
+                return answer
+        raise AssertionError("it is planned anew each time")
+
+
+def test_a_query_of_a_session_with_feedback_is_planned_once(
+    plan: Planning, query: Callable[..., DataFrame], tmp_path: Path
+) -> None:
+    """Its runs are recorded, and its joins are recognised, although its columns have other IDs each time."""
+    session, runs = Session(plan), QueryStore(Store(plan._store))
+    again = session.settled(query)
+    assert again["edits"] is not None
+    assert {relation["source"] for relation in again["report"]["groups"][0]["relations"]} == {"feedback"}
+    (before,) = runs.queries()
+    count, recognised = plan.planned, session.recognised
+    for name in "abc":
+        query().sparkSession.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
+    more = session.run(query())
+    assert plan.planned == count and more["edits"] == again["edits"] and more["report"]["groups"]
+    assert session.recognised == recognised and {relations.bit_count() for relations in recognised} == {1, 2, 3}
+    assert len(more["expected"]) == 1 and more["expected"][0]["columns"] != again["expected"][0]["columns"]
+    (after,) = runs.queries()
+    assert len(after.runs) == len(before.runs) + 1 and after.runs[-1].plan == before.runs[-1].plan != AS_WRITTEN
+
+
+def test_a_cached_plan_is_revoked(plan: Planning, query: Callable[..., DataFrame]) -> None:
+    """And it is not planned anew for that, nor is the plan without learnt row counts after the first time."""
+    session, runs = Session(plan), QueryStore(Store(plan._store))
+    session.settled(query)
+    (known,) = runs.queries()
+    latest = known.runs[-1]
+    for seconds, shape in ((1.0, AS_WRITTEN), (9.0, latest.plan)):
+        for _ in range(4):
+            runs.add(known.shape, known.conditions, known.tables, replace(latest, plan=shape, seconds=seconds))
+    session.run(query())  # what another connection has written may be anything
+    count = plan.planned
+    answers = [session.run(query()) for _ in range(3)]
+    assert plan.planned == count
+    assert [answer["outcome"] for answer in answers] == ["revoked"] * 3 and answers[-1]["edits"] is None
+    assert "times as long" in answers[-1]["report"]["refusals"][0]["reason"]
 
 
 def test_a_question_that_fails_now_is_no_reason_to_fail() -> None:

@@ -74,6 +74,8 @@ class Store:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._opened = (0, 0)  # by which process, and which file (its inode)
+        self._times_opened = 0
+        self._runs_written = 0  # rows, through this connection
         self._writable = True
         self._not_before = 0.0
 
@@ -183,22 +185,32 @@ class Store:
         return {int(name.partition(":")[2], 16): (float(rows), float(seconds)) for name, rows, seconds in found}
 
     def put_feedback(self, group: str, rows: Mapping[int, float]) -> None:
-        """Remember true row counts; the latest counts."""
+        """Remember true row counts; the latest counts. Those that are known since today are not written again."""
         now = time.time()
-        self.write(
-            lambda connection: connection.executemany(
-                "INSERT INTO feedback VALUES (?, ?, ?, 1) ON CONFLICT (fingerprint) DO UPDATE SET "
-                "rows = excluded.rows, observed = excluded.observed, runs = runs + 1",
-                [(f"{group}:{relations:x}", count, now) for relations, count in rows.items()],
+        known = self.dated_feedback(group)
+        news = {
+            relations: count
+            for relations, count in rows.items()
+            if relations not in known or known[relations][0] != count or not 0 <= now - known[relations][1] <= DAY
+        }
+        if news:
+            self.write(
+                lambda connection: connection.executemany(
+                    "INSERT INTO feedback VALUES (?, ?, ?, 1) ON CONFLICT (fingerprint) DO UPDATE SET "
+                    "rows = excluded.rows, observed = excluded.observed, runs = runs + 1",
+                    [(f"{group}:{relations:x}", count, now) for relations, count in news.items()],
+                )
             )
-        )
 
     def state(self) -> State | None:
-        """Another one as soon as anybody has written to the store; None if it cannot be read."""
+        """Another one as soon as anybody has written something that plans depend on; None if it cannot be read.
+
+        All that other processes write counts as such.
+        """
 
         def work(connection: sqlite3.Connection) -> State:
             version = int(connection.execute("PRAGMA data_version").fetchone()[0])
-            return self._opened[1], version, connection.total_changes
+            return self._times_opened, version, connection.total_changes - self._runs_written
 
         return self.read(work, None)
 
@@ -211,14 +223,22 @@ class Store:
                 self._connection.close()
             self._connection = None
 
-    def write(self, work: Callable[[sqlite3.Connection], object]) -> None:
-        """Do something in a transaction; nothing if the store cannot be written."""
+    def write(self, work: Callable[[sqlite3.Connection], object], of_runs: bool = False) -> None:
+        """Do something in a transaction; nothing if the store cannot be written.
+
+        Args:
+            work: what to do.
+            of_runs: whether only records of runs are written, of which no plan is made (`state`).
+        """
 
         def transaction(connection: sqlite3.Connection) -> None:
             if self._writable:
                 connection.execute("BEGIN IMMEDIATE")
+                before = connection.total_changes
                 try:
                     work(connection)
+                    if of_runs:
+                        self._runs_written += connection.total_changes - before
                     trim(connection, self.max_bytes)
                     connection.execute("COMMIT")
                 except BaseException:
@@ -259,6 +279,7 @@ class Store:
             # A connection must not be used, nor closed, on the other side of a fork.
             self._connection, writable = open_file(self.path, self.folder)
             self._opened = self._here()
+            self._times_opened, self._runs_written = self._times_opened + 1, 0
             self._writable = self._writable and writable
         return self._connection
 

@@ -45,11 +45,8 @@ PASSED_ON: dict[str, tuple[str, ...]] = {
     "optimizer/use_baselines.py: reason": (
         "optimizer/use_baselines.py: _OTHER_JOINS", "feedback/baseline_store.py: read_baselines",
     ),
-    "worker/guarded_planning.py: reason": (
-        "worker/guarded_planning.py: _EXPLORING", "feedback/guard.py: why_slower",
-    ),
-    "worker/serve.py: reason": ("config.py: refused_keys",),
-    "worker/serve.py: left_out": (
+    "worker/planning.py: reason": (
+        "config.py: refused_keys", "worker/guarded_planning.py: _EXPLORING", "feedback/guard.py: why_slower",
         "optimizer/rollout.py: _by_description", "optimizer/rollout.py: _by_tables", "optimizer/rollout.py: _by_share",
     ),
 }  # fmt: skip

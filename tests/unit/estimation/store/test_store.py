@@ -85,6 +85,38 @@ def test_blobs_and_feedback(path: Path) -> None:
     assert again.feedback("group") == {0b01: 7, 0b11: 6}
 
 
+def test_its_state_changes_with_what_plans_depend_on(path: Path) -> None:
+    store = Store(path)
+    store.put_feedback("group", {1: 10.0, 2: 20.0})
+    states = [store.state()]
+
+    def has_changed() -> bool:
+        states.append(store.state())
+        return states[-1] != states[-2]
+
+    store.put_feedback("group", {1: 10.0, 2: 20.0})
+    assert not has_changed(), "the same counts are not written again"
+    store.write(lambda connection: connection.execute("INSERT INTO query (shape, conditions) VALUES ('s', 'c')"), True)
+    assert not has_changed(), "no plan is made of a run"
+    store.put_feedback("group", {1: 10.0, 2: 21.0})
+    assert has_changed() and store.feedback("group") == {1: 10.0, 2: 21.0}
+    Store(path).put_blob(files("a"), "kind", b"1")
+    assert has_changed(), "another connection may have written anything"
+    store.close()
+    assert has_changed(), "and so while nobody looked"
+
+
+def test_counts_of_yesterday_are_dated_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest counts go first when the file grows."""
+    store = Store(path)
+    store.put_feedback("group", {1: 10.0})
+    (_, first) = store.dated_feedback("group")[1]
+    for later, expected in ((3600.0, first), (2 * 86400.0, first + 2 * 86400.0)):
+        monkeypatch.setattr("time.time", lambda at=first + later: at)
+        store.put_feedback("group", {1: 10.0})
+        assert store.dated_feedback("group")[1] == (10.0, expected)
+
+
 def test_forget(path: Path) -> None:
     store = Store(path)
     store.put({files(id): Known(1.0, source="x") for id in "abc"}, {})

@@ -1,0 +1,275 @@
+"""The planning of one request of the JVM, with the plan cache and, in sessions with feedback, under the guard.
+
+    the same request as before, nothing changed    the cached answer
+    a query whose times are compared (feedback)    the guard chooses between plans, which may be cached, too
+    any other                                      our plan
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from time import perf_counter
+from typing import Any
+
+from pyjoinopt.bridge.decode import Export, decoded
+from pyjoinopt.bridge.gateway import RequestGateway
+from pyjoinopt.config import Options, refused_keys, resolve
+from pyjoinopt.estimation.sources.registry import registered
+from pyjoinopt.estimation.store.store import State, Store, open_store
+from pyjoinopt.feedback.fingerprint import Fingerprint
+from pyjoinopt.feedback.learned_rows import ExpectedGroup
+from pyjoinopt.feedback.planned_query import planned_query
+from pyjoinopt.feedback.query_shape import QueryShape, query_shape
+from pyjoinopt.feedback.query_store import AS_WRITTEN, QueryStore
+from pyjoinopt.optimizer.optimize import optimize
+from pyjoinopt.optimizer.rollout import why_left_out
+from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.worker.answer import changes_without_constants, plan_answer
+from pyjoinopt.worker.guarded_planning import GuardedPlanning, PlannedPart
+from pyjoinopt.worker.pending_feedback import PendingFeedback
+from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests, Request, key_of
+
+
+@dataclass(frozen=True)
+class CachedPart:
+    """A plan that was made for an earlier request, without the expression IDs of its columns.
+
+    Attributes:
+        options: by which it was made.
+        text: its answer and its report as JSON, which takes a tenth of the memory of the objects.
+        shape, changes: see `PlannedPart`.
+        expected: its join groups, with positions of columns in the export in place of their IDs.
+    """
+
+    options: Options
+    text: str
+    shape: str
+    changes: tuple[str, ...]
+    expected: tuple[ExpectedGroup, ...]
+
+    def of_columns(self, columns: Sequence[int]) -> PlannedPart:
+        """The plan for a request whose export has these columns."""
+        answer, report = json.loads(self.text)
+        groups = tuple(_with_columns(group, columns) for group in self.expected)
+        return PlannedPart(self.shape, answer, lambda: dict(report), self.changes, groups)
+
+
+@dataclass(frozen=True)
+class CachedPlans:
+    """What the plan cache has of a request.
+
+    Attributes:
+        own: the shape of the plan as written; None if it is not needed.
+        left_out: why settings leave the query as written; None if they do not.
+        parts: the plans that were made, the first one by the options of the session; none of a query that is left out.
+    """
+
+    own: QueryShape | None
+    left_out: str | None
+    parts: tuple[CachedPart, ...]
+
+
+class Planner:
+    """Answers requests; repeated requests from the cache."""
+
+    def __init__(self) -> None:
+        self._cache: PlanCache[CachedPlans] = PlanCache()
+
+    def answer(
+        self, send: Request, request: dict[str, Any], learned: PendingFeedback
+    ) -> Iterator[dict[str, dict[str, Any]]]:
+        """The two parts of a response: the answer, for which the query waits, then the report. Never raises."""
+        started = perf_counter()
+        planning = Planning(request, RecordedRequests(send), started + request.get("milliseconds", 0) / 1000)
+        cached = None
+        try:
+            related: dict[str, Any] = {name: request[name] for name in ("description", "writer") if name in request}
+            key = key_of({**request["options"], **related, "guarded": "query" in request}, request["export"])
+            cached = self._cache.recall(key, send)
+            answer = planning.run(cached, learned)
+        except Exception as error:
+            answer = planning.failed(error)
+        seconds = perf_counter() - started
+        yield {"answer": answer}
+        report = planning.report()
+        if cached is None and (made := planning.cacheable()) is not None:
+            self._cache.remember(key, planning.requests, planning.store, planning.before, made)
+        elif cached is not None and planning.made:
+            self._cache.drop(key)  # the next time both plans are made and cached
+        yield {"report": {**report, "seconds": seconds}}
+
+
+class Planning:
+    """The planning of one request, whose query waits until `until` (by `perf_counter`)."""
+
+    def __init__(self, request: dict[str, Any], requests: RecordedRequests, until: float) -> None:
+        self.requests = requests
+        self.store: Store | None = None
+        self.before: State | None = None
+        self._request = request
+        self._until = until
+        self._columns: list[int] = [row[0] for row in request["export"]["attributes"]]
+        self._own: QueryShape | None = None
+        self._left_out: str | None = None
+        self._chosen: PlannedPart | None = None
+        self.made: list[tuple[Options, PlannedPart]] = []
+
+    def run(self, cached: CachedPlans | None, learned: PendingFeedback) -> dict[str, Any]:
+        """Plan the query, and return the answer."""
+        request = self._request
+        options = resolve(request["options"], self._conf)
+        self.store = open_store(options.store, options.store_folder)
+        self.before = self.store.state() if self.store is not None else None
+        if "query" in request and options.feedback and self.store is not None:
+            return self._guarded(options, self.store, cached, learned)
+        self._left_out = cached.left_out if cached else why_left_out(options, self._export.root, self._description)
+        if self._left_out is not None:
+            part = replace(self._as_written(options, self._left_out), is_left_out=True)
+        else:
+            part = cached.parts[0].of_columns(self._columns) if cached else self._optimized(options)
+        return self._answered(part)
+
+    def report(self) -> dict[str, Any]:
+        """The report as a dict, with its deferred sections."""
+        assert self._chosen is not None
+        return self._chosen.report()
+
+    def failed(self, error: Exception) -> dict[str, Any]:
+        """The answer after an internal error."""
+        self.made.clear()
+        report = JoinReport(error=f"{type(error).__name__}: {error}")
+        self._chosen = PlannedPart(AS_WRITTEN, plan_answer(report), report.to_dict)
+        return {**self._chosen.answer, "problem": report.error, "outcome": "failed", "store": None}
+
+    def cacheable(self) -> CachedPlans | None:
+        """What the cache needs to answer this request again; None if it would not hold.
+
+        A user's source may answer differently next time. A plan whose report could not be written is not kept.
+        """
+        if registered() or not self.made and self._left_out is None:
+            return None
+        parts = []
+        for options, part in self.made:
+            report = part.report()
+            if report["error"] is not None:
+                return None
+            groups = tuple(_by_position(group, self._columns) for group in part.expected)
+            parts.append(CachedPart(options, json.dumps((part.answer, report)), part.shape, part.changes, groups))
+        return CachedPlans(self._own, self._left_out, tuple(parts))
+
+    def _guarded(
+        self, options: Options, store: Store, cached: CachedPlans | None, learned: PendingFeedback
+    ) -> dict[str, Any]:
+        request = self._request
+        self._own = cached.own if cached else None
+        if self._own is None:
+            self._own = query_shape(self._export.root, request.get("writer", ""))
+        number = request["query"]
+        query = planned_query(
+            self._own, self._conf, request["export"].get("spark", ""), learned.planned(number), request.get("part", 1)
+        )
+        known = {part.options: part for part in cached.parts} if cached else {}
+
+        def optimized(options: Options) -> PlannedPart:
+            return known[options].of_columns(self._columns) if options in known else self._optimized(options)
+
+        leave = partial(self._as_written, options)
+        planning = GuardedPlanning(query, QueryStore(store), options, optimized, leave, self._until)
+        self._left_out = cached.left_out if cached else why_left_out(options, self._export.root, self._description)
+        chosen = planning.run() if self._left_out is None else planning.leave(self._left_out)
+        learned.expect_run(number, chosen.query, store)
+        learned.expect(number, chosen.part.expected, store)
+        revoked = {"problem": chosen.warning, "outcome": "revoked"} if chosen.warning is not None else {}
+        return {**self._answered(chosen.part), **revoked}
+
+    def _answered(self, part: PlannedPart) -> dict[str, Any]:
+        self._chosen = part
+        expected = [joins for group in part.expected if (joins := group.to_dict()) is not None]
+        return {
+            **part.answer,
+            "problem": None,
+            "outcome": part.outcome,
+            "store": None if self.store is None else str(self.store.path.absolute()),
+            **({"expected": expected} if expected else {}),
+        }
+
+    def _optimized(self, options: Options) -> PlannedPart:
+        """Our plan by these options."""
+        export, watching = self._export, "query" in self._request and options.feedback
+        gateway, report = QuestionGateway(export, self.requests), JoinReport()
+        found = optimize(export, gateway, options, report, watching=watching, analysed=False)
+        self._add_refused_keys(report)
+        report.changed = found.plan is not export.root
+        edits = gateway.edits(found.plan) if report.changed else None
+        shape, changes = AS_WRITTEN, tuple[str, ...]()
+        if watching and report.changed:
+            shape, changes = query_shape(found.plan).shape, changes_without_constants(report, export.root)
+        part = PlannedPart(shape, plan_answer(report, edits), _Report(report), changes, found.expected)
+        self.made.append((options, part))
+        return part
+
+    def _as_written(self, options: Options, reason: str) -> PlannedPart:
+        """The plan as written, with the reason in its report."""
+        report = JoinReport(strategy=options.strategy)
+        report.refuse("the whole query", reason)
+        self._add_refused_keys(report)
+        return PlannedPart(AS_WRITTEN, plan_answer(report), report.to_dict)
+
+    def _add_refused_keys(self, report: JoinReport) -> None:
+        for key, reason in refused_keys(self._conf).items():
+            report.refuse(key, reason)
+
+    @cached_property
+    def _export(self) -> Export:
+        return decoded(self._request["export"])
+
+    @property
+    def _conf(self) -> dict[str, str]:
+        return dict(self._request["export"].get("conf", {}))
+
+    @property
+    def _description(self) -> str:
+        return str(self._request.get("description", ""))
+
+
+class QuestionGateway(RequestGateway):
+    """Sends requests about one plan to the JVM."""
+
+    def __init__(self, export: Export, send: Request) -> None:
+        super().__init__(export)
+        self._send_to_jvm = send
+
+    def _send(self, request: dict[str, Any]) -> dict[str, Any]:
+        return self._send_to_jvm(request)
+
+
+class _Report:
+    """Writes a report once, with its deferred sections."""
+
+    def __init__(self, report: JoinReport) -> None:
+        self._report = report
+
+    def __call__(self) -> dict[str, Any]:
+        try:
+            self._report.complete()
+        except Exception as error:  # the answer was sent already, and it is valid
+            self._report.error = f"{type(error).__name__}: {error}"
+        return self._report.to_dict()
+
+
+def _by_position(group: ExpectedGroup, columns: Sequence[int]) -> ExpectedGroup:
+    """The group with positions of columns in the export in place of their IDs, and with its fingerprint alone."""
+    positions = {column: at for at, column in enumerate(columns)}
+    owners = {positions[column]: vertex for column, vertex in group.owners.items() if column in positions}
+    return replace(group, owners=owners, recognise=partial(_known, group.fingerprint))
+
+
+def _with_columns(group: ExpectedGroup, columns: Sequence[int]) -> ExpectedGroup:
+    return replace(group, owners={columns[at]: vertex for at, vertex in group.owners.items()})
+
+
+def _known(fingerprint: Fingerprint | None) -> Fingerprint | None:
+    return fingerprint
