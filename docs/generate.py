@@ -56,6 +56,7 @@ def configuration() -> str:
         kinds = {bool: "true, false", int: "a number from 1", float: "a number from 0 to 1", str: "a path or word"}
         kind = kinds[type(option.default)]
         allowed = ", ".join(f"`{value}`" for value in option.allowed) if option.allowed else kind
+        allowed = f"{kind}, {allowed}" if option.allowed and isinstance(option.default, bool) else allowed
         allowed = f"some of {allowed}" if option.several else allowed
         allowed = f"{allowed}, a number from 1" if option.numbers else allowed
         default = str(option.default).lower() if isinstance(option.default, bool) else option.default

@@ -51,13 +51,19 @@ class Option:
         expected = type(self.default)
         value = given
         if isinstance(given, str) and expected is bool and named.startswith(PREFIX):
-            value = {"true": True, "false": False}.get(given.strip().lower(), given)
+            text = given.strip().lower()
+            value = {"true": True, "false": False, **{word: word for word in self.allowed or ()}}.get(text, given)
         elif isinstance(given, str) and expected is int and named.startswith(PREFIX):
             value = int(given) if _is_whole(given) else given
         elif expected is float:
             return _share(given, named)
+        if expected is bool:
+            if type(value) is bool or value in (self.allowed or ()):
+                return value
+            words = "".join(f", or {word!r}" for word in self.allowed or ())
+            raise TypeError(f"{named} is {given!r} ({type(given).__name__}), but must be true or false{words}")
         if type(value) is not expected:
-            allowed = "true or false" if expected is bool else self._listed() or f"of type {expected.__name__}"
+            allowed = self._listed() or f"of type {expected.__name__}"
             raise TypeError(f"{named} is {given!r} ({type(given).__name__}), but must be {allowed}")
         for part in parts(value) if self.several else [value]:
             if self.allowed is not None and part not in self.allowed:
@@ -204,10 +210,11 @@ OPTIONS: tuple[Option, ...] = (
         "key, but a session may set it to 'off'.",
     ),
     Option(
-        "feedback", PREFIX + "feedback", False, None,
+        "feedback", PREFIX + "feedback", False, ("auto",),
         "Collect the true row counts of join groups from the queries of the session, and use them when these join "
         "groups are planned again. `report.observe()` does the same for one query. In a session, the times of queries "
-        "are recorded, too (`pyjoinopt.queries()`).",
+        "are recorded, too (`pyjoinopt.queries()`). With 'auto', a session records a query only if its recordings have "
+        "taken less than 1 % of the time of its queries; in a call it is the same as true.",
     ),
     Option(
         "guard", PREFIX + "guard", "observe", ("observe", "explore", "off"),
@@ -338,7 +345,7 @@ class Options:
     background_mb: int = 4096
     session_background_mb: int = 32_768
     store: str = "auto"
-    feedback: bool = False
+    feedback: bool | str = False
     guard: str = "observe"
     baseline: str = ""
     mode: str = "on"

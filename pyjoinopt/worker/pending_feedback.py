@@ -3,8 +3,8 @@
     planned here   query 5: its shape, its plan, the join groups with their estimated rows
     run by Spark   query 5: seconds, operators with their counted rows     -> true rows and a run for the store
 
-A session may also have queries planned whose runs it does not record (`feedback = auto`). Of these only the plans
-of their subqueries are remembered, until the plan of the query itself arrives.
+A session may also have queries planned whose runs it does not record (`feedback = auto`). Of these a run is reported
+only if it fails for lack of memory. The plans of their subqueries must be known when the plan of the query arrives.
 """
 
 from __future__ import annotations
@@ -52,25 +52,21 @@ class _Latest(Generic[_V]):
 
 
 class PendingFeedback:
-    """Queries that were planned here and their join groups, by the number of the query, until its metrics arrive.
-
-    Attributes:
-        seconds: that learning from the metrics took since `take_seconds` was called.
-    """
+    """Queries that were planned here and their join groups, by the number of the query, until its metrics arrive."""
 
     MOST = 256
 
     def __init__(self) -> None:
         self._expected: _Latest[tuple[list[ExpectedGroup], Store]] = _Latest(self.MOST)
         self._planned: _Latest[tuple[PlannedQuery, Store]] = _Latest(self.MOST)
-        self._unrecorded: _Latest[PlannedQuery] = _Latest(self.MOST)
+        self._unrecorded: _Latest[tuple[PlannedQuery, Store]] = _Latest(self.MOST)
         self._driver = driver_name()
         self._seconds = 0.0
 
     def planned(self, query: int) -> PlannedQuery | None:
         """The plans of a query that arrived so far; None before the first one."""
-        found = self._planned.get(query)
-        return self._unrecorded.get(query) if found is None else found[0]
+        found = self._planned.get(query) or self._unrecorded.get(query)
+        return None if found is None else found[0]
 
     def expect_run(self, query: int, planned: PlannedQuery, store: Store, recorded: bool = True) -> None:
         """Add what is known of a query; its next plan replaces it.
@@ -79,12 +75,9 @@ class PendingFeedback:
             query: its number.
             planned: its plans so far.
             store: where its run is recorded.
-            recorded: whether it is.
+            recorded: whether it is if it succeeds.
         """
-        if recorded:
-            self._planned.put(query, (planned, store))
-        else:
-            self._unrecorded.put(query, planned)
+        (self._planned if recorded else self._unrecorded).put(query, (planned, store))
 
     def expect(self, query: int, groups: Sequence[ExpectedGroup], store: Store) -> None:
         """Add the groups of a query. Each subquery is planned separately, under the number of its query."""
@@ -119,6 +112,6 @@ class PendingFeedback:
 
     def _learn_time(self, run: dict[str, Any]) -> None:
         """Only the first run of a plan: a second one may find the results of its stages."""
-        planned, store = self._planned.pop(run["query"]) or (None, None)
+        planned, store = self._planned.pop(run["query"]) or self._unrecorded.pop(run["query"]) or (None, None)
         if planned is not None and store is not None and "seconds" in run:
             planned.record(QueryStore(store), run, self._driver)

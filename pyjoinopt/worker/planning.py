@@ -163,7 +163,7 @@ class Planning:
     def _guarded(
         self, options: Options, store: Store, cached: CachedPlans | None, learned: PendingFeedback
     ) -> dict[str, Any]:
-        request = self._request
+        request, started = self._request, perf_counter()
         self._own = cached.own if cached else None
         if self._own is None:
             self._own = query_shape(self._export.root, request.get("writer", ""))
@@ -174,20 +174,30 @@ class Planning:
         known = {part.options: part for part in cached.parts} if cached else {}
 
         def optimized(options: Options) -> PlannedPart:
-            return known[options].of_columns(self._columns) if options in known else self._optimized(options)
+            nonlocal started
+            if options in known:
+                return known[options].of_columns(self._columns)
+            before = perf_counter()
+            part = self._optimized(options)
+            started += perf_counter() - before
+            return part
 
         leave = partial(self._as_written, options)
         planning = GuardedPlanning(query, QueryStore(store), options, optimized, leave, self._until)
         self._left_out = cached.left_out if cached else why_left_out(options, self._export.root, self._description)
         chosen = planning.run() if self._left_out is None else planning.leave(self._left_out)
-        learned.expect_run(number, chosen.query, store)
-        learned.expect(number, chosen.part.expected, store)
+        is_recorded = request.get("record", True)
+        learned.expect_run(number, chosen.query, store, is_recorded)
+        if is_recorded:
+            learned.expect(number, chosen.part.expected, store)
         revoked = {"problem": chosen.warning, "outcome": "revoked"} if chosen.warning is not None else {}
-        return {**self._answered(chosen.part), **revoked}
+        answer = {**self._answered(chosen.part), **revoked}
+        return {**answer, "feedback": perf_counter() - started + learned.take_seconds()}
 
     def _answered(self, part: PlannedPart) -> dict[str, Any]:
         self._chosen = part
-        expected = [joins for group in part.expected if (joins := group.to_dict()) is not None]
+        groups = part.expected if self._request.get("record", True) else ()
+        expected = [joins for group in groups if (joins := group.to_dict()) is not None]
         return {
             **part.answer,
             "problem": None,
@@ -198,7 +208,7 @@ class Planning:
 
     def _optimized(self, options: Options) -> PlannedPart:
         """Our plan by these options."""
-        export, watching = self._export, "query" in self._request and options.feedback
+        export, watching = self._export, "query" in self._request and bool(options.feedback)
         gateway, report = QuestionGateway(export, self.requests), JoinReport()
         found = optimize(export, gateway, options, report, watching=watching, analysed=False)
         self._add_refused_keys(report)

@@ -8,7 +8,8 @@ the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` i
     JVM -> worker   {"id": 7, "request": {"op": "plan", "milliseconds": 2000, "options": {}, "export": {...}}}
                     with "query": 5 in the request if its metrics will be sent after it has run, "part": 2 if it is the
                     second of its plans, "writer": "AppendData" if it is written, "description": "nightly 7" if the
-                    settings depend on that of its job, and next to it
+                    settings depend on that of its job, "record": false if only the guard needs the number, because
+                    the session records no more (feedback = auto), and next to it
                     "heard": [{"query": 5, "ended": 1.7e9, "seconds": 2.5, "planning": 0.2, "operators": [...]}] with
                     metrics of such queries, also as a frame of its own; with "failed": "memory" instead of operators
                     of one that ran out of memory
@@ -18,7 +19,8 @@ the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` i
                                             "outcome": "changed", "refusals": ["pythonUdf"], "costs": [9.1, 2.5],
                                             "store": "/path"}}
                     the last four for `PlanMetrics.scala` and `PlanLog.scala`; costs and store may be null
-                    with "expected": [{...}] of a query whose metrics will be sent, if joins of it have estimates
+                    with "expected": [{...}] of a query whose metrics will be sent, if joins of it have estimates,
+                    and "feedback": seconds that the guard and learning have taken since the last such answer
     worker -> JVM   {"id": 7, "report": {...}}            afterwards, when the query no longer waits
 
 A request {"op": "queries", "store": "/path"}, or "baselines", has the answer {"rows": [{...}], "problem": null} and an

@@ -24,9 +24,16 @@ private[pyjoinopt] trait EndedQueries {
  * Laws: a query never waits for the listener and never fails because of it. Only the last few queries are kept, as
  * text. They are kept when their session ends.
  */
-private[pyjoinopt] final class Feedback(ended: EndedQueries, record: String => Unit) extends QueryExecutionListener {
-  override def onSuccess(function: String, execution: QueryExecution, nanos: Long): Unit =
-    Support.attempt(())(ended.succeeded(function, execution, nanos).foreach(record))
+private[pyjoinopt] final class Feedback(ended: EndedQueries, budget: FeedbackBudget, record: String => Unit)
+    extends QueryExecutionListener {
+  override def onSuccess(function: String, execution: QueryExecution, nanos: Long): Unit = Support.attempt(()) {
+    val started = System.nanoTime
+    budget.earn(nanos)
+    ended.succeeded(function, execution, nanos).foreach { query =>
+      record(query)
+      budget.spend((System.nanoTime - started).toDouble)
+    }
+  }
 
   override def onFailure(function: String, execution: QueryExecution, error: Exception): Unit =
     Support.attempt(())(ended.failed(execution, error).foreach(record))
@@ -42,6 +49,7 @@ private[pyjoinopt] final class Listeners(ended: EndedQueries) {
     if (!listeners.containsKey(session)) {
       val listener = new Feedback(
         ended,
+        FeedbackBudget.of(session),
         query => {
           queries.add(query)
           ended.recorded()
@@ -73,14 +81,17 @@ private[pyjoinopt] object Feedback {
   /** For the workers: each query that was planned under a number, with its times and operators. */
   val ofSessions = new Listeners(new EndedQueries {
     override def succeeded(function: String, execution: QueryExecution, nanos: Long): Option[String] =
-      for (number <- numberOf(execution.tracker); operators <- ExecutedPlan.json(execution)) yield {
+      for {
+        planned <- numbered(execution.tracker) if planned.record
+        operators <- ExecutedPlan.json(execution)
+      } yield {
         val timed = if (function == Iterates) "" else s"${times(execution, nanos)},"
-        s"""{"query":$number,$timed"operators":$operators}"""
+        s"""{"query":${planned.query},$timed"operators":$operators}"""
       }
 
     override def failed(execution: QueryExecution, error: Exception): Option[String] =
-      numberOf(execution.tracker).filter(_ => isOutOfMemory(error)).map { number =>
-        s"""{"query":$number,${times(execution, 0)},"failed":"memory","operators":[]}"""
+      numbered(execution.tracker).filter(_ => isOutOfMemory(error)).map { planned =>
+        s"""{"query":${planned.query},${times(execution, 0)},"failed":"memory","operators":[]}"""
       }
 
     override def recorded(): Unit = Workers.deliverFeedback()
@@ -114,23 +125,29 @@ private[pyjoinopt] object Feedback {
 
   private val MostCauses = 20
 
-  /** The number of a query, and how many of its plans were sent to workers: those of subqueries come first. */
-  final case class Numbered(query: Long, part: Int)
+  /**
+   * The number of a query, and how many of its plans were sent to workers: those of subqueries come first.
+   *
+   * @param record whether its run is recorded, if it succeeds
+   */
+  final case class Numbered(query: Long, part: Int, record: Boolean)
 
   private val numbers = new WeakHashMap[QueryPlanningTracker, Numbered]
   private val last = new AtomicLong
 
-  private def numberOf(tracker: QueryPlanningTracker): Option[Long] =
-    numbers.synchronized(Option(numbers.get(tracker)).map(_.query))
+  private def numbered(tracker: QueryPlanningTracker): Option[Numbered] =
+    numbers.synchronized(Option(numbers.get(tracker)))
 
   /**
    * The number of the query that this thread plans, and of this plan of it. It belongs to the query's tracker, which
    * Spark passes from planning to the listeners. Columns cannot identify a query: two queries over one view have the
    * same.
+   *
+   * @param record whether a query that begins is recorded
    */
-  def nextPlanOfThisQuery(): Option[Numbered] = QueryPlanningTracker.get.map { tracker =>
+  def nextPlanOfThisQuery(record: => Boolean): Option[Numbered] = QueryPlanningTracker.get.map { tracker =>
     numbers.synchronized {
-      val before = Option(numbers.get(tracker)).getOrElse(Numbered(last.incrementAndGet(), 0))
+      val before = Option(numbers.get(tracker)).getOrElse(Numbered(last.incrementAndGet(), 0, record))
       val next = before.copy(part = before.part + 1)
       numbers.put(tracker, next)
       next

@@ -25,6 +25,12 @@ private[pyjoinopt] object PlanMetrics extends Source {
     Seq("changed", "unchanged", "leftOut", "revoked", "failed", "timedOut", "cancelled")
       .map(name => name -> metricRegistry.counter(s"plans.$name")).toMap
 
+  /** Queries of sessions with feedback whose runs are recorded, and those for which there was no time. */
+  private val runs: Map[Boolean, Counter] =
+    Map(true -> "recorded", false -> "leftOut").map { case (record, name) =>
+      record -> metricRegistry.counter(s"feedback.$name")
+    }
+
   private val Other = "other"
 
   /** The same list as `pyjoinopt.report.reason_keys.KEYS`. */
@@ -105,6 +111,9 @@ private[pyjoinopt] object PlanMetrics extends Source {
     counted.foreach(refusals(_).inc())
     counted
   }
+
+  /** Count a query of a session with feedback by whether its run is recorded. */
+  def recorded(record: Boolean): Unit = runs(record).inc()
 
   /** Count a plan by what became of it, `failed` for an unknown outcome, and return the outcome that was counted. */
   def count(outcome: String): String = {

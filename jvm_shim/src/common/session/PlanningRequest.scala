@@ -1,5 +1,7 @@
 package org.apache.spark.sql.pyjoinopt
 
+import java.util.Locale
+
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -42,7 +44,7 @@ private[pyjoinopt] final class PlanningRequest(
 
   private def planned(): LogicalPlan = session.withActive {
     UnknownKeys.of(session)
-    if (learning) Feedback.ofSessions.listen(session) else Feedback.ofSessions.stop(session)
+    if (learning != PlanningRequest.Off) Feedback.ofSessions.listen(session) else Feedback.ofSessions.stop(session)
     Workers.addFeedback(Feedback.ofSessions.take())
     val exporter = new PlanExporter(session, query, optimizing = true, keep = mark)
     val text = exporter.run()
@@ -78,6 +80,7 @@ private[pyjoinopt] final class PlanningRequest(
     Support.attempt(()) {
       val refusals = PlanMetrics.refused(ExpressionBuilder.elements(answer.get("refusals")).map(_.asText))
       Option(answer.path("store").textValue).foreach(PlanMetrics.uses)
+      FeedbackBudget.of(session).spend(answer.path("feedback").asDouble * 1e9)
       val costs = answer.path("costs")
       val summary = if (outcome == "changed") answer.path("summary").asText else ""
       PlanLog.add(PlanEnd(
@@ -101,9 +104,9 @@ private[pyjoinopt] final class PlanningRequest(
     val named = strategy.map(name => s""""strategy":"$name"""") ++
       Option(baselines).filter(_.nonEmpty).map(names => s""""baseline":"$names"""")
     val options = named.mkString("{", ",", "}")
-    val number = if (learning) Feedback.nextPlanOfThisQuery() else None
+    val number = if (learning == PlanningRequest.Off) None else Feedback.nextPlanOfThisQuery(isRecorded)
     val written = writer.fold("")(node => s""""writer":"${Support.className(node)}",""")
-    val query = number.fold("")(n => s""""query":${n.query},"part":${n.part},$written""")
+    val query = number.fold("")(n => s""""query":${n.query},"part":${n.part},"record":${n.record},$written""")
     s"""{"op":"plan",$query$description"milliseconds":${deadline.milliseconds},"options":$options,"export":$exported}"""
   }
 
@@ -117,8 +120,16 @@ private[pyjoinopt] final class PlanningRequest(
     text.fold("")(given => s""""description":${Support.mapper.writeValueAsString(given)},""")
   }
 
-  private def learning: Boolean =
-    ApplicationSettings.setting(session, PlanningRequest.Feedback).exists(_.trim.equalsIgnoreCase("true"))
+  /** The value of `spark.pyjoinopt.feedback`. */
+  private lazy val learning: String =
+    ApplicationSettings.setting(session, PlanningRequest.Feedback).map(_.trim.toLowerCase(Locale.ROOT))
+      .filter(PlanningRequest.Learning.contains).getOrElse(PlanningRequest.Off)
+
+  private def isRecorded: Boolean = {
+    val record = learning != PlanningRequest.Auto || FeedbackBudget.of(session).takeOne()
+    PlanMetrics.recorded(record)
+    record
+  }
 
   private def statistics(handle: Handle, question: JsonNode): String =
     if (question.has("relations")) new SampleAnswers(handle, question).run()
@@ -136,6 +147,9 @@ private[pyjoinopt] final class PlanningRequest(
 
 private[pyjoinopt] object PlanningRequest {
   private val Feedback = "spark.pyjoinopt.feedback"
+  private val Off = "false"
+  private val Auto = "auto"
+  private val Learning = Set("true", Auto)
   private val DescriptionKeys = Seq("spark.pyjoinopt.allowDescriptions", "spark.pyjoinopt.denyDescriptions")
   private val Description = "spark.job.description"
 }
