@@ -28,10 +28,11 @@ def queries(store: str | None = None, *, runs: bool = False) -> pandas.DataFrame
     Returns:
         A row for each query and plan, the query that ran last at the end: its number (`query`), the tables that it
         reads, `plan` ("as written", or a number) and what that plan changed, the number of runs, their seconds
-        (geometric mean, fastest and slowest), the seconds of planning in them, rows read and bytes spilled (the last
-        run's), the runs that ran out of memory, when the first and the last kept run ended, and `state`: "in use",
-        "revoked" with the reason if the query as written takes less time, or empty for a plan of earlier runs. Up to
-        16 runs of each plan are kept.
+        (geometric mean, fastest and slowest), the seconds of planning in them, the seconds of all tasks together, the
+        skew (by how many seconds the longest task of a stage exceeds the mean of the others), rows read and bytes
+        spilled (all of the last run), the runs that ran out of memory, when the first and the last kept run ended, and
+        `state`: "in use", "revoked" with the reason if the query as written takes less time, or empty for a plan of
+        earlier runs. Up to 16 runs of each plan are kept.
 
     Raises:
         TypeError: `store` is no text.

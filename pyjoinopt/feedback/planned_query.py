@@ -86,6 +86,8 @@ class PlannedQuery:
             sum(float(o["m"].get("numOutputRows", 0)) for o in operators if not o["k"]),
             sum(float(o["m"].get("spillSize", 0)) for o in operators),
             str(ended.get("failed", "")),
+            float(ended.get("taskSeconds", 0.0)),
+            float(ended.get("skew", 0.0)),
         )
         store.add(self.shape, self.conditions, self.tables, run)
         for shape in self.shorter:

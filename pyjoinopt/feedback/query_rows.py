@@ -11,12 +11,12 @@ from pyjoinopt.feedback.query_store import AS_WRITTEN, Run, StoredQuery
 
 #: The columns of `rows_of_plans`, and of `rows_of_runs`. `StoreFunctions.scala` has the first list with types.
 OF_PLANS = (
-    "query", "tables", "plan", "changes", "runs", "seconds", "fastest", "slowest", "planning", "rows", "spilled",
-    "failed", "first", "last", "state",
+    "query", "tables", "plan", "changes", "runs", "seconds", "fastest", "slowest", "planning", "task_seconds", "skew",
+    "rows", "spilled", "failed", "first", "last", "state",
 )  # fmt: skip
 OF_RUNS = (
-    "query", "tables", "plan", "changes", "ended", "seconds", "planning", "warm", "cores", "bytes", "rows", "spilled",
-    "failed",
+    "query", "tables", "plan", "changes", "ended", "seconds", "planning", "task_seconds", "skew", "warm", "cores",
+    "bytes", "rows", "spilled", "failed",
 )  # fmt: skip
 #: Letters of a hash that are shown.
 LETTERS = 8
@@ -56,6 +56,8 @@ def _plan(query: StoredQuery, plan: str) -> dict[str, Any]:
         "fastest": min(seconds, default=None),
         "slowest": max(seconds, default=None),
         "planning": runs[-1].planning,
+        "task_seconds": runs[-1].task_seconds,
+        "skew": runs[-1].skew,
         "rows": runs[-1].rows,
         "spilled": runs[-1].spilled,
         "failed": sum(bool(run.failed) for run in runs),
@@ -66,8 +68,8 @@ def _plan(query: StoredQuery, plan: str) -> dict[str, Any]:
 
 
 def _run(query: StoredQuery, run: Run) -> dict[str, Any]:
-    values = {name: getattr(run, name) for name in ("ended", "seconds", "planning", "warm", "cores", "bytes", "rows")}
-    return {**_names(query, run), **values, "spilled": run.spilled, "failed": run.failed}
+    names = _names(query, run)
+    return {**names, **{name: getattr(run, name) for name in OF_RUNS if name not in names}}
 
 
 def _names(query: StoredQuery, run: Run) -> dict[str, Any]:

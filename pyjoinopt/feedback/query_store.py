@@ -44,6 +44,8 @@ class Run:
         planning: seconds that Spark's optimizer and planner took, this one included.
         rows: read from the leaves of the plan.
         spilled: bytes.
+        task_seconds: that its tasks took together; 0 if unknown.
+        skew: seconds by which the longest task of a stage exceeds the mean of the others, in the most uneven stage.
         failed: "memory" if it ran out of memory; empty if it ended well.
     """
 
@@ -60,6 +62,8 @@ class Run:
     rows: float = 0.0
     spilled: float = 0.0
     failed: str = ""
+    task_seconds: float = 0.0
+    skew: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -192,8 +196,8 @@ class QueryStore:
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
     """False for a store of an earlier release that cannot be written."""
-    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('query', 'run')"
-    return int(connection.execute(query).fetchone()[0]) == 2
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(run)")}
+    return columns.issuperset(_RUN) and bool(connection.execute("PRAGMA table_info(query)").fetchall())
 
 
 def _run(row: Sequence[Any]) -> Run:

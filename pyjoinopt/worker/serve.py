@@ -10,9 +10,9 @@ the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` i
                     second of its plans, "writer": "AppendData" if it is written, "description": "nightly 7" if the
                     settings depend on that of its job, "record": false if only the guard needs the number, because
                     the session records no more (feedback = auto), and next to it
-                    "heard": [{"query": 5, "ended": 1.7e9, "seconds": 2.5, "planning": 0.2, "operators": [...]}] with
-                    metrics of such queries, also as a frame of its own; with "failed": "memory" instead of operators
-                    of one that ran out of memory
+                    "heard": [{"query": 5, "ended": 1.7e9, "seconds": 2.5, "planning": 0.2, "taskSeconds": 9.1,
+                    "skew": 0.8, "operators": [...]}] with metrics of such queries, also as a frame of its own; with
+                    "failed": "memory" instead of operators of one that ran out of memory
     worker -> JVM   {"id": 7, "question": {"nodes": [0, 3], "sources": ["catalog"]}}    as often as needed
     JVM -> worker   {"id": 7, "answer": {"nodes": {...}}}    or    {"id": 7, "error": "..."}
     worker -> JVM   {"id": 7, "answer": {"edits": {...} or null, "summary": "...", "problem": null,

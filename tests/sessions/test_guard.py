@@ -102,6 +102,7 @@ def test_runs_are_recorded(learning: SparkSession, path: Path) -> None:
     assert len({r.instance for r in query.runs}) == 2 and len({r.plan for r in query.runs}) == 2
     for each in query.runs:
         assert 0 < each.planning < each.seconds < 120 and each.ended > 1.7e9
+        assert 0 <= each.skew <= each.task_seconds < 240
         assert each.rows >= 2000 and each.bytes > 0 and each.cores == 2 and not each.failed
     assert "⋈" in query.runs[0].changes and not query.runs[-1].changes
 

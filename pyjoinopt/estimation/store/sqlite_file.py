@@ -51,10 +51,13 @@ CREATE TABLE IF NOT EXISTS query (
 CREATE TABLE IF NOT EXISTS run (
     id INTEGER PRIMARY KEY, shape TEXT, conditions TEXT, instance TEXT, plan TEXT, changes TEXT, driver TEXT,
     warm INTEGER, cores REAL, bytes REAL, ended REAL, seconds REAL, planning REAL, rows REAL, spilled REAL,
-    failed TEXT)""",
+    failed TEXT, task_seconds REAL DEFAULT 0, skew REAL DEFAULT 0)""",
     "CREATE INDEX IF NOT EXISTS run_shape ON run (shape, conditions, id)",
     "CREATE TABLE IF NOT EXISTS baseline (name TEXT PRIMARY KEY, content TEXT, pinned REAL)",
 )
+
+#: Columns of `run` that a store of an earlier release may lack.
+_ADDED_COLUMNS = ("task_seconds", "skew")
 
 BROKEN = (sqlite3.Error, ValueError)
 
@@ -162,12 +165,19 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _add_tables(connection: sqlite3.Connection) -> None:
-    """Add the tables that a later release brought, if this store lacks them."""
+    """Add the tables and columns that a later release brought, if this store lacks them."""
     query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('query', 'run', 'baseline')"
-    if connection.execute(query).fetchone()[0] < 3:
+    if connection.execute(query).fetchone()[0] < 3 or _lacking_columns(connection):
         with _transaction(connection, "BEGIN IMMEDIATE"):
             for statement in _ADDED:
                 connection.execute(statement)
+            for name in _lacking_columns(connection):
+                connection.execute(f"ALTER TABLE run ADD COLUMN {name} REAL DEFAULT 0")
+
+
+def _lacking_columns(connection: sqlite3.Connection) -> list[str]:
+    known = {row[1] for row in connection.execute("PRAGMA table_info(run)")}
+    return [name for name in _ADDED_COLUMNS if name not in known]
 
 
 @contextlib.contextmanager

@@ -97,13 +97,19 @@ private[pyjoinopt] object Feedback {
     override def recorded(): Unit = Workers.deliverFeedback()
   })
 
-  /** When the query ended (seconds since the epoch), and how long it and its planning took. */
+  /**
+   * When the query ended (seconds since the epoch), how long it, its planning and its tasks took, and the time that its
+   * longest task took more than others of its stage (seconds).
+   */
   private def times(execution: QueryExecution, nanos: Long): String = {
     val planning = execution.tracker.phases
       .filter { case (name, _) =>
         name == QueryPlanningTracker.OPTIMIZATION || name == QueryPlanningTracker.PLANNING
       }.values.map(_.durationMs).sum
-    s""""ended":${System.currentTimeMillis / 1e3},"seconds":${nanos / 1e9},"planning":${planning / 1e3}"""
+    val tasks = RunningQueries.tasksOf(execution.tracker).fold("") { times =>
+      s""","taskSeconds":${times.milliseconds / 1e3},"skew":${times.skew / 1e3}"""
+    }
+    s""""ended":${System.currentTimeMillis / 1e3},"seconds":${nanos / 1e9},"planning":${planning / 1e3}$tasks"""
   }
 
   /** An action that ends before its rows are read. */

@@ -13,11 +13,12 @@ import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /**
- * Logs one WARN for a query that runs while one of its joins exceeds its estimate by far. Its plan is not changed.
+ * Watches the queries of sessions with feedback while they run: counts the time of their tasks, and logs one WARN for a
+ * query one of whose joins exceeds its estimate by far. Its plan is not changed.
  *
  * Laws: a query never waits for this, and never fails because of it. A join's rows are those of finished tasks, or what
- * running tasks have sent with heartbeats, whichever is more: never more than there are. Queries without estimates cost
- * a lookup for each job. What is known of a query goes when it ends; of many only the last ones are watched.
+ * running tasks have sent with heartbeats, whichever is more: never more than there are. Other queries cost a lookup for
+ * each job. What is known of a query goes when it ends; of many only the last ones are watched.
  *
  * Spark calls a listener from one thread, which is the only one that changes its fields.
  */
@@ -36,10 +37,10 @@ private[pyjoinopt] final class RunningQueries extends SparkListener {
   private def watched(id: Long): Option[RunningQuery] =
     for {
       execution <- Option(SQLExecution.getQueryExecution(id)) if isPlanned(execution)
-      groups = RunningQueries.expected(execution.tracker) if groups.nonEmpty
+      tasks <- RunningQueries.tasksOf(execution.tracker)
     } yield {
       if (running.size >= RunningQueries.MostQueries) forget(running.head._1)
-      val query = new RunningQuery(id, execution, groups)
+      val query = new RunningQuery(id, execution, RunningQueries.expected(execution.tracker), tasks)
       running(id) = query
       query
     }
@@ -62,6 +63,7 @@ private[pyjoinopt] final class RunningQueries extends SparkListener {
   override def onTaskEnd(end: SparkListenerTaskEnd): Unit =
     stages.get(end.stageId).foreach { query =>
       Support.attempt(()) {
+        Option(end.taskMetrics).foreach(metrics => query.tasks.add(end.stageId, metrics.executorRunTime))
         query.ended(end.taskInfo.taskId)
         if (query.look()) query.warn()
       }
@@ -86,7 +88,11 @@ private[pyjoinopt] final class RunningQueries extends SparkListener {
 }
 
 /** A query that runs, and what its running tasks have counted. */
-private final class RunningQuery(id: Long, execution: QueryExecution, groups: Seq[ExpectedJoins]) {
+private final class RunningQuery(
+    id: Long,
+    execution: QueryExecution,
+    groups: Seq[ExpectedJoins],
+    val tasks: TaskTimes) {
   private var looked = System.nanoTime - RunningQueries.Pause
   private var joins = Seq.empty[ExpectedJoin]
   private var metrics = Set.empty[Long]
@@ -97,7 +103,7 @@ private final class RunningQuery(id: Long, execution: QueryExecution, groups: Se
   private val sums = new mutable.HashMap[Long, Long].withDefaultValue(0L)
 
   /** Find the joins in the plan as it is now; false if that was done just now, or if there is no more to find. */
-  def look(atOnce: Boolean = false): Boolean = !warned && {
+  def look(atOnce: Boolean = false): Boolean = !warned && groups.nonEmpty && {
     val now = System.nanoTime
     val due = atOnce || now - looked >= RunningQueries.Pause
     if (due) {
@@ -152,18 +158,29 @@ private[pyjoinopt] object RunningQueries {
   val MostQueries = 256
 
   private val expected = new WeakHashMap[QueryPlanningTracker, Seq[ExpectedJoins]]
+  private val tasks = new WeakHashMap[QueryPlanningTracker, TaskTimes]
   private val listening =
     Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean]))
 
-  /** Watch the query that this thread plans, if the worker's answer has join groups with estimates. */
-  def expect(context: SparkContext, answer: JsonNode): Unit =
+  /** Watch the query that this thread plans. */
+  def watch(context: SparkContext): Unit = Support.attempt(()) {
+    QueryPlanningTracker.get.foreach { tracker =>
+      tasks.synchronized(tasks.putIfAbsent(tracker, new TaskTimes))
+      if (listening.add(context)) context.addSparkListener(new RunningQueries)
+    }
+  }
+
+  /** Compare its joins with their estimates, too, if the worker's answer has any. */
+  def expect(answer: JsonNode): Unit =
     if (answer.path("expected").size > 0) Support.attempt(()) {
       QueryPlanningTracker.get.foreach { tracker =>
         val added = ExpectedJoins.of(answer.path("expected"), answer.path("edits").isObject)
         expected.synchronized(expected.merge(tracker, added, (before, now) => before ++ now))
-        if (listening.add(context)) context.addSparkListener(new RunningQueries)
       }
     }
+
+  /** What the tasks of a query have taken so far; None if it is not watched. */
+  def tasksOf(tracker: QueryPlanningTracker): Option[TaskTimes] = tasks.synchronized(Option(tasks.get(tracker)))
 
   private def expected(tracker: QueryPlanningTracker): Seq[ExpectedJoins] =
     ExpectedJoins.distinguished(expected.synchronized(expected.getOrDefault(tracker, Nil)))

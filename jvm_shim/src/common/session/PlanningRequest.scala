@@ -58,7 +58,7 @@ private[pyjoinopt] final class PlanningRequest(
         try {
           val result = finished(handle, answer)
           ended(answer)
-          RunningQueries.expect(session.sparkContext, answer)
+          RunningQueries.expect(answer)
           result
         } catch {
           case error: Throwable =>
@@ -105,6 +105,7 @@ private[pyjoinopt] final class PlanningRequest(
       Option(baselines).filter(_.nonEmpty).map(names => s""""baseline":"$names"""")
     val options = named.mkString("{", ",", "}")
     val number = if (learning == PlanningRequest.Off) None else Feedback.nextPlanOfThisQuery(isRecorded)
+    if (number.exists(_.record)) RunningQueries.watch(session.sparkContext)
     val written = writer.fold("")(node => s""""writer":"${Support.className(node)}",""")
     val query = number.fold("")(n => s""""query":${n.query},"part":${n.part},"record":${n.record},$written""")
     s"""{"op":"plan",$query$description"milliseconds":${deadline.milliseconds},"options":$options,"export":$exported}"""

@@ -36,6 +36,8 @@ private[pyjoinopt] object StoreFunctions {
     "fastest" -> DoubleType,
     "slowest" -> DoubleType,
     "planning" -> DoubleType,
+    "task_seconds" -> DoubleType,
+    "skew" -> DoubleType,
     "rows" -> DoubleType,
     "spilled" -> DoubleType,
     "failed" -> LongType,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import stat
@@ -20,6 +21,8 @@ from pyjoinopt.estimation.store import sqlite_file
 from pyjoinopt.estimation.store import store as store_module
 from pyjoinopt.estimation.store.sqlite_file import APPLICATION, open_file
 from pyjoinopt.estimation.store.store import Store, open_store
+from pyjoinopt.feedback import query_store
+from pyjoinopt.feedback.query_store import QueryStore
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -104,6 +107,26 @@ def test_its_state_changes_with_what_plans_depend_on(path: Path) -> None:
     assert has_changed(), "another connection may have written anything"
     store.close()
     assert has_changed(), "and so while nobody looked"
+
+
+def test_columns_that_an_earlier_release_lacks(path: Path) -> None:
+    """They are added, and its runs keep what they have; a store that cannot be written is read without runs."""
+    store = Store(path)
+    store.put_feedback("group", {1: 10.0})
+    store.close()
+    with sqlite3.connect(path) as earlier:
+        for column in ("task_seconds", "skew"):
+            earlier.execute(f"ALTER TABLE run DROP COLUMN {column}")
+        earlier.execute("INSERT INTO run (shape, conditions, plan, seconds, ended) VALUES ('s', 'c', '', 1.5, 1.0)")
+    earlier.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    earlier.close()
+    read_only = path.with_name("read-only.sqlite")
+    shutil.copy(path, read_only)
+    connection = sqlite3.connect(f"{read_only.as_uri()}?mode=ro&immutable=1", uri=True)
+    assert not query_store._has_tables(connection)
+    connection.close()
+    (run,) = QueryStore(store).runs("s", "c")
+    assert (run.seconds, run.task_seconds, run.skew) == (1.5, 0.0, 0.0) and store.feedback("group") == {1: 10.0}
 
 
 def test_counts_of_yesterday_are_dated_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
