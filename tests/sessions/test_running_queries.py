@@ -75,9 +75,19 @@ def test_one_warning_for_each_execution_far_above_its_estimate(
         assert numbers is not None, line
         counted, estimated = (int(number.replace(",", "")) for number in numbers.groups())
         assert 1_000_000 < counted <= ROWS and estimated < counted / 100
+        assert "The query runs on with the same plan. You can stop it, and then collect statistics" in line
         for remedy in ("pyjoinopt.analyze", "pyjoinopt.tune", "KEEP_JOIN_ORDER", "spark.pyjoinopt.enabled=false"):
             assert remedy in line
     assert warned(RIGHT) == []
+
+
+def test_with_a_store_its_row_counts_are_used(
+    learning: SparkSession, warned: Callable[[str], list[str]], tmp_path: Path
+) -> None:
+    pyjoinopt.enable(learning, feedback=True, store=str(tmp_path / "store.sqlite"), statistics_without="samples")
+    (line,) = warned(WRONG)
+    assert "If it ends, its row counts are used when it comes again. Or stop it, and then collect" in line
+    assert warned(WRONG) == [], "and so they are"
 
 
 @pytest.mark.parametrize("key, value", [("feedback", "false"), ("enabled", "false")])

@@ -21,13 +21,15 @@ private[pyjoinopt] final case class ExpectedJoin(relations: Seq[String], estimat
  * @param leaves of each relation, how many it is read from at least
  * @param estimates of sets of relations
  * @param changed whether the query does not run as written
+ * @param stored whether there is a store for what its joins count
  */
 private[pyjoinopt] final class ExpectedJoins(
     names: IndexedSeq[String],
     val owners: Map[Long, Int],
     leaves: IndexedSeq[Int],
     estimates: Map[BitSet, Double],
-    val changed: Boolean) {
+    val changed: Boolean,
+    val stored: Boolean) {
   import ExpectedJoins.Below
 
   /**
@@ -94,7 +96,7 @@ private[pyjoinopt] object ExpectedJoins {
   /** What is below an operator; `known` if these relations are all there is. */
   private final case class Below(relations: BitSet, leaves: Int, known: Boolean)
 
-  def of(groups: JsonNode, changed: Boolean): Seq[ExpectedJoins] = elements(groups).map { group =>
+  def of(groups: JsonNode, changed: Boolean, stored: Boolean): Seq[ExpectedJoins] = elements(groups).map { group =>
     val columns = elements(group.path("columns")).map(_.asLong)
     val estimates = elements(group.path("joins")).map { join =>
       BitSet(elements(join.path("of")).map(_.asInt): _*) -> join.path("rows").asDouble
@@ -104,7 +106,8 @@ private[pyjoinopt] object ExpectedJoins {
       columns.zip(elements(group.path("owners")).map(_.asInt)).toMap,
       elements(group.path("leaves")).map(_.asInt),
       estimates.toMap,
-      changed
+      changed,
+      stored
     )
   }
 

@@ -133,7 +133,7 @@ private final class RunningQuery(
     if (counted.nonEmpty) {
       val (join, rows) = counted.maxBy { case (join, rows) => rows / math.max(join.estimated, 1.0) }
       warned = true
-      RunningQueries.log(id, join, rows, groups.exists(_.changed))
+      RunningQueries.log(id, join, rows, groups.exists(_.changed), groups.exists(_.stored))
     }
   }
 
@@ -174,7 +174,8 @@ private[pyjoinopt] object RunningQueries {
   def expect(answer: JsonNode): Unit =
     if (answer.path("expected").size > 0) Support.attempt(()) {
       QueryPlanningTracker.get.foreach { tracker =>
-        val added = ExpectedJoins.of(answer.path("expected"), answer.path("edits").isObject)
+        val stored = answer.path("store").isTextual
+        val added = ExpectedJoins.of(answer.path("expected"), answer.path("edits").isObject, stored)
         expected.synchronized(expected.merge(tracker, added, (before, now) => before ++ now))
       }
     }
@@ -185,15 +186,16 @@ private[pyjoinopt] object RunningQueries {
   private def expected(tracker: QueryPlanningTracker): Seq[ExpectedJoins] =
     ExpectedJoins.distinguished(expected.synchronized(expected.getOrDefault(tracker, Nil)))
 
-  def log(id: Long, join: ExpectedJoin, rows: Long, changed: Boolean): Unit = {
+  def log(id: Long, join: ExpectedJoin, rows: Long, changed: Boolean, stored: Boolean): Unit = {
     val counted = String.format(Locale.ROOT, "%,d", Long.box(rows))
     val estimated = String.format(Locale.ROOT, "%,.0f", Double.box(join.estimated))
     val asWritten =
       if (changed) ", or run it as written with the hint KEEP_JOIN_ORDER or spark.pyjoinopt.enabled=false" else ""
+    val ifItEnds =
+      if (stored) "If it ends, its row counts are used when it comes again. Or stop it," else "You can stop it,"
     OptimizeJoins.log.warn(
       s"Query $id of Spark's SQL tab has a join far above its estimate: ${join.relations.mkString(", ")} have " +
-        s"$counted rows so far, $estimated were estimated. The query runs on with the same plan. If it ends, its row " +
-        "counts are used when it comes again. Or stop it, and then collect statistics with pyjoinopt.analyze, search " +
-        s"a plan with pyjoinopt.tune$asWritten.")
+        s"$counted rows so far, $estimated were estimated. The query runs on with the same plan. $ifItEnds and then " +
+        s"collect statistics with pyjoinopt.analyze, search a plan with pyjoinopt.tune$asWritten.")
   }
 }
