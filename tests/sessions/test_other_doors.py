@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+import pyjoinopt
 from pyjoinopt.bridge.extension import EXTENSION
 from pyjoinopt.config import SESSION_KEYS
+from pyjoinopt.estimation.store.store import Store
+from pyjoinopt.feedback.baseline_store import BaselineStore
 from tests.sessions import doors
 from tests.sessions.fakes import GREETS, fake, gone
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SQL = """SELECT count(*) FROM range(1000000) f JOIN range(10000) m ON f.id % 10000 = m.id
 JOIN range(10) d ON m.id = d.id"""
@@ -268,3 +276,36 @@ def test_every_key_of_sessions_is_read_by_the_jvm_and_documented() -> None:
     reported["prestart"] = reported["prestart"].replace("10min", "600s")
     assert coded == {name: reported[name].replace("s", "000") for name in ("prestart", "startTimeout", "workers")}
     assert reported["timeout"] == "auto"
+
+
+@pytest.mark.jvm
+@pytest.mark.ci
+@needs_connect
+def test_a_client_uses_a_baseline_of_the_server(spark: SparkSession, tmp_path: Path) -> None:
+    """By the keyword of a call and by the hint; it was pinned elsewhere, over the same files."""
+    store, session = tmp_path / "store.sqlite", spark.newSession()
+    for name, rows in (("f", 3000), ("m", 300), ("d", 20)):
+        session.sql(f"SELECT id AS {name}, id % 10 AS {name}_v FROM range({rows})").write.parquet(str(tmp_path / name))
+        session.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
+    sql = "SELECT count(*) FROM f JOIN m ON f = m JOIN d ON m = d WHERE d_v < 3"
+    pinned = pyjoinopt.baselines.pin(session.sql(sql), "daily", store=str(store))
+    other = replace(pinned.groups[0], order=(("f", "m"), ("#1", "d")))
+    assert other != pinned.groups[0], "the search has another order"
+    pyjoinopt.baselines.drop("daily", store=str(store))
+    assert BaselineStore(Store(store)).put(replace(pinned, groups=(other,), hints=()))
+    with doors.connect_server(tmp_path, [*doors.extended(), "--conf", f"spark.pyjoinopt.store={store}"]) as port:
+        reported = doors.client(
+            port,
+            f"""
+for name in 'fmd':
+    spark.read.parquet({str(tmp_path)!r} + '/' + name).createOrReplaceTempView(name)
+df = spark.sql({sql!r})
+hinted = spark.sql({sql.replace("SELECT", "SELECT /*+ OPTIMIZE_JOINS('baseline=daily') */")!r})
+assert df.collect() == df.optimize_joins(baseline='daily').collect() == hinted.collect()
+for report in pyjoinopt.last_reports(spark):
+    print('order', report.groups[0].strategy == 'baseline', report.groups[0].order_after)
+""",
+            tmp_path,
+        )
+    orders = [line for line in reported.splitlines() if line.startswith("order")]
+    assert orders[0].startswith("order False") and orders[1:] == ["order True ((f ⋈ m) ⋈ d)"] * 2
