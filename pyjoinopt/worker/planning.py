@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -31,6 +32,8 @@ from pyjoinopt.worker.answer import changes_without_constants, plan_answer
 from pyjoinopt.worker.guarded_planning import GuardedPlanning, PlannedPart
 from pyjoinopt.worker.pending_feedback import PendingFeedback
 from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests, Request, key_of
+
+_log = logging.getLogger("pyjoinopt")
 
 
 @dataclass(frozen=True)
@@ -95,10 +98,13 @@ class Planner:
         seconds = perf_counter() - started
         yield {"answer": answer}
         report = planning.report()
-        if cached is None and (made := planning.cacheable()) is not None:
-            self._cache.remember(key, planning.requests, planning.store, planning.before, made)
-        elif cached is not None and planning.made:
-            self._cache.drop(key)  # the next time both plans are made and cached
+        try:
+            if cached is None and (made := planning.cacheable()) is not None:
+                self._cache.remember(key, planning.requests, planning.store, planning.before, made)
+            elif cached is not None and planning.made:
+                self._cache.drop(key)  # the next time both plans are made and cached
+        except Exception:  # the answer was sent already, and it is valid
+            _log.exception("a plan is not cached")
         yield {"report": {**report, "seconds": seconds}}
 
 
@@ -111,7 +117,6 @@ class Planning:
         self.before: State | None = None
         self._request = request
         self._until = until
-        self._columns: list[int] = [row[0] for row in request["export"]["attributes"]]
         self._own: QueryShape | None = None
         self._left_out: str | None = None
         self._chosen: PlannedPart | None = None
@@ -231,6 +236,11 @@ class Planning:
     def _add_refused_keys(self, report: JoinReport) -> None:
         for key, reason in refused_keys(self._conf).items():
             report.refuse(key, reason)
+
+    @cached_property
+    def _columns(self) -> list[int]:
+        """The expression IDs of the export's columns."""
+        return [row[0] for row in self._request["export"]["attributes"]]
 
     @cached_property
     def _export(self) -> Export:
