@@ -48,7 +48,9 @@ def build(spark_home: Path, out_dir: Path, if_stale: bool = False, lint: bool = 
         return jar
     spark_version = "3.5" if scala_version == "2.12" else "4.0"
     started = time.perf_counter()
-    compile_scala.compile_shim(jars_dir, java.ensure_java(spark_version), sources, jar, source_hash, lint=lint)
+    compile_scala.compile_shim(
+        jars_dir, java.ensure_java(spark_version), sources, jar, source_hash, resources=jars.shim_resources(), lint=lint
+    )
     print(f"{jar.name}: {len(sources)} files compiled in {time.perf_counter() - started:.1f} s")
     if lint:
         linted.parent.mkdir(exist_ok=True)

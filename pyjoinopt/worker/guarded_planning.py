@@ -36,7 +36,7 @@ class PlannedPart:
     Attributes:
         shape: a hash of the plan; `AS_WRITTEN` if it is the written one, or if nobody needs it.
         answer: what the JVM gets of it.
-        report: writes its report; the query no longer waits then.
+        deferred: writes its report, and what the UI shows beside it; the query no longer waits then.
         changes: what was changed, for people, without any constant of the query.
         expected: its join groups, to be recognised when it has run.
         is_left_out: whether settings leave the query out.
@@ -44,7 +44,7 @@ class PlannedPart:
 
     shape: str
     answer: dict[str, Any]
-    report: Callable[[], dict[str, Any]]
+    deferred: Callable[[], dict[str, Any]]
     changes: tuple[str, ...] = ()
     expected: tuple[ExpectedGroup, ...] = ()
     is_left_out: bool = False

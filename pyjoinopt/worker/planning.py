@@ -28,6 +28,7 @@ from pyjoinopt.feedback.query_store import AS_WRITTEN, QueryStore
 from pyjoinopt.optimizer.optimize import optimize
 from pyjoinopt.optimizer.rollout import why_left_out
 from pyjoinopt.report.join_report import JoinReport
+from pyjoinopt.report.render.spark_ui import packed_pictures
 from pyjoinopt.worker.answer import changes_without_constants, plan_answer
 from pyjoinopt.worker.guarded_planning import GuardedPlanning, PlannedPart
 from pyjoinopt.worker.pending_feedback import PendingFeedback
@@ -42,7 +43,7 @@ class CachedPart:
 
     Attributes:
         options: by which it was made.
-        text: its answer and its report as JSON, which takes a tenth of the memory of the objects.
+        text: its answer and what is sent after it, as JSON, which takes a tenth of the memory of the objects.
         shape, changes: see `PlannedPart`.
         expected: its join groups, with positions of columns in the export in place of their IDs.
     """
@@ -55,9 +56,9 @@ class CachedPart:
 
     def of_columns(self, columns: Sequence[int]) -> PlannedPart:
         """The plan for a request whose export has these columns."""
-        answer, report = json.loads(self.text)
+        answer, deferred = json.loads(self.text)
         groups = tuple(_with_columns(group, columns) for group in self.expected)
-        return PlannedPart(self.shape, answer, lambda: dict(report), self.changes, groups)
+        return PlannedPart(self.shape, answer, lambda: dict(deferred), self.changes, groups)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ class Planner:
         planning = Planning(request, RecordedRequests(send), started + request.get("milliseconds", 0) / 1000)
         cached = None
         try:
-            related: dict[str, Any] = {name: request[name] for name in ("description", "writer") if name in request}
+            names = ("description", "writer", "pictures")
+            related: dict[str, Any] = {name: request[name] for name in names if name in request}
             key = key_of({**request["options"], **related, "guarded": "query" in request}, request["export"])
             cached = self._cache.recall(key, send)
             answer = planning.run(cached, learned)
@@ -97,7 +99,7 @@ class Planner:
             answer = planning.failed(error)
         seconds = perf_counter() - started
         yield {"answer": answer}
-        report = planning.report()
+        deferred = planning.deferred()
         try:
             if cached is None and (made := planning.cacheable()) is not None:
                 self._cache.remember(key, planning.requests, planning.store, planning.before, made)
@@ -105,7 +107,7 @@ class Planner:
                 self._cache.drop(key)  # the next time both plans are made and cached
         except Exception:  # the answer was sent already, and it is valid
             _log.exception("a plan is not cached")
-        yield {"report": {**report, "seconds": seconds}}
+        yield {**deferred, "report": {**deferred["report"], "seconds": seconds}}
 
 
 class Planning:
@@ -137,16 +139,18 @@ class Planning:
             part = cached.parts[0].of_columns(self._columns) if cached else self._optimized(options)
         return self._answered(part)
 
-    def report(self) -> dict[str, Any]:
-        """The report as a dict, with its deferred sections."""
+    def deferred(self) -> dict[str, Any]:
+        """The report as a dict, with its deferred sections; and what the UI shows beside it, if there is one."""
         assert self._chosen is not None
-        return self._chosen.report()
+        deferred = self._chosen.deferred()
+        expected = _expected(self._chosen.expected) if self._is_shown else []
+        return {**deferred, "expected": expected} if expected else deferred
 
     def failed(self, error: Exception) -> dict[str, Any]:
         """The answer after an internal error."""
         self.made.clear()
         report = JoinReport(error=f"{type(error).__name__}: {error}")
-        self._chosen = PlannedPart(AS_WRITTEN, plan_answer(report), report.to_dict)
+        self._chosen = PlannedPart(AS_WRITTEN, plan_answer(report), _Deferred(report))
         return {**self._chosen.answer, "problem": report.error, "outcome": "failed", "store": None}
 
     def cacheable(self) -> CachedPlans | None:
@@ -158,11 +162,11 @@ class Planning:
             return None
         parts = []
         for options, part in self.made:
-            report = part.report()
-            if report["error"] is not None:
+            deferred = part.deferred()
+            if deferred["report"]["error"] is not None:
                 return None
-            groups = tuple(_by_position(group, self._columns) for group in part.expected)
-            parts.append(CachedPart(options, json.dumps((part.answer, report)), part.shape, part.changes, groups))
+            groups = tuple(_by_position(group, self._columns, self._own is not None) for group in part.expected)
+            parts.append(CachedPart(options, json.dumps((part.answer, deferred)), part.shape, part.changes, groups))
         return CachedPlans(self._own, self._left_out, tuple(parts))
 
     def _guarded(
@@ -191,9 +195,8 @@ class Planning:
         planning = GuardedPlanning(query, QueryStore(store), options, optimized, leave, self._until)
         self._left_out = cached.left_out if cached else why_left_out(options, self._export.root, self._description)
         chosen = planning.run() if self._left_out is None else planning.leave(self._left_out)
-        is_recorded = request.get("record", True)
-        learned.expect_run(number, chosen.query, store, is_recorded)
-        if is_recorded:
+        learned.expect_run(number, chosen.query, store, self._is_recorded)
+        if self._is_recorded:
             learned.expect(number, chosen.part.expected, store)
         revoked = {"problem": chosen.warning, "outcome": "revoked"} if chosen.warning is not None else {}
         answer = {**self._answered(chosen.part), **revoked}
@@ -201,8 +204,7 @@ class Planning:
 
     def _answered(self, part: PlannedPart) -> dict[str, Any]:
         self._chosen = part
-        groups = part.expected if self._request.get("record", True) else ()
-        expected = [joins for group in groups if (joins := group.to_dict()) is not None]
+        expected = _expected(part.expected) if self._is_recorded else []
         return {
             **part.answer,
             "problem": None,
@@ -213,16 +215,17 @@ class Planning:
 
     def _optimized(self, options: Options) -> PlannedPart:
         """Our plan by these options."""
-        export, watching = self._export, "query" in self._request and bool(options.feedback)
+        export, is_guarded = self._export, "query" in self._request and bool(options.feedback)
+        watching = is_guarded or self._is_shown
         gateway, report = QuestionGateway(export, self.requests), JoinReport()
         found = optimize(export, gateway, options, report, watching=watching, analysed=False)
         self._add_refused_keys(report)
         report.changed = found.plan is not export.root
         edits = gateway.edits(found.plan) if report.changed else None
         shape, changes = AS_WRITTEN, tuple[str, ...]()
-        if watching and report.changed:
+        if is_guarded and report.changed:
             shape, changes = query_shape(found.plan).shape, changes_without_constants(report, export.root)
-        part = PlannedPart(shape, plan_answer(report, edits), _Report(report), changes, found.expected)
+        part = PlannedPart(shape, plan_answer(report, edits), _Deferred(report, self._is_shown), changes, found.expected)
         self.made.append((options, part))
         return part
 
@@ -231,7 +234,16 @@ class Planning:
         report = JoinReport(strategy=options.strategy)
         report.refuse("the whole query", reason)
         self._add_refused_keys(report)
-        return PlannedPart(AS_WRITTEN, plan_answer(report), report.to_dict)
+        return PlannedPart(AS_WRITTEN, plan_answer(report), _Deferred(report, self._is_shown))
+
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether the metrics of the query will be sent."""
+        return "query" in self._request and bool(self._request.get("record", True))
+
+    @property
+    def _is_shown(self) -> bool:
+        return bool(self._request.get("pictures"))
 
     def _add_refused_keys(self, report: JoinReport) -> None:
         for key, reason in refused_keys(self._conf).items():
@@ -266,25 +278,45 @@ class QuestionGateway(RequestGateway):
         return self._send_to_jvm(request)
 
 
-class _Report:
-    """Writes a report once, with its deferred sections."""
+class _Deferred:
+    """Writes a report with its deferred sections, and draws its pictures if it is shown; once."""
 
-    def __init__(self, report: JoinReport) -> None:
-        self._report = report
+    def __init__(self, report: JoinReport, is_shown: bool = False) -> None:
+        self._report, self._is_shown = report, is_shown
 
     def __call__(self) -> dict[str, Any]:
+        return dict(self._written)
+
+    @cached_property
+    def _written(self) -> dict[str, Any]:
         try:
             self._report.complete()
         except Exception as error:  # the answer was sent already, and it is valid
             self._report.error = f"{type(error).__name__}: {error}"
-        return self._report.to_dict()
+        written: dict[str, Any] = {"report": self._report.to_dict()}
+        try:
+            return {**written, "pictures": packed_pictures(self._report)} if self._is_shown else written
+        except Exception:
+            _log.exception("the UI has no pictures of a query")
+            return written
 
 
-def _by_position(group: ExpectedGroup, columns: Sequence[int]) -> ExpectedGroup:
-    """The group with positions of columns in the export in place of their IDs, and with its fingerprint alone."""
+def _expected(groups: Sequence[ExpectedGroup]) -> list[dict[str, Any]]:
+    """The join groups for `ExpectedJoins.scala`."""
+    return [joins for group in groups if (joins := group.to_dict()) is not None]
+
+
+def _by_position(group: ExpectedGroup, columns: Sequence[int], is_learned: bool) -> ExpectedGroup:
+    """The group with positions of columns in the export in place of their IDs, and with its fingerprint alone.
+
+    Args:
+        group: of a plan.
+        columns: IDs of columns, by their positions.
+        is_learned: whether row counts of the group are stored, for which the fingerprint is needed.
+    """
     positions = {column: at for at, column in enumerate(columns)}
     owners = {positions[column]: vertex for column, vertex in group.owners.items() if column in positions}
-    return replace(group, owners=owners, recognise=partial(_known, group.fingerprint))
+    return replace(group, owners=owners, recognise=partial(_known, group.fingerprint if is_learned else None))
 
 
 def _with_columns(group: ExpectedGroup, columns: Sequence[int]) -> ExpectedGroup:

@@ -9,7 +9,8 @@ the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` i
                     with "query": 5 in the request if its metrics will be sent after it has run, "part": 2 if it is the
                     second of its plans, "writer": "AppendData" if it is written, "description": "nightly 7" if the
                     settings depend on that of its job, "record": false if only the guard needs the number, because
-                    the session records no more (feedback = auto), and next to it
+                    the session records no more (feedback = auto), "pictures": true if Spark's UI or an event log shows
+                    the report, and next to it
                     "heard": [{"query": 5, "ended": 1.7e9, "seconds": 2.5, "planning": 0.2, "taskSeconds": 9.1,
                     "skew": 0.8, "operators": [...]}] with metrics of such queries, also as a frame of its own; with
                     "failed": "memory" instead of operators of one that ran out of memory
@@ -22,6 +23,7 @@ the JVM's side of the protocol; a change of the protocol increments `PROTOCOL` i
                     with "expected": [{...}] of a query whose metrics will be sent, if joins of it have estimates,
                     and "feedback": seconds that the guard and learning have taken since the last such answer
     worker -> JVM   {"id": 7, "report": {...}}            afterwards, when the query no longer waits
+                    with "pictures": "..." (`packed_pictures`) and "expected": [{...}] if the report is shown
 
 A request {"op": "queries", "store": "/path"}, or "baselines", has the answer {"rows": [{...}], "problem": null} and an
 empty report.

@@ -1,7 +1,9 @@
 package org.apache.spark.sql.pyjoinopt
 
 import scala.collection.mutable
+import scala.xml.Node
 
+import javax.servlet.http
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
 
 import org.apache.spark.sql.{Dataset, Row, SparkSession}
@@ -9,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, NullIntolerant}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.ui.{SparkUITab, UIUtils}
 
 /**
  * The differences between Spark 3.5 and Spark 4: the side of Spark 3.5 (Scala 2.12).
@@ -19,6 +22,10 @@ private[pyjoinopt] object Compat {
   type Session = SparkSession
   type AnyDataset = Dataset[_]
   type Rows = Dataset[Row]
+
+  type HttpServlet = http.HttpServlet
+  type HttpServletRequest = http.HttpServletRequest
+  type HttpServletResponse = http.HttpServletResponse
 
   val scalaVersion = "2.12"
 
@@ -46,4 +53,8 @@ private[pyjoinopt] object Compat {
 
   /** The bytes of the texts of a column, without those of lengths and dictionaries: the reader does not have them. */
   def textBytes(chunk: ColumnChunkMetaData): Option[Long] = None
+
+  /** A page of Spark's UI. */
+  def headerSparkPage(request: HttpServletRequest, title: String, content: => Seq[Node], tab: SparkUITab): Seq[Node] =
+    UIUtils.headerSparkPage(request, title, content, tab)
 }

@@ -1,7 +1,9 @@
 package org.apache.spark.sql.pyjoinopt
 
 import scala.collection.mutable
+import scala.xml.Node
 
+import jakarta.servlet.http
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
 
 import org.apache.spark.sql.{Row, SparkSession}
@@ -10,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.ui.{SparkUITab, UIUtils}
 
 /**
  * The differences between Spark 3.5 and Spark 4: the side of Spark 4 (Scala 2.13).
@@ -21,6 +24,10 @@ private[pyjoinopt] object Compat {
   type Session = classic.SparkSession
   type AnyDataset = classic.Dataset[_]
   type Rows = classic.Dataset[Row]
+
+  type HttpServlet = http.HttpServlet
+  type HttpServletRequest = http.HttpServletRequest
+  type HttpServletResponse = http.HttpServletResponse
 
   val scalaVersion = "2.13"
 
@@ -51,4 +58,12 @@ private[pyjoinopt] object Compat {
   /** The bytes of the texts of a column, without those of lengths and dictionaries, if the file has them. */
   def textBytes(chunk: ColumnChunkMetaData): Option[Long] =
     Option(chunk.getSizeStatistics).map(_.getUnencodedByteArrayDataBytes).filter(_.isPresent).map(_.get.longValue)
+
+  /** A page of Spark's UI. Spark 4.2 and 4.3 have more switches at the end of this method; all are off. */
+  def headerSparkPage(request: HttpServletRequest, title: String, content: => Seq[Node], tab: SparkUITab): Seq[Node] = {
+    val method = UIUtils.getClass.getMethods.find(_.getName == "headerSparkPage").get
+    val known = Seq[AnyRef](request, title, () => content, tab, None)
+    val switches = Seq.fill(method.getParameterCount - known.size)(java.lang.Boolean.FALSE)
+    method.invoke(UIUtils, known ++ switches: _*).asInstanceOf[Seq[Node]]
+  }
 }

@@ -29,6 +29,7 @@ def compile_shim(
     source_hash: str | None = None,
     *,
     class_path: Sequence[Path] = (),
+    resources: Path | None = None,
     lint: bool = False,
 ) -> None:
     """Compile Scala sources against a Spark and pack the classes into a jar, which is moved into place when complete.
@@ -40,6 +41,7 @@ def compile_shim(
         out_jar: The path of the jar; its folder is created if necessary.
         source_hash: Stored in the jar, to detect an outdated one.
         class_path: Jars that the sources need beside Spark's.
+        resources: A folder whose files are packed, too.
         lint: Treat the compiler's warnings as errors. Only for development: another Spark may deprecate something.
     Raises:
         ShimError: The compiler is missing, or it reported errors, which the message contains.
@@ -56,7 +58,7 @@ def compile_shim(
         handle, draft = tempfile.mkstemp(prefix=f".{out_jar.name}-", dir=out_jar.parent)
         os.close(handle)
         try:
-            _pack(classes, Path(draft), source_hash)
+            _pack([classes, *([resources] if resources else [])], Path(draft), source_hash)
             os.chmod(draft, 0o644)
             os.replace(draft, out_jar)
         except BaseException:
@@ -80,15 +82,18 @@ def _run_compiler(
         raise ShimError(f"The Scala compiler could not compile the shim against {class_path[0].parent}:\n{output}")
 
 
-def _pack(classes: Path, jar: Path, source_hash: str | None) -> None:
+def _pack(folders: Sequence[Path], jar: Path, source_hash: str | None) -> None:
     entries = {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\nCreated-By: pyjoinopt\r\n\r\n"}
     if source_hash:
         entries[SOURCE_HASH_ENTRY] = f"{source_hash}\n".encode()
-    for file in sorted(classes.rglob("*.class")):
-        entries[file.relative_to(classes).as_posix()] = file.read_bytes()
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            name = path.relative_to(folder).as_posix()
+            # with entries for folders: the servlet of Spark's REST API finds resources by the folder of their package
+            entries |= {f"{name}/": b""} if path.is_dir() else {name: path.read_bytes()}
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in entries.items():
             entry = zipfile.ZipInfo(name, _ZIP_DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
+            entry.external_attr = (0o40755 << 16) | 0x10 if name.endswith("/") else 0o644 << 16
             archive.writestr(entry, content)

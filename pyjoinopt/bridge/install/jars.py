@@ -161,11 +161,19 @@ def shim_sources(scala_binary: str) -> list[Path]:
     return [file for part in parts for file in sorted(part.rglob("*.scala"))]
 
 
+def shim_resources() -> Path | None:
+    """The folder of the files that a jar contains besides classes, such as the names of Spark's plugins."""
+    folder = _source_folder()
+    return None if folder is None else folder / "resources"
+
+
 def shim_source_hash(scala_binary: str) -> str:
-    """The SHA-256 hash over the paths and contents of the source files for a binary version of Scala."""
+    """The SHA-256 hash over the paths and contents of the source files and resources for a binary version of Scala."""
     folder = _source_folder()
     digest = hashlib.sha256()
-    for file in shim_sources(scala_binary):
+    resources = shim_resources()
+    packed = sorted(path for path in resources.rglob("*") if path.is_file()) if resources else []
+    for file in [*shim_sources(scala_binary), *packed]:
         content = file.read_bytes().replace(b"\r\n", b"\n")
         name = file.relative_to(folder).as_posix() if folder else file.name
         digest.update(f"{name}\n{len(content)}\n".encode())
@@ -221,7 +229,8 @@ def _cached_jar(
     try:
         with filelock.FileLock(folder / "lock", timeout=COMPILE_SECONDS):
             if jar_source_hash(jar) != source_hash:
-                compile_shim(jars_dir, java or _default_java(spark_version), sources, jar, source_hash)
+                compiler = java or _default_java(spark_version)
+                compile_shim(jars_dir, compiler, sources, jar, source_hash, resources=shim_resources())
     except filelock.Timeout:
         raise ShimError(
             f"Another process has been compiling {jar.name} for {COMPILE_SECONDS} seconds. "

@@ -83,7 +83,7 @@ def test_a_revoked_plan(store: QueryStore, query: PlannedQuery) -> None:
     revoke(store, query, OURS, WITHOUT_FEEDBACK)
     chosen = choose(store, query)
     assert chosen.part.shape == AS_WRITTEN and chosen.query.plan == AS_WRITTEN
-    assert "9.00 times as long" in chosen.part.report()["reason"]
+    assert "9.00 times as long" in chosen.part.deferred()["reason"]
     ran(store, query, AS_WRITTEN, 1.1)
     assert chosen.warning is not None and choose(store, query).warning == chosen.warning  # it is logged once
     assert choose(store, query, guard="off").part is BY_OURS

@@ -151,6 +151,9 @@ private[pyjoinopt] object ExecutedPlan {
     out.writeEndObject()
   }
 
+  /** Whether an operator of a plan that has ended may have ended early, because a limit above it was reached. */
+  def limited(plan: SparkPlan): SparkPlan => Boolean = earlyEnders(bare(plan)).containsKey(_)
+
   /** The operators below a limit, unless an operator in between reads all of its input first. */
   private def earlyEnders(root: SparkPlan): IdentityHashMap[SparkPlan, SparkPlan] = {
     val found = new IdentityHashMap[SparkPlan, SparkPlan]

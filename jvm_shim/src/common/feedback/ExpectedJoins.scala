@@ -12,7 +12,11 @@ import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.metric.SQLMetric
 
 /** An operator of a running plan that joins relations of a group, and the rows that were estimated for it. */
-private[pyjoinopt] final case class ExpectedJoin(relations: Seq[String], estimated: Double, counted: SQLMetric)
+private[pyjoinopt] final case class ExpectedJoin(
+    relations: Seq[String],
+    estimated: Double,
+    counted: SQLMetric,
+    operator: SparkPlan)
 
 /**
  * A join group whose rows were estimated, as the worker describes it (`ExpectedGroup.to_dict` in `learned_rows.py`).
@@ -53,18 +57,18 @@ private[pyjoinopt] final class ExpectedJoins(
       )
       nodes += node
     }
-    val found = mutable.LinkedHashMap.empty[BitSet, SQLMetric]
+    val found = mutable.LinkedHashMap.empty[BitSet, (SQLMetric, SparkPlan)]
     for (node <- nodes if !node.isInstanceOf[Exchange]) {
       val inputs = below.get(node)
       val relations = inputs.relations
       // operators above the whole group are no part of it
       if (inputs.known && estimates.contains(relations) && (relations.size < leaves.size || joins(node))) {
         val isWhole = inputs.leaves == relations.toList.map(read(_)).sum && relations.forall(v => read(v) >= leaves(v))
-        if (isWhole) node.metrics.get(ExecutedPlan.Rows).foreach(found(relations) = _)
+        if (isWhole) node.metrics.get(ExecutedPlan.Rows).foreach(metric => found(relations) = (metric, node))
       }
     }
-    found.iterator.map { case (relations, metric) =>
-      ExpectedJoin(relations.iterator.map(names(_)).toList, estimates(relations), metric)
+    found.iterator.map { case (relations, (metric, operator)) =>
+      ExpectedJoin(relations.iterator.map(names(_)).toList, estimates(relations), metric, operator)
     }.toList
   }
 

@@ -11,10 +11,12 @@ private[pyjoinopt] final class DeferredReport(worker: Worker, val id: Long) {
   private var source = Option(worker)
   private var content: Option[JsonNode] = None
   private var problem: Option[String] = None
+  private var more: Option[JsonNode] = None
 
-  /** None if the worker ended before it had sent the report. */
-  def set(report: Option[JsonNode]): Unit = synchronized {
-    content = report
+  /** The worker's frame; None if it ended before it had sent it. */
+  def set(frame: Option[JsonNode]): Unit = synchronized {
+    content = frame.map(_.get("report"))
+    more = frame.filter(_.size > 2) // besides its id and the report
     source = None
   }
 
@@ -29,6 +31,12 @@ private[pyjoinopt] final class DeferredReport(worker: Worker, val id: Long) {
     synchronized(source).foreach(worker => Support.attempt(())(worker.readReport(Deadline.in(DeferredReport.MaxWait))))
     synchronized(content.map(corrected))
   }
+
+  /** What the worker has drawn for the UI, once it has come. */
+  def pictures: Option[String] = synchronized(more).map(_.path("pictures")).filter(_.isTextual).map(_.asText)
+
+  /** Its join groups, as in an answer, once it has come. */
+  def expected: Option[JsonNode] = synchronized(more).map(_.path("expected")).filter(_.isArray)
 
   private def corrected(report: JsonNode): JsonNode = (report, problem) match {
     case (report: ObjectNode, Some(why)) =>

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.pyjoinopt
 
-import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
 
 /**
@@ -9,36 +8,25 @@ import org.apache.spark.scheduler.SparkListenerEvent
  * @param executionId the number of the SQL execution; -1 if the plan was made outside of one, such as by EXPLAIN
  * @param time when it was planned (milliseconds since the epoch)
  * @param report the report as JSON, as in `joinopt_report()`
+ * @param query the number of the query in the application. Each subquery is a plan of its own, and has the number of its
+ *   query. 0 in logs of older releases.
+ * @param pictures what `spark_ui.py` has drawn, packed; null if there is nothing
  */
-case class JoinOrdersPlanned(executionId: Long, time: Long, report: String) extends SparkListenerEvent
+case class JoinOrdersPlanned(executionId: Long, time: Long, report: String, query: Long = 0, pictures: String = null)
+    extends SparkListenerEvent
 
 /**
- * Posts reports as events where an event log is written.
+ * The planning of a plan's joins begins or ends.
  *
- * Law: no query waits for it. A report is read in the background, and not before the worker has sent it.
+ * @param query see `JoinOrdersPlanned`
+ * @param outcome one of `PlanMetrics`; empty if the planning begins
  */
-private[pyjoinopt] object PlannedEvents {
-  private val Log = "spark.eventLog.enabled"
-  private val ExecutionId = "spark.sql.execution.id"
+case class JoinOrdersPlanning(executionId: Long, time: Long, query: Long, outcome: String) extends SparkListenerEvent
 
-  /** How often, and after how many milliseconds each time, it is checked whether a report has come. */
-  private val Checks = 50
-  private val Delay = 100L
-
-  def post(context: SparkContext, report: DeferredReport): Unit =
-    if (context.conf.getBoolean(Log, defaultValue = false)) {
-      val id = Option(context.getLocalProperty(ExecutionId)).flatMap(text =>
-        Support.attempt(Option.empty[Long])(
-          Some(text.toLong)))
-      later(context, report, JoinOrdersPlanned(id.getOrElse(-1L), System.currentTimeMillis, ""), Checks)
-    }
-
-  private def later(context: SparkContext, report: DeferredReport, event: JoinOrdersPlanned, checks: Int): Unit =
-    Worker.inBackground(
-      {
-        if (report.hasCome) report.get.foreach(json => context.listenerBus.post(event.copy(report = json.toString)))
-        else if (checks > 0) later(context, report, event, checks - 1)
-      },
-      Delay
-    )
-}
+/**
+ * A query whose joins were planned has been executed.
+ *
+ * @param query see `JoinOrdersPlanned`
+ * @param joins its joins with an estimate, a JSON array of `{"relations": ["a", "b"], "estimated": 10.0, "counted": 12}`
+ */
+case class JoinOrdersExecuted(executionId: Long, time: Long, query: Long, joins: String) extends SparkListenerEvent

@@ -73,6 +73,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
       else {
         OptimizeJoins.inside.set(true)
         val started = System.nanoTime
+        PlanEvents.begin(session.sparkContext)
         try {
           PlanMetrics.seen.inc()
           new PlanningRequest(session, query, taken, everything = enabled, writer).run()

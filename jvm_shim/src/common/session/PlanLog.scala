@@ -39,8 +39,9 @@ private[pyjoinopt] object PlanLog {
   private val pending = new WeakHashMap[AnyRef, ListBuffer[PlanEnd]]
 
   /** Record the end of a plan, which is a query or a part of one. */
-  def add(plan: PlanEnd): Unit = synchronized {
-    pending.computeIfAbsent(query, _ => ListBuffer.empty) += plan
+  def add(plan: PlanEnd): Unit = {
+    PlanEvents.end(plan.outcome)
+    synchronized(pending.computeIfAbsent(query, _ => ListBuffer.empty) += plan)
   }
 
   /** Log this thread's query, after it and all its parts have been planned. */

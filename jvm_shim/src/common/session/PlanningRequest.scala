@@ -55,6 +55,7 @@ private[pyjoinopt] final class PlanningRequest(
       }
       planned.fold(original) { case (answer, report) =>
         SessionReports.add(session, report, JoinOrderHints.marks(taken))
+        PlanEvents.report(report)
         try {
           val result = finished(handle, answer)
           ended(answer)
@@ -64,7 +65,7 @@ private[pyjoinopt] final class PlanningRequest(
           case error: Throwable =>
             report.unused(String.valueOf(error.getMessage))
             throw error
-        } finally PlannedEvents.post(session.sparkContext, report)
+        }
       }
     } finally Handles.release(exporter.handle)
   }
@@ -108,7 +109,8 @@ private[pyjoinopt] final class PlanningRequest(
     if (number.exists(_.record)) RunningQueries.watch(session.sparkContext)
     val written = writer.fold("")(node => s""""writer":"${Support.className(node)}",""")
     val query = number.fold("")(n => s""""query":${n.query},"part":${n.part},"record":${n.record},$written""")
-    s"""{"op":"plan",$query$description"milliseconds":${deadline.milliseconds},"options":$options,"export":$exported}"""
+    val shown = if (PlanEvents.isRead) """"pictures":true,""" else ""
+    s"""{"op":"plan",$query$description$shown"milliseconds":${deadline.milliseconds},"options":$options,"export":$exported}"""
   }
 
   /** Whether a hint may decide about an option. */

@@ -16,6 +16,7 @@ import org.apache.spark.sql.SparkSessionExtensions
 class PyJoinOptExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     PyJoinOptExtensions.inject(extensions, enabled = true)
+    JoinOrdersTab.ofApplication()
     Prestart.ofApplication()
   }
 }
@@ -47,6 +48,7 @@ private[pyjoinopt] object PyJoinOptExtensions {
       functions.registerTableFunctions(session.sessionState.tableFunctionRegistry)
       functions.registerFunctions(session.sessionState.functionRegistry)
       LiveHints.into(session)
+      JoinOrdersTab.attach(session.sparkContext)
     }
   }
 

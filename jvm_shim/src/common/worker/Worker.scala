@@ -98,7 +98,7 @@ private[pyjoinopt] final class Worker(command: WorkerCommand, inAdvance: Boolean
           val frame = guarded(deadline, "did not send its report in time")(read())
           if (frame.path("id").asLong(-1) != report.id || !frame.path("report").isObject)
             throw unclear("it sent no report")
-          content = Some(frame.get("report"))
+          content = Some(frame)
         } finally {
           report.set(content)
           if (content.isDefined) become(ReportRead) else kill() // where its next frame begins is unknown

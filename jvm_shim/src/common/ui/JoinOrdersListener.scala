@@ -1,0 +1,163 @@
+package org.apache.spark.sql.pyjoinopt
+
+import scala.collection.mutable
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
+
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
+import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
+import org.apache.spark.util.kvstore.KVStore
+
+/**
+ * Writes the queries whose joins are planned to the store of the UI: in the driver as they run, and in a History Server
+ * from the event log.
+ *
+ * Events of one query come in any order: its execution may end before its report has come. So the last executions are
+ * kept in memory.
+ *
+ * Laws: only the last `retained` queries are kept. Logs of older releases, whose events lack fields, are read, too.
+ * Spark calls a listener from one thread, which is the only one that changes its fields.
+ */
+private[pyjoinopt] final class JoinOrdersListener(store: KVStore, retained: Int) extends SparkListener {
+  import JoinOrdersListener._
+
+  private val queries = new mutable.LinkedHashMap[Long, LiveQuery]
+  private val executions = new mutable.LinkedHashMap[Long, Execution]
+  private var last = 0L
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case event: JoinOrdersPlanning => Support.attempt(())(planning(event))
+    case event: JoinOrdersPlanned => Support.attempt(())(planned(event))
+    case event: JoinOrdersExecuted => Support.attempt(())(executed(event))
+    case event: SparkListenerSQLExecutionStart => Support.attempt(())(started(event))
+    case event: SparkListenerSQLExecutionEnd => Support.attempt(())(ended(event))
+    case _ =>
+  }
+
+  private def planning(event: JoinOrdersPlanning): Unit = {
+    val query = liveQuery(event.query, event.executionId, event.time)
+    if (event.outcome.isEmpty) query.pending += 1
+    else {
+      query.pending = math.max(0, query.pending - 1)
+      if (!query.outcomes.contains(event.outcome)) query.outcomes :+= event.outcome
+    }
+    write(query)
+  }
+
+  private def planned(event: JoinOrdersPlanned): Unit = {
+    val query = liveQuery(event.query, event.executionId, event.time)
+    val report = Support.parse(event.report)
+    query.changed ||= report.path("changed").asBoolean
+    query.seconds += report.path("seconds").asDouble
+    if (report.path("groups").size > 0) {
+      query.costBefore = math.max(0, query.costBefore) + report.path("cost_before").asDouble
+      query.costAfter = math.max(0, query.costAfter) + report.path("cost_after").asDouble
+    }
+    change(query) { details =>
+      val plan = Option(details.get("plans")).fold(details.putArray("plans"))(_.asInstanceOf[ArrayNode]).addObject()
+      plan.put("time", event.time)
+      plan.set[JsonNode]("report", report)
+      Option(event.pictures).foreach(plan.put("pictures", _))
+    }
+    write(query)
+  }
+
+  private def executed(event: JoinOrdersExecuted): Unit = {
+    val query = liveQuery(event.query, event.executionId, event.time)
+    if (query.executionId == event.executionId) {
+      val joins = Support.parse(event.joins)
+      if (joins.size > 0) change(query)(_.set[JsonNode]("joins", joins))
+    }
+    write(query)
+  }
+
+  private def started(event: SparkListenerSQLExecutionStart): Unit = {
+    val description = Support.cut(String.valueOf(event.description), MaxDescription)
+    executions(event.executionId) = Execution(description, event.time)
+    if (executions.size > retained) executions.remove(executions.head._1)
+    queries.values.filter(_.executionId == event.executionId).foreach(write)
+  }
+
+  private def ended(event: SparkListenerSQLExecutionEnd): Unit =
+    executions.get(event.executionId).foreach { execution =>
+      val error = Option(event.errorMessage).flatten.getOrElse("")
+      executions(event.executionId) =
+        execution.copy(ended = event.time, error = Support.cut(firstLine(error), MaxError))
+      queries.values.filter(_.executionId == event.executionId).foreach(write)
+    }
+
+  /** The query of this number. It is found by its execution in logs without numbers. */
+  private def liveQuery(number: Long, executionId: Long, time: Long): LiveQuery = {
+    val found =
+      if (number > 0) queries.get(number)
+      else queries.values.find(query => executionId >= 0 && query.executionId == executionId)
+    val query = found.getOrElse {
+      val added = new LiveQuery(if (number > 0) number else last + 1, time)
+      last = math.max(last, added.number)
+      queries(added.number) = added
+      if (queries.size > retained) remove(queries.values.find(hasEnded).getOrElse(queries.head._2))
+      added
+    }
+    if (query.executionId < 0) query.executionId = executionId
+    query
+  }
+
+  private def hasEnded(query: LiveQuery): Boolean = query.executionId < 0 || !executions.get(query.executionId).exists(
+    _.ended == 0)
+
+  private def remove(query: LiveQuery): Unit = {
+    queries.remove(query.number)
+    Support.attempt(())(store.delete(classOf[QueryOrders], query.number))
+    Support.attempt(())(store.delete(classOf[QueryOrdersDetails], query.number))
+  }
+
+  private def change(query: LiveQuery)(edit: ObjectNode => Unit): Unit = {
+    val details = new JoinOrdersStore(store).details(query.number).asInstanceOf[ObjectNode]
+    edit(details)
+    store.write(new QueryOrdersDetails(query.number, Packed(details.toString)))
+  }
+
+  private def write(query: LiveQuery): Unit = if (queries.contains(query.number)) {
+    val execution = executions.get(query.executionId)
+    val status = execution match {
+      case Some(known) if known.ended > 0 => if (known.error.isEmpty) QueryOrders.Finished else QueryOrders.Failed
+      case _ if query.pending > 0 => QueryOrders.Planning
+      case _ if query.executionId >= 0 => QueryOrders.Running
+      case _ => QueryOrders.Planned
+    }
+    store.write(
+      new QueryOrders(
+        query.number,
+        query.executionId,
+        execution.fold("")(_.description),
+        status,
+        execution.fold(query.time)(found => math.min(found.started, query.time)),
+        execution.fold(0L)(_.ended),
+        query.changed,
+        query.outcomes.mkString(", "),
+        query.costBefore,
+        query.costAfter,
+        query.seconds * 1000,
+        execution.fold("")(_.error)
+      ))
+  }
+}
+
+private[pyjoinopt] object JoinOrdersListener {
+  private val MaxDescription = 500
+  private val MaxError = 2000
+
+  private final case class Execution(description: String, started: Long, ended: Long = 0, error: String = "")
+
+  private final class LiveQuery(val number: Long, val time: Long) {
+    var executionId = -1L
+    var pending = 0
+    var outcomes = List.empty[String]
+    var changed = false
+    var costBefore, costAfter = -1.0
+    var seconds = 0.0
+  }
+
+  private def firstLine(text: String): String = text.split("\n", 2)(0).trim
+}
