@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SPARK = tuple(map(int, version("pyspark").split(".")[:2]))
 HOME = spark_home() or Path()
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+HISTORY = "org.apache.spark.deploy.history.HistoryServer"
 THRIFT = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
 
@@ -113,6 +116,23 @@ def connect_server(folder: Path, arguments: list[str]) -> Iterator[int]:
     ]  # fmt: skip
     with running(command, folder, port):
         yield port
+
+
+@contextmanager
+def history_server(folder: Path, logs: Path, applications: set[str]) -> Iterator[str]:
+    """The address of a History Server over a folder of event logs, which has read those of all these applications."""
+    port = free_port()
+    options = f"-Dspark.history.fs.logDirectory={logs.as_uri()} -Dspark.history.ui.port={port}"
+    variables = {"SPARK_DAEMON_CLASSPATH": str(jar_for_version()), "SPARK_HISTORY_OPTS": options}
+    address = f"http://127.0.0.1:{port}"
+    with running([str(HOME / "bin" / "spark-class"), HISTORY], folder, port, **variables):
+        until, found = time.monotonic() + 60, set[str]()
+        while not applications <= found and time.monotonic() < until:
+            time.sleep(0.2)
+            with urllib.request.urlopen(f"{address}/api/v1/applications", timeout=60) as answer:
+                found = {application["id"] for application in json.load(answer)}
+        assert applications <= found, (folder / "log").read_text()[-6000:]
+        yield address
 
 
 def client_python() -> str:

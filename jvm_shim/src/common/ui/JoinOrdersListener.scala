@@ -47,7 +47,7 @@ private[pyjoinopt] final class JoinOrdersListener(store: KVStore, retained: Int)
 
   private def planned(event: JoinOrdersPlanned): Unit = {
     val query = liveQuery(event.query, event.executionId, event.time)
-    val report = Support.parse(event.report)
+    val report = Support.attempt(Support.parse(""))(Support.parse(event.report))
     query.changed ||= report.path("changed").asBoolean
     query.seconds += report.path("seconds").asDouble
     if (report.path("groups").size > 0) {

@@ -1,0 +1,251 @@
+"""The tab "Join orders" in the UI of a real application, and in a real History Server from its event log."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sessions import doors, fakes
+from tests.support import history_logs
+
+PROGRAM = Path(__file__).with_name("ui_program.py")
+#: A column and a table of the program.
+NAME = "<script>document.title='broken'</script>"
+TABLE = "<img src=x onerror=document.title='broken'>"
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+BAD, GOOD = "((fact ⋈ mid) ⋈ dim)", "(fact ⋈ (mid ⋈ dim))"
+QUERIES = range(1, 7)
+#: The real worker, which waits while there is a file.
+HELD = """
+import os, sys, time
+from pyjoinopt.worker import serve
+answer = serve.Planner.answer
+def held(*parts):
+    while os.path.exists({hold!r}):
+        time.sleep(0.05)
+    return answer(*parts)
+serve.Planner.answer = held
+sys.exit(serve.main())
+"""
+
+pytestmark = [pytest.mark.ci, pytest.mark.jvm, pytest.mark.timeout(400)]
+
+
+class Page(HTMLParser):
+    """What a page shows and loads."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.source = text
+        self.parts: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data.strip())
+
+    @property
+    def text(self) -> str:
+        return " ".join(filter(None, self.parts))
+
+    @property
+    def own(self) -> str:
+        """The text of the tab, without what Spark has above and below it."""
+        return self.text.partition("application UI")[2].partition(" as JSON")[0]
+
+    def values(self, tag: str, name: str) -> list[str]:
+        return [value for one, attribute, value in self.attributes if (one, attribute) == (tag, name)]
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the program has kept what the UI showed."""
+    folder = tmp_path_factory.mktemp("ui")
+    (folder / "events").mkdir()
+    fakes.fake(folder, HELD.format(hold=str(folder / "hold")))
+    doors.run([sys.executable, str(PROGRAM), str(folder), str(doors.free_port())], folder)
+    return folder
+
+
+@dataclass(frozen=True)
+class History:
+    """A History Server, and the application of the program."""
+
+    address: str
+    application: str
+
+    def url(self, path: str) -> str:
+        return f"{self.address}{path.replace('APP', self.application)}"
+
+    def fetch(self, path: str) -> str:
+        with urllib.request.urlopen(self.url(path), timeout=60) as answer:
+            return str(answer.read().decode("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def history(live: Path) -> Iterator[History]:
+    """A History Server over the log of the program, and over logs that are made from it."""
+    log = live / "events" / (live / "application").read_text()
+    history_logs.repeated(log, 1000, "many")
+    history_logs.of_older_release(log, "older")
+    history_logs.damaged(log, "damaged")
+    with doors.history_server(live, live / "events", {log.name, "many", "older", "damaged"}) as address:
+        yield History(address, log.name)
+
+
+def page_of(live: Path, name: str) -> Page:
+    return Page((live / f"{name}.html").read_text(encoding="utf-8"))
+
+
+def json_of(live: Path, name: str) -> Any:
+    return json.loads((live / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_the_list_has_every_query(live: Path) -> None:
+    assert "No query with joins to order was planned yet." in page_of(live, "empty").text
+    queries = json_of(live, "list")
+    assert [query["number"] for query in queries] == list(QUERIES)
+    assert [query["status"] for query in queries] == ["finished", "finished", "failed", "finished", "finished", "failed"]
+    assert all(query["changed"] and query["outcome"] == "changed" for query in queries)
+    assert all(query["costBefore"] > query["costAfter"] > 0 for query in queries)
+    assert all(query["duration"] >= 0 and query["planningTime"] > 0 for query in queries)
+    assert len({query["executionId"] for query in queries}) == len(queries)
+    assert queries == json_of(live, "page")
+    page = page_of(live, "list")
+    assert "6 queries, 6 with changed joins." in page.text
+    links = page.values("a", "href")
+    assert all(f"/SQL/execution/?id={query['executionId']}" in links for query in queries)
+    assert all(f"/joinorders/query/?id={number}" in links for number in QUERIES)
+
+
+def test_states_of_a_query(live: Path) -> None:
+    planning, running, ended = (json_of(live, name)[5] for name in ("planning", "running", "list"))
+    assert (planning["status"], planning["outcome"], planning["changed"]) == ("planning", "", False)
+    assert "costBefore" not in planning and "duration" not in planning
+    assert "Status: planning" in page_of(live, "planning").text
+    assert (running["status"], running["outcome"], running["changed"]) == ("running", "changed", True)
+    assert "Status: running" in page_of(live, "running").text and GOOD in page_of(live, "running").text
+    assert ended["status"] == "failed" and "cancel" in ended["errorMessage"]
+    raised = json_of(live, "list")[2]
+    assert NAME in raised["errorMessage"] and "\n" not in raised["errorMessage"]
+    assert f"Error: {raised['errorMessage']}" in page_of(live, "query3").text
+
+
+def test_the_page_of_a_query(live: Path) -> None:
+    page = page_of(live, "query1")
+    assert f"Before: {BAD} After: {GOOD}" in page.text
+    pictures = page.values("img", "src")
+    assert [source[:26] for source in pictures if source.startswith("data:")] == ["data:image/svg+xml;base64,"] * 3
+    words = page.values("img", "alt")
+    assert [f"Order before: {BAD}", f"Order after: {GOOD}", "Join graph of group 1"] == [word for word in words if word.startswith(("Order", "Join"))]
+    assert "Joins, innermost first" in page.text and "Error factor" in page.text and "BroadcastHashJoin" in page.text
+    data = json_of(live, "query1")
+    assert data["reports"][0]["groups"][0]["order_after"] == GOOD
+    assert data == json_of(live, "page1")
+    assert [join["relations"] for join in data["joins"]] == [["mid", "dim"], ["fact", "mid", "dim"]]
+    assert [join["counted"] for join in data["joins"]] == [40, 400]
+    assert "mid, dim (mid_f = dim_k) 40 40 1x" in page.text
+
+
+def test_a_plan_that_was_made_by_explain_gets_its_execution(live: Path) -> None:
+    query = json_of(live, "query4")
+    assert query["status"] == "finished" and query["executionId"] >= 0
+    assert [join["counted"] for join in query["joins"]] == [40, 400]
+
+
+def test_rows_below_a_limit_are_left_out(live: Path) -> None:
+    query = json_of(live, "query5")
+    assert query["status"] == "finished" and all(join["relations"] != ["fact", "mid", "dim"] for join in query["joins"])
+
+
+def test_names_are_text(live: Path) -> None:
+    for name in ("list", *(f"query{number}" for number in QUERIES)):
+        page = page_of(live, name)
+        assert NAME not in page.source and TABLE not in page.source
+        assert not [value for _, attribute, value in page.attributes if attribute.startswith("on")], name
+    assert NAME in page_of(live, "query2").text and TABLE in page_of(live, "query2").text
+    assert NAME in page_of(live, "query3").text and NAME in page_of(live, "list").text
+
+
+def test_nothing_is_loaded_from_elsewhere(live: Path) -> None:
+    for name in ("empty", "list", "query1", "query2"):
+        page = page_of(live, name)
+        loaded = [v for tag, attribute, v in page.attributes if attribute == "src" or (tag, attribute) == ("link", "href")]
+        assert loaded and all(address.startswith(("/static/", "data:image/svg+xml;base64,")) for address in loaded)
+
+
+def test_wrong_addresses(live: Path) -> None:
+    codes = json_of(live, "codes")
+    assert codes["/joinorders/99"] == codes["/joinorders/x"] == 404
+    assert codes["/joinorders/query/?id=x"] == codes["/joinorders/?joinorders.sort=nothing"] == 400
+    assert codes["/joinorders/query/?id=99"] == codes["/SQL/execution/?id=8"] == codes["/sql"] == 200
+
+
+def test_a_history_server_shows_the_same(live: Path, history: History) -> None:
+    assert json.loads(history.fetch("/api/v1/applications/APP/joinorders")) == json_of(live, "list")
+    for number in QUERIES:
+        assert json.loads(history.fetch(f"/api/v1/applications/APP/joinorders/{number}")) == json_of(live, f"query{number}")
+        shown = Page(history.fetch(f"/history/APP/joinorders/query/?id={number}"))
+        ours = page_of(live, f"query{number}")
+        assert shown.own == ours.own and len(shown.own) > 300
+        assert shown.values("img", "alt") == ours.values("img", "alt")
+    page = Page(history.fetch("/history/APP/joinorders/"))
+    assert page.own == page_of(live, "list").own
+    assert f"/history/{history.application}/joinorders/query/?id=1" in page.values("a", "href")
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        history.fetch("/api/v1/applications/APP/joinorders/99")
+
+
+def test_logs_of_older_releases_and_damaged_ones(live: Path, history: History) -> None:
+    older = json.loads(history.fetch("/api/v1/applications/older/joinorders"))
+    assert [query["status"] for query in older] == ["finished", "finished", "failed", "planned", "finished", "failed"]
+    page = Page(history.fetch("/history/older/joinorders/query/?id=1"))
+    assert f"Before: {BAD} After: {GOOD}" in page.text and "data:image" not in page.source
+    damaged = json.loads(history.fetch("/api/v1/applications/damaged/joinorders"))
+    assert [query["number"] for query in damaged] == [1, 2, 3, 4]
+    for number in range(1, 5):
+        assert f"Join orders of query {number}" in Page(history.fetch(f"/history/damaged/joinorders/query/?id={number}")).text
+    assert GOOD in Page(history.fetch("/history/damaged/joinorders/query/?id=2")).text
+
+
+def test_a_thousand_queries_have_pages(history: History) -> None:
+    first = Page(history.fetch("/history/many/joinorders/"))
+    assert "1000 queries, 500 with changed joins." in first.text
+    assert "query number 1000" in first.text and "query number 901" in first.text and "number 900 " not in first.text
+    started = time.perf_counter()
+    last = Page(history.fetch("/history/many/joinorders/?&joinorders.page=10"))
+    assert time.perf_counter() - started < 5  # benchmarks/ui.py has the figure
+    assert "query number 100 " in last.text and "query number 1 " in last.text
+    cheapest = "?&joinorders.sort=Cost+before&joinorders.desc=false&joinorders.pageSize=3"
+    rows = Page(history.fetch(f"/history/many/joinorders/{cheapest}")).values("a", "href")
+    assert [f"/history/many/joinorders/query/?id={n}" for n in (1, 2, 3)] == list(
+        dict.fromkeys(row for row in rows if "/query/?id=" in row)
+    )
+    assert len(json.loads(history.fetch("/api/v1/applications/many/joinorders"))) == 1000
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_no_script_of_a_name_runs(history: History, tmp_path: Path) -> None:
+    for path in ("", "query/?id=2", "query/?id=3"):
+        command = [
+            str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom",
+            history.url(f"/history/APP/joinorders/{path}"),
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        title = done.stdout.partition("<title>")[2].partition("</title>")[0].strip()
+        assert "Join orders" in title and "broken" not in title
