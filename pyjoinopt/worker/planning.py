@@ -225,7 +225,8 @@ class Planning:
         shape, changes = AS_WRITTEN, tuple[str, ...]()
         if is_guarded and report.changed:
             shape, changes = query_shape(found.plan).shape, changes_without_constants(report, export.root)
-        part = PlannedPart(shape, plan_answer(report, edits), _Deferred(report, self._is_shown), changes, found.expected)
+        deferred = _Deferred(report, self._is_shown)
+        part = PlannedPart(shape, plan_answer(report, edits), deferred, changes, found.expected)
         self.made.append((options, part))
         return part
 

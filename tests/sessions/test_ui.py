@@ -13,12 +13,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.sessions import doors, fakes
+from tests.sessions.conftest import BAD_ORDER, planned
 from tests.support import history_logs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PROGRAM = Path(__file__).with_name("ui_program.py")
 #: A column and a table of the program.
@@ -26,7 +30,8 @@ NAME = "<script>document.title='broken'</script>"
 TABLE = "<img src=x onerror=document.title='broken'>"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 BAD, GOOD = "((fact ⋈ mid) ⋈ dim)", "(fact ⋈ (mid ⋈ dim))"
-QUERIES = range(1, 7)
+QUERIES = range(1, 9)
+STATUS = ["finished", "finished", "failed", "finished", "finished", "failed", "finished", "finished"]
 #: The real worker, which waits while there is a file.
 HELD = """
 import os, sys, time
@@ -37,6 +42,17 @@ def held(*parts):
         time.sleep(0.05)
     return answer(*parts)
 serve.Planner.answer = held
+sys.exit(serve.main())
+"""
+#: The real worker, which notes whether a request is for pictures.
+RECORDING = """
+import sys
+from pyjoinopt.worker import serve
+answer = serve.Planner.answer
+def noted(planner, send, request, learned):
+    print("pictures" in request, file=open({requests!r}, "a"))
+    return answer(planner, send, request, learned)
+serve.Planner.answer = noted
 sys.exit(serve.main())
 """
 
@@ -101,7 +117,7 @@ class History:
 def history(live: Path) -> Iterator[History]:
     """A History Server over the log of the program, and over logs that are made from it."""
     log = live / "events" / (live / "application").read_text()
-    history_logs.repeated(log, 1000, "many")
+    history_logs.repeated(log, 1010, "many")
     history_logs.of_older_release(log, "older")
     history_logs.damaged(log, "damaged")
     with doors.history_server(live, live / "events", {log.name, "many", "older", "damaged"}) as address:
@@ -120,14 +136,14 @@ def test_the_list_has_every_query(live: Path) -> None:
     assert "No query with joins to order was planned yet." in page_of(live, "empty").text
     queries = json_of(live, "list")
     assert [query["number"] for query in queries] == list(QUERIES)
-    assert [query["status"] for query in queries] == ["finished", "finished", "failed", "finished", "finished", "failed"]
+    assert [query["status"] for query in queries] == STATUS
     assert all(query["changed"] and query["outcome"] == "changed" for query in queries)
     assert all(query["costBefore"] > query["costAfter"] > 0 for query in queries)
     assert all(query["duration"] >= 0 and query["planningTime"] > 0 for query in queries)
     assert len({query["executionId"] for query in queries}) == len(queries)
     assert queries == json_of(live, "page")
     page = page_of(live, "list")
-    assert "6 queries, 6 with changed joins." in page.text
+    assert "8 queries, 8 with changed joins." in page.text
     links = page.values("a", "href")
     assert all(f"/SQL/execution/?id={query['executionId']}" in links for query in queries)
     assert all(f"/joinorders/query/?id={number}" in links for number in QUERIES)
@@ -152,7 +168,7 @@ def test_the_page_of_a_query(live: Path) -> None:
     pictures = page.values("img", "src")
     assert [source[:26] for source in pictures if source.startswith("data:")] == ["data:image/svg+xml;base64,"] * 3
     words = page.values("img", "alt")
-    assert [f"Order before: {BAD}", f"Order after: {GOOD}", "Join graph of group 1"] == [word for word in words if word.startswith(("Order", "Join"))]
+    assert words[-3:] == [f"Order before: {BAD}", f"Order after: {GOOD}", "Join graph of group 1"]
     assert "Joins, innermost first" in page.text and "Error factor" in page.text and "BroadcastHashJoin" in page.text
     data = json_of(live, "query1")
     assert data["reports"][0]["groups"][0]["order_after"] == GOOD
@@ -166,6 +182,26 @@ def test_a_plan_that_was_made_by_explain_gets_its_execution(live: Path) -> None:
     query = json_of(live, "query4")
     assert query["status"] == "finished" and query["executionId"] >= 0
     assert [join["counted"] for join in query["joins"]] == [40, 400]
+
+
+def test_a_plan_from_the_cache_has_counted_rows(live: Path) -> None:
+    planned, repeated = json_of(live, "query7"), json_of(live, "query8")
+    assert planned["reports"][0]["groups"] == repeated["reports"][0]["groups"]  # with the time of the search
+    assert [join["counted"] for join in repeated["joins"]] == [40, 400]
+    assert page_of(live, "query7").values("img", "src") == page_of(live, "query8").values("img", "src")
+
+
+def test_reports_have_no_pictures(live: Path) -> None:
+    reports = (live / "reports").read_text(encoding="utf-8")
+    assert reports.count("order_after") >= 7 and "svg" not in reports and "pictures" not in reports
+
+
+def test_without_a_ui_and_a_log_nothing_is_drawn(session: SparkSession, tmp_path: Path) -> None:
+    assert session.sparkContext.uiWebUrl is None
+    requests = tmp_path / "requests"
+    fakes.give(session, python=fakes.fake(tmp_path, RECORDING.format(requests=str(requests))))
+    (report,) = planned(session, lambda: session.sql(BAD_ORDER.format(hint="")).collect())[1]
+    assert report.changed and requests.read_text() == "False\n"
 
 
 def test_rows_below_a_limit_are_left_out(live: Path) -> None:
@@ -185,7 +221,7 @@ def test_names_are_text(live: Path) -> None:
 def test_nothing_is_loaded_from_elsewhere(live: Path) -> None:
     for name in ("empty", "list", "query1", "query2"):
         page = page_of(live, name)
-        loaded = [v for tag, attribute, v in page.attributes if attribute == "src" or (tag, attribute) == ("link", "href")]
+        loaded = [value for _, name, value in page.attributes if name == "src"] + page.values("link", "href")
         assert loaded and all(address.startswith(("/static/", "data:image/svg+xml;base64,")) for address in loaded)
 
 
@@ -199,7 +235,8 @@ def test_wrong_addresses(live: Path) -> None:
 def test_a_history_server_shows_the_same(live: Path, history: History) -> None:
     assert json.loads(history.fetch("/api/v1/applications/APP/joinorders")) == json_of(live, "list")
     for number in QUERIES:
-        assert json.loads(history.fetch(f"/api/v1/applications/APP/joinorders/{number}")) == json_of(live, f"query{number}")
+        data = json.loads(history.fetch(f"/api/v1/applications/APP/joinorders/{number}"))
+        assert data == json_of(live, f"query{number}")
         shown = Page(history.fetch(f"/history/APP/joinorders/query/?id={number}"))
         ours = page_of(live, f"query{number}")
         assert shown.own == ours.own and len(shown.own) > 300
@@ -213,27 +250,28 @@ def test_a_history_server_shows_the_same(live: Path, history: History) -> None:
 
 def test_logs_of_older_releases_and_damaged_ones(live: Path, history: History) -> None:
     older = json.loads(history.fetch("/api/v1/applications/older/joinorders"))
-    assert [query["status"] for query in older] == ["finished", "finished", "failed", "planned", "finished", "failed"]
+    assert [query["status"] for query in older] == [*STATUS[:3], "planned", *STATUS[4:]]
     page = Page(history.fetch("/history/older/joinorders/query/?id=1"))
     assert f"Before: {BAD} After: {GOOD}" in page.text and "data:image" not in page.source
     damaged = json.loads(history.fetch("/api/v1/applications/damaged/joinorders"))
     assert [query["number"] for query in damaged] == [1, 2, 3, 4]
     for number in range(1, 5):
-        assert f"Join orders of query {number}" in Page(history.fetch(f"/history/damaged/joinorders/query/?id={number}")).text
+        page = Page(history.fetch(f"/history/damaged/joinorders/query/?id={number}"))
+        assert f"Join orders of query {number}" in page.text
     assert GOOD in Page(history.fetch("/history/damaged/joinorders/query/?id=2")).text
 
 
-def test_a_thousand_queries_have_pages(history: History) -> None:
+def test_the_last_thousand_queries_have_pages(history: History) -> None:
     first = Page(history.fetch("/history/many/joinorders/"))
     assert "1000 queries, 500 with changed joins." in first.text
-    assert "query number 1000" in first.text and "query number 901" in first.text and "number 900 " not in first.text
+    assert "query number 1010" in first.text and "query number 911" in first.text and "number 910 " not in first.text
     started = time.perf_counter()
     last = Page(history.fetch("/history/many/joinorders/?&joinorders.page=10"))
     assert time.perf_counter() - started < 5  # benchmarks/ui.py has the figure
-    assert "query number 100 " in last.text and "query number 1 " in last.text
+    assert "query number 110 " in last.text and "query number 11 " in last.text
     cheapest = "?&joinorders.sort=Cost+before&joinorders.desc=false&joinorders.pageSize=3"
     rows = Page(history.fetch(f"/history/many/joinorders/{cheapest}")).values("a", "href")
-    assert [f"/history/many/joinorders/query/?id={n}" for n in (1, 2, 3)] == list(
+    assert [f"/history/many/joinorders/query/?id={n}" for n in (11, 12, 13)] == list(
         dict.fromkeys(row for row in rows if "/query/?id=" in row)
     )
     assert len(json.loads(history.fetch("/api/v1/applications/many/joinorders"))) == 1000

@@ -23,7 +23,8 @@ def repeated(log: Path, count: int, application: str, query: int = 1) -> Path:
     """A log beside another one, whose application ran one query of it so many times."""
     found = events(log)
     (number,) = {e["executionId"] for e in found if e["Event"] == PLANNED and e["query"] == query}
-    ours = [e for e in found if e.get("executionId") == number and e["Event"] in (START, PLANNING, PLANNED, EXECUTED, END)]
+    kinds = (START, PLANNING, PLANNED, EXECUTED, END)
+    ours = [event for event in found if event.get("executionId") == number and event["Event"] in kinds]
 
     def copies() -> Iterator[dict[str, Any]]:
         for i in range(count):

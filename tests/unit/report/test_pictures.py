@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
@@ -15,7 +16,8 @@ import pytest
 
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.model import EdgeReport, GroupReport, HintReport, JoinEstimate, RelationReport
-from pyjoinopt.report.render.orders_svg import AFTER, ARROW, EXPLODES, group_svg
+from pyjoinopt.report.render.orders_svg import AFTER, ARROW, BEFORE, EXPLODES, group_svg
+from pyjoinopt.report.render.spark_ui import MOST_RELATIONS, packed_pictures
 from pyjoinopt.report.render.spine_layout import outline
 
 Joins = list[tuple[int, int]]
@@ -225,3 +227,24 @@ def test_wrong_arguments_say_what_is_allowed(tmp_path: Path) -> None:
         report(3).save(tmp_path / "report.png")
     with pytest.raises(ValueError, match="there is no group 2: this report has 1"):
         report(3).to_svg(2)
+
+
+def test_what_the_spark_ui_shows() -> None:
+    records = Path(__file__).parent / "records"
+    shown_report = JoinReport.from_dict(json.loads((records / "outer_joins_kept.json").read_text()))
+    packed = packed_pictures(shown_report)
+    shown = json.loads(gzip.decompress(b64decode(packed)))
+    (pictures,) = shown["groups"]
+    assert pictures["graph"] == shown_report.to_graph_svg() and shown["advice"] == shown_report.advice()
+    (first,) = shown_report.groups
+    orders = (BEFORE, AFTER) if first.changed else (AFTER,)
+    assert [pictures[which] for which in orders] == [group_svg(first, 1, (which,)) for which in orders]
+    assert len(packed) < len(json.dumps(shown)) / 4
+    assert packed_pictures(shown_report) == packed
+    assert packed_pictures(JoinReport()) == ""
+
+
+def test_large_groups_have_no_pictures_in_the_spark_ui() -> None:
+    packed = packed_pictures(JoinReport(changed=True, groups=[group(MOST_RELATIONS + 1), group(4)]))
+    large, small = json.loads(gzip.decompress(b64decode(packed)))["groups"]
+    assert large == {} and small["after"].startswith("<svg")

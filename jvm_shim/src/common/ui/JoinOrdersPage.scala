@@ -25,7 +25,7 @@ private[pyjoinopt] final class JoinOrdersPage(tab: JoinOrdersTab) extends WebUIP
         <p>
           {
         s"${queries.size} ${if (queries.size == 1) "query" else "queries"}, $changed with changed joins. Costs are " +
-          "in row units of the cost model, and the same for the written and the chosen order."
+          "in row units of the cost model."
       }
         </p>
         {
@@ -109,7 +109,7 @@ private final class QueriesTable(request: Compat.HttpServletRequest, base: Strin
       <td>{if (query.changed) "yes" else "no"}</td>
       <td>{PageParts.cost(query.costBefore)}</td>
       <td>{PageParts.cost(query.costAfter)}</td>
-      <td>{if (query.planning > 0) UIUtils.formatDuration(math.max(1, math.round(query.planning))) else ""}</td>
+      <td>{PageParts.planning(query)}</td>
       <td>{if (query.duration(now) < 0) "" else UIUtils.formatDuration(query.duration(now))}</td>
     </tr>
 }
@@ -123,7 +123,7 @@ private[pyjoinopt] object PageParts {
       "[data-bs-theme=dark] .joinorders img { color-scheme: dark; } " +
       ".joinorders .pictures { display: flex; flex-wrap: wrap; gap: 8px; } " +
       ".joinorders .wide { overflow-x: auto; max-width: 100%; margin-bottom: 8px; } " +
-      ".joinorders h4 { margin-top: 1em; } .joinorders td { overflow-wrap: anywhere; }")
+      ".joinorders h4 { margin-top: 1em; } .joinorders td { overflow-wrap: break-word; }")
   }</style>
 
   def link(address: String, text: String): Node = <a href={address}>{text}</a>
@@ -138,6 +138,9 @@ private[pyjoinopt] object PageParts {
   /** A parameter that is a number. Spark answers an `IllegalArgumentException` with the code 400. */
   def number(request: Compat.HttpServletRequest, name: String, otherwise: Int): Int =
     Option(request.getParameter(name)).filter(_.nonEmpty).fold(otherwise)(_.toInt)
+
+  def planning(query: QueryOrders): String =
+    if (query.planning > 0) UIUtils.formatDuration(math.max(1, math.round(query.planning))) else ""
 
   def cost(value: Double): String = if (value < 0) "" else quantity(value)
 

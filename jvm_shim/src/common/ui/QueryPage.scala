@@ -57,7 +57,7 @@ private[pyjoinopt] final class QueryPage(tab: JoinOrdersTab) extends WebUIPage("
       "Duration" -> text(if (duration < 0) "" else UIUtils.formatDuration(duration)),
       "Changed" -> text(if (query.changed) "yes" else "no"),
       "Cost" -> text(costs),
-      "Planning" -> text(if (query.planning > 0) s"${PageParts.quantity(query.planning)} ms" else ""),
+      "Planning" -> text(PageParts.planning(query)),
       "Outcome" -> text(query.outcomes)
     )
     <ul class="list-unstyled">
