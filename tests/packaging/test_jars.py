@@ -37,6 +37,20 @@ def packaged_jar(checkout: Path) -> Path:
     return jar
 
 
+@pytest.mark.jvm
+def test_the_jar_names_its_plugins() -> None:
+    resources = jars.shim_resources()
+    assert resources is not None
+    names = [file.relative_to(resources).as_posix() for file in resources.rglob("*") if file.is_file()]
+    with zipfile.ZipFile(jars.jar_for_version()) as archive:
+        entries = archive.namelist()
+        assert {"META-INF/services/org.apache.spark.status.AppHistoryServerPlugin"} == {*names} <= {*entries}
+        for name in names:
+            for line in archive.read(name).decode().split():
+                assert f"{line.replace('.', '/')}.class" in entries
+    assert "org/apache/spark/status/api/v1/" in entries  # the servlet of the REST API looks for this folder
+
+
 @pytest.mark.ci
 @pytest.mark.jvm
 def test_two_processes_with_an_empty_cache_compile_once_and_both_get_the_jar(tmp_path: Path) -> None:

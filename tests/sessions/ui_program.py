@@ -111,13 +111,16 @@ wait_for("failed", 6)
 for number in (7, 8):  # the second plan comes from the worker's cache
     spark.sql(QUERY.format("fact_k", "mid", "mid_k")).collect()
     wait_for("finished", number)
+INNER = QUERY.format("max(fact_k)", "mid", "mid_k")
+spark.sql(f"{QUERY.format('fact_v', 'mid', 'mid_k')} AND fact_k > ({INNER}) - 99").collect()
+wait_for("finished", 9)
 kept("reports", str(spark.sql("SELECT report FROM joinopt_report()").collect()))
 time.sleep(1)  # the rows of the last queries come after their end
 
 kept("list.html", fetched("/joinorders/"))
 kept("list.json", fetched(f"{REST}/joinorders"))
 kept("page.json", fetched("/joinorders/json/"))
-for number in range(1, 9):
+for number in range(1, 10):
     kept(f"query{number}.html", fetched(f"/joinorders/query/?id={number}"))
     kept(f"query{number}.json", fetched(f"{REST}/joinorders/{number}"))
     kept(f"page{number}.json", fetched(f"/joinorders/query/json/?id={number}"))
@@ -126,5 +129,11 @@ codes = {path: code(path) for path in (
     "/joinorders/?joinorders.sort=nothing", "/SQL/execution/?id=8", f"{REST}/sql",
 )}  # fmt: skip
 kept("codes.json", {path.replace(REST, ""): code for path, code in codes.items()})
+spark.conf.set("spark.pyjoinopt.timeout", "1ms")
+spark.sql(QUERY.format("fact_v + 7", "mid", "mid_k")).collect()
+until = time.monotonic() + 30
+while len(queries()) < 10 and time.monotonic() < until:
+    time.sleep(0.1)
+kept("late.json", fetched(f"{REST}/joinorders"))
 kept("application", spark.sparkContext.applicationId)
 spark.stop()

@@ -61,7 +61,7 @@ private[pyjoinopt] object JoinOrdersTab {
 /** Adds the tab to the applications of a History Server which has the jar in its class path. */
 private[pyjoinopt] final class JoinOrdersHistoryPlugin extends AppHistoryServerPlugin {
   override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] =
-    Seq(new JoinOrdersListener(store, JoinOrdersTab.retained(conf)))
+    Support.attempt(Seq.empty[SparkListener])(Seq(new JoinOrdersListener(store, JoinOrdersTab.retained(conf))))
 
   override def setupUI(ui: SparkUI): Unit = Support.attempt(()) {
     val store = new JoinOrdersStore(ui.store.store)
