@@ -207,6 +207,30 @@ def test_a_query_of_a_session_with_feedback_is_planned_once(
     assert len(after.runs) == len(before.runs) + 1 and after.runs[-1].plan == before.runs[-1].plan != AS_WRITTEN
 
 
+def test_a_cached_plan_is_shown_in_the_ui(plan: Planning, query: Callable[..., DataFrame], tmp_path: Path) -> None:
+    """With its pictures, and with joins that are recognised by the IDs of this query's columns."""
+
+    def deferred() -> dict[str, Any]:
+        ask = OverPy4j(query())
+        options = {"store": str(plan._store), "statistics_ms": 60_000}
+        request = {"milliseconds": 60_000, "options": options, "export": ask.export, "pictures": True}
+        answer, deferred = plan._planner.answer(ask, request, plan._learned)
+        ask.close()
+        assert "expected" not in answer["answer"], "nothing is recorded of it"
+        return dict(deferred)
+
+    before = plan.settled(query)
+    first, count = deferred(), plan.planned
+    for name in "abc":
+        query().sparkSession.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
+    again = deferred()
+    assert plan.planned == count, "it is cached"
+    assert again["pictures"] == first["pictures"] and len(again["pictures"]) > 1000
+    (one,), (other,) = first["expected"], again["expected"]
+    assert {**one, "columns": []} == {**other, "columns": []} and one["columns"] != other["columns"]
+    assert plan(query())["report"]["groups"] == before["report"]["groups"]
+
+
 def test_a_cached_plan_is_revoked(plan: Planning, query: Callable[..., DataFrame]) -> None:
     """And it is not planned anew for that, nor is the plan without learnt row counts after the first time."""
     session, runs = Session(plan), QueryStore(Store(plan._store))
