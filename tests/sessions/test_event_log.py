@@ -11,6 +11,7 @@ import pytest
 
 from tests.sessions import doors
 from tests.sessions.conftest import BAD_ORDER, BETTER, TABLES
+from tests.support import history_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,3 +54,11 @@ spark.stop()
     started = {event["executionId"]: event["description"] for event in events if event["Event"] == START}
     assert planned[0]["executionId"] in started and planned[1]["executionId"] == -1
     assert planned[0]["time"] <= planned[1]["time"]
+    assert [event["query"] for event in planned] == [1, 2] and all(event["pictures"] for event in planned)
+    steps = [event for event in events if event["Event"] == history_logs.PLANNING]
+    assert [(event["query"], event["outcome"]) for event in steps] == [
+        (1, ""), (1, "changed"), (2, ""), (2, "changed"),
+    ]  # fmt: skip
+    (executed,) = [event for event in events if event["Event"] == history_logs.EXECUTED]
+    assert (executed["query"], executed["executionId"]) == (1, planned[0]["executionId"])
+    assert [join["relations"] for join in json.loads(executed["joins"])] == [["mid", "dim"], ["fact", "mid", "dim"]]

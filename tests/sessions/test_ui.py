@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,6 +129,10 @@ def page_of(live: Path, name: str) -> Page:
     return Page((live / f"{name}.html").read_text(encoding="utf-8"))
 
 
+def moment(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fGMT")
+
+
 def json_of(live: Path, name: str) -> Any:
     return json.loads((live / f"{name}.json").read_text(encoding="utf-8"))
 
@@ -180,7 +185,11 @@ def test_the_page_of_a_query(live: Path) -> None:
 
 def test_a_plan_that_was_made_by_explain_gets_its_execution(live: Path) -> None:
     query = json_of(live, "query4")
-    assert query["status"] == "finished" and query["executionId"] >= 0
+    executions = [query["executionId"] for query in json_of(live, "list")]
+    assert query["status"] == "finished" and executions[2] + 1 == query["executionId"] == executions[4] - 2
+    # 1.5 seconds after it was explained, which was after the query before it
+    before, submitted = moment(json_of(live, "query3")["completionTime"]), moment(query["submissionTime"])
+    assert (submitted - before).total_seconds() >= 1.5
     assert [join["counted"] for join in query["joins"]] == [40, 400]
 
 
@@ -242,7 +251,8 @@ def test_wrong_addresses(live: Path) -> None:
     codes = json_of(live, "codes")
     assert codes["/joinorders/99"] == codes["/joinorders/x"] == 404
     assert codes["/joinorders/query/?id=x"] == codes["/joinorders/?joinorders.sort=nothing"] == 400
-    assert codes["/joinorders/query/?id=99"] == codes["/SQL/execution/?id=8"] == codes["/sql"] == 200
+    assert codes["/joinorders/query/json/?id=99"] == codes["/joinorders/query/?id=99"] == 200
+    assert codes["/SQL/execution/?id=8"] == codes["/sql"] == 200
 
 
 def test_a_history_server_shows_the_same(live: Path, history: History) -> None:

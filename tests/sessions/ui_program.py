@@ -92,6 +92,8 @@ attempt(QUERY.format(f"raise_error(\"{NAME}\")", "mid", "mid_k"))
 explained = spark.sql(QUERY.format("fact_v", "mid", "mid_k"))
 explained.explain()
 wait_for("planned", 4)
+time.sleep(1.5)
+explained.collect()
 explained.collect()
 spark.sql(f"{QUERY.format('fact_k + 1', 'mid', 'mid_k')} LIMIT 3").collect()
 
@@ -125,7 +127,8 @@ for number in range(1, 10):
     kept(f"query{number}.json", fetched(f"{REST}/joinorders/{number}"))
     kept(f"page{number}.json", fetched(f"/joinorders/query/json/?id={number}"))
 codes = {path: code(path) for path in (
-    f"{REST}/joinorders/99", f"{REST}/joinorders/x", "/joinorders/query/?id=99", "/joinorders/query/?id=x",
+    f"{REST}/joinorders/99", f"{REST}/joinorders/x", "/joinorders/query/?id=99",
+    "/joinorders/query/json/?id=99", "/joinorders/query/?id=x",
     "/joinorders/?joinorders.sort=nothing", "/SQL/execution/?id=8", f"{REST}/sql",
 )}  # fmt: skip
 kept("codes.json", {path.replace(REST, ""): code for path, code in codes.items()})

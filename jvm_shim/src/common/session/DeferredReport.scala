@@ -32,11 +32,10 @@ private[pyjoinopt] final class DeferredReport(worker: Worker, val id: Long) {
     synchronized(content.map(corrected))
   }
 
-  /** What the worker has drawn for the UI, once it has come. */
-  def pictures: Option[String] = synchronized(more).map(_.path("pictures")).filter(_.isTextual).map(_.asText)
-
-  /** Its join groups, as in an answer, once it has come. */
-  def expected: Option[JsonNode] = synchronized(more).map(_.path("expected")).filter(_.isArray)
+  /** Take what the worker has sent beside the report, once it has come. A report is kept longer than that. */
+  def take(name: String): Option[JsonNode] = synchronized {
+    more.collect { case frame: ObjectNode => frame }.flatMap(frame => Option(frame.remove(name)))
+  }
 
   private def corrected(report: JsonNode): JsonNode = (report, problem) match {
     case (report: ObjectNode, Some(why)) =>

@@ -10,12 +10,24 @@ import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
-/** A query whose joins are planned, and the reports of its plans: those of subqueries come first. */
+/** A query whose joins are planned: each of its subqueries is a plan of its own. */
 private[pyjoinopt] final class PlannedQuery(val number: Long) {
   private val reports = ListBuffer.empty[DeferredReport]
+  private var known = List.empty[ExpectedJoins]
 
   def add(report: DeferredReport): Unit = synchronized(reports += report)
-  def all: List[DeferredReport] = synchronized(reports.toList)
+
+  /** The reports from which groups were not taken yet. */
+  def pending: List[DeferredReport] = synchronized(reports.toList)
+
+  /** The join groups of all plans whose reports have come. Reports are not kept: a query may live as long as its driver. */
+  def groups: List[ExpectedJoins] = synchronized {
+    for (report <- reports.filter(_.hasCome).toList) {
+      reports -= report
+      if (report.get.isDefined) known ++= report.take("expected").toList.flatMap(ExpectedJoins.of(_, changed = false, stored = false))
+    }
+    known
+  }
 }
 
 /**
@@ -90,9 +102,10 @@ private[pyjoinopt] object PlanEvents {
       val time = System.currentTimeMillis
       whenCome(List(report), Checks) {
         report.get.foreach { json =>
-          context.listenerBus.post(
-            JoinOrdersPlanned(executionId, time, json.toString, query.number, report.pictures.orNull))
+          val pictures = report.take("pictures").map(_.asText).filter(_.nonEmpty).orNull
+          context.listenerBus.post(JoinOrdersPlanned(executionId, time, json.toString, query.number, pictures))
         }
+        query.groups
       }
     }
   }
@@ -117,14 +130,14 @@ private[pyjoinopt] object PlanEvents {
       for {
         execution <- Option(end.qe)
         query <- queries.synchronized(Option(queries.get(execution.tracker)))
-      } whenCome(query.all, Checks) {
+      } whenCome(query.pending, Checks) {
         val failed = Option(end.errorMessage).flatten.exists(_.nonEmpty)
         val joins = if (failed) Nil else Support.attempt(Seq.empty[ExpectedJoin])(counted(execution, query))
         context.listenerBus.post(JoinOrdersExecuted(end.executionId, end.time, query.number, json(joins)))
       }
 
     private def counted(execution: QueryExecution, query: PlannedQuery): Seq[ExpectedJoin] = {
-      val groups = query.all.flatMap(_.expected).flatMap(ExpectedJoins.of(_, changed = false, stored = false))
+      val groups = query.groups
       if (groups.isEmpty) Nil
       else {
         val limited = ExecutedPlan.limited(execution.executedPlan)

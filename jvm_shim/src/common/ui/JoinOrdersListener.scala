@@ -63,8 +63,9 @@ private[pyjoinopt] final class JoinOrdersListener(store: KVStore, retained: Int)
     write(query)
   }
 
-  private def executed(event: JoinOrdersExecuted): Unit = {
-    val query = liveQuery(event.query, event.executionId, event.time)
+  /** Of a query that is executed several times, the first execution counts. */
+  private def executed(event: JoinOrdersExecuted): Unit = queries.get(event.query).foreach { query =>
+    if (query.executionId < 0) query.executionId = event.executionId
     if (query.executionId == event.executionId) {
       val joins = Support.parse(event.joins)
       if (joins.size > 0) change(query)(_.set[JsonNode]("joins", joins))
@@ -93,7 +94,7 @@ private[pyjoinopt] final class JoinOrdersListener(store: KVStore, retained: Int)
       if (number > 0) queries.get(number)
       else queries.values.find(query => executionId >= 0 && query.executionId == executionId)
     val query = found.getOrElse {
-      val added = new LiveQuery(if (number > 0) number else last + 1, time)
+      val added = new LiveQuery(if (number > 0) number else last + 1, executionId >= 0, time)
       last = math.max(last, added.number)
       queries(added.number) = added
       if (queries.size > retained) remove(queries.values.find(hasEnded).getOrElse(queries.head._2))
@@ -132,7 +133,7 @@ private[pyjoinopt] final class JoinOrdersListener(store: KVStore, retained: Int)
         query.executionId,
         execution.fold("")(_.description),
         status,
-        execution.fold(query.time)(found => math.min(found.started, query.time)),
+        execution.fold(query.time)(found => if (query.inside) math.min(found.started, query.time) else found.started),
         execution.fold(0L)(_.ended),
         query.changed,
         query.outcomes.mkString(", "),
@@ -150,7 +151,11 @@ private[pyjoinopt] object JoinOrdersListener {
 
   private final case class Execution(description: String, started: Long, ended: Long = 0, error: String = "")
 
-  private final class LiveQuery(val number: Long, val time: Long) {
+  /**
+   * @param inside whether it is planned in an execution. One that is planned by EXPLAIN may be executed much later.
+   * @param time when its planning began
+   */
+  private final class LiveQuery(val number: Long, val inside: Boolean, val time: Long) {
     var executionId = -1L
     var pending = 0
     var outcomes = List.empty[String]

@@ -7,7 +7,6 @@ import scala.xml.{Node, NodeSeq}
 
 import com.fasterxml.jackson.databind.JsonNode
 import org.json4s.JValue
-import org.json4s.JsonAST.JNothing
 import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.ui.{UIUtils, WebUIPage}
@@ -30,7 +29,8 @@ private[pyjoinopt] final class QueryPage(tab: JoinOrdersTab) extends WebUIPage("
   }
 
   override def renderJson(request: Compat.HttpServletRequest): JValue =
-    JoinOrdersJson.one(tab.store, PageParts.number(request, "id", 0)).fold[JValue](JNothing)(JsonMethods.fromJsonNode)
+    JsonMethods.fromJsonNode(
+      JoinOrdersJson.one(tab.store, PageParts.number(request, "id", 0)).getOrElse(Support.mapper.createObjectNode()))
 
   private def body(base: String, query: QueryOrders, details: JsonNode): NodeSeq = {
     val plans = elements(details.get("plans"))
