@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,13 @@ def wait_for(status: str, number: int) -> list[dict[str, Any]]:
                 return found
         time.sleep(0.1)
     raise AssertionError((status, number, queries()))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.1)
 
 
 def kept(name: str, content: Any) -> None:
@@ -117,7 +125,8 @@ INNER = QUERY.format("max(fact_k)", "mid", "mid_k")
 spark.sql(f"{QUERY.format('fact_v', 'mid', 'mid_k')} AND fact_k > ({INNER}) - 99").collect()
 wait_for("finished", 9)
 kept("reports", str(spark.sql("SELECT report FROM joinopt_report()").collect()))
-time.sleep(1)  # the rows of the last queries come after their end
+wait_until(lambda: all(json.loads(fetched(f"{REST}/joinorders/{n}"))["joins"] for n in (1, 2, 4, 7, 8)))
+time.sleep(1)  # the rows of the last query come after its end, too
 
 kept("list.html", fetched("/joinorders/"))
 kept("list.json", fetched(f"{REST}/joinorders"))
@@ -134,9 +143,7 @@ codes = {path: code(path) for path in (
 kept("codes.json", {path.replace(REST, ""): code for path, code in codes.items()})
 spark.conf.set("spark.pyjoinopt.timeout", "1ms")
 spark.sql(QUERY.format("fact_v + 7", "mid", "mid_k")).collect()
-until = time.monotonic() + 30
-while len(queries()) < 10 and time.monotonic() < until:
-    time.sleep(0.1)
+wait_until(lambda: len(queries()) == 10 and bool(queries()[-1]["outcome"]))
 kept("late.json", fetched(f"{REST}/joinorders"))
 kept("application", spark.sparkContext.applicationId)
 spark.stop()
