@@ -24,7 +24,8 @@ private[pyjoinopt] final class PlannedQuery(val number: Long) {
   def groups: List[ExpectedJoins] = synchronized {
     for (report <- reports.filter(_.hasCome).toList) {
       reports -= report
-      if (report.get.isDefined) known ++= report.take("expected").toList.flatMap(ExpectedJoins.of(_, changed = false, stored = false))
+      if (report.get.isDefined)
+        known ++= report.take("expected").toList.flatMap(ExpectedJoins.of(_, changed = false, stored = false))
     }
     known
   }
