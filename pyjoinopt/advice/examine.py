@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 
 from pyjoinopt.advice.better_order import better_orders
 from pyjoinopt.advice.broadcast_sides import large_broadcasts, missed_broadcasts
-from pyjoinopt.advice.finding import Finding
+from pyjoinopt.advice.finding import Finding, rank
+from pyjoinopt.advice.missing_statistics import missing_statistics
 from pyjoinopt.advice.multiplied_rows import multiplied_rows
 from pyjoinopt.advice.outer_joins import needless_outer_joins
 from pyjoinopt.advice.repeated_subplans import repeated_subplans
@@ -15,7 +16,7 @@ from pyjoinopt.eventlog.execution import Execution
 
 _IDEAS: tuple[Callable[[Execution], Iterable[Finding]], ...] = (
     better_orders, multiplied_rows, missed_broadcasts, large_broadcasts, repeated_subplans, needless_outer_joins,
-    uneven_work,
+    uneven_work, missing_statistics,
 )  # fmt: skip
 
 
@@ -24,4 +25,4 @@ def findings_of(execution: Execution) -> list[Finding]:
     if not execution.complete:
         return []
     found = [finding for idea in _IDEAS for finding in idea(execution)]
-    return sorted(found, key=lambda finding: (-finding.hours, -finding.seconds, finding.kind, finding.where))
+    return sorted(found, key=rank)

@@ -24,6 +24,8 @@ class Finding:
     kind: ClassVar[str] = ""
     #: Whether several findings of this kind in one run are about different work, so that their hours add up.
     adds_up: ClassVar[bool] = False
+    #: Whether findings of this kind come after others with as much to win.
+    comes_last: ClassVar[bool] = False
     where: str
     text: str
     hours: float = 0.0
@@ -34,6 +36,11 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """All figures as plain data."""
         return {"kind": self.kind, **asdict(self)}
+
+
+def rank(finding: Finding) -> tuple[float, float, bool, str, str]:
+    """The place of a finding: the one with most to win first."""
+    return -finding.hours, -finding.seconds, finding.comes_last, finding.kind, finding.where
 
 
 def hours(milliseconds: float) -> float:

@@ -21,6 +21,7 @@ from pyjoinopt.advice.operators import (
     SCANS,
     column_ids,
     data_size,
+    has_run_time_filter,
     kind,
     may_stop_early,
     result_rows,
@@ -31,8 +32,6 @@ from pyjoinopt.eventlog.physical_plan import PlanNode
 from pyjoinopt.joins.join_tree import JoinTree, join, leaf
 
 _ALIAS = re.compile(r"(.+) AS [^#]*#(\d+)L?")
-#: Filters that Spark adds at run time, out of the other side of a join: what is left depends on the order.
-_RUN_TIME_FILTERS = ("dynamicpruning", "might_contain(")
 _PLAIN = KEEPS_ROWS | SCANS | {"Filter", "Range", "LocalTableScan"}
 _MOST = 60
 #: [bytes] Of a row, where no exchange has measured it: Spark's row of few columns.
@@ -204,7 +203,7 @@ def _relation(node: PlanNode) -> Relation:
             continue
         columns |= column_ids(at.text)
         plain = plain and kind(at) in _PLAIN
-        thinned = thinned or any(word in at.text for word in _RUN_TIME_FILTERS)
+        thinned = thinned or has_run_time_filter(at)
         stack.extend(at.children)
     rows, size = result_rows(node), data_size(node)
     known = rows is not None and rows > 0 and size is not None and size > 0

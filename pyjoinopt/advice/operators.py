@@ -25,6 +25,8 @@ JOINS = frozenset({
     "SortMergeJoin", "BroadcastHashJoin", "ShuffledHashJoin", "BroadcastNestedLoopJoin", "CartesianProduct",
 })  # fmt: skip
 SCANS = frozenset({"Scan", "BatchScan", "FileScan", "InMemoryTableScan", "HiveTableScan"})
+#: Filters that Spark adds at run time, out of the other side of a join: what is left depends on the order.
+_RUN_TIME_FILTERS = ("dynamicpruning", "might_contain(")
 _STOPPING = LIMITS - {"TakeOrderedAndProject"}
 _BLOCKING = frozenset({
     "Exchange", "BroadcastExchange", "Sort", "HashAggregate", "ObjectHashAggregate", "SortAggregate",
@@ -76,6 +78,16 @@ def data_size(node: PlanNode) -> float | None:
         keeps = kind(at) in WRAPPERS or kind(at) in REUSED or kind(at) == "Sort"
         at = at.children[0] if keeps and len(at.children) == 1 else None
     return None
+
+
+def is_thinned(node: PlanNode) -> bool:
+    """Whether a filter made at run time has taken rows away from a sub-plan."""
+    return any(has_run_time_filter(each) for each in node.post_order())
+
+
+def has_run_time_filter(node: PlanNode) -> bool:
+    """Whether an operator has a filter that Spark made at run time, out of the other side of a join."""
+    return any(word in node.text for word in _RUN_TIME_FILTERS)
 
 
 def pipeline_stages(node: PlanNode) -> frozenset[int]:

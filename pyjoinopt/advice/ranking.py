@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pyjoinopt.advice.examine import findings_of
-from pyjoinopt.advice.finding import Finding, hours
+from pyjoinopt.advice.finding import Finding, hours, rank
 from pyjoinopt.advice.plan_shape import plan_shape
 from pyjoinopt.advice.workload import QueryAdvice
 from pyjoinopt.eventlog.execution import Execution
@@ -70,7 +70,7 @@ class Ranking:
             if known is None and len(query.findings) < _MOST:
                 query.findings[key] = finding
             elif known is not None:
-                larger = finding if finding.hours > known.hours else known
+                larger = max(known, finding, key=lambda each: (each.hours, each.certainty))
                 total, seconds = finding.hours + known.hours, finding.seconds + known.seconds
                 query.findings[key] = replace(larger, hours=total, seconds=seconds)
 
@@ -83,14 +83,19 @@ class Ranking:
         found = []
         for shape, query in self._queries.items():
             runs, task_ms = self._runs[shape]
-            findings = sorted(query.findings.values(), key=lambda f: (-f.hours, -f.seconds, f.kind, f.where))
+            findings = sorted(query.findings.values(), key=rank)
             won = min(hours(task_ms), _won(findings))
             example = query.example
             found.append(QueryAdvice(
                 shape, example.description, example.application.id, example.id, example.started / 1000, runs,
                 hours(task_ms), won, max(finding.seconds for finding in findings), tuple(findings),
             ))  # fmt: skip
-        return sorted(found, key=lambda query: (-query.hours, -query.seconds, query.shape))
+        return sorted(found, key=_rank)
+
+
+def _rank(query: QueryAdvice) -> tuple[float, float, bool, str]:
+    """The place of a query: those with most to win first, those with hints at statistics alone last."""
+    return -query.hours, -query.seconds, query.findings[0].comes_last, query.shape
 
 
 def _won(findings: Sequence[Finding]) -> float:
@@ -105,4 +110,4 @@ def _won(findings: Sequence[Finding]) -> float:
 def _without_plan(execution: Execution) -> Execution:
     """The execution without its operators, to keep as an example."""
     empty = replace(execution.plan, children=(), subqueries=(), metrics={}, text="", location="")
-    return replace(execution, plan=empty, first_plan=empty, stages={})
+    return replace(execution, plan=empty, first_plan=empty, stages={}, planned=(), reported=())

@@ -25,6 +25,12 @@ def scan_name(node: PlanNode) -> str:
     return kind(node) if kind(node) not in SCANS else node.name.removeprefix("Scan ").strip() or "scan"
 
 
+def table_name(node: PlanNode) -> str:
+    """The table of a catalogue that a scan reads, as SQL names it; "" for files and other sources."""
+    table = _TABLE.match(node.name)
+    return table[1].removeprefix("spark_catalog.") if table else ""
+
+
 def name_of(node: PlanNode) -> str:
     """The tables that a sub-plan reads, joined by `+`, at most sixty characters."""
     names: list[str] = []

@@ -6,5 +6,6 @@
 * `lines`: the events of a log, one line each. `deep_json`: one of them, nested deeply. `executions`: SQL
   executions, gathered from events.
 * `physical_plan`: a plan as a tree of immutable records. `stages`: what the tasks of a stage did. `settings`: of an
-  execution. `execution`: the record of one execution.
+  execution. `planned_scans`: what Spark's optimizer knew of a relation; `reported_relations`: what pyjoinopt did.
+  `execution`: the record of one execution.
 """

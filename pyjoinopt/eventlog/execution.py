@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyjoinopt.eventlog.physical_plan import PlanNode
+from pyjoinopt.eventlog.planned_scans import PlannedScan
+from pyjoinopt.eventlog.reported_relations import ReportedRelation
 from pyjoinopt.eventlog.stages import Stage
 
 
@@ -41,6 +43,8 @@ class Execution:
         first_plan: the plan before adaptive execution changed it, without values.
         stages: id -> what its tasks did.
         settings: see `settings.KEPT`.
+        planned: the relations that Spark's optimizer saw; empty if the log does not have their statistics.
+        reported: the relations in reports of pyjoinopt that were in the log before the execution ended.
     """
 
     application: Application
@@ -53,6 +57,8 @@ class Execution:
     first_plan: PlanNode
     stages: Mapping[int, Stage] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    planned: tuple[PlannedScan, ...] = ()
+    reported: tuple[ReportedRelation, ...] = ()
 
     @property
     def complete(self) -> bool:

@@ -24,6 +24,8 @@ from pyjoinopt.eventlog.execution import Application, Execution
 from pyjoinopt.eventlog.files import LogFiles
 from pyjoinopt.eventlog.lines import ReadingNotes, events
 from pyjoinopt.eventlog.physical_plan import MetricValue, PlanNode, build_plan
+from pyjoinopt.eventlog.planned_scans import PlannedScan, planned_scans
+from pyjoinopt.eventlog.reported_relations import EVENT, ReportedRelation, reported_relations
 from pyjoinopt.eventlog.settings import kept
 from pyjoinopt.eventlog.stages import StageTotals
 
@@ -38,6 +40,8 @@ _TASK = {
 }  # fmt: skip
 #: Characters of a description that are kept.
 _DESCRIPTION = 300
+#: Reports that are kept until their execution starts; those of executions that have ended are among them.
+_EARLY = 100
 
 
 @dataclass
@@ -57,6 +61,8 @@ class _Running:
     started: float
     first: Any
     settings: dict[str, str]
+    planned: tuple[PlannedScan, ...] = ()
+    reported: tuple[ReportedRelation, ...] = ()
     last: bytes = b""
     ended: float | None = None
     error: str = ""
@@ -109,6 +115,7 @@ class ExecutionReader:
         self._running: dict[int, _Running] = {}
         self._of_stage: dict[int, _Running] = {}
         self._of_job: dict[int, _Running] = {}
+        self._reported: dict[int, tuple[ReportedRelation, ...]] = {}
         self._handlers = {
             b"SparkListenerLogStart": self._log_start,
             b"SparkListenerApplicationStart": self._application_start,
@@ -120,6 +127,7 @@ class ExecutionReader:
             _SQL + b"SQLExecutionStart": self._execution_start,
             _SQL + b"DriverAccumUpdates": self._driver_updates,
             _SQL + b"SQLExecutionEnd": self._execution_end,
+            EVENT: self._report,
         }
 
     def read(self, name: bytes, line: bytes) -> Iterator[Execution]:
@@ -233,7 +241,22 @@ class ExecutionReader:
         settings = {**self._settings, **kept(event.get("modifiedConfigs") or {})}
         text = str(event.get("description") or "")[:_DESCRIPTION]
         number = int(event["executionId"])
-        self._running[number] = _Running(number, text, float(event.get("time") or 0), event["sparkPlanInfo"], settings)
+        planned = planned_scans(str(event.get("physicalPlanDescription") or ""))
+        reported = self._reported.pop(number, ())
+        self._running[number] = _Running(
+            number, text, float(event.get("time") or 0), event["sparkPlanInfo"], settings, planned, reported
+        )
+
+    def _report(self, event: Any) -> None:
+        """Keep the row estimates of a report; its event may be before the one that starts the execution."""
+        number, found = int(event["executionId"]), reported_relations(event)
+        running = self._running.get(number)
+        if running is not None:
+            running.reported += found
+        elif number >= 0:
+            self._reported[number] = (*self._reported.get(number, ()), *found)
+            if len(self._reported) > _EARLY:
+                del self._reported[next(iter(self._reported))]
 
     def _plan_update(self, line: bytes) -> None:
         """Keep the newest plan of an execution as text; only the last one will be parsed."""
@@ -272,7 +295,7 @@ class ExecutionReader:
         stages = {number: totals.done() for number, totals in running.stages.items()}
         yield Execution(
             self.application, running.id, running.description, running.started, seconds, running.error, last, first,
-            stages, running.settings,
+            stages, running.settings, running.planned, running.reported,
         )  # fmt: skip
 
     def _last_plan(self, running: _Running, values: dict[int, MetricValue]) -> PlanNode | None:

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 THRESHOLD, ADAPTIVE_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold", "spark.sql.adaptive.autoBroadcastJoinThreshold"
+#: Spark reads row counts of the catalog if one of them is true.
+_ROW_COUNTS = "spark.sql.cbo.enabled", "spark.sql.cbo.planStats.enabled"
 #: The settings that are kept.
-KEPT = (THRESHOLD, ADAPTIVE_THRESHOLD, "spark.sql.adaptive.enabled", "spark.executor.instances")
+KEPT = (THRESHOLD, ADAPTIVE_THRESHOLD, "spark.sql.adaptive.enabled", "spark.executor.instances", *_ROW_COUNTS)
 #: [bytes] Spark's default.
 DEFAULT_THRESHOLD = 10 << 20
 _SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
@@ -38,3 +40,12 @@ def broadcast_threshold(settings: Mapping[str, str]) -> int:
     """
     known = size_of(settings.get(THRESHOLD))
     return DEFAULT_THRESHOLD if known is None else known
+
+
+def uses_row_counts(settings: Mapping[str, str]) -> bool:
+    """Whether Spark's optimizer reads the row counts of the catalog.
+
+    >>> uses_row_counts({}), uses_row_counts({"spark.sql.cbo.enabled": "true"})
+    (False, True)
+    """
+    return any(settings.get(key, "").lower() == "true" for key in _ROW_COUNTS)

@@ -12,6 +12,7 @@ from typing import Any
 
 _SQL = "org.apache.spark.sql.execution.ui.SparkListener"
 ROWS = "number of output rows"
+EVENT = "org.apache.spark.sql.pyjoinopt.JoinOrdersPlanned"
 
 
 @dataclass
@@ -64,6 +65,9 @@ class LogWriter:
         description: str = "a query",
         error: str = "",
         started: float = 1_700_000_000_000,
+        first: Operator | None = None,
+        text: str = "",
+        reported: Sequence[tuple[str, float, str]] = (),
         **settings: str,
     ) -> LogWriter:
         """One execution with one job.
@@ -76,6 +80,9 @@ class LogWriter:
             description: of the execution.
             error: why it failed.
             started: milliseconds since 1970.
+            first: the plan before adaptive execution; that which ran, by default.
+            text: of the plan.
+            reported: name, estimated rows and source of each relation in a report of pyjoinopt.
             settings: of the session; dots are written as double underscores.
         """
         by_stage: dict[int, list[dict[str, Any]]] = {}
@@ -86,7 +93,8 @@ class LogWriter:
         self.events += [
             {
                 "Event": _SQL + "SQLExecutionStart", "executionId": number, "description": description,
-                "sparkPlanInfo": _without_metrics(info), "time": started, "modifiedConfigs": changed,
+                "sparkPlanInfo": _without_metrics(self._info(first, {}) if first else info), "time": started,
+                "modifiedConfigs": changed, "physicalPlanDescription": text,
             },
             {
                 "Event": "SparkListenerJobStart", "Job ID": number, "Stage IDs": stages,
@@ -94,6 +102,8 @@ class LogWriter:
             },
             {"Event": _SQL + "SQLAdaptiveExecutionUpdate", "executionId": number, "sparkPlanInfo": info},
         ]  # fmt: skip
+        if reported:
+            self.report(number, reported)
         for stage in sorted({*by_stage, *tasks}):
             for ms in tasks.get(stage, ()):
                 self.events.append(task_end(100 * number + stage, ms))
@@ -106,6 +116,13 @@ class LogWriter:
                 "errorMessage": error,
             },
         ]  # fmt: skip
+        return self
+
+    def report(self, number: int, reported: Sequence[tuple[str, float, str]]) -> LogWriter:
+        """The event of a report of pyjoinopt on an execution."""
+        relations = [{"name": name, "rows": rows, "source": source} for name, rows, source in reported]
+        report = json.dumps({"groups": [{"relations": relations}]})
+        self.events.append({"Event": EVENT, "executionId": number, "time": 1, "report": report})
         return self
 
     def _info(self, plan: Operator, by_stage: dict[int, list[dict[str, Any]]]) -> dict[str, Any]:
