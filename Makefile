@@ -90,7 +90,9 @@ $(READY): $(METADATA)
 	$(call install,$(VENV),spark$(comma)demo$(comma)dev,'pyspark==$(SPARK).*')
 
 # What the smaller suite says again of each Spark, beside what is only there for it.
-ON_EVERY_SPARK := tests/versions tests/unit/plan tests/oracles/plan tests/guarantee/test_spark_rules.py $(addprefix tests/sessions/test_,advise.py beside_others.py cancelled.py deadline.py feedback_auto.py running_queries.py task_times.py ui.py)
+ON_EVERY_SPARK := tests/versions tests/unit/plan tests/oracles/plan tests/guarantee/test_spark_rules.py \
+  $(addprefix tests/sessions/test_,advise.py advise_statistics.py beside_others.py cancelled.py deadline.py \
+  feedback_auto.py running_queries.py task_times.py ui.py)
 
 test-versions: test-spark40 test-spark35  ## the tests that run on every Spark, on 4.0 and on 3.5
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from pyjoinopt.advice.better_order import better_orders
 from pyjoinopt.advice.broadcast_sides import large_broadcasts, missed_broadcasts
+from pyjoinopt.advice.existence_checks import existence_checks
 from pyjoinopt.advice.finding import Finding, rank
 from pyjoinopt.advice.missing_statistics import missing_statistics
 from pyjoinopt.advice.multiplied_rows import multiplied_rows
@@ -15,8 +16,8 @@ from pyjoinopt.advice.uneven_work import uneven_work
 from pyjoinopt.eventlog.execution import Execution
 
 _IDEAS: tuple[Callable[[Execution], Iterable[Finding]], ...] = (
-    better_orders, multiplied_rows, missed_broadcasts, large_broadcasts, repeated_subplans, needless_outer_joins,
-    uneven_work, missing_statistics,
+    better_orders, multiplied_rows, existence_checks, missed_broadcasts, large_broadcasts, repeated_subplans,
+    needless_outer_joins, uneven_work, missing_statistics,
 )  # fmt: skip
 
 

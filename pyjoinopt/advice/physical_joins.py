@@ -10,7 +10,7 @@ from pyjoinopt.advice.operators import JOINS, as_run, kind, result_rows
 from pyjoinopt.eventlog.physical_plan import PlanNode
 
 #: Lists that Spark cuts off end like this.
-_CUT_OFF = re.compile(r"\.\.\. \d+ more fields")
+CUT_OFF = re.compile(r"\.\.\. \d+ more fields")
 _TYPES = ("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")
 SIGNS = {
     "LeftOuter": "⟕", "RightOuter": "⟖", "FullOuter": "⟗", "LeftSemi": "⋉", "LeftAnti": "▷", "ExistenceJoin": "⋉",
@@ -92,7 +92,7 @@ def read_join(node: PlanNode) -> PhysicalJoin | None:
         return PhysicalJoin(node, operator, "", build=build)
     rest = [p for p in parts[found + 1 :] if p not in ("BuildLeft", "BuildRight", "true", "false")]
     keys = [split(part[1:-1]) for part in parts[:found] if part.startswith("[") and part.endswith("]")]
-    if len(keys) != 2 or len(keys[0]) != len(keys[1]) or _CUT_OFF.search(node.text):
+    if len(keys) != 2 or len(keys[0]) != len(keys[1]) or CUT_OFF.search(node.text):
         keys = [[], []]
     join_type = parts[found].split("(")[0]
     return PhysicalJoin(

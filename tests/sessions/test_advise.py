@@ -57,6 +57,11 @@ for codec in codecs:
         count = lambda text: spark.sql("SELECT count(*) " + text).first()[0]
         counts = {"first": count("FROM facts JOIN lines ON f_k = l_k"), "all": count(BAD),
                   "good": count("FROM facts JOIN days ON f_d = d_d WHERE d_wanted = 3")}
+        distinct = "SELECT DISTINCT f_d FROM facts {} lines ON f_k = l_k"
+        texts = [distinct.format(join) for join in ("JOIN", "LEFT SEMI JOIN")]
+        spark.sparkContext.setJobDescription("exists")
+        results = [sorted(row.f_d for row in spark.sql(text).collect()) for text in texts]
+        assert results[0] == results[1]
     for threshold in ("-1", "10m"):
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
         for name, text in (("bad", BAD), ("good", GOOD)):
@@ -132,3 +137,12 @@ def test_a_bad_order_gets_the_good_one_as_advice(logs: tuple[Path, dict[str, int
         assert finding["ran_rows"] == pytest.approx(counts["first"])
         assert finding["rows"] == pytest.approx(counts["good"], rel=0.5) and finding["observed"] == 1.0
     assert all(query.runs == len(CODECS) for query in advice.queries if query.description.startswith("bad"))
+
+
+def test_a_join_that_a_semi_join_can_replace(logs: tuple[Path, dict[str, int]]) -> None:
+    """The script compares the rows of both."""
+    folder, counts = logs
+    (query,) = [query for query in pyjoinopt.advise(folder).queries if query.description == "exists"]
+    (found,) = [finding.to_dict() for finding in query.findings if finding.kind == "existence check"]
+    assert (found["side"], found["rows"], found["semi_rows"]) == ("lines", counts["first"], 60_000)
+    assert query.runs == 1

@@ -31,7 +31,8 @@ for name, settings in APPLICATIONS.items():
     builder = (SparkSession.builder.master("local[2]").appName(name).config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1").config("spark.driver.memory", "1g")
         .config("spark.sql.shuffle.partitions", "3").config("spark.sql.warehouse.dir", home + "/" + name)
-        .config("spark.eventLog.enabled", "true").config("spark.eventLog.dir", "file://" + home + "/logs"))
+        .config("spark.eventLog.enabled", "true").config("spark.eventLog.dir", "file://" + home + "/logs")
+        .config("spark.eventLog.compress", "false"))
     for key in ("spark.sql.ui.explainMode", "spark.sql.cbo.enabled", "spark.sql.autoBroadcastJoinThreshold",
                 "spark.pyjoinopt.mode", "spark.pyjoinopt.statistics"):
         builder = builder.config(key, settings[key]) if key in settings else builder
