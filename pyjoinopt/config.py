@@ -361,6 +361,8 @@ class Options:
     store_folder: bool = field(default=True, repr=False)
     #: Baselines (`feedback.baseline.Baseline`) beside those that are named.
     pinned: tuple[Any, ...] = field(default=(), repr=False)
+    #: Whether a baseline's hints are given instead of those that pay; false to use its orders alone.
+    pinned_hints: bool = field(default=True, repr=False)
 
     @property
     def without(self) -> frozenset[str]:

@@ -2,24 +2,30 @@
 
 1. The query as written, and the default plan.
 2. The default plan by the row counts of these runs, made anew until it stays the same.
-3. The plans of other estimates, cost models and hints, and those without one of the rewrites.
-4. Neighbours of the best plan: orders in which one relation was moved, the cheapest first by what is known then.
+3. Two plans that would be the best if one of the least certain estimates was wrong (`optimizer.orders_if_wrong`): the
+   one that costs least by the estimates as they are, and the one that gains most if they are wrong. After each comes
+   the default plan by the rows that it has counted, if that is another one.
+4. The plans of other estimates, cost models and hints, and those without one of the rewrites.
+5. Two more plans as in 3, because the plans of 4 have counted more joins.
+6. Neighbours of the best plan: orders in which one relation was moved, the cheapest first by what is known then.
 
 A plan that was tried before, by whatever options, is not tried again. Source of 2: Leis and Kemper, "Approximate
-cardinalities by re-optimisation"; the order of the four is ours: counts correct the largest errors.
+cardinalities by re-optimisation". The sequence is ours: counts correct the largest errors. Those that are left are in
+joins that no plan has made so far. The plans of 3 make such joins, and use all counts, while those of 4 mostly ignore
+some. The runs are limited, so 3 has no more than two.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from pyjoinopt.api.dataframe import run_watching_pairs, run_with_baseline
 from pyjoinopt.config import REWRITES
-from pyjoinopt.feedback.baseline import Baseline
+from pyjoinopt.feedback.baseline import Baseline, PinnedGroup
 from pyjoinopt.feedback.match_baseline import order_text
 from pyjoinopt.feedback.neighbour_orders import neighbours
 from pyjoinopt.report.join_report import JoinReport
@@ -27,6 +33,8 @@ from pyjoinopt.report.tuning import AS_WRITTEN, DEFAULT
 
 #: How often the default plan is made anew by the row counts of its last run.
 _MOST_LEARNED = 3
+#: Plans that are tried at a time because an estimate may be wrong.
+_IF_WRONG = 2
 #: Neighbours that are priced at most, and the cheapest of them that are tried.
 _PRICED, _TRIED = 40, 4
 #: Everything that changes a plan is off.
@@ -109,6 +117,23 @@ class CandidatePlans:
             if not set(options) & set(self._options):
                 yield self._with(name, options)
 
+    def if_wrong(self, is_tried: Callable[[Candidate], bool]) -> Iterator[Candidate]:
+        """Two plans that would be the best if an estimate was wrong, each by what was learned so far.
+
+        After each the default plan follows, if what its run has counted makes that another one.
+
+        Args:
+            is_tried: whether a plan was tried before.
+        """
+        for _ in range(_IF_WRONG):
+            found = next((candidate for candidate in self._all_if_wrong() if not is_tried(candidate)), None)
+            if found is None:
+                return
+            yield found
+            corrected = self.default(f"counted after {found.name}")
+            if not is_tried(corrected):
+                yield corrected
+
     def near(self, best: Candidate) -> list[Candidate]:
         """The cheapest neighbours of a plan, by what was learned so far."""
         found = []
@@ -116,12 +141,30 @@ class CandidatePlans:
             others = list(neighbours(group))
             random.Random(number).shuffle(others)
             for other in islice(others, _PRICED // len(best.baseline.groups)):
-                groups = tuple(other if one is group else one for one in best.baseline.groups)
-                df, report = run_with_baseline(self._df, replace(best.baseline, groups=groups), self._options)
-                if report.error is None and not any("baseline" in refusal.where for refusal in report.refusals):
-                    found.append(Candidate("near the best", df, report, _planned(report)))
+                candidate = self._in_order("near the best", best.baseline, number, other)
+                if candidate is not None:
+                    found.append(candidate)
         found.sort(key=lambda candidate: candidate.report.cost_after)
         return found[:_TRIED]
+
+    def _all_if_wrong(self) -> Iterator[Candidate]:
+        """Those that lose least first; hints are given anew, because those of the default plan are for its joins."""
+        _, report = run_watching_pairs(self._df, self._options)
+        default = _planned(report)
+        for other in report._orders_if_wrong() if report._orders_if_wrong is not None else ():
+            candidate = self._in_order(other.assumption, default, other.group, other.order, hints=False)
+            if candidate is not None:
+                yield candidate
+
+    def _in_order(
+        self, name: str, baseline: Baseline, number: int, order: PinnedGroup, hints: bool = True
+    ) -> Candidate | None:
+        """A baseline with another order of one of its groups; None if that is not legal."""
+        groups = (*baseline.groups[:number], order, *baseline.groups[number + 1 :])
+        df, report = run_with_baseline(self._df, replace(baseline, groups=groups), self._options, hints)
+        if report.error is not None or any("baseline" in refusal.where for refusal in report.refusals):
+            return None
+        return Candidate(name, df, report, _planned(report))
 
     def _with(self, name: str, options: dict[str, Any]) -> Candidate:
         df, report = run_watching_pairs(self._df, {**self._options, **options})

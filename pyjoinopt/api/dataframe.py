@@ -27,6 +27,7 @@ from pyjoinopt.estimation.store.store import open_store
 from pyjoinopt.feedback import listener
 from pyjoinopt.feedback.baseline import Baseline
 from pyjoinopt.optimizer.optimize import optimize, why_not_at_all
+from pyjoinopt.optimizer.orders_if_wrong import orders_if_wrong
 from pyjoinopt.optimizer.use_baselines import planned_joins
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.render.notebook import in_notebook, show
@@ -181,9 +182,11 @@ def run_watching_pairs(df: DataFrame, options: dict[str, Any]) -> tuple[DataFram
     return _run(df, options, watch_pairs=True)
 
 
-def run_with_baseline(df: DataFrame, baseline: Baseline, options: dict[str, Any]) -> tuple[DataFrame, JoinReport]:
-    """The same with a baseline that need not be stored."""
-    return _run(df, options, watch_pairs=True, pinned=(baseline,))
+def run_with_baseline(
+    df: DataFrame, baseline: Baseline, options: dict[str, Any], hints: bool = True
+) -> tuple[DataFrame, JoinReport]:
+    """The same with a baseline that need not be stored; without its hints, those that pay are given."""
+    return _run(df, options, watch_pairs=True, pinned=(baseline,), pinned_hints=hints)
 
 
 def _run(
@@ -192,6 +195,7 @@ def _run(
     watch_pairs: bool = False,
     complete: bool = True,
     pinned: tuple[Baseline, ...] = (),
+    pinned_hints: bool = True,
 ) -> tuple[Any, JoinReport]:
     started = perf_counter()
     strict = bool(check_keywords(keywords).get("strict", False))
@@ -200,7 +204,7 @@ def _run(
     result = df
     try:
         with Py4jGateway(shim, df._jdf, optimizing=True, strategy=keywords.get("strategy")) as gateway:
-            options = replace(_options(keywords, gateway.export.conf), pinned=pinned)
+            options = replace(_options(keywords, gateway.export.conf), pinned=pinned, pinned_hints=pinned_hints)
             strict = options.strict
             if options.feedback:
                 listener.listen_for_metrics(shim)
@@ -221,6 +225,7 @@ def _run(
                 if OF_SESSION + key in gateway.export.conf:
                     report.refuse(key, refused_keys(gateway.export.conf)[key])
             report._planned = partial(planned_joins, found.groups, found.hinted, found.options, gateway.export.spark)
+            report._orders_if_wrong = partial(orders_if_wrong, found.groups, found.options, gateway.export.conf)
             store = open_store(options.store, options.store_folder)
             listener.let_observe(report, result, shim, found.expected, store)
             if options.feedback:

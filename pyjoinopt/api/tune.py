@@ -55,11 +55,11 @@ def tune(
 ) -> Tuning:
     """Try several plans of a query, and find the fastest one. Runs the query many times.
 
-    The plans are that of the query as written, the default plan, that by the row counts of earlier runs, those of other
-    estimates, cost models and hints, those without one of the rewrites, and orders that are near the best one. All of
-    them are legal. A run that takes 1.3 times as long as the fastest one is stopped. The rows of the best plan are
-    compared with those as written. What was counted goes into the store of statistics, from which later plans of the
-    same joins take it, in sessions, too.
+    The plans are that of the query as written, the default plan, that by the row counts of earlier runs, those that
+    would be the best if one of the least certain estimates was wrong, those of other estimates, cost models and hints,
+    those without one of the rewrites, and orders that are near the best one. All of them are legal. A run that takes
+    1.3 times as long as the fastest one is stopped. The rows of the best plan are compared with those as written. What
+    was counted goes into the store of statistics, from which later plans of the same joins take it, in sessions, too.
 
     Args:
         df: a classic DataFrame as written.
@@ -167,11 +167,16 @@ class _Trials:
             yield candidate
             if known:
                 break
+        yield from candidates.if_wrong(self._is_tried)
         yield from candidates.varied()
+        yield from candidates.if_wrong(self._is_tried)
         tried = set()
         while (best := min(self._trials.values(), key=lambda trial: trial.typical).candidate).key not in tried:
             tried.add(best.key)
             yield from candidates.near(best)
+
+    def _is_tried(self, candidate: Candidate) -> bool:
+        return candidate.key in self._trials
 
     def _try(self, candidate: Candidate) -> None:
         known = self._trials.get(candidate.key)

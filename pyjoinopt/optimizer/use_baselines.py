@@ -35,9 +35,9 @@ class UsedBaselines:
     options: Options
 
     def hints_for(self, reordered: Reordered) -> tuple[PinnedHint, ...] | None:
-        """The hints of the baselines whose orders a plan has; None if it has none."""
+        """The hints of the baselines whose orders a plan has; None if it has none, or if only orders are used."""
         names = {pinned.baseline for pinned in map(_used, reordered.groups) if pinned is not None}
-        if not names:
+        if not names or not self.options.pinned_hints:
             return None
         return tuple(hint for baseline in self.baselines if baseline.name in names for hint in baseline.hints)
 

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyjoinopt
+from pyjoinopt.api import baselines
+from pyjoinopt.api.candidate_plans import CandidatePlans
+from pyjoinopt.api.dataframe import run_with_baseline
 from pyjoinopt.bridge.run_with_limit import TimedRun, run_with_limit
+from pyjoinopt.estimation.store.store import open_store
 from pyjoinopt.feedback.baseline import PinnedGroup
 from pyjoinopt.feedback.neighbour_orders import neighbours
 from pyjoinopt.report.tuning import TriedPlan, Tuning
@@ -30,6 +34,19 @@ TABLES = {
 }
 SQL = "SELECT count(*), sum(w_id) FROM big JOIN wide ON b_wide = w_key JOIN few ON b_few = f_key WHERE f_v < 7"
 
+#: `r ⋈ s` has eight rows, and `q ⋈ r ⋈ s` eighty; `p ⋈ q ⋈ r` has 300,000.
+CHAIN = {
+    "p": "SELECT id p_id, id % 30 p_q FROM range(3000)",
+    "q": "SELECT id % 30 q_p, id % 30 q_r FROM range(300)",
+    "r": "SELECT id % 30 r_q, id DIV 2 r_s FROM range(300)",
+    "s": "SELECT id DIV 2 + 148 s_key, id % 10 s_x, id % 9 s_y, id % 8 s_z FROM range(1500)",
+    **{name: f"SELECT id {name}_key FROM range(10)" for name in "xyz"},
+}
+CHAIN_SQL = (
+    "SELECT p_id, r_s FROM p JOIN q ON p_q = q_p JOIN r ON q_r = r_q JOIN s ON r_s = s_key "
+    "JOIN x ON s_x = x_key JOIN y ON s_y = y_key JOIN z ON s_z = z_key"
+)
+
 
 class Lying:
     """A source of statistics by which the first join has ten rows, and each row of `big` many partners in `few`."""
@@ -42,13 +59,15 @@ class Lying:
             "few": (5000.0, {"f_key": column(ndv=1)}),
             "wide": (10.0, {"w_key": column(ndv=10)}),
             "big": (10.0, {"b_few": column(ndv=1), "b_wide": column(ndv=10)}),
+            "r": (300.0, {"r_q": column(ndv=30), "r_s": column(ndv=1)}),
+            "s": (1500.0, {"s_key": column(ndv=1)}),
         }.get(relation.name)
         return None if found is None else pyjoinopt.statistics.Known(found[0], columns=found[1], source="lying")
 
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    return session_over(spark, tmp_path_factory.mktemp("tuned"), TABLES)
+    return session_over(spark, tmp_path_factory.mktemp("tuned"), TABLES | CHAIN)
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +119,51 @@ def test_a_misled_plan_is_replaced_and_pinned(session: SparkSession, store: str)
     assert pyjoinopt.baselines.get("tuned", store=store).name == "tuned"
     # What was counted is used from now on, without a baseline, too.
     assert "wide) ⋈ few" not in pyjoinopt.join_report(session.sql(SQL)).groups[0].order_after
+
+
+@pytest.mark.usefixtures("lying", "timed_by_rows")
+def test_a_join_that_no_plan_of_the_model_makes(session: SparkSession) -> None:
+    """`r ⋈ s` is estimated at 450,000 rows and has eight; no other plan makes it, so nothing else corrects that."""
+    df = session.sql(CHAIN_SQL)
+    found = pyjoinopt.tune(df, statistics_without="samples,bounds", cost="c_out", statistics="auto")
+    assert found.speed_up > 10 and found.same is True
+    assert "(p ⋈ q)" not in found.plan("default").order and "(q ⋈ r)" in found.plan("default").order
+    tried = found.plan("0.1 × rows of r ⋈ s")
+    assert tried.typical < found.plan("default").typical / 3
+    assert found.plan("counted after 0.1 × rows of r ⋈ s").typical < tried.typical / 2
+    assert_same_rows(df, df.optimize_joins(baseline=pin(session, found)))
+    assert 1 <= sum("× rows of" in plan.name for plan in found.plans) <= 8
+    # The assumption only chooses the order: the plan itself is made with the estimates as they are.
+    (joined,) = [seen for seen in found.learned if set(seen.relations) == set("rsxyz")]
+    assert joined.estimated == pytest.approx(450_000, rel=0.01) and joined.actual == 8
+
+
+def pin(session: SparkSession, found: Tuning) -> str:
+    baselines.put(replace(found.best.baseline, name="found"), open_store(session.conf.get("spark.pyjoinopt.store")))
+    return "found"
+
+
+@pytest.mark.usefixtures("lying")
+def test_the_assumption_does_not_reach_a_plan(session: SparkSession) -> None:
+    """Hints and estimates of a plan that was found by it are those of its order without it."""
+    key = "spark.sql.autoBroadcastJoinThreshold"
+    before = session.conf.get(key)
+    session.conf.set(key, "300")
+    try:
+        df, options = session.sql(CHAIN_SQL), {"statistics_without": "samples"}
+        plans = CandidatePlans(df, options)
+        found = next(plans.if_wrong(lambda candidate: False))
+        _, report = run_with_baseline(df, found.baseline, options, hints=False)
+        default = plans.default()
+    finally:
+        session.conf.set(key, before)
+    assert " × rows of " in found.name and found.order != default.order
+    assert report.hints == found.report.hints and not found.report.refusals
+    assert [replace(group, seconds=0) for group in report.groups] == [
+        replace(group, seconds=0) for group in found.report.groups
+    ]
+    # Only relations whose rows are bounded are built; nothing bounds `r`, `s` and their joins.
+    assert found.report.hints and all("at most 10 rows" in hint.reason for hint in found.report.hints)
 
 
 @pytest.mark.ci

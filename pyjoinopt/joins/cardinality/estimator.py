@@ -117,7 +117,9 @@ class GraphEstimates:
         given = [0.0 if semi_right >> v & 1 else width for v, width in enumerate(own)]
         outputs = [plan.output_set for plan in graph.relations]
         sums = _with_synopses(LogCardinality(model.base, model.terms, given, model.factors), synopses)
-        self._sums = _with_true_rows(with_outer_joins(sums, graph.edges, statistics, outputs), true_rows or {})
+        self._uncounted = with_outer_joins(sums, graph.edges, statistics, outputs)
+        self._true_rows = dict(true_rows or {})
+        self._sums = _with_true_rows(self._uncounted, self._true_rows)
         padding, bounds = Padding.of(graph.edges), [known.upper_bound for known in proved]
         self._bounds = Bounds(graph.edges, proved, bounds, padding, semi_right)
         self._likely = self._bounds
@@ -131,6 +133,21 @@ class GraphEstimates:
         """The same estimates, with another rule for what a join may build of a set."""
         other = copy(self)
         other._buildable, other._sizes = buildable, {}
+        return other
+
+    @property
+    def counted(self) -> frozenset[int]:
+        """The sets of two relations and more whose rows were counted."""
+        return frozenset(relations for relations in self._true_rows if relations & (relations - 1))
+
+    def assuming(self, relations: int, factor: float) -> GraphEstimates:
+        """The estimates if a set of two relations or more, and all that contain it, had so many times the rows.
+
+        What was counted keeps its rows, and so does what contains both. Bounds stay what they are.
+        """
+        other = copy(self)
+        other._uncounted = self._uncounted.with_factor(Factor(relations, math.log(factor)))
+        other._sums, other._sizes = _with_true_rows(other._uncounted, self._true_rows), {}
         return other
 
     def reads(self, bit: int) -> bool:
