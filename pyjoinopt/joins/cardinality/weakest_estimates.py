@@ -14,9 +14,10 @@ Source: ours, after Ioannidis and Christodoulakis, "On the Propagation of Errors
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import islice
 from operator import or_
 
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics
@@ -32,9 +33,13 @@ _EXTENDED, _LARGEST = 20, 64
 
 
 def weakest_sets(
-    graph: JoinGraph, estimates: GraphEstimates, synopses: Sequence[Synopsis] = (), most: int = 32
-) -> dict[int, int]:
-    """The sets of relations with the least certain estimates -> on how many assumptions they rest.
+    graph: JoinGraph,
+    estimates: GraphEstimates,
+    synopses: Sequence[Synopsis] = (),
+    is_excluded: Callable[[int], bool] = lambda relations: False,
+    most: int = 32,
+) -> Iterator[tuple[int, int]]:
+    """The sets of relations with the least certain estimates, each with the assumptions on which these rest.
 
     Small sets come first, and of each size there are a few.
 
@@ -42,19 +47,19 @@ def weakest_sets(
         graph: the group.
         estimates: of its sets.
         synopses: the samples of joins that these rest on.
+        is_excluded: which sets are left out; read again for each set.
         most: how many sets there may be.
     """
-    size = len(graph)
-    if not 3 <= size <= _LARGEST:
-        return {}
+    if not 3 <= len(graph) <= _LARGEST:
+        return
     assumptions = Assumptions(graph, estimates.relations, estimates.counted, synopses)
-    of_one_size = max(4, most // (size - 2))
-    found: dict[int, int] = {}
-    for sets in _connected_sets(graph, assumptions, estimates):
-        found.update((relations, assumptions(relations)) for relations in sets[:of_one_size] if assumptions(relations))
-        if len(found) >= most:
-            break
-    return found
+    of_one_size = max(4, most // (len(graph) - 2))
+    found = 0
+    for sets in _connected_sets(graph, assumptions, estimates, is_excluded):
+        uncertain = (relations for relations in sets if assumptions(relations) and not is_excluded(relations))
+        for relations in islice(uncertain, min(of_one_size, most - found)):
+            found += 1
+            yield relations, assumptions(relations)
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,9 @@ class Assumptions:
         return 1 if counted else 2
 
 
-def _connected_sets(graph: JoinGraph, assumptions: Assumptions, estimates: GraphEstimates) -> Iterator[list[int]]:
+def _connected_sets(
+    graph: JoinGraph, assumptions: Assumptions, estimates: GraphEstimates, is_excluded: Callable[[int], bool]
+) -> Iterator[list[int]]:
     """Sets that predicates connect and that an order may join, size by size, the weakest first.
 
     Of two that rest on as many assumptions the one of fewer rows comes first: its plans cost least.
@@ -132,7 +139,7 @@ def _connected_sets(graph: JoinGraph, assumptions: Assumptions, estimates: Graph
             key=lambda s: (-assumptions(s), estimates.size(s).rows, sorted(graph.names_of(s))),
         )
         yield weakest
-        before = weakest[:_EXTENDED]
+        before = [relations for relations in weakest if not is_excluded(relations)][:_EXTENDED]
 
 
 def _largest(sets: Sequence[int]) -> list[int]:

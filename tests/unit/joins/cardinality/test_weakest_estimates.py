@@ -80,17 +80,27 @@ def test_implied_equalities_are_not_counted_twice() -> None:
 def test_the_weakest_sets() -> None:
     graph, statistics = chain()
     found = weakest_sets(graph, GraphEstimates(graph, statistics))
-    assert list(found.items()) == [(A | B, 3), (B | C, 2), (A | B | C, 6), (B | C | D, 3)]
+    assert list(found) == [(A | B, 3), (B | C, 2), (A | B | C, 6), (B | C | D, 3)]
     counted = GraphEstimates(graph, statistics, true_rows={A | B: 10.0, A | B | C: 5.0})
-    assert list(weakest_sets(graph, counted).items()) == [(B | C, 2), (B | C | D, 3)]
-    assert weakest_sets(graph, GraphEstimates(graph, statistics), most=2) == {A | B: 3, B | C: 2}
+    assert list(weakest_sets(graph, counted)) == [(B | C, 2), (B | C | D, 3)]
+    assert list(weakest_sets(graph, GraphEstimates(graph, statistics), most=2)) == [(A | B, 3), (B | C, 2)]
+
+
+def test_sets_are_excluded_while_they_are_read() -> None:
+    graph, statistics = chain()
+    excluded: list[int] = []
+    found = []
+    for relations, _ in weakest_sets(graph, GraphEstimates(graph, statistics), (), excluded.__contains__):
+        found.append(relations)
+        excluded += [A | B | C] if relations == A | B else []
+    assert found == [A | B, B | C, B | C | D]
 
 
 def test_only_sets_that_an_order_may_make() -> None:
     graph, statistics = chain()
     graph.co_required = ((A, A | B | C),)
     found = weakest_sets(graph, GraphEstimates(graph, statistics))
-    assert list(found) == [B | C, A | B | C, B | C | D]
+    assert [relations for relations, _ in found] == [B | C, A | B | C, B | C | D]
 
 
 class TestAssuming:
