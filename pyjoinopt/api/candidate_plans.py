@@ -33,8 +33,6 @@ from pyjoinopt.report.tuning import AS_WRITTEN, DEFAULT
 
 #: How often the default plan is made anew by the row counts of its last run.
 _MOST_LEARNED = 3
-#: Plans that are tried at a time because an estimate may be wrong.
-_IF_WRONG = 2
 #: Neighbours that are priced at most, and the cheapest of them that are tried.
 _PRICED, _TRIED = 40, 4
 #: Everything that changes a plan is off.
@@ -125,8 +123,8 @@ class CandidatePlans:
         Args:
             is_tried: whether a plan was tried before.
         """
-        for _ in range(_IF_WRONG):
-            found = next((candidate for candidate in self._all_if_wrong() if not is_tried(candidate)), None)
+        for by_gain in (False, True):
+            found = next((candidate for candidate in self._all_if_wrong(by_gain) if not is_tried(candidate)), None)
             if found is None:
                 return
             yield found
@@ -147,11 +145,12 @@ class CandidatePlans:
         found.sort(key=lambda candidate: candidate.report.cost_after)
         return found[:_TRIED]
 
-    def _all_if_wrong(self) -> Iterator[Candidate]:
-        """Those that lose least first; hints are given anew, because those of the default plan are for its joins."""
+    def _all_if_wrong(self, by_gain: bool) -> Iterator[Candidate]:
+        """Those that gain most, or lose least, first. Hints are given anew: the default plan's are for its order."""
         _, report = run_watching_pairs(self._df, self._options)
         default = _planned(report)
-        for other in report._orders_if_wrong() if report._orders_if_wrong is not None else ():
+        orders = report._orders_if_wrong() if report._orders_if_wrong is not None else ()
+        for other in sorted(orders, key=lambda order: -order.gain) if by_gain else orders:
             candidate = self._in_order(other.assumption, default, other.group, other.order, hints=False)
             if candidate is not None:
                 yield candidate

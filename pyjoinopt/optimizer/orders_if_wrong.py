@@ -8,9 +8,10 @@ that was not counted, gets ten times the rows instead, as long as no proven boun
 exponentially with the number of joins: each assumption that a set rests on adds a factor of ten, up to a thousand.
 
 The estimates are the least certain ones (`joins.cardinality.weakest_estimates`), one at a time. An order is of use if
-it would be clearly cheaper than the chosen one. Two kinds come in turns: the order that costs least by the estimates as
-they are, which loses least if nothing was wrong, and the one that gains most if the assumption is right. An assumption
-only chooses an order. The plan is made of this order with estimates and bounds as they are, so hints do not rest on it.
+it would be clearly cheaper than the chosen one. Two kinds are tried in turns: the order that costs least by the
+estimates as they are, which loses least if nothing was wrong, and the one that gains most if the assumption is right.
+An assumption only chooses an order. The plan is made of this order with estimates and bounds as they are, so hints do
+not rest on it.
 
 If even a thousandth of the rows of a ⋈ b makes no other order clearly cheaper, fewer rows of a ⋈ b ⋈ c alone do not
 either, so larger sets are left out.
@@ -61,7 +62,7 @@ class OrderIfWrong:
 
 
 def orders_if_wrong(groups: Sequence[ChangedGroup], options: Options, conf: Mapping[str, str]) -> list[OrderIfWrong]:
-    """The orders that the search finds under other estimates: in turns the one that loses least and that gains most.
+    """The orders that the search finds under other estimates, those that lose least first.
 
     Args:
         groups: those of a plan, with the orders that were chosen.
@@ -76,9 +77,7 @@ def orders_if_wrong(groups: Sequence[ChangedGroup], options: Options, conf: Mapp
         if not group.ordered.why_not
         for order in _of_group(number, group.ordered, cost, options.pair_budget, deadline)
     ]
-    by_loss = sorted(found, key=lambda order: order.loss)
-    by_gain = sorted(found, key=lambda order: -order.gain)
-    return list({id(order): order for pair in zip(by_loss, by_gain) for order in pair}.values())
+    return sorted(found, key=lambda order: order.loss)
 
 
 def _of_group(
