@@ -161,7 +161,8 @@ def test_states_of_a_query(live: Path) -> None:
     assert "Status: planning" in page_of(live, "planning").text
     assert (running["status"], running["outcome"], running["changed"]) == ("running", "changed", True)
     assert "Status: running" in page_of(live, "running").text and GOOD in page_of(live, "running").text
-    assert ended["status"] == "failed" and "cancel" in ended["errorMessage"]
+    # which of its jobs was cancelled, or that several were
+    assert ended["status"] == "failed" and ended["errorMessage"] and "\n" not in ended["errorMessage"]
     raised = json_of(live, "list")[2]
     assert NAME in raised["errorMessage"] and "\n" not in raised["errorMessage"]
     assert f"Error: {raised['errorMessage']}" in page_of(live, "query3").text

@@ -102,7 +102,8 @@ explained.explain()
 wait_for("planned", 4)
 time.sleep(1.5)
 explained.collect()
-explained.collect()
+wait_until(lambda: bool(json.loads(fetched(f"{REST}/joinorders/4"))["joins"]))
+explained.collect()  # sets its metrics to 0
 spark.sql(f"{QUERY.format('fact_k + 1', 'mid', 'mid_k')} LIMIT 3").collect()
 
 HOLD.touch()

@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, HashJoin, SortMergeJoinExec}
+import org.apache.spark.sql.execution.metric.SQLMetric
 
 /**
  * The executed physical plan of a query with Spark's own metrics, as JSON.
@@ -149,6 +150,16 @@ private[pyjoinopt] object ExecutedPlan {
       }
     }
     out.writeEndObject()
+  }
+
+  /**
+   * The rows that the operators of a plan have counted, by the ids of their metrics. The next execution of the same plan
+   * sets the metrics to 0, so they are read when this one has ended.
+   */
+  def counts(plan: SparkPlan): Map[Long, Long] = {
+    val seen = new IdentityHashMap[SparkPlan, Option[SQLMetric]]
+    Support.postOrder(bare(plan))(children, seen.containsKey)(node => seen.put(node, node.metrics.get(Rows)))
+    seen.values.toArray(Array.empty[Option[SQLMetric]]).flatten.map(metric => metric.id -> metric.value).toMap
   }
 
   /** Whether an operator of a plan that has ended may have ended early, because a limit above it was reached. */

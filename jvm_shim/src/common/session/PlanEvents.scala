@@ -131,23 +131,32 @@ private[pyjoinopt] object PlanEvents {
       for {
         execution <- Option(end.qe)
         query <- queries.synchronized(Option(queries.get(execution.tracker)))
-      } whenCome(query.pending, Checks) {
+      } {
         val failed = Option(end.errorMessage).flatten.exists(_.nonEmpty)
-        val joins = if (failed) Nil else Support.attempt(Seq.empty[ExpectedJoin])(counted(execution, query))
-        context.listenerBus.post(JoinOrdersExecuted(end.executionId, end.time, query.number, json(joins)))
+        val counts =
+          if (failed) Map.empty[Long, Long]
+          else Support.attempt(Map.empty[Long, Long])(ExecutedPlan.counts(execution.executedPlan))
+        whenCome(query.pending, Checks) {
+          val joins = Support.attempt(Seq.empty[ExpectedJoin])(counted(execution, query, counts))
+          context.listenerBus.post(JoinOrdersExecuted(end.executionId, end.time, query.number, json(joins, counts)))
+        }
       }
 
-    private def counted(execution: QueryExecution, query: PlannedQuery): Seq[ExpectedJoin] = {
+    /** The joins that have a count. If no operator has counted a row, the plan is being executed again. */
+    private def counted(
+        execution: QueryExecution,
+        query: PlannedQuery,
+        counts: Map[Long, Long]): Seq[ExpectedJoin] = {
       val groups = query.groups
-      if (groups.isEmpty) Nil
+      if (groups.isEmpty || counts.values.forall(_ == 0)) Nil
       else {
         val limited = ExecutedPlan.limited(execution.executedPlan)
-        ExpectedJoins.distinguished(groups).flatMap(_.located(execution.executedPlan)).filterNot(join =>
-          limited(join.operator))
+        ExpectedJoins.distinguished(groups).flatMap(_.located(execution.executedPlan)).filter(join =>
+          counts.contains(join.counted.id) && !limited(join.operator))
       }
     }
 
-    private def json(joins: Seq[ExpectedJoin]): String = Support.json { out =>
+    private def json(joins: Seq[ExpectedJoin], counts: Map[Long, Long]): String = Support.json { out =>
       out.writeStartArray()
       joins.foreach { join =>
         out.writeStartObject()
@@ -155,7 +164,7 @@ private[pyjoinopt] object PlanEvents {
         join.relations.foreach(out.writeString)
         out.writeEndArray()
         out.writeNumberField("estimated", join.estimated)
-        out.writeNumberField("counted", join.counted.value)
+        out.writeNumberField("counted", counts(join.counted.id))
         out.writeEndObject()
       }
       out.writeEndArray()
