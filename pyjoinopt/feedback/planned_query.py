@@ -69,8 +69,8 @@ class PlannedQuery:
             ended: what the JVM reports of the run.
             driver: names its process.
         """
-        if not self.complete:
-            return
+        if not self.complete or ended.get("parts", 0) not in (0, len(self.shorter) + 1):
+            return  # another process planned a part of it
         operators: Sequence[Operator] = ended.get("operators", ())
         run = Run(
             self.instance,

@@ -39,6 +39,7 @@ class PlannedPart:
         deferred: writes its report, and what the UI shows beside it; the query no longer waits then.
         changes: what was changed, for people, without any constant of the query.
         expected: its join groups, to be recognised when it has run.
+        seconds: that its planning took; of a cached plan, when it was made.
         is_left_out: whether settings leave the query out.
     """
 
@@ -47,6 +48,7 @@ class PlannedPart:
     deferred: Callable[[], dict[str, Any]]
     changes: tuple[str, ...] = ()
     expected: tuple[ExpectedGroup, ...] = ()
+    seconds: float = 0.0
     is_left_out: bool = False
 
     @property
@@ -87,13 +89,16 @@ class GuardedPlanning:
         optimize: makes a plan of ours.
         leave: makes none.
         until: when the query stops waiting, by `perf_counter`.
+        is_recorded: whether the run will be recorded; nothing is explored otherwise, since nobody would know of it.
     """
 
     def __init__(
-        self, query: PlannedQuery, store: QueryStore, options: Options, optimize: Optimize, leave: Leave, until: float
-    ) -> None:
+        self, query: PlannedQuery, store: QueryStore, options: Options, optimize: Optimize, leave: Leave, until: float,
+        is_recorded: bool = True,
+    ) -> None:  # fmt: skip
         self._query, self._store, self._options = query, store, options
         self._optimize, self._leave, self._until = optimize, leave, until
+        self._explores = options.guard == EXPLORE and is_recorded
 
     def run(self) -> Guarded:
         """Choose between the plans."""
@@ -113,7 +118,7 @@ class GuardedPlanning:
             return self._keep(reasons[-1], last=False)
         if entry.wholes and not own.last:
             return self._use(self._optimize(self._options))
-        if self._options.guard == EXPLORE and own.is_worth_exploring(entry.explored):
+        if self._explores and own.is_worth_exploring(entry.explored):
             self._store.explore(query.shape, query.conditions)
             return self._keep(_EXPLORING)
         return self._by_plan(own)
@@ -124,13 +129,11 @@ class GuardedPlanning:
 
     def _by_plan(self, runs: LikeRuns) -> Guarded:
         """Of a query without subqueries the plan is known now."""
-        started = perf_counter()
         ours = self._optimize(self._options)
-        now = perf_counter()
         plan = self._id(ours)
         if not runs.is_slower_than_any(plan):
             return self._use(ours)
-        if _FEEDBACK not in self._options.without and self._until - now > _RESERVE * (now - started):
+        if _FEEDBACK not in self._options.without and self._until - perf_counter() > _RESERVE * ours.seconds:
             without = ", ".join(filter(None, (self._options.statistics_without, _FEEDBACK)))
             other = self._optimize(replace(self._options, statistics_without=without))
             if self._id(other) != plan and not runs.is_slower_than_any(self._id(other)):
@@ -142,7 +145,7 @@ class GuardedPlanning:
         """The reason to run a query as written whose plan is not known yet: by the last plan that it had."""
         runs = self._runs(shape, size)
         slower = runs.why_slower(runs.last)
-        if slower is not None or self._options.guard != EXPLORE:
+        if slower is not None or not self._explores:
             return slower or ""
         explored = self._store.entry(shape, self._query.conditions).explored
         return _EXPLORING if runs.is_worth_exploring(explored) else ""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from pyjoinopt.errors import BridgeError
@@ -67,9 +67,11 @@ class PlanCache(Generic[_V]):
         self._entries[key] = entry  # now the latest entry
         return entry.value
 
-    def drop(self, key: bytes) -> None:
-        """Forget the answer to a request."""
-        self._entries.pop(key, None)
+    def extend(self, key: bytes, requests: RecordedRequests, value: _V) -> None:
+        """Replace an answer by one for which further requests were sent, unless the store has changed meanwhile."""
+        entry = self._entries.get(key)
+        if entry is not None and _state(entry.store) == entry.state:
+            self._entries[key] = replace(entry, requests=entry.requests + requests.requests, value=value)
 
     def remember(
         self, key: bytes, requests: RecordedRequests, store: Store | None, before: State | None, value: _V

@@ -46,6 +46,7 @@ class CachedPart:
         text: its answer and what is sent after it, as JSON, which takes a tenth of the memory of the objects.
         shape, changes: see `PlannedPart`.
         expected: its join groups, with positions of columns in the export in place of their IDs.
+        seconds: that its planning took.
     """
 
     options: Options
@@ -53,12 +54,13 @@ class CachedPart:
     shape: str
     changes: tuple[str, ...]
     expected: tuple[ExpectedGroup, ...]
+    seconds: float
 
     def of_columns(self, columns: Sequence[int]) -> PlannedPart:
         """The plan for a request whose export has these columns."""
         answer, deferred = json.loads(self.text)
         groups = tuple(_with_columns(group, columns) for group in self.expected)
-        return PlannedPart(self.shape, answer, lambda: dict(deferred), self.changes, groups)
+        return PlannedPart(self.shape, answer, lambda: dict(deferred), self.changes, groups, self.seconds)
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,9 @@ class Planner:
         try:
             if cached is None and (made := planning.cacheable()) is not None:
                 self._cache.remember(key, planning.requests, planning.store, planning.before, made)
-            elif cached is not None and planning.made:
-                self._cache.drop(key)  # the next time both plans are made and cached
+            elif cached is not None and (made := planning.cacheable()) is not None:
+                more = replace(cached, parts=(*cached.parts, *made.parts))
+                self._cache.extend(key, planning.requests, more)
         except Exception:  # the answer was sent already, and it is valid
             _log.exception("a plan is not cached")
         yield {**deferred, "report": {**deferred["report"], "seconds": seconds}}
@@ -166,7 +169,8 @@ class Planning:
             if deferred["report"]["error"] is not None:
                 return None
             groups = tuple(_by_position(group, self._columns, self._own is not None) for group in part.expected)
-            parts.append(CachedPart(options, json.dumps((part.answer, deferred)), part.shape, part.changes, groups))
+            text = json.dumps((part.answer, deferred))
+            parts.append(CachedPart(options, text, part.shape, part.changes, groups, part.seconds))
         return CachedPlans(self._own, self._left_out, tuple(parts))
 
     def _guarded(
@@ -192,7 +196,8 @@ class Planning:
             return part
 
         leave = partial(self._as_written, options)
-        planning = GuardedPlanning(query, QueryStore(store), options, optimized, leave, self._until)
+        runs = QueryStore(store)
+        planning = GuardedPlanning(query, runs, options, optimized, leave, self._until, self._is_recorded)
         self._left_out = cached.left_out if cached else why_left_out(options, self._export.root, self._description)
         chosen = planning.run() if self._left_out is None else planning.leave(self._left_out)
         learned.expect_run(number, chosen.query, store, self._is_recorded)
@@ -217,7 +222,7 @@ class Planning:
         """Our plan by these options."""
         export, is_guarded = self._export, "query" in self._request and bool(options.feedback)
         watching = is_guarded or self._is_shown
-        gateway, report = QuestionGateway(export, self.requests), JoinReport()
+        gateway, report, started = QuestionGateway(export, self.requests), JoinReport(), perf_counter()
         found = optimize(export, gateway, options, report, watching=watching, analysed=False)
         self._add_refused_keys(report)
         report.changed = found.plan is not export.root
@@ -226,7 +231,8 @@ class Planning:
         if is_guarded and report.changed:
             shape, changes = query_shape(found.plan).shape, changes_without_constants(report, export.root)
         deferred = _Deferred(report, self._is_shown)
-        part = PlannedPart(shape, plan_answer(report, edits), deferred, changes, found.expected)
+        answer, seconds = plan_answer(report, edits), perf_counter() - started
+        part = PlannedPart(shape, answer, deferred, changes, found.expected, seconds)
         self.made.append((options, part))
         return part
 

@@ -16,6 +16,9 @@ from pyjoinopt.bridge.shim import bridge_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: A program that tests start.
+collect_ignore = ["ui_program.py"]
+
 TABLES = (("fact", 2000, 200), ("mid", 200, 20), ("dim", 20, 10), ("note", 10, 5))
 
 #: The written order joins the large table with the middle one before the small one has reduced it.

@@ -228,7 +228,7 @@ def test_the_jvm_recognises_the_joins_of_a_running_plan_as_python_does(
     jvm = db._jvm
     assert jvm is not None and expected
     groups = jvm.com.fasterxml.jackson.databind.ObjectMapper().readTree(json.dumps([watch.to_dict()]))
-    (group,) = each(jvm.org.apache.spark.sql.pyjoinopt.ExpectedJoins.of(groups, True))
+    (group,) = each(jvm.org.apache.spark.sql.pyjoinopt.ExpectedJoins.of(groups, True, True))
     joins = each(group.located(fast._jdf.queryExecution().executedPlan()))
     assert {tuple(each(j.relations())): (j.estimated(), j.counted().value()) for j in joins} == expected
 

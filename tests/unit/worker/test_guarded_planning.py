@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,8 +65,10 @@ def ran(store: QueryStore, query: PlannedQuery, plan: str, *seconds: float) -> N
         store.add(query.shape, query.conditions, ("t",), run)
 
 
-def choose(store: QueryStore, query: PlannedQuery, guard: str = "observe", until: float = EVER) -> Guarded:
-    return GuardedPlanning(query, store, Options(guard=guard), optimize, leave, until).run()
+def choose(
+    store: QueryStore, query: PlannedQuery, guard: str = "observe", until: float = EVER, is_recorded: bool = True
+) -> Guarded:
+    return GuardedPlanning(query, store, Options(guard=guard), optimize, leave, until, is_recorded).run()
 
 
 def revoke(store: QueryStore, query: PlannedQuery, *plans: LogicalPlan) -> None:
@@ -123,6 +126,31 @@ def test_exploring(store: QueryStore, query: PlannedQuery) -> None:
     assert choose(store, query, guard="explore").part is BY_OURS  # also if that run is never recorded
 
 
+def test_nothing_is_explored_of_which_no_run_is_recorded(store: QueryStore, query: PlannedQuery) -> None:
+    ran(store, query, plan_of(OURS, query), 1.0, 1.0)
+    whole = next_part(query, 2)
+    store.lead(query.shape, query.conditions, whole.shape)
+    ran(store, whole, "p", 1.0, 1.0)
+    for _ in range(3):
+        assert choose(store, query, guard="explore", is_recorded=False).part is BY_OURS
+    assert store.entry(query.shape, query.conditions).explored == 0
+    assert choose(store, query, guard="explore").part.shape == AS_WRITTEN
+
+
+def test_the_time_of_a_cached_plan_is_that_of_its_planning(store: QueryStore, query: PlannedQuery) -> None:
+    """There may be no time for another plan, however soon the cache has given the first one."""
+    revoke(store, query, OURS)
+    slow = replace(BY_OURS, seconds=1000.0)
+
+    def cached(options: Options) -> PlannedPart:
+        return BY_WITHOUT_FEEDBACK if "feedback" in options.without else slow
+
+    planning = GuardedPlanning(query, store, Options(), cached, leave, time.perf_counter() + 1400.0)
+    assert planning.run().part.shape == AS_WRITTEN
+    planning = GuardedPlanning(query, store, Options(), cached, leave, time.perf_counter() + 1600.0)
+    assert planning.run().part is BY_WITHOUT_FEEDBACK
+
+
 @pytest.mark.parametrize("guard", ["observe", "explore"])
 def test_parts_of_a_query_go_together(store: QueryStore, query: PlannedQuery, guard: str) -> None:
     whole = next_part(query, 2)
@@ -161,6 +189,10 @@ def test_a_query_of_which_parts_are_missing(store: QueryStore) -> None:
     part.record(store, {"ended": time.time(), "seconds": 1.0}, "driver")
     assert store.queries() == ()
     assert not next_part(next_part(), 3).complete and next_part(next_part(), 2).complete
+    first = next_part()
+    for parts, recorded in ((2, 0), (1, 1)):  # another worker planned the second part
+        first.record(store, {"ended": time.time(), "seconds": 1.0, "parts": parts}, "driver")
+        assert len(store.runs(first.shape, first.conditions)) == recorded
 
 
 def test_conditions(query: PlannedQuery) -> None:

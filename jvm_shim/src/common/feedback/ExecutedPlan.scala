@@ -162,6 +162,17 @@ private[pyjoinopt] object ExecutedPlan {
     seen.values.toArray(Array.empty[Option[SQLMetric]]).flatten.map(metric => metric.id -> metric.value).toMap
   }
 
+  /** Whether all inputs of a plan were read: each has counted a row. One that was not read has 0 rows, too. */
+  def isRead(plan: SparkPlan, counts: Map[Long, Long]): Boolean = {
+    val seen = new IdentityHashMap[SparkPlan, Boolean]
+    var read = true
+    Support.postOrder(bare(plan))(children, seen.containsKey) { node =>
+      seen.put(node, true)
+      if (node.children.isEmpty) read &&= node.metrics.get(Rows).exists(metric => counts.getOrElse(metric.id, 0L) > 0)
+    }
+    read
+  }
+
   /** Whether an operator of a plan that has ended may have ended early, because a limit above it was reached. */
   def limited(plan: SparkPlan): SparkPlan => Boolean = earlyEnders(bare(plan)).containsKey(_)
 

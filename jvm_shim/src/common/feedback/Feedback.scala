@@ -16,6 +16,9 @@ private[pyjoinopt] trait EndedQueries {
 
   /** A query was recorded. */
   def recorded(): Unit
+
+  /** What recording may take in a session; None for any time. */
+  def budget(session: Compat.Session): Option[FeedbackBudget] = None
 }
 
 /**
@@ -24,14 +27,14 @@ private[pyjoinopt] trait EndedQueries {
  * Laws: a query never waits for the listener and never fails because of it. Only the last few queries are kept, as
  * text. They are kept when their session ends.
  */
-private[pyjoinopt] final class Feedback(ended: EndedQueries, budget: FeedbackBudget, record: String => Unit)
+private[pyjoinopt] final class Feedback(ended: EndedQueries, budget: Option[FeedbackBudget], record: String => Unit)
     extends QueryExecutionListener {
   override def onSuccess(function: String, execution: QueryExecution, nanos: Long): Unit = Support.attempt(()) {
     val started = System.nanoTime
-    budget.earn(nanos)
+    budget.foreach(_.earn(nanos))
     ended.succeeded(function, execution, nanos).foreach { query =>
       record(query)
-      budget.spend((System.nanoTime - started).toDouble)
+      budget.foreach(_.spend((System.nanoTime - started).toDouble))
     }
   }
 
@@ -49,7 +52,7 @@ private[pyjoinopt] final class Listeners(ended: EndedQueries) {
     if (!listeners.containsKey(session)) {
       val listener = new Feedback(
         ended,
-        FeedbackBudget.of(session),
+        ended.budget(session),
         query => {
           queries.add(query)
           ended.recorded()
@@ -86,15 +89,19 @@ private[pyjoinopt] object Feedback {
         operators <- ExecutedPlan.json(execution)
       } yield {
         val timed = if (function == Iterates) "" else s"${times(execution, nanos)},"
-        s"""{"query":${planned.query},$timed"operators":$operators}"""
+        s"""{"query":${planned.query},"parts":${planned.part},$timed"operators":$operators}"""
       }
 
     override def failed(execution: QueryExecution, error: Exception): Option[String] =
       numbered(execution.tracker).filter(_ => isOutOfMemory(error)).map { planned =>
-        s"""{"query":${planned.query},${times(execution, 0)},"failed":"memory","operators":[]}"""
+        s"""{"query":${planned.query},"parts":${planned.part},${times(
+            execution,
+            0)},"failed":"memory","operators":[]}"""
       }
 
     override def recorded(): Unit = Workers.deliverFeedback()
+
+    override def budget(session: Compat.Session): Option[FeedbackBudget] = Some(FeedbackBudget.of(session))
   })
 
   /**

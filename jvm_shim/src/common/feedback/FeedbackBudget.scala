@@ -26,11 +26,14 @@ private[pyjoinopt] final class FeedbackBudget {
   /** A query has run for so long. */
   def earn(nanos: Long): Unit = synchronized(earned += FeedbackBudget.Share * nanos)
 
-  def spend(nanos: Double): Unit = synchronized(spent += nanos)
+  /** Recording, or the guard, has taken so long. A session that has spent too much pays back a few recordings at most. */
+  def spend(nanos: Double): Unit = synchronized {
+    spent = math.min(spent + nanos, earned + FeedbackBudget.MostOwed)
+  }
 
   /** Whether one more query is recorded; if so, it counts as recorded. */
   def takeOne(): Boolean = synchronized {
-    val cost = if (recorded == 0) FeedbackBudget.FirstCost else spent / recorded
+    val cost = if (recorded == 0) FeedbackBudget.FirstCost else math.min(spent / recorded, FeedbackBudget.MostOwed)
     val affordable = earned >= spent + cost
     if (affordable) recorded += 1
     affordable
@@ -42,6 +45,9 @@ private[pyjoinopt] object FeedbackBudget {
 
   /** What the first recording is expected to take (nanoseconds): it creates tables in the store. */
   private val FirstCost = 20e6
+
+  /** So much may be spent in advance (nanoseconds): a query of 20 s earns it. */
+  private val MostOwed = 200e6
 
   private val budgets = new WeakHashMap[Compat.Session, FeedbackBudget]
 

@@ -70,7 +70,7 @@ private[pyjoinopt] final class RunningQueries extends SparkListener {
     }
 
   override def onStageCompleted(completed: SparkListenerStageCompleted): Unit =
-    stages.remove(completed.stageInfo.stageId).foreach { query =>
+    stages.get(completed.stageInfo.stageId).foreach { query => // it may run once more, after a failed fetch
       Support.attempt(()) {
         query.look(atOnce = true)
         query.warn()

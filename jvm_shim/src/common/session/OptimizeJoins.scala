@@ -80,7 +80,10 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
         } catch {
           case NonFatal(error) => fallBack(query, error, started)
           case error @ (_: LinkageError | _: StackOverflowError) => fallBack(query, error, started)
-        } finally OptimizeJoins.inside.set(false)
+        } finally {
+          OptimizeJoins.inside.set(false)
+          PlanEvents.end("cancelled") // unless it has ended
+        }
       }
     }
 

@@ -152,7 +152,8 @@ private[pyjoinopt] object PlanEvents {
       else {
         val limited = ExecutedPlan.limited(execution.executedPlan)
         ExpectedJoins.distinguished(groups).flatMap(_.located(execution.executedPlan)).filter(join =>
-          counts.contains(join.counted.id) && !limited(join.operator))
+          counts.get(join.counted.id).exists(_ > 0 || ExecutedPlan.isRead(join.operator, counts)) &&
+            !limited(join.operator))
       }
     }
 

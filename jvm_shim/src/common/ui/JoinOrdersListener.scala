@@ -16,7 +16,8 @@ import org.apache.spark.util.kvstore.KVStore
  * Events of one query come in any order: its execution may end before its report has come. So the last executions are
  * kept in memory.
  *
- * Laws: only the last `retained` queries are kept. Logs of older releases, whose events lack fields, are read, too.
+ * Laws: only the last `retained` queries are kept. Logs of older releases, whose events lack fields, are read, too. Logs
+ * may come from anyone, so what a query may have is limited.
  * Spark calls a listener from one thread, which is the only one that changes its fields.
  */
 private[pyjoinopt] final class JoinOrdersListener(store: KVStore, retained: Int) extends SparkListener {
@@ -40,14 +41,23 @@ private[pyjoinopt] final class JoinOrdersListener(store: KVStore, retained: Int)
     if (event.outcome.isEmpty) query.pending += 1
     else {
       query.pending = math.max(0, query.pending - 1)
-      if (!query.outcomes.contains(event.outcome)) query.outcomes :+= event.outcome
+      if (!query.outcomes.contains(event.outcome) && query.outcomes.size < MostOutcomes)
+        query.outcomes :+= Support.cut(event.outcome, MaxOutcome)
     }
     write(query)
   }
 
   private def planned(event: JoinOrdersPlanned): Unit = {
     val query = liveQuery(event.query, event.executionId, event.time)
-    val report = Support.attempt(Support.parse(""))(Support.parse(event.report))
+    query.plans += 1
+    if (query.plans <= MostPlans) add(query, event)
+    write(query)
+  }
+
+  private def add(query: LiveQuery, event: JoinOrdersPlanned): Unit = {
+    val report =
+      if (event.report.length > MaxReport) TooLong
+      else Support.attempt(Support.parse(""))(Support.parse(event.report))
     query.changed ||= report.path("changed").asBoolean
     query.seconds += report.path("seconds").asDouble
     if (report.path("groups").size > 0) {
@@ -58,35 +68,38 @@ private[pyjoinopt] final class JoinOrdersListener(store: KVStore, retained: Int)
       val plan = Option(details.get("plans")).fold(details.putArray("plans"))(_.asInstanceOf[ArrayNode]).addObject()
       plan.put("time", event.time)
       plan.set[JsonNode]("report", report)
-      Option(event.pictures).foreach(plan.put("pictures", _))
+      Option(event.pictures).filter(_.length <= MaxPictures).foreach(plan.put("pictures", _))
     }
-    write(query)
   }
 
   /** Of a query that is executed several times, the first execution counts. */
   private def executed(event: JoinOrdersExecuted): Unit = queries.get(event.query).foreach { query =>
     if (query.executionId < 0) query.executionId = event.executionId
-    if (query.executionId == event.executionId) {
+    if (query.executionId == event.executionId && !query.counted && event.joins.length <= MaxReport) {
       val joins = Support.parse(event.joins)
-      if (joins.size > 0) change(query)(_.set[JsonNode]("joins", joins))
+      query.counted = joins.size > 0
+      if (query.counted) change(query)(_.set[JsonNode]("joins", joins))
     }
     write(query)
   }
 
   private def started(event: SparkListenerSQLExecutionStart): Unit = {
     val description = Support.cut(String.valueOf(event.description), MaxDescription)
+    if (executions.size >= retained)
+      executions.remove(executions.collectFirst { case (id, old) if old.ended > 0 => id }.getOrElse(executions.head._1))
     executions(event.executionId) = Execution(description, event.time)
-    if (executions.size > retained) executions.remove(executions.head._1)
     queries.values.filter(_.executionId == event.executionId).foreach(write)
   }
 
-  private def ended(event: SparkListenerSQLExecutionEnd): Unit =
-    executions.get(event.executionId).foreach { execution =>
-      val error = Option(event.errorMessage).flatten.getOrElse("")
-      executions(event.executionId) =
-        execution.copy(ended = event.time, error = Support.cut(firstLine(error), MaxError))
-      queries.values.filter(_.executionId == event.executionId).foreach(write)
+  private def ended(event: SparkListenerSQLExecutionEnd): Unit = {
+    val error = Support.cut(firstLine(Option(event.errorMessage).flatten.getOrElse("")), MaxError)
+    def ended(execution: Execution): Execution = execution.copy(ended = event.time, error = error)
+    executions.get(event.executionId).foreach(known => executions(event.executionId) = ended(known))
+    queries.values.filter(_.executionId == event.executionId).foreach { query =>
+      query.execution = query.execution.map(ended)
+      write(query)
     }
+  }
 
   /** The query of this number. It is found by its execution in logs without numbers. */
   private def liveQuery(number: Long, executionId: Long, time: Long): LiveQuery = {
@@ -96,16 +109,15 @@ private[pyjoinopt] final class JoinOrdersListener(store: KVStore, retained: Int)
     val query = found.getOrElse {
       val added = new LiveQuery(if (number > 0) number else last + 1, executionId >= 0, time)
       last = math.max(last, added.number)
+      if (queries.size >= retained) remove(queries.values.find(hasEnded).getOrElse(queries.head._2))
       queries(added.number) = added
-      if (queries.size > retained) remove(queries.values.find(hasEnded).getOrElse(queries.head._2))
       added
     }
     if (query.executionId < 0) query.executionId = executionId
     query
   }
 
-  private def hasEnded(query: LiveQuery): Boolean = query.executionId < 0 || !executions.get(query.executionId).exists(
-    _.ended == 0)
+  private def hasEnded(query: LiveQuery): Boolean = query.executionId < 0 || query.execution.exists(_.ended > 0)
 
   private def remove(query: LiveQuery): Unit = {
     queries.remove(query.number)
@@ -113,14 +125,15 @@ private[pyjoinopt] final class JoinOrdersListener(store: KVStore, retained: Int)
     Support.attempt(())(store.delete(classOf[QueryOrdersDetails], query.number))
   }
 
-  private def change(query: LiveQuery)(edit: ObjectNode => Unit): Unit = {
+  private def change(query: LiveQuery)(edit: ObjectNode => Unit): Unit = if (queries.contains(query.number)) {
     val details = new JoinOrdersStore(store).details(query.number).asInstanceOf[ObjectNode]
     edit(details)
     store.write(new QueryOrdersDetails(query.number, Packed(details.toString)))
   }
 
   private def write(query: LiveQuery): Unit = if (queries.contains(query.number)) {
-    val execution = executions.get(query.executionId)
+    query.execution = executions.get(query.executionId).orElse(query.execution)
+    val execution = query.execution
     val status = execution match {
       case Some(known) if known.ended > 0 => if (known.error.isEmpty) QueryOrders.Finished else QueryOrders.Failed
       case _ if query.pending > 0 => QueryOrders.Planning
@@ -148,6 +161,14 @@ private[pyjoinopt] final class JoinOrdersListener(store: KVStore, retained: Int)
 private[pyjoinopt] object JoinOrdersListener {
   private val MaxDescription = 500
   private val MaxError = 2000
+  private val MostOutcomes = 10
+  private val MaxOutcome = 20
+
+  /** Plans of a query; a report, and the pictures of one (characters). Reports of sixty relations have a tenth of that. */
+  private val MostPlans = 50
+  private val MaxReport = 1 << 20
+  private val MaxPictures = 300000
+  private val TooLong = Support.parse("""{"notes":["The report is too long for this page."]}""")
 
   private final case class Execution(description: String, started: Long, ended: Long = 0, error: String = "")
 
@@ -157,7 +178,9 @@ private[pyjoinopt] object JoinOrdersListener {
    */
   private final class LiveQuery(val number: Long, val inside: Boolean, val time: Long) {
     var executionId = -1L
-    var pending = 0
+    var execution = Option.empty[Execution]
+    var pending, plans = 0
+    var counted = false
     var outcomes = List.empty[String]
     var changed = false
     var costBefore, costAfter = -1.0

@@ -87,7 +87,7 @@ private[pyjoinopt] final class JoinOrdersStore(store: KVStore) {
 
 /** Compressed text. Logs may come from anyone, so a text is cut at a length that fits the memory of a server. */
 private[pyjoinopt] object Packed {
-  private val MaxLength = 32 << 20
+  private val MaxLength = 128 << 20
 
   def apply(text: String): Array[Byte] = {
     val bytes = new ByteArrayOutputStream
@@ -98,20 +98,20 @@ private[pyjoinopt] object Packed {
   }
 
   /** The text; empty if it is too long. */
-  def text(packed: Array[Byte]): String = {
+  def text(packed: Array[Byte], most: Int = MaxLength): String = {
     val in = new GZIPInputStream(new ByteArrayInputStream(packed))
-    try read(in)
+    try read(in, most)
     finally in.close()
   }
 
-  /** The text of bytes in Base64. */
-  def text(base64: String): String = text(Base64.getDecoder.decode(base64))
+  /** The text of bytes in Base64; empty if it is too long. */
+  def text(base64: String, most: Int): String = text(Base64.getDecoder.decode(base64), most)
 
-  private def read(in: InputStream): String = {
+  private def read(in: InputStream, most: Int): String = {
     val out = new ByteArrayOutputStream
     val buffer = new Array[Byte](1 << 14)
     var length = in.read(buffer)
-    while (length >= 0 && out.size <= MaxLength) {
+    while (length >= 0 && out.size <= most) {
       out.write(buffer, 0, length)
       length = in.read(buffer)
     }

@@ -34,7 +34,7 @@ private[pyjoinopt] final class QueryPage(tab: JoinOrdersTab) extends WebUIPage("
 
   private def body(base: String, query: QueryOrders, details: JsonNode): NodeSeq = {
     val plans = elements(details.get("plans"))
-    val counted = CountedJoins(details.path("joins"))
+    val counted = CountedJoins(details.path("joins"), plans)
     <div class="joinorders">
       {PageParts.style}
       {summary(base, query)}
@@ -76,16 +76,37 @@ private final class CountedJoins(rows: Map[Set[String], Double]) {
 }
 
 private object CountedJoins {
-  def apply(joins: JsonNode): CountedJoins = new CountedJoins(ExpressionBuilder.elements(joins).map { join =>
-    ExpressionBuilder.elements(join.get("relations")).map(_.asText).toSet -> join.path("counted").asDouble
-  }.toMap)
+
+  /** Relations have names that are unique in their join group. Joins of the same names in several groups have no count. */
+  def apply(joins: JsonNode, plans: Seq[JsonNode]): CountedJoins = {
+    val groups = for (plan <- plans; kind <- Seq("groups", "pairs"); group <- elements(plan.path("report"), kind))
+      yield Seq("estimated_rows", "joins_before").flatMap(elements(group, _)).map(names).distinct
+    val counted = elements(joins).map(join => names(join) -> join.path("counted").asDouble)
+    val several = repeated(groups.flatten) ++ repeated(counted.map(_._1))
+    new CountedJoins(counted.filterNot { case (relations, _) => several(relations) }.toMap)
+  }
+
+  private def repeated(found: Seq[Set[String]]): Set[Set[String]] =
+    found.groupBy(identity).collect { case (relations, all) if all.size > 1 => relations }.toSet
+
+  private def names(join: JsonNode): Set[String] = elements(join, "relations").map(_.asText).toSet
+
+  private def elements(node: JsonNode, name: String): List[JsonNode] = elements(node.get(name))
+
+  private def elements(node: JsonNode): List[JsonNode] = ExpressionBuilder.elements(node)
+}
+
+private object PlanSection {
+
+  /** Bytes of all pictures of a plan, unpacked. */
+  val MaxPictures: Int = 2 << 20
 }
 
 /** What the page has of one plan: the query, or a subquery of it. */
 private final class PlanSection(plan: JsonNode, counted: CountedJoins, index: Int, plans: Int) {
   private val report = plan.path("report")
   private val drawn = Option(plan.path("pictures").textValue).fold(Support.parse("")) { packed =>
-    Support.attempt(Support.parse(""))(Support.parse(Packed.text(packed)))
+    Support.attempt(Support.parse(""))(Support.parse(Packed.text(packed, PlanSection.MaxPictures)))
   }
   private val isChanged = report.path("changed").asBoolean
 
