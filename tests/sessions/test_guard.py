@@ -46,7 +46,7 @@ def run(session: SparkSession, text: str, times: int = 1) -> None:
     for _ in range(times):
         rows(session.sql(text))
     heard(session)
-    until = time.monotonic() + 30
+    until = time.monotonic() + 90  # a worker of another test that hangs is waited for first, for half a minute
     while time.monotonic() < until:
         if len(recorded(session)) >= before + times:
             return
