@@ -36,9 +36,9 @@ def _costs(report: JoinReport) -> list[float] | None:
 def summary(report: JoinReport) -> str:
     """The changes, in one line."""
     hints = (f"{h.strategy} {h.side} of {h.join}" for h in report.hints)
-    spared = (*report.eliminated_outer_joins, *report.spared_joins)
+    avoided = (*report.eliminated_outer_joins, *report.spared_joins)
     added = (*report.eager_aggregations, *report.prefilters)
-    return "; ".join((*report.changes, *spared, *added, *hints))
+    return "; ".join((*report.changes, *avoided, *added, *hints))
 
 
 def changes_without_constants(report: JoinReport, written: LogicalPlan) -> tuple[str, ...]:

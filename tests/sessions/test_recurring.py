@@ -38,8 +38,8 @@ class OverPy4j:
 
     def __call__(self, question: dict[str, Any]) -> dict[str, Any]:
         self.requested += 1
-        ask = self._shim.samples if "relations" in question else self._shim.keys if "proofs" in question else None
-        reported = (ask or self._shim.statistics)(self.export["handle"], json.dumps(question))
+        to_jvm = self._shim.samples if "relations" in question else self._shim.keys if "proofs" in question else None
+        reported = (to_jvm or self._shim.statistics)(self.export["handle"], json.dumps(question))
         return dict(json.loads(reported))
 
     def close(self) -> None:
@@ -55,12 +55,12 @@ class Planning:
         self.planned = self.requested = 0
 
     def __call__(self, df: DataFrame, **options: Any) -> dict[str, Any]:
-        ask = OverPy4j(df)
+        requests = OverPy4j(df)
         reported = {"store": str(self._store), "statistics_ms": 60_000, **options}
-        request = {"milliseconds": 60_000, "options": reported, "export": ask.export}
-        answer, report = self._planner.answer(ask, request, self._learned)
-        ask.close()
-        self.requested = ask.requested
+        request = {"milliseconds": 60_000, "options": reported, "export": requests.export}
+        answer, report = self._planner.answer(requests, request, self._learned)
+        requests.close()
+        self.requested = requests.requested
         assert answer["answer"]["problem"] is None
         return json.loads(json.dumps({**answer["answer"], **report}))
 
@@ -160,14 +160,15 @@ class Session:
 
     def run(self, df: DataFrame) -> dict[str, Any]:
         """Plan a query, run it with the plan that was chosen, and report the run; the answer and its report."""
-        ask, shim, self._number = OverPy4j(df), bridge_for(df), self._number + 1
+        requests, shim, self._number = OverPy4j(df), bridge_for(df), self._number + 1
         request = {
-            "milliseconds": 60_000, "options": self._options, "export": ask.export, "query": self._number, "part": 1
+            "milliseconds": 60_000, "options": self._options, "export": requests.export,
+            "query": self._number, "part": 1,
         }  # fmt: skip
-        answer, report = self._plan._planner.answer(ask, request, self._plan._learned)
+        answer, report = self._plan._planner.answer(requests, request, self._plan._learned)
         edits = answer["answer"]["edits"]
-        ran = df._jdf if edits is None else shim.rebuild(ask.export["handle"], json.dumps(edits))
-        ask.close()
+        ran = df._jdf if edits is None else shim.rebuild(requests.export["handle"], json.dumps(edits))
+        requests.close()
         ran.count()
         ran.collectToPython()
         operators = json.loads(shim.executed(ran))
@@ -211,11 +212,11 @@ def test_a_cached_plan_is_shown_in_the_ui(plan: Planning, query: Callable[..., D
     """With its pictures, and with joins that are recognised by the IDs of this query's columns."""
 
     def deferred() -> dict[str, Any]:
-        ask = OverPy4j(query())
+        requests = OverPy4j(query())
         options = {"store": str(plan._store), "statistics_ms": 60_000}
-        request = {"milliseconds": 60_000, "options": options, "export": ask.export, "pictures": True}
-        answer, deferred = plan._planner.answer(ask, request, plan._learned)
-        ask.close()
+        request = {"milliseconds": 60_000, "options": options, "export": requests.export, "pictures": True}
+        answer, deferred = plan._planner.answer(requests, request, plan._learned)
+        requests.close()
         assert "expected" not in answer["answer"], "nothing is recorded of it"
         return dict(deferred)
 

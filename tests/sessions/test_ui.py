@@ -34,15 +34,15 @@ BAD, GOOD = "((fact ⋈ mid) ⋈ dim)", "(fact ⋈ (mid ⋈ dim))"
 QUERIES = range(1, 10)
 STATUS = ["finished", "finished", "failed", "finished", "finished", "failed", *["finished"] * 3]
 #: The real worker, which waits while there is a file.
-HELD = """
+WAITING = """
 import os, sys, time
 from pyjoinopt.worker import serve
 answer = serve.Planner.answer
-def held(*parts):
+def waiting(*parts):
     while os.path.exists({hold!r}):
         time.sleep(0.05)
     return answer(*parts)
-serve.Planner.answer = held
+serve.Planner.answer = waiting
 sys.exit(serve.main())
 """
 #: The real worker, which notes whether a request is for pictures.
@@ -94,7 +94,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which the program has kept what the UI showed."""
     folder = tmp_path_factory.mktemp("ui")
     (folder / "events").mkdir()
-    fakes.fake(folder, HELD.format(hold=str(folder / "hold")))
+    fakes.fake(folder, WAITING.format(hold=str(folder / "hold")))
     doors.run([sys.executable, str(PROGRAM), str(folder), str(doors.free_port())], folder)
     return folder
 

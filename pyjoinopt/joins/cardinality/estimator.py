@@ -143,7 +143,7 @@ class GraphEstimates:
     def assuming(self, relations: int, factor: float) -> GraphEstimates:
         """The estimates if a set of two relations or more, and all that contain it, had so many times the rows.
 
-        What was counted keeps its rows, and so does what contains both. Bounds stay what they are.
+        What was counted keeps its rows, and so does what contains both. Bounds are unchanged.
         """
         other = copy(self)
         other._uncounted = self._uncounted.with_factor(Factor(relations, math.log(factor)))
