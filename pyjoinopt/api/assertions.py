@@ -299,7 +299,7 @@ def _optimised(df: Any, options: dict[str, Any], watch_pairs: bool = False) -> t
     if report is not None and not options and not watch_pairs:
         return df, report  # optimised already, and returned as it was
     if not is_connect(df):
-        options = {"mode": "on", **options}
+        options = {"mode": "on", "guard": "off", **options}
     return run_watching_pairs(df, options) if watch_pairs else _with_report(optimize_joins(df, **options))
 
 

@@ -48,7 +48,7 @@ def planned(df: DataFrame, options: dict[str, Any]) -> Baseline:
     if report is not None and options:
         raise ValueError("optimize_joins returned this DataFrame, so its plan is known; options have no effect on it")
     if report is None:
-        report = join_report(df, **{"mode": "on", **options})
+        report = join_report(df, **{"mode": "on", "guard": "off", **options})
     if report.error is not None:
         raise PyJoinOptError(f"the query could not be planned: {report.error}")
     found: Baseline | None = report._planned() if report._planned is not None else None

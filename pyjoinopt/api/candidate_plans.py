@@ -90,7 +90,7 @@ class CandidatePlans:
     """
 
     def __init__(self, df: Any, options: dict[str, Any]) -> None:
-        self._df, self._options = df, {"mode": "on", **options}
+        self._df, self._options = df, {"mode": "on", "guard": "off", **options}
 
     def as_written(self) -> Candidate:
         """The query as written, with a baseline that keeps its orders and changes nothing else."""
@@ -133,13 +133,16 @@ class CandidatePlans:
                 yield corrected
 
     def near(self, best: Candidate) -> list[Candidate]:
-        """The cheapest neighbours of a plan, by what was learned so far."""
-        found = []
+        """The cheapest neighbours of a plan, by what was learned so far.
+
+        Hints are given anew, since those of the best plan are for its order; to the neighbours of one without, none.
+        """
+        found, keeps_hints = [], not best.baseline.hints
         for number, group in enumerate(best.baseline.groups):
             others = list(neighbours(group))
             random.Random(number).shuffle(others)
             for other in islice(others, _PRICED // len(best.baseline.groups)):
-                candidate = self._in_order("near the best", best.baseline, number, other)
+                candidate = self._in_order("near the best", best.baseline, number, other, keeps_hints)
                 if candidate is not None:
                     found.append(candidate)
         found.sort(key=lambda candidate: candidate.report.cost_after)
@@ -151,16 +154,16 @@ class CandidatePlans:
         default = _planned(report)
         orders = report._orders_if_wrong() if report._orders_if_wrong is not None else ()
         for other in sorted(orders, key=lambda order: -order.gain) if by_gain else orders:
-            candidate = self._in_order(other.assumption, default, other.group, other.order, hints=False)
+            candidate = self._in_order(other.assumption, default, other.group, other.order, keeps_hints=False)
             if candidate is not None:
                 yield candidate
 
     def _in_order(
-        self, name: str, baseline: Baseline, number: int, order: PinnedGroup, hints: bool = True
+        self, name: str, baseline: Baseline, number: int, order: PinnedGroup, keeps_hints: bool
     ) -> Candidate | None:
         """A baseline with another order of one of its groups; None if that is not legal."""
         groups = (*baseline.groups[:number], order, *baseline.groups[number + 1 :])
-        df, report = run_with_baseline(self._df, replace(baseline, groups=groups), self._options, hints)
+        df, report = run_with_baseline(self._df, replace(baseline, groups=groups), self._options, keeps_hints)
         if report.error is not None or any("baseline" in refusal.where for refusal in report.refusals):
             return None
         return Candidate(name, df, report, _planned(report))

@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from pyjoinopt.api.dataframe import join_report, optimize_joins
+from pyjoinopt.api.dataframe import run_to_compare
+from pyjoinopt.bridge import extension
+from pyjoinopt.bridge.rule_of_thread import OFF, WRITTEN, rule_of_thread
 from pyjoinopt.bridge.shim import bridge_for, check_progress
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.util.same_rows import same_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+#: Results with more rows are not recorded: a run that discards its rows is not compared with one that reads them.
+_RECORDED = 10_000
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,11 @@ def compare(
     Each run is a new query that reads its result to the last row and discards it. Before the timed runs both plans run
     once, to warm caches and the JVM's compiler, and to compare their rows.
 
+    In a session that optimises its queries both plans run as they are, too. If it also records runs (`feedback`), those
+    as written are recorded, so that its guard knows how long the query takes without us. In other sessions the option
+    `feedback` records both, for the guard of later calls. Results of more than 10,000 rows are not recorded, because
+    these runs discard their rows.
+
     Args:
         df: a classic DataFrame.
         repeat: number of timed runs of each plan.
@@ -107,20 +117,25 @@ def compare(
         if value < least:
             raise ValueError(f"{name} is {value!r}, but must be at least {least}")
     check_progress(progress)
-    shim = bridge_for(df)
-    options = {"mode": "on", **options}
-    fast = optimize_joins(df, **options)
+    shim, session = bridge_for(df), df.sparkSession
+    options = {"mode": "on", "guard": "off", **options}
+    if extension.is_enabled(session):  # it has a history of its own
+        options["feedback"] = False
+    fast, report = run_to_compare(df, options)
     before: list[float] = []
     after: list[float] = []
     rows, same = _checked(df, fast, check_rows)
+    is_recorded = rows <= _RECORDED
     turns = [turn for number in range(repeat) for turn in ((before, after), (after, before))[number % 2]]
     for turn in _with_progress(turns, progress):
-        if turn is before:
-            turn.append(json.loads(shim.run(df._jdf))["seconds"])
-        else:
-            again = optimize_joins(df, **options)
-            turn.append(json.loads(shim.run(again._jdf))["seconds"] + join_report(again).seconds)
-    return Comparison(join_report(fast), tuple(before), tuple(after), rows, same)
+        frame, planned = (df, None) if turn is before else run_to_compare(df, options)
+        with rule_of_thread(session, WRITTEN if turn is before and is_recorded else OFF):
+            done = json.loads(shim.run(frame._jdf))
+        turn.append(done["seconds"] - done["ours"] + (0.0 if planned is None else planned.seconds))
+        run = report._run and report._run.as_written() if planned is None else planned._run
+        if run is not None and is_recorded:
+            run.record(done, warm=True)
+    return Comparison(report, tuple(before), tuple(after), rows, same)
 
 
 def _with_progress(turns: Sequence[list[float]], wanted: bool | None) -> Iterable[list[float]]:
@@ -135,10 +150,14 @@ def _with_progress(turns: Sequence[list[float]], wanted: bool | None) -> Iterabl
 
 def _checked(df: DataFrame, fast: DataFrame, most: int) -> tuple[int, bool | None]:
     """Number of rows of the result, and whether both results are equal; None if only the counts are."""
-    count = df.count()
-    if count > most:
-        return count, None if fast.count() == count else False
-    return count, same_rows(df.collect(), fast.collect())
+    session, written = df.sparkSession, df.select("*")  # another query than the user's, which may be planned already
+    with rule_of_thread(session, WRITTEN):
+        count = written.count()
+        rows = written.collect() if count <= most else []
+    with rule_of_thread(session, OFF):
+        if count > most:
+            return count, None if fast.count() == count else False
+        return count, same_rows(rows, fast.collect())
 
 
 def _times(seconds: Sequence[float]) -> str:

@@ -26,6 +26,8 @@ from pyjoinopt.errors import RefusedError, UnsupportedDataFrameError
 from pyjoinopt.estimation.store.store import open_store
 from pyjoinopt.feedback import listener
 from pyjoinopt.feedback.baseline import Baseline
+from pyjoinopt.feedback.call_runs import call_run
+from pyjoinopt.feedback.guard import OFF
 from pyjoinopt.optimizer.optimize import optimize, why_not_at_all
 from pyjoinopt.optimizer.orders_if_wrong import orders_if_wrong
 from pyjoinopt.optimizer.use_baselines import planned_joins
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 MODES = ("text", "tree", "html", "json", "mermaid", "dot")
 #: The reason of the report of a call that `mode` forbids.
 SWITCHED_OFF = "spark.pyjoinopt.mode is off"
+#: The warning of a call whose plan is known to be slower, as that of sessions.
+_REVOKED = "query {} took longer with our plan; pyjoinopt.queries() has the figures"
 #: Attribute of a DataFrame with the report of the call that returned it.
 REPORT = "_pyjoinopt_report"
 _log = logging.getLogger("pyjoinopt")
@@ -75,7 +79,7 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
     """
     if connect.is_connect(df):
         return connect.optimised(df, check_keywords(options))
-    result, report = _run(df, options, complete=False)
+    result, report = _run(df, options, complete=False, awaited=True)
     setattr(result, REPORT, report)
     return result
 
@@ -161,6 +165,7 @@ def explain_joins(
             raise UnsupportedDataFrameError("explain_joins(analyze=...) is not available on Spark Connect")
         optimised, report = df, join_report(df, **options)
     else:
+        options = {"guard": "off", **options} if analyze else options  # a revoked plan could not be compared
         optimised, report = _run(df, options, watch_pairs=bool(analyze))
     if analyze:
         listener.analyze(report, df, optimised, analyze)
@@ -182,6 +187,11 @@ def run_watching_pairs(df: DataFrame, options: dict[str, Any]) -> tuple[DataFram
     return _run(df, options, watch_pairs=True)
 
 
+def run_to_compare(df: DataFrame, options: dict[str, Any]) -> tuple[DataFrame, JoinReport]:
+    """The same, for a caller who records how long it takes."""
+    return _run(df, options)
+
+
 def run_with_baseline(
     df: DataFrame, baseline: Baseline, options: dict[str, Any], hints: bool = True
 ) -> tuple[DataFrame, JoinReport]:
@@ -196,6 +206,7 @@ def _run(
     complete: bool = True,
     pinned: tuple[Baseline, ...] = (),
     pinned_hints: bool = True,
+    awaited: bool = False,
 ) -> tuple[Any, JoinReport]:
     started = perf_counter()
     strict = bool(check_keywords(keywords).get("strict", False))
@@ -221,15 +232,25 @@ def _run(
                 report.complete()
             if plan is gateway.export.root and strict and (reason := why_not_at_all(gateway.export)):
                 raise RefusedError(f"the query cannot be optimised: {reason}")
+            store, run = open_store(options.store, options.store_folder), None
+            if options.feedback and store is not None:
+                guarded, seconds, export = options.guard != OFF and not pinned, perf_counter() - started, gateway.export
+                run = call_run(export.root, plan, export.conf, export.spark, report, store, seconds, guarded)
+            if run is not None and run.revoked:
+                log_once(_log, "api", _REVOKED.format(run.query.shape[:8]))
+                result, report = df, JoinReport(strategy=options.strategy)
+                report.refuse("the whole query", run.revoked)
+            report._run = run
             for key in locked_keys(gateway.export.conf):
                 if OF_SESSION + key in gateway.export.conf:
                     report.refuse(key, refused_keys(gateway.export.conf)[key])
             report._planned = partial(planned_joins, found.groups, found.hinted, found.options, gateway.export.spark)
             report._orders_if_wrong = partial(orders_if_wrong, found.groups, found.options, gateway.export.conf)
-            store = open_store(options.store, options.store_folder)
             listener.let_observe(report, result, shim, found.expected, store)
-            if options.feedback:
+            if options.feedback and store is not None:
                 listener.listen(result, shim, found.expected, store)
+            if run is not None and awaited:
+                listener.await_run(result, shim, run)
     except _BadSetting as error:
         raise error.cause from None
     except Exception as error:

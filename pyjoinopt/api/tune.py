@@ -11,7 +11,6 @@ import math
 import statistics
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from time import perf_counter
@@ -19,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.api import baselines
 from pyjoinopt.api.candidate_plans import Candidate, CandidatePlans
-from pyjoinopt.bridge import extension
+from pyjoinopt.bridge.rule_of_thread import OFF, rule_of_thread
 from pyjoinopt.bridge.run_with_limit import run_with_limit
 from pyjoinopt.bridge.shim import bridge_for, check_progress
-from pyjoinopt.config import PREFIX, check_keywords
+from pyjoinopt.config import check_keywords
 from pyjoinopt.errors import PyJoinOptError
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.feedback.baseline import check_name
@@ -87,7 +86,7 @@ def tune(
     bridge_for(df)
     store = baselines.store_of(df, options.get("store"))
     candidates = CandidatePlans(df, options)
-    with _switched_off(df.sparkSession), _bar(runs, progress) as bar:
+    with rule_of_thread(df.sparkSession, OFF), _bar(runs, progress) as bar:
         first = candidates.default()
         if first.report.error is not None:
             raise PyJoinOptError(f"the query could not be planned: {first.report.error}")
@@ -213,23 +212,6 @@ class _Trials:
 
     def _exhausted(self, most: int) -> bool:
         return self.runs >= most or (perf_counter() >= self._until and self.runs > 0)
-
-
-@contextmanager
-def _switched_off(session: Any) -> Iterator[None]:
-    """A session in which the extension, if it is there, leaves the plans as they are."""
-    key = PREFIX + "enabled"
-    before = session.conf.get(key, None)
-    session.conf.set(key, "false")
-    try:
-        if extension.is_enabled(session):
-            raise PyJoinOptError(
-                "the session optimises every query, and spark.pyjoinopt.enabled is locked, so plans cannot be compared "
-                "in it: call tune in a session of an application without that lock"
-            )
-        yield
-    finally:
-        session.conf.unset(key) if before is None else session.conf.set(key, before)
 
 
 def _is_better(trial: _Trial, default: _Trial) -> bool:

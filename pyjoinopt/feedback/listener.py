@@ -1,4 +1,4 @@
-"""True row counts, from Spark's metrics into the store: `report.observe()`, and the listener behind `feedback=True`.
+"""True row counts and times, from Spark into the store: `report.observe()`, and the listener behind `feedback=True`.
 
 The listener lives in the JVM and keeps the last plans that ran as text; Python fetches them whenever it plans the next
 query, and when it ends. Nothing waits for it, and no thread is started.
@@ -15,15 +15,19 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from pyjoinopt.bridge.rule_of_thread import OFF, rule_of_thread
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.errors import NotRunError
 from pyjoinopt.estimation.store.store import Store
+from pyjoinopt.feedback.call_runs import CallRun, ended, expect, is_awaiting
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.feedback.match_metrics import Observation
 from pyjoinopt.report.executed_run import run_report
 from pyjoinopt.report.join_report import JoinReport
 
 _log = logging.getLogger("pyjoinopt")
+#: How long Python waits at its end for Spark to report the last query (milliseconds).
+_LAST = 1000
 _expected: deque[tuple[ExpectedGroup, Store]] = deque(maxlen=256)
 _listening: list[tuple[Any, int]] = []  # the shim that listens, and its number there
 
@@ -63,14 +67,13 @@ def analyze(report: JoinReport, df: Any, optimised: Any, which: bool | str) -> N
 
 
 def executed_plan(shim: Any, df: Any) -> dict[str, Any]:
-    """Run a query to its end: what the JVM reports of it (`seconds`, `planning`, `operators`)."""
-    return dict(json.loads(shim.run(df._jdf)))
+    """Run a query as it is to its end: what the JVM reports of it (`seconds`, `planning`, `operators`)."""
+    with rule_of_thread(df.sparkSession, OFF):
+        return dict(json.loads(shim.run(df._jdf)))
 
 
-def listen(df: Any, shim: Any, watches: Sequence[ExpectedGroup], store: Store | None) -> None:
+def listen(df: Any, shim: Any, watches: Sequence[ExpectedGroup], store: Store) -> None:
     """Expect these groups to run, in whatever query they will be part of."""
-    if store is None:
-        return
     number = int(shim.listen(df._jdf, True))
     _expected.extend((watch, store) for watch in watches if watch.fingerprint is not None)
     if not _listening:
@@ -78,16 +81,27 @@ def listen(df: Any, shim: Any, watches: Sequence[ExpectedGroup], store: Store | 
     _listening[:] = [(shim, number)]
 
 
+def await_run(df: Any, shim: Any, run: CallRun) -> None:
+    """Expect the DataFrame's own query to run for the first time. Never raises: it would run without this."""
+    try:
+        number = int(shim.expectRun(df._jdf))
+        if number >= 0:
+            expect(number, run)
+    except Exception:
+        _log.exception("the run of a query is not recorded")
+
+
 def listen_for_metrics(shim: Any) -> None:
-    """Remember the plans that have run since the last time."""
+    """Learn from the queries that have ended since the last time."""
     if not _listening:
         return
     listening, number = _listening[0]
     if listening is not shim:  # of a JVM that has gone
         return
-    for plan in json.loads(shim.takeExecuted(number)):
+    for run in json.loads(shim.takeExecuted(number)):
         for watch, store in tuple(_expected):
-            learn(watch, plan, store)
+            learn(watch, run["operators"], store)
+        ended(run)
 
 
 def learn(watch: ExpectedGroup, plan: Sequence[Any], store: Store | None) -> list[Observation]:
@@ -99,5 +113,8 @@ def learn(watch: ExpectedGroup, plan: Sequence[Any], store: Store | None) -> lis
 
 
 def _last_words() -> None:
+    shim = _listening[0][0]
     with contextlib.suppress(Exception):  # the JVM may have gone first
-        listen_for_metrics(_listening[0][0])
+        if is_awaiting():
+            shim.awaitListeners(_LAST)
+        listen_for_metrics(shim)

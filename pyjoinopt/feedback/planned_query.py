@@ -10,6 +10,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pyjoinopt.feedback.match_metrics import Operator
@@ -61,28 +62,30 @@ class PlannedQuery:
         """The same if its last part runs as written although it could be changed."""
         return replace(self.with_plan(AS_WRITTEN), reason_as_written=reason)
 
-    def record(self, store: QueryStore, ended: Mapping[str, Any], driver: str) -> None:
+    def record(self, store: QueryStore, ended: Mapping[str, Any], driver: str, warm: bool = False) -> None:
         """Add a run to the store.
 
         Args:
             store: the query store.
             ended: what the JVM reports of the run.
             driver: names its process.
+            warm: whether this driver has run the query before; if not, the store knows.
         """
         if not self.complete or ended.get("parts", 0) not in (0, len(self.shorter) + 1):
             return  # another process planned a part of it
         operators: Sequence[Operator] = ended.get("operators", ())
+        ours = float(ended.get("ours", 0.0)) if self.plan == AS_WRITTEN else 0.0
         run = Run(
             self.instance,
             self.plan,
             "; ".join(self.changes),
             driver,
-            False,
+            warm,
             self.cores,
             self.bytes,
             float(ended["ended"]),
-            float(ended["seconds"]),
-            float(ended.get("planning", 0.0)),
+            max(0.0, float(ended["seconds"]) - ours),
+            max(0.0, float(ended.get("planning", 0.0)) - ours),
             sum(float(o["m"].get("numOutputRows", 0)) for o in operators if not o["k"]),
             sum(float(o["m"].get("spillSize", 0)) for o in operators),
             str(ended.get("failed", "")),
@@ -119,6 +122,15 @@ def planned_query(
         bytes=before.bytes + own.bytes,
         complete=before.complete and part == len(before.shorter) + 2,
     )
+
+
+def process_name(number: int) -> str:
+    """Names a process of this host: by its number, and by when it started where that is known."""
+    try:
+        started = Path(f"/proc/{number}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+    except OSError:
+        started = ""
+    return f"{platform.node()} {number} {started}"
 
 
 def _conditions(conf: Mapping[str, str], spark: str) -> str:

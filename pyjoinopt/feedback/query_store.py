@@ -36,12 +36,12 @@ class Run:
         plan: a hash of the plan that ran; `AS_WRITTEN` if it was not changed.
         changes: what was changed, for people.
         driver: names the process of the driver.
-        warm: whether this driver had run the query before; set by `QueryStore.add`.
+        warm: whether this driver had run the query before; set by `QueryStore.add` if an earlier run is stored.
         cores: that Spark had.
         bytes: size of the files that it reads, by their listing; 0 if unknown.
         ended: seconds since the epoch.
-        seconds: from the start to the end of the query.
-        planning: seconds that Spark's optimizer and planner took, this one included.
+        seconds: from the start to the end of the query; of one as written without our part of its planning.
+        planning: seconds that Spark's optimizer and planner took, with our part as in `seconds`.
         rows: read from the leaves of the plan.
         spilled: bytes.
         task_seconds: that its tasks took together; 0 if unknown.
@@ -128,7 +128,7 @@ class QueryStore:
             self._update(connection, shape, conditions, "wholes", json.dumps([*wholes, whole][-MOST_WHOLES:]))
 
         if self.entry(shape, conditions).wholes[-1:] != (whole,):
-            self._store.write(work, of_runs=True)
+            self._store.write(work)
 
     def explore(self, shape: str, conditions: str) -> None:
         """Count one more run as written that was made to know how long it takes."""
@@ -136,7 +136,7 @@ class QueryStore:
         def work(connection: sqlite3.Connection) -> None:
             self._update(connection, shape, conditions, "explored", self.entry(shape, conditions).explored + 1)
 
-        self._store.write(work, of_runs=True)
+        self._store.write(work)
 
     def add(self, shape: str, conditions: str, tables: Sequence[str], run: Run) -> None:
         """Add a run; the oldest go if there are too many."""
@@ -145,7 +145,7 @@ class QueryStore:
             key = (shape, conditions)
             self._update(connection, *key, "tables", json.dumps(list(tables)))
             same = f"SELECT 1 FROM run WHERE {_OF} AND driver = ? LIMIT 1"
-            warm = connection.execute(same, (*key, run.driver)).fetchone() is not None
+            warm = run.warm or connection.execute(same, (*key, run.driver)).fetchone() is not None
             places = ", ".join("?" * (2 + len(_RUN)))
             values = (*key, *astuple(replace(run, warm=warm)))
             connection.execute(f"INSERT INTO run (shape, conditions, {_LISTED}) VALUES ({places})", values)
@@ -155,7 +155,7 @@ class QueryStore:
                     "LIMIT -1 OFFSET ?)", (*key, *more, most)
                 )  # fmt: skip
 
-        self._store.write(work, of_runs=True)
+        self._store.write(work)
 
     def runs(self, shape: str, conditions: str) -> tuple[Run, ...]:
         """The runs of a query, the oldest first."""

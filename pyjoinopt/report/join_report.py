@@ -31,11 +31,13 @@ class JoinReport(ReportData):
 
     def __post_init__(self) -> None:
         # Not dataclass fields, so that they are not part of the data: how to read true rows, the groups to match them
-        # with, the sections that are not written yet, the plan as a baseline, the orders that would be the best if an
-        # estimate was wrong, and the costs of the orders before the sections about them are written.
+        # with, the sections that are not written yet, the plan as a baseline, the run for the query store, the orders
+        # that would be the best if an estimate was wrong, and the costs of the orders before the sections about them
+        # are written.
         self._observer: Callable[[], list[Any]] | None = None
         self._watches: tuple[Any, ...] = ()
         self._planned: Callable[..., Any] | None = None
+        self._run: Any = None
         self._orders_if_wrong: Callable[[], Sequence[Any]] | None = None
         self._deferred: list[Callable[[], object]] = []
         self._groups_added = 0

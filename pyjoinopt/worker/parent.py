@@ -8,11 +8,9 @@ parent process ID shows the same (`getppid(2)`: orphans get init or a subreaper 
 from __future__ import annotations
 
 import os
-import platform
 import select
 import threading
 import time
-from pathlib import Path
 
 #: Interval of the checks of the parent's process ID.
 _CHECK_SECONDS = 1.0
@@ -23,16 +21,6 @@ _GRACE_SECONDS = 2.0
 def end_with_parent(source: int, parent: int) -> None:
     """End this process when the other end of `source` is closed, or when its parent is no longer `parent`."""
     threading.Thread(target=_watch, args=(source, parent), name="pyjoinopt-parent", daemon=True).start()
-
-
-def driver_name() -> str:
-    """Names the process that started this one: its host, its number, and when it started where that is known."""
-    parent = os.getppid()
-    try:
-        started = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
-    except OSError:
-        started = ""
-    return f"{platform.node()} {parent} {started}"
 
 
 def _watch(source: int, parent: int) -> None:

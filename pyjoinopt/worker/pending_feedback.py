@@ -10,6 +10,7 @@ only if it fails for lack of memory. The plans of their subqueries must be known
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from time import perf_counter
@@ -17,9 +18,8 @@ from typing import Any, Generic, TypeVar
 
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
-from pyjoinopt.feedback.planned_query import PlannedQuery
+from pyjoinopt.feedback.planned_query import PlannedQuery, process_name
 from pyjoinopt.feedback.query_store import QueryStore
-from pyjoinopt.worker.parent import driver_name
 
 _log = logging.getLogger("pyjoinopt")
 _V = TypeVar("_V")
@@ -60,7 +60,7 @@ class PendingFeedback:
         self._expected: _Latest[tuple[list[ExpectedGroup], Store]] = _Latest(self.MOST)
         self._planned: _Latest[tuple[PlannedQuery, Store]] = _Latest(self.MOST)
         self._unrecorded: _Latest[tuple[PlannedQuery, Store]] = _Latest(self.MOST)
-        self._driver = driver_name()
+        self._driver = process_name(os.getppid())
         self._seconds = 0.0
 
     def planned(self, query: int) -> PlannedQuery | None:

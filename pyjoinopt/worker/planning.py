@@ -20,6 +20,7 @@ from pyjoinopt.bridge.gateway import RequestGateway
 from pyjoinopt.config import Options, refused_keys, resolve
 from pyjoinopt.estimation.sources.registry import registered
 from pyjoinopt.estimation.store.store import State, Store, open_store
+from pyjoinopt.feedback.changed_parts import changes_without_constants
 from pyjoinopt.feedback.fingerprint import Fingerprint
 from pyjoinopt.feedback.learned_rows import ExpectedGroup
 from pyjoinopt.feedback.planned_query import planned_query
@@ -29,7 +30,7 @@ from pyjoinopt.optimizer.optimize import optimize
 from pyjoinopt.optimizer.rollout import why_left_out
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.render.spark_ui import packed_pictures
-from pyjoinopt.worker.answer import changes_without_constants, plan_answer
+from pyjoinopt.worker.answer import plan_answer
 from pyjoinopt.worker.guarded_planning import GuardedPlanning, PlannedPart
 from pyjoinopt.worker.pending_feedback import PendingFeedback
 from pyjoinopt.worker.plan_cache import PlanCache, RecordedRequests, Request, key_of

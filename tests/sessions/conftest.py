@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: A program that tests start.
-collect_ignore = ["ui_program.py"]
+collect_ignore = ["ui_program.py", "ui_users_program.py"]
 
 TABLES = (("fact", 2000, 200), ("mid", 200, 20), ("dim", 20, 10), ("note", 10, 5))
 

@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.request
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -119,11 +119,22 @@ def connect_server(folder: Path, arguments: list[str]) -> Iterator[int]:
 
 
 @contextmanager
-def history_server(folder: Path, logs: Path, applications: set[str]) -> Iterator[str]:
-    """The address of a History Server over a folder of event logs, which has read those of all these applications."""
+def history_server(
+    folder: Path, logs: Path, applications: set[str], more: str = "", jars: Sequence[Path] = ()
+) -> Iterator[str]:
+    """The address of a History Server over a folder of event logs, which has read those of all these applications.
+
+    Args:
+        folder: for its own log.
+        logs: the event logs.
+        applications: their ids.
+        more: options of its JVM.
+        jars: in addition to ours.
+    """
     port = free_port()
-    options = f"-Dspark.history.fs.logDirectory={logs.as_uri()} -Dspark.history.ui.port={port}"
-    variables = {"SPARK_DAEMON_CLASSPATH": str(jar_for_version()), "SPARK_HISTORY_OPTS": options}
+    options = f"-Dspark.history.fs.logDirectory={logs.as_uri()} -Dspark.history.ui.port={port} {more}"
+    classes = os.pathsep.join(map(str, (jar_for_version(), *jars)))
+    variables = {"SPARK_DAEMON_CLASSPATH": classes, "SPARK_HISTORY_OPTS": options}
     address = f"http://127.0.0.1:{port}"
     with running([str(HOME / "bin" / "spark-class"), HISTORY], folder, port, **variables):
         until, found = time.monotonic() + 60, set[str]()

@@ -13,6 +13,7 @@ import pytest
 import pyjoinopt
 from pyjoinopt.estimation.store.store import Store
 from pyjoinopt.feedback.query_store import AS_WRITTEN, QueryStore, Run, StoredQuery
+from tests.sessions import fakes
 from tests.sessions.conftest import BAD_ORDER, planned, rows
 from tests.sessions.test_feedback import heard
 
@@ -104,7 +105,8 @@ def test_runs_are_recorded(learning: SparkSession, path: Path) -> None:
         assert 0 < each.planning < each.seconds < 120 and each.ended > 1.7e9
         assert 0 <= each.skew <= each.task_seconds < 240
         assert each.rows >= 2000 and each.bytes > 0 and each.cores == 2 and not each.failed
-    assert "⋈" in query.runs[0].changes and not query.runs[-1].changes
+    assert query.runs[0].changes.startswith("((fact ⋈ mid) ⋈ dim) -> (fact ⋈ (mid ⋈ dim))")
+    assert not query.runs[-1].changes
 
 
 def test_the_table_of_queries(learning: SparkSession, path: Path) -> None:
@@ -135,6 +137,35 @@ def test_a_plan_that_took_longer_is_not_used_again(
     assert "WARN" in warned and "pyjoinopt.queries()" in warned
     learning.conf.set("spark.pyjoinopt.guard", "off")
     assert changed(learning, SQL)[0]
+
+
+def test_compare_shows_the_guard_how_long_a_query_takes_as_written(learning: SparkSession, path: Path) -> None:
+    """Both plans run as they are, also in this session; only those as written are recorded, without our planning."""
+    run(learning, SQL)
+    found = pyjoinopt.compare(learning.sql(SQL), repeat=2)
+    assert found.report.changed and found.same
+    run(learning, SQL)
+    (query,) = (each for each in stored(path) if len(each.runs) > 1)
+    assert [each.plan == AS_WRITTEN for each in query.runs] == [False, True, True, True, False]
+    assert all(0 < each.planning < each.seconds for each in query.runs)
+    assert [each.seconds for each in query.runs[2:4]] == pytest.approx(found.before, abs=0.05)
+    counted = [each.runs for each in stored(path) if len(each.runs) == 1]  # compare() counts the rows first
+    assert [each.plan for runs in counted for each in runs] == [AS_WRITTEN]
+    pretend(path, {True: 9.0, False: 3.0})
+    is_changed, reason = changed(learning, SQL)
+    assert not is_changed and "this plan took 3.00 times as long" in reason
+    assert pyjoinopt.compare(learning.sql(SQL), repeat=1).report.changed, "it measures our plan in any case"
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_our_planning_is_no_part_of_a_run_as_written(learning: SparkSession, path: Path, slow: bool) -> None:
+    """A query whose planning costs more than its plan wins must become known as slower."""
+    learning.conf.set("spark.pyjoinopt.strategy", "none")
+    if slow:
+        fakes.give(learning, python=fakes.fake(path.parent, fakes.SLOW))
+    run(learning, SQL, 3)
+    (query,) = stored(path)
+    assert all(each.seconds < 1.0 and each.planning < 1.0 for each in query.runs[1:])
 
 
 def test_under_other_settings_it_is_tried_again(learning: SparkSession, path: Path) -> None:

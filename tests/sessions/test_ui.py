@@ -154,6 +154,26 @@ def test_the_list_has_every_query(live: Path) -> None:
     assert all(f"/joinorders/query/?id={number}" in links for number in QUERIES)
 
 
+def test_estimated_times_are_those_of_the_other_queries(live: Path) -> None:
+    queries = json_of(live, "list")
+    ended = [query for query in queries if query["status"] == "finished"]
+    for query in queries:
+        others = sorted(
+            (other["duration"] - other["planningTime"]) / other["costAfter"]
+            for other in ended
+            if other is not query and other["duration"] > other["planningTime"]
+        )
+        unit = others[len(others) // 2]
+        expected = query["costAfter"] * unit + query["planningTime"]
+        assert query["estimatedDuration"] == pytest.approx(expected, abs=1)
+        assert query["estimatedDurationAsWritten"] == pytest.approx(query["costBefore"] * unit, abs=1)
+    planning = json_of(live, "planning")
+    assert "estimatedDuration" not in planning[5], "its cost is not known yet"
+    page = page_of(live, "query1")
+    assert "Estimated duration: " in page.text and " in the order as written" in page.text
+    assert "Estimated duration" in page_of(live, "list").text
+
+
 def test_states_of_a_query(live: Path) -> None:
     planning, running, ended = (json_of(live, name)[5] for name in ("planning", "running", "list"))
     assert (planning["status"], planning["outcome"], planning["changed"]) == ("planning", "", False)

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.pyjoinopt
 
-import org.apache.spark.SPARK_VERSION
+import org.apache.spark.{SPARK_VERSION, SparkContext}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /**
@@ -97,7 +97,15 @@ object PyJoinOptBridge {
     listener
   }
 
-  /** The recorded queries that ended since the last call: a JSON array of arrays as of `executed`. */
+  /** A number under which `takeExecuted` has the times of the first run of a DataFrame's own query; -1 if that is over. */
+  def expectRun(dataset: Compat.AnyDataset): Long =
+    Feedback.expectRun(dataset.sparkSession, dataset.queryExecution).getOrElse(-1L)
+
+  /** Wait until Spark's listeners have heard of the queries that ended, for so many milliseconds at most. */
+  def awaitListeners(milliseconds: Long): Unit =
+    Support.attempt(())(SparkContext.getActive.foreach(_.listenerBus.waitUntilEmpty(milliseconds)))
+
+  /** The recorded queries that ended since the last call: a JSON array of objects with `operators` as of `executed`. */
   def takeExecuted(number: Long): String =
     if (number == listener) Feedback.ofCalls.take().mkString("[", ",", "]")
     else Support.fail(s"There is no listener $number.")

@@ -40,6 +40,15 @@ CREATE TABLE blob (
     "CREATE TABLE feedback (fingerprint TEXT PRIMARY KEY, rows REAL, observed REAL, runs INTEGER)",
 )
 
+#: What plans depend on: tables, and those of their columns in which an entry may change. Whoever writes them, with
+#: whatever release, a trigger counts it (`changes`).
+_PLANNED_WITH = {
+    "relation": "rows, bytes, exact, columns",
+    "blob": "content",
+    "feedback": "rows, observed",
+    "baseline": "content",
+}
+
 #: Tables that a store may lack, because an earlier release made it; that release ignores them.
 _ADDED = (
     """
@@ -54,7 +63,17 @@ CREATE TABLE IF NOT EXISTS run (
     failed TEXT, task_seconds REAL DEFAULT 0, skew REAL DEFAULT 0)""",
     "CREATE INDEX IF NOT EXISTS run_shape ON run (shape, conditions, id)",
     "CREATE TABLE IF NOT EXISTS baseline (name TEXT PRIMARY KEY, content TEXT, pinned REAL)",
+    "CREATE TABLE IF NOT EXISTS changes (number INTEGER)",
+    "INSERT INTO changes SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM changes)",
+    *(
+        f"CREATE TRIGGER IF NOT EXISTS {table}_{event.split()[0].lower()} AFTER {event} ON {table} "
+        "BEGIN UPDATE changes SET number = number + 1; END"
+        for table, columns in _PLANNED_WITH.items()
+        for event in ("INSERT", "DELETE", f"UPDATE OF {columns}")
+    ),
 )
+#: Tables, and one of the triggers, that show whether all of these are there.
+_SOME_ADDED = ("query", "run", "baseline", "changes", "feedback_insert")
 
 #: Columns of `run` that a store of an earlier release may lack.
 _ADDED_COLUMNS = ("task_seconds", "skew")
@@ -166,13 +185,21 @@ def _create(connection: sqlite3.Connection) -> None:
 
 def _add_tables(connection: sqlite3.Connection) -> None:
     """Add the tables and columns that a later release brought, if this store lacks them."""
-    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('query', 'run', 'baseline')"
-    if connection.execute(query).fetchone()[0] < 3 or _lacking_columns(connection):
+    if not all(_has(connection, name) for name in _SOME_ADDED) or _lacking_columns(connection):
         with _transaction(connection, "BEGIN IMMEDIATE"):
             for statement in _ADDED:
                 connection.execute(statement)
             for name in _lacking_columns(connection):
                 connection.execute(f"ALTER TABLE run ADD COLUMN {name} REAL DEFAULT 0")
+
+
+def changes(connection: sqlite3.Connection) -> int:
+    """How often anything was written that plans depend on; 0 if the store does not count it and cannot be written."""
+    return int(connection.execute("SELECT number FROM changes").fetchone()[0]) if _has(connection, "changes") else 0
+
+
+def _has(connection: sqlite3.Connection, name: str) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
 
 
 def _lacking_columns(connection: sqlite3.Connection) -> list[str]:

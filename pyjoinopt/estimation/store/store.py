@@ -29,6 +29,7 @@ from pyjoinopt.estimation.sources.registry import Column, Files, Known
 from pyjoinopt.estimation.store.sqlite_file import (
     BROKEN,
     NotOurs,
+    changes,
     default_path,
     is_broken,
     is_locked,
@@ -41,7 +42,7 @@ from pyjoinopt.estimation.store.sqlite_file import (
 T = TypeVar("T")
 Key = tuple[str, str]
 #: See `Store.state`.
-State = tuple[int, int, int]
+State = tuple[int, int]
 
 #: The file may grow to this.
 MAX_BYTES = 256 << 20
@@ -75,7 +76,6 @@ class Store:
         self._connection: sqlite3.Connection | None = None
         self._opened = (0, 0)  # by which process, and which file (its inode)
         self._times_opened = 0
-        self._runs_written = 0  # rows, through this connection
         self._writable = True
         self._not_before = 0.0
 
@@ -203,16 +203,8 @@ class Store:
             )
 
     def state(self) -> State | None:
-        """Another one as soon as anybody has written something that plans depend on; None if it cannot be read.
-
-        All that other processes write counts as such.
-        """
-
-        def work(connection: sqlite3.Connection) -> State:
-            version = int(connection.execute("PRAGMA data_version").fetchone()[0])
-            return self._times_opened, version, connection.total_changes - self._runs_written
-
-        return self.read(work, None)
+        """Another one as soon as anybody has written something that plans depend on; None if it cannot be read."""
+        return self.read(lambda connection: (self._times_opened, changes(connection)), None)
 
     # -- the file ------------------------------------------------------------------------------------------------
 
@@ -223,22 +215,14 @@ class Store:
                 self._connection.close()
             self._connection = None
 
-    def write(self, work: Callable[[sqlite3.Connection], object], of_runs: bool = False) -> None:
-        """Do something in a transaction; nothing if the store cannot be written.
-
-        Args:
-            work: what to do.
-            of_runs: whether only records of runs are written, of which no plan is made (`state`).
-        """
+    def write(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        """Do something in a transaction; nothing if the store cannot be written."""
 
         def transaction(connection: sqlite3.Connection) -> None:
             if self._writable:
                 connection.execute("BEGIN IMMEDIATE")
-                before = connection.total_changes
                 try:
                     work(connection)
-                    if of_runs:
-                        self._runs_written += connection.total_changes - before
                     trim(connection, self.max_bytes)
                     connection.execute("COMMIT")
                 except BaseException:
@@ -279,7 +263,7 @@ class Store:
             # A connection must not be used, nor closed, on the other side of a fork.
             self._connection, writable = open_file(self.path, self.folder)
             self._opened = self._here()
-            self._times_opened, self._runs_written = self._times_opened + 1, 0
+            self._times_opened += 1
             self._writable = self._writable and writable
         return self._connection
 

@@ -39,13 +39,17 @@ private[pyjoinopt] object ExecutedPlan {
     if (hasRun(plan)) Some(Support.json(write(_, bare(plan)))) else None
   }
 
-  /** Run a new query of the same plan to its end, without keeping rows: its operators and times. */
+  /**
+   * Run a new query of the same plan to its end, without keeping rows: its operators and times. It is planned inside
+   * its execution, as any query, so that listeners get the same times.
+   */
   def run(session: Compat.Session, plan: LogicalPlan): String = {
     val started = System.nanoTime
     val execution = Compat.ofRows(session, plan).queryExecution
-    val physical = execution.executedPlan
-    val planned = System.nanoTime
+    var planned = started
     SQLExecution.withNewExecutionId(execution, Some("pyjoinopt analyze")) {
+      val physical = execution.executedPlan
+      planned = System.nanoTime
       physical.execute().foreachPartition((rows: Iterator[InternalRow]) => rows.foreach(_ => ()))
     }
     val ended = System.nanoTime
@@ -53,8 +57,9 @@ private[pyjoinopt] object ExecutedPlan {
       out.writeStartObject()
       out.writeNumberField("planning", (planned - started) / 1e9)
       out.writeNumberField("seconds", (ended - started) / 1e9)
+      out.writeNumberField("ours", Feedback.secondsOfOurs(execution.tracker))
       out.writeFieldName("operators")
-      write(out, bare(physical))
+      write(out, bare(execution.executedPlan))
       out.writeEndObject()
     }
   }

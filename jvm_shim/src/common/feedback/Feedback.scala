@@ -73,13 +73,40 @@ private[pyjoinopt] final class Listeners(ended: EndedQueries) {
 
 private[pyjoinopt] object Feedback {
 
-  /** For DataFrames that a driver optimised by calls: each query as a JSON array of operators. */
+  /** For DataFrames that a driver optimised by calls: each query with its operators, and with its times if it has a number. */
   val ofCalls = new Listeners(new EndedQueries {
     override def succeeded(function: String, execution: QueryExecution, nanos: Long): Option[String] =
-      ExecutedPlan.json(execution)
-    override def failed(execution: QueryExecution, error: Exception): Option[String] = None
+      ExecutedPlan.json(execution).map { operators =>
+        val number = numberOfCall(execution.tracker).filter(_ => function != Iterates)
+        val timed = number.fold("")(query => s""""query":$query,${times(execution, nanos)},""")
+        s"""{$timed"operators":$operators}"""
+      }
+
+    override def failed(execution: QueryExecution, error: Exception): Option[String] =
+      numberOfCall(execution.tracker).filter(_ => isOutOfMemory(error)).map { query =>
+        s"""{"query":$query,${times(execution, 0)},"failed":"memory","operators":[]}"""
+      }
+
     override def recorded(): Unit = () // Python takes them
   })
+
+  private val calls = new WeakHashMap[QueryPlanningTracker, java.lang.Long]
+
+  /** A number for the first run of a DataFrame's own query; None if it may have run, since others use what is left of it. */
+  def expectRun(session: Compat.Session, execution: QueryExecution): Option[Long] = calls.synchronized {
+    val tracker = execution.tracker
+    if (calls.containsKey(tracker) || tracker.phases.contains(QueryPlanningTracker.PLANNING)) None
+    else {
+      val number = last.incrementAndGet()
+      calls.put(tracker, number)
+      RunningQueries.watch(session.sparkContext, tracker)
+      Some(number)
+    }
+  }
+
+  /** None for a query of a session that records its runs itself. */
+  private def numberOfCall(tracker: QueryPlanningTracker): Option[Long] =
+    calls.synchronized(Option(calls.get(tracker)).map(_.longValue)).filter(_ => numbered(tracker).isEmpty)
 
   /** For the workers: each query that was planned under a number, with its times and operators. */
   val ofSessions = new Listeners(new EndedQueries {
@@ -105,8 +132,8 @@ private[pyjoinopt] object Feedback {
   })
 
   /**
-   * When the query ended (seconds since the epoch), how long it, its planning and its tasks took, and the time that its
-   * longest task took more than others of its stage (seconds).
+   * When the query ended (seconds since the epoch), how long it, its planning, our part of that and its tasks took, and
+   * the time that its longest task took more than others of its stage (seconds).
    */
   private def times(execution: QueryExecution, nanos: Long): String = {
     val planning = execution.tracker.phases
@@ -116,7 +143,8 @@ private[pyjoinopt] object Feedback {
     val tasks = RunningQueries.tasksOf(execution.tracker).fold("") { times =>
       s""","taskSeconds":${times.milliseconds / 1e3},"skew":${times.skew / 1e3}"""
     }
-    s""""ended":${System.currentTimeMillis / 1e3},"seconds":${nanos / 1e9},"planning":${planning / 1e3}$tasks"""
+    val ours = s""","ours":${secondsOfOurs(execution.tracker)}"""
+    s""""ended":${System.currentTimeMillis / 1e3},"seconds":${nanos / 1e9},"planning":${planning / 1e3}$ours$tasks"""
   }
 
   /** An action that ends before its rows are read. */
@@ -142,11 +170,22 @@ private[pyjoinopt] object Feedback {
    * The number of a query, and how many of its plans were sent to workers: those of subqueries come first.
    *
    * @param record whether its run is recorded, if it succeeds
+   * @param nanos that our rule took for these plans
    */
-  final case class Numbered(query: Long, part: Int, record: Boolean)
+  final case class Numbered(query: Long, part: Int, record: Boolean, nanos: Long = 0)
 
   private val numbers = new WeakHashMap[QueryPlanningTracker, Numbered]
   private val last = new AtomicLong
+
+  /** Our rule took so long for a plan of the query that this thread plans. */
+  def planned(nanos: Long): Unit = QueryPlanningTracker.get.foreach { tracker =>
+    numbers.synchronized {
+      Option(numbers.get(tracker)).foreach(found => numbers.put(tracker, found.copy(nanos = found.nanos + nanos)))
+    }
+  }
+
+  /** What our rule took for the plans of a query that has a number. */
+  def secondsOfOurs(tracker: QueryPlanningTracker): Double = numbered(tracker).fold(0.0)(_.nanos / 1e9)
 
   private def numbered(tracker: QueryPlanningTracker): Option[Numbered] =
     numbers.synchronized(Option(numbers.get(tracker)))

@@ -163,11 +163,12 @@ private[pyjoinopt] object RunningQueries {
     Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean]))
 
   /** Watch the query that this thread plans. */
-  def watch(context: SparkContext): Unit = Support.attempt(()) {
-    QueryPlanningTracker.get.foreach { tracker =>
-      tasks.synchronized(tasks.putIfAbsent(tracker, new TaskTimes))
-      if (listening.add(context)) context.addSparkListener(new RunningQueries)
-    }
+  def watch(context: SparkContext): Unit =
+    Support.attempt(())(QueryPlanningTracker.get.foreach(watch(context, _)))
+
+  def watch(context: SparkContext, tracker: QueryPlanningTracker): Unit = {
+    tasks.synchronized(tasks.putIfAbsent(tracker, new TaskTimes))
+    if (listening.add(context)) context.addSparkListener(new RunningQueries)
   }
 
   /** Compare its joins with their estimates, too, if the worker's answer has any. */

@@ -53,7 +53,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
 
   /** Whether nothing is planned, whatever hints request. */
   private def isOff: Boolean =
-    ApplicationSettings.setting(session, OptimizeJoins.Mode).exists(_.trim == "off")
+    RuleOfThread.isOff(session) || ApplicationSettings.setting(session, OptimizeJoins.Mode).exists(_.trim == "off")
 
   private def around(node: LogicalPlan, hints: List[TakeHintScopes.Taken]): LogicalPlan = {
     val before = node.children
@@ -82,6 +82,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
           case error @ (_: LinkageError | _: StackOverflowError) => fallBack(query, error, started)
         } finally {
           OptimizeJoins.inside.set(false)
+          Feedback.planned(System.nanoTime - started)
           PlanEvents.end("cancelled") // unless it has ended
         }
       }

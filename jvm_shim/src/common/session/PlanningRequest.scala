@@ -44,7 +44,7 @@ private[pyjoinopt] final class PlanningRequest(
 
   private def planned(): LogicalPlan = session.withActive {
     UnknownKeys.of(session)
-    if (learning != PlanningRequest.Off) Feedback.ofSessions.listen(session) else Feedback.ofSessions.stop(session)
+    if (PlanningRequest.records(session)) Feedback.ofSessions.listen(session) else Feedback.ofSessions.stop(session)
     Workers.addFeedback(Feedback.ofSessions.take())
     val exporter = new PlanExporter(session, query, optimizing = true, keep = mark)
     val text = exporter.run()
@@ -103,7 +103,8 @@ private[pyjoinopt] final class PlanningRequest(
   private def request(exported: String, deadline: Deadline): String = {
     val baselines = if (isFree("baseline")) JoinOrderHints.baselines(taken).mkString(",") else ""
     val named = strategy.map(name => s""""strategy":"$name"""") ++
-      Option(baselines).filter(_.nonEmpty).map(names => s""""baseline":"$names"""")
+      Option(baselines).filter(_.nonEmpty).map(names => s""""baseline":"$names"""") ++
+      RuleOfThread.mode(session).map(mode => s""""mode":"$mode"""")
     val options = named.mkString("{", ",", "}")
     val number = if (learning == PlanningRequest.Off) None else Feedback.nextPlanOfThisQuery(isRecorded)
     if (number.exists(_.record)) RunningQueries.watch(session.sparkContext)
@@ -123,10 +124,7 @@ private[pyjoinopt] final class PlanningRequest(
     text.fold("")(given => s""""description":${Support.mapper.writeValueAsString(given)},""")
   }
 
-  /** The value of `spark.pyjoinopt.feedback`. */
-  private lazy val learning: String =
-    ApplicationSettings.setting(session, PlanningRequest.Feedback).map(_.trim.toLowerCase(Locale.ROOT))
-      .filter(PlanningRequest.Learning.contains).getOrElse(PlanningRequest.Off)
+  private lazy val learning = PlanningRequest.learning(session)
 
   private def isRecorded: Boolean = {
     val record = learning != PlanningRequest.Auto || FeedbackBudget.of(session).takeOne()
@@ -155,4 +153,12 @@ private[pyjoinopt] object PlanningRequest {
   private val Learning = Set("true", Auto)
   private val DescriptionKeys = Seq("spark.pyjoinopt.allowDescriptions", "spark.pyjoinopt.denyDescriptions")
   private val Description = "spark.job.description"
+
+  /** Whether a session records the runs of its queries. */
+  def records(session: Compat.Session): Boolean = learning(session) != Off
+
+  /** The value of `spark.pyjoinopt.feedback`. */
+  private def learning(session: Compat.Session): String =
+    ApplicationSettings.setting(session, Feedback).map(_.trim.toLowerCase(Locale.ROOT))
+      .filter(Learning.contains).getOrElse(Off)
 }

@@ -14,14 +14,16 @@ private[pyjoinopt] object JoinOrdersJson {
   /** All queries, without reports. */
   def all(store: JoinOrdersStore): ArrayNode = {
     val list = Support.mapper.createArrayNode()
-    store.all.foreach(query => list.add(row(query)))
+    val queries = store.all
+    val times = new EstimatedTimes(queries)
+    queries.foreach(query => list.add(row(query, times)))
     list
   }
 
   /** One query, with its reports and counted joins; None if there is none of this number. */
   def one(store: JoinOrdersStore, number: Long): Option[ObjectNode] = store.query(number).map { query =>
     val details = store.details(number)
-    val result = row(query)
+    val result = row(query, new EstimatedTimes(store.all))
     val reports = result.putArray("reports")
     ExpressionBuilder.elements(details.get("plans")).foreach(plan => reports.add(plan.path("report")))
     val joins = details.path("joins")
@@ -29,7 +31,7 @@ private[pyjoinopt] object JoinOrdersJson {
     result
   }
 
-  private def row(query: QueryOrders): ObjectNode = {
+  private def row(query: QueryOrders, times: EstimatedTimes): ObjectNode = {
     val result = Support.mapper.createObjectNode()
     result.put("number", query.number)
     if (query.executionId >= 0) result.put("executionId", query.executionId)
@@ -47,6 +49,8 @@ private[pyjoinopt] object JoinOrdersJson {
       result.put("costAfter", query.costAfter)
     }
     result.put("planningTime", query.planning)
+    times.ofRun(query).foreach(time => result.put("estimatedDuration", math.round(time)))
+    times.asWritten(query).foreach(time => result.put("estimatedDurationAsWritten", math.round(time)))
     if (query.error.nonEmpty) result.put("errorMessage", query.error)
     result
   }
@@ -75,6 +79,10 @@ private[pyjoinopt] final class JoinOrdersServlet(store: JoinOrdersStore) extends
       case None => response.sendError(404)
     }
   }
+
+  /** As Spark's pages: an answer would repeat the headers of the request. */
+  override def doTrace(request: Compat.HttpServletRequest, response: Compat.HttpServletResponse): Unit =
+    response.sendError(405)
 }
 
 /** The same for the resources of Spark's own servlet. */

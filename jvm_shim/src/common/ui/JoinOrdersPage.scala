@@ -25,7 +25,7 @@ private[pyjoinopt] final class JoinOrdersPage(tab: JoinOrdersTab) extends WebUIP
         <p>
           {
         s"${queries.size} ${if (queries.size == 1) "query" else "queries"}, $changed with changed joins. Costs are " +
-          "in row units of the cost model."
+          "in row units of the cost model, and estimated times are what these cost in the other queries."
       }
         </p>
         {
@@ -46,27 +46,27 @@ private[pyjoinopt] object QueriesTable {
   val Number = "Query"
 
   /** Header, by what it is sorted, tooltip. */
-  private val columns: Seq[(String, Ordering[QueryOrders], String)] = Seq(
+  private def columns(times: EstimatedTimes): Seq[(String, Ordering[QueryOrders], String)] = Seq(
     (Number, Ordering.by(_.number), "The number of the query in this application"),
     ("Execution", Ordering.by(_.executionId), "The query in the SQL tab"),
     ("Description", Ordering.by(_.description), ""),
     ("Submitted", Ordering.by(_.started), ""),
     ("Status", Ordering.by(_.status), ""),
     ("Changed", Ordering.by(_.changed), "Whether the query runs with a changed plan"),
-    ("Cost before", cost(_.costBefore), "Of the orders as written"),
-    ("Cost after", cost(_.costAfter), "Of the chosen orders"),
-    ("Planning", cost(_.planning), "Time in which the joins were ordered"),
+    ("Cost before", number(_.costBefore), "Of the orders as written"),
+    ("Cost after", number(_.costAfter), "Of the chosen orders"),
+    ("Planning", number(_.planning), "Time in which the joins were ordered"),
+    (
+      "Estimated duration",
+      number(times.ofRun(_).getOrElse(-1)),
+      "By its cost, and by what a unit of cost took in the other queries (median). Costs cover the joins of a query."),
     ("Duration", Ordering.by((query: QueryOrders) => query.duration(Long.MaxValue / 2)), "Planning included")
   )
 
-  private def cost(of: QueryOrders => Double): Ordering[QueryOrders] = new Ordering[QueryOrders] {
+  private def number(of: QueryOrders => Double): Ordering[QueryOrders] = new Ordering[QueryOrders] {
     override def compare(a: QueryOrders, b: QueryOrders): Int = java.lang.Double.compare(of(a), of(b))
   }
 
-  def sorted(queries: Seq[QueryOrders], column: String, descending: Boolean): Seq[QueryOrders] = {
-    val ordering = columns.find(_._1 == column).getOrElse(columns.head)._2
-    queries.sorted(if (descending) ordering.reverse else ordering)
-  }
 }
 
 private final class QueriesTable(request: Compat.HttpServletRequest, base: String, queries: Seq[QueryOrders])
@@ -77,9 +77,14 @@ private final class QueriesTable(request: Compat.HttpServletRequest, base: Strin
   private val sortedBy = URLEncoder.encode(sortColumn, "UTF-8")
   private val path = s"$base/${JoinOrdersTab.Prefix}/?"
   private val now = System.currentTimeMillis
+  private val times = new EstimatedTimes(queries)
+  private val columns = QueriesTable.columns(times)
 
   override val dataSource: PagedDataSource[QueryOrders] = new PagedDataSource[QueryOrders](size) {
-    private val all = sorted(queries, sortColumn, descending)
+    private val all = {
+      val ordering = columns.find(_._1 == sortColumn).getOrElse(columns.head)._2
+      queries.sorted(if (descending) ordering.reverse else ordering)
+    }
     override def dataSize: Int = all.size
     override def sliceData(from: Int, to: Int): Seq[QueryOrders] = all.slice(from, to)
   }
@@ -94,9 +99,9 @@ private final class QueriesTable(request: Compat.HttpServletRequest, base: Strin
     s"$path&$pageNumberFormField=$page&$Tag.sort=$sortedBy&$Tag.desc=$descending&$pageSizeFormField=$size"
 
   override def headers: Seq[Node] = {
-    val columns = QueriesTable.columns.map { case (name, _, tooltip) => (name, true, Some(tooltip)) }
-    isSortColumnValid(columns, sortColumn)
-    headerRow(columns, descending, size, sortColumn, path, Tag, tableId)
+    val shown = columns.map { case (name, _, tooltip) => (name, true, Some(tooltip)) }
+    isSortColumnValid(shown, sortColumn)
+    headerRow(shown, descending, size, sortColumn, path, Tag, tableId)
   }
 
   override def row(query: QueryOrders): Seq[Node] =
@@ -110,6 +115,7 @@ private final class QueriesTable(request: Compat.HttpServletRequest, base: Strin
       <td>{PageParts.cost(query.costBefore)}</td>
       <td>{PageParts.cost(query.costAfter)}</td>
       <td>{PageParts.planning(query)}</td>
+      <td>{PageParts.time(times.ofRun(query))}</td>
       <td>{if (query.duration(now) < 0) "" else UIUtils.formatDuration(query.duration(now))}</td>
     </tr>
 }
@@ -141,6 +147,9 @@ private[pyjoinopt] object PageParts {
 
   def planning(query: QueryOrders): String =
     if (query.planning > 0) UIUtils.formatDuration(math.max(1, math.round(query.planning))) else ""
+
+  /** Of milliseconds. */
+  def time(value: Option[Double]): String = value.fold("")(time => UIUtils.formatDuration(math.round(time)))
 
   def cost(value: Double): String = if (value < 0) "" else quantity(value)
 

@@ -23,7 +23,7 @@ private[pyjoinopt] final class QueryPage(tab: JoinOrdersTab) extends WebUIPage("
     val base = UIUtils.prependBaseUri(request, tab.basePath)
     val content = tab.store.query(number) match {
       case None => <div class="joinorders"><p>{s"There is no query $number here, or no more."}</p></div>
-      case Some(query) => body(base, query, tab.store.details(number))
+      case Some(query) => body(base, query, new EstimatedTimes(tab.store.all), tab.store.details(number))
     }
     Compat.headerSparkPage(request, s"Join orders of query $number", content, tab)
   }
@@ -32,22 +32,23 @@ private[pyjoinopt] final class QueryPage(tab: JoinOrdersTab) extends WebUIPage("
     JsonMethods.fromJsonNode(
       JoinOrdersJson.one(tab.store, PageParts.number(request, "id", 0)).getOrElse(Support.mapper.createObjectNode()))
 
-  private def body(base: String, query: QueryOrders, details: JsonNode): NodeSeq = {
+  private def body(base: String, query: QueryOrders, times: EstimatedTimes, details: JsonNode): NodeSeq = {
     val plans = elements(details.get("plans"))
     val counted = CountedJoins(details.path("joins"), plans)
     <div class="joinorders">
       {PageParts.style}
-      {summary(base, query)}
+      {summary(base, query, times)}
       {plans.zipWithIndex.map { case (plan, i) => new PlanSection(plan, counted, i, plans.size).nodes }}
       <p>{PageParts.link(s"$base/${JoinOrdersTab.Prefix}/query/json/?id=${query.number}", "This query as JSON")}</p>
     </div>
   }
 
-  private def summary(base: String, query: QueryOrders): NodeSeq = {
+  private def summary(base: String, query: QueryOrders, times: EstimatedTimes): NodeSeq = {
     val duration = query.duration(System.currentTimeMillis)
     val costs = if (query.costBefore < 0) ""
     else
       s"${PageParts.cost(query.costBefore)} as written, ${PageParts.cost(query.costAfter)} in the chosen order"
+    val asWritten = times.asWritten(query).fold("")(time => s", ${PageParts.time(Some(time))} in the order as written")
     val rows = Seq[(String, NodeSeq)](
       "Query" -> text(PageParts.title(query)),
       "SQL execution" -> PageParts.execution(base, query),
@@ -55,6 +56,7 @@ private[pyjoinopt] final class QueryPage(tab: JoinOrdersTab) extends WebUIPage("
       "Error" -> text(query.error),
       "Submitted" -> text(UIUtils.formatDate(query.started)),
       "Duration" -> text(if (duration < 0) "" else UIUtils.formatDuration(duration)),
+      "Estimated duration" -> text(times.ofRun(query).fold("")(time => PageParts.time(Some(time)) + asWritten)),
       "Changed" -> text(if (query.changed) "yes" else "no"),
       "Cost" -> text(costs),
       "Planning" -> text(PageParts.planning(query)),

@@ -22,7 +22,7 @@ from pyjoinopt.estimation.store import store as store_module
 from pyjoinopt.estimation.store.sqlite_file import APPLICATION, open_file
 from pyjoinopt.estimation.store.store import Store, open_store
 from pyjoinopt.feedback import query_store
-from pyjoinopt.feedback.query_store import QueryStore
+from pyjoinopt.feedback.query_store import QueryStore, Run
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -99,12 +99,21 @@ def test_its_state_changes_with_what_plans_depend_on(path: Path) -> None:
 
     store.put_feedback("group", {1: 10.0, 2: 20.0})
     assert not has_changed(), "the same counts are not written again"
-    store.write(lambda connection: connection.execute("INSERT INTO query (shape, conditions) VALUES ('s', 'c')"), True)
-    assert not has_changed(), "no plan is made of a run"
+    recorded = Run("i", "", "", "driver", False, 2.0, 100.0, 0.0, 1.5)
+    for writer in (store, Store(path)):
+        QueryStore(writer).add("s", "c", ("t",), recorded)
+        assert not has_changed(), "no plan is made of a run, whoever records it"
     store.put_feedback("group", {1: 10.0, 2: 21.0})
     assert has_changed() and store.feedback("group") == {1: 10.0, 2: 21.0}
     Store(path).put_blob(files("a"), "kind", b"1")
-    assert has_changed(), "another connection may have written anything"
+    assert has_changed(), "so do those that another connection writes"
+    Store(path).write(lambda connection: connection.execute("INSERT INTO baseline VALUES ('daily', '{}', 0)"))
+    assert has_changed(), "a plan may be pinned"
+    with sqlite3.connect(path) as by_hand:
+        by_hand.execute("UPDATE feedback SET rows = 22.0 WHERE rows = 21.0")
+    assert has_changed(), "whoever writes, and whatever with"
+    store.forget()
+    assert has_changed() and store.feedback("group") == {}
     store.close()
     assert has_changed(), "and so while nobody looked"
 
@@ -115,6 +124,9 @@ def test_columns_that_an_earlier_release_lacks(path: Path) -> None:
     store.put_feedback("group", {1: 10.0})
     store.close()
     with sqlite3.connect(path) as earlier:
+        for (trigger,) in earlier.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            earlier.execute(f"DROP TRIGGER {trigger}")
+        earlier.execute("DROP TABLE changes")
         for column in ("task_seconds", "skew"):
             earlier.execute(f"ALTER TABLE run DROP COLUMN {column}")
         earlier.execute("INSERT INTO run (shape, conditions, plan, seconds, ended) VALUES ('s', 'c', '', 1.5, 1.0)")
@@ -123,10 +135,13 @@ def test_columns_that_an_earlier_release_lacks(path: Path) -> None:
     read_only = path.with_name("read-only.sqlite")
     shutil.copy(path, read_only)
     connection = sqlite3.connect(f"{read_only.as_uri()}?mode=ro&immutable=1", uri=True)
-    assert not query_store._has_tables(connection)
+    assert not query_store._has_tables(connection) and sqlite_file.changes(connection) == 0
     connection.close()
+    before = store.state()
     (run,) = QueryStore(store).runs("s", "c")
     assert (run.seconds, run.task_seconds, run.skew) == (1.5, 0.0, 0.0) and store.feedback("group") == {1: 10.0}
+    store.put_feedback("group", {1: 11.0})
+    assert store.state() != before, "what counts the changes is added, too"
 
 
 def test_counts_of_yesterday_are_dated_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
