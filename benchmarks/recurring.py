@@ -9,8 +9,8 @@ the time as written outside the noise, and the geometric mean is not above that 
 
 `--misled` makes the plans bad on purpose: after the runs as written, the numbers of rows in the store are inverted (a
 table of a million rows has one row, and one of ten has 100,000), and samples and proofs, which would correct them, are
-switched off. So are hints: a hint to broadcast rests on the numbers that were falsified, and would fill the memory of
-the driver, which runs the tasks here. A query that became slower should be back at its written time in the third round.
+switched off. So are hints: broadcast hints would be based on the falsified numbers, and would fill the memory of the
+driver, which runs the tasks here. A query that became slower should be back at its written time in the third round.
 """
 
 from __future__ import annotations

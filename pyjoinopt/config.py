@@ -213,15 +213,15 @@ OPTIONS: tuple[Option, ...] = (
         "feedback", PREFIX + "feedback", False, ("auto",),
         "Collect the true row counts of join groups from the queries of the session, and use them when these join "
         "groups are planned again. `report.observe()` does the same for one query. The times of queries are recorded, "
-        "too (`pyjoinopt.queries()`): those of sessions, and those of the DataFrames of calls, if they are run "
-        "themselves (collect, toPandas). With 'auto', a session records a query only if its recordings have "
-        "taken less than 1 % of the time of its queries; in a call it is the same as true.",
+        "too (`pyjoinopt.queries()`); of calls, if an action runs the DataFrame itself (collect, toPandas). With "
+        "'auto', a session records a query only if its recordings have taken less than 1 % of the time of its queries; "
+        "in a call it is the same as true.",
     ),
     Option(
         "guard", PREFIX + "guard", "observe", ("observe", "explore", "off"),
         "What is done with the recorded times of recurring queries, if feedback is on. 'observe': a plan that took "
         "longer than the query as written is not used again; times of runs as written come from `pyjoinopt.compare`, "
-        "and from sessions and calls with the strategy 'none'. 'explore': a session also runs a recurring query as "
+        "and from runs with strategy='none' or mode='report'. 'explore': a session also runs a recurring query as "
         "written, at most four times, to know its time. 'off': nothing.",
     ),
     Option(

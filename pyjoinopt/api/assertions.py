@@ -152,7 +152,7 @@ def assert_plan(df: DataFrame, baseline: Baseline | str, **options: Any) -> None
     """
     expected = _baseline(baseline, options.get("store"), df)
     if report_of(df) is None:
-        options = {**expected.options, **options}
+        options = {"guard": "off", **expected.options, **options}
     found = differences(expected, planned(df, options))
     if found:
         problem = "\n  ".join((f"the plan is not that of the baseline {expected.name}:", *found))
@@ -239,7 +239,7 @@ class JoinOpt:
         if report is not None and report.changed:
             return given  # optimised already, so only the options of this call would be a mistake
         own = {k: v for k, v in self.options.items() if not is_connect(df) or k in ("strategy", "strict")}
-        return {**own, **given}
+        return {**({} if is_connect(df) else {"guard": "off"}), **own, **given}
 
     def optimize(self, df: DataFrame, **options: Any) -> DataFrame:
         """`optimize_joins` with these options."""

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from pyjoinopt.api.compare_rows import compare_rows
 from pyjoinopt.api.dataframe import run_to_compare
-from pyjoinopt.bridge import extension
 from pyjoinopt.bridge.rule_of_thread import OFF, WRITTEN, rule_of_thread
 from pyjoinopt.bridge.shim import bridge_for, check_progress
 from pyjoinopt.report.join_report import JoinReport
-from pyjoinopt.util.same_rows import same_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -94,9 +93,9 @@ def compare(
     once, to warm caches and the JVM's compiler, and to compare their rows.
 
     In a session that optimises its queries both plans run as they are, too. If it also records runs (`feedback`), those
-    as written are recorded, so that its guard knows how long the query takes without us. In other sessions the option
-    `feedback` records both, for the guard of later calls. Results of more than 10,000 rows are not recorded, because
-    these runs discard their rows.
+    as written are recorded, so that its guard can compare them with later runs of its own plan. In other sessions the
+    option `feedback` records both, for the guard of later calls. Queries with more than 10,000 rows are not recorded,
+    because these runs discard their rows.
 
     Args:
         df: a classic DataFrame.
@@ -119,12 +118,10 @@ def compare(
     check_progress(progress)
     shim, session = bridge_for(df), df.sparkSession
     options = {"mode": "on", "guard": "off", **options}
-    if extension.is_enabled(session):  # it has a history of its own
-        options["feedback"] = False
     fast, report = run_to_compare(df, options)
     before: list[float] = []
     after: list[float] = []
-    rows, same = _checked(df, fast, check_rows)
+    rows, same = compare_rows(df, fast, check_rows)
     is_recorded = rows <= _RECORDED
     turns = [turn for number in range(repeat) for turn in ((before, after), (after, before))[number % 2]]
     for turn in _with_progress(turns, progress):
@@ -135,6 +132,7 @@ def compare(
         run = report._run and report._run.as_written() if planned is None else planned._run
         if run is not None and is_recorded:
             run.record(done, warm=True)
+    report.complete()
     return Comparison(report, tuple(before), tuple(after), rows, same)
 
 
@@ -146,18 +144,6 @@ def _with_progress(turns: Sequence[list[float]], wanted: bool | None) -> Iterabl
     from tqdm import tqdm  # type: ignore[import-untyped]
 
     return tqdm(turns, desc="compare", unit="run", leave=False)
-
-
-def _checked(df: DataFrame, fast: DataFrame, most: int) -> tuple[int, bool | None]:
-    """Number of rows of the result, and whether both results are equal; None if only the counts are."""
-    session, written = df.sparkSession, df.select("*")  # another query than the user's, which may be planned already
-    with rule_of_thread(session, WRITTEN):
-        count = written.count()
-        rows = written.collect() if count <= most else []
-    with rule_of_thread(session, OFF):
-        if count > most:
-            return count, None if fast.count() == count else False
-        return count, same_rows(rows, fast.collect())
 
 
 def _times(seconds: Sequence[float]) -> str:

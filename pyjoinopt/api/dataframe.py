@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.api.unknown_keys import unknown_keys
-from pyjoinopt.bridge import connect
+from pyjoinopt.bridge import connect, extension
 from pyjoinopt.bridge.gateway import Py4jGateway
 from pyjoinopt.bridge.shim import bridge_for
 from pyjoinopt.config import OF_SESSION, Options, check_keywords, locked_keys, refused_keys, resolve_call
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MODES = ("text", "tree", "html", "json", "mermaid", "dot")
 #: The reason of the report of a call that `mode` forbids.
 SWITCHED_OFF = "spark.pyjoinopt.mode is off"
-#: The warning of a call whose plan is known to be slower, as that of sessions.
+#: The warning of a call whose plan is known to be slower; the same text as in sessions.
 _REVOKED = "query {} took longer with our plan; pyjoinopt.queries() has the figures"
 #: Attribute of a DataFrame with the report of the call that returned it.
 REPORT = "_pyjoinopt_report"
@@ -53,16 +53,16 @@ def optimize_joins(df: DataFrame, **options: Any) -> DataFrame:
     """A DataFrame with the same rows and columns, but a better join order, fewer outer joins and safe hints.
 
     The result has the same schema, column order and column references (expression IDs), so `df["a"]`, `col("t.a")` and
-    later joins with the originals still resolve. If nothing changes, `df` itself is returned. Planning starts no Spark
-    job.
+    later joins with the originals still resolve. If nothing changes, or if the plan took longer in earlier runs
+    (`guard`), `df` itself is returned. Planning starts no Spark job.
 
     Args:
         df: a DataFrame. On Spark Connect the server orders the joins when it plans the query: the result is `df` with
             the hint OPTIMIZE_JOINS, and `strategy` and `baseline` are the only options.
         **options: `strategy`, `hints`, `cost`, `statistics`, `statistics_without`, `rewrites_without`,
-            `statistics_ms`, `background_mb`, `session_background_mb`, `store`, `feedback`, `baseline`, `mode`,
-            `strict`, `pair_budget`, `search_seconds`; see `pyjoinopt.config.OPTIONS`. Each is also a session key
-            `spark.pyjoinopt.*`; the keyword wins.
+            `statistics_ms`, `background_mb`, `session_background_mb`, `store`, `feedback`, `guard`, `baseline`,
+            `mode`, `strict`, `pair_budget`, `search_seconds`; see `pyjoinopt.config.OPTIONS`. Each is also a session
+            key `spark.pyjoinopt.*`; the keyword wins.
 
     Returns:
         A DataFrame. Its method `join_report()`, or `pyjoinopt.join_report` of it, returns the `JoinReport` of this
@@ -188,8 +188,8 @@ def run_watching_pairs(df: DataFrame, options: dict[str, Any]) -> tuple[DataFram
 
 
 def run_to_compare(df: DataFrame, options: dict[str, Any]) -> tuple[DataFrame, JoinReport]:
-    """The same, for a caller who records how long it takes."""
-    return _run(df, options)
+    """`optimize_joins` with its report, for a caller who records how long it takes."""
+    return _run(df, options, complete=False)
 
 
 def run_with_baseline(
@@ -233,12 +233,12 @@ def _run(
             if plan is gateway.export.root and strict and (reason := why_not_at_all(gateway.export)):
                 raise RefusedError(f"the query cannot be optimised: {reason}")
             store, run = open_store(options.store, options.store_folder), None
-            if options.feedback and store is not None:
+            if options.feedback and store is not None and not extension.is_enabled(df.sparkSession):
                 guarded, seconds, export = options.guard != OFF and not pinned, perf_counter() - started, gateway.export
                 run = call_run(export.root, plan, export.conf, export.spark, report, store, seconds, guarded)
             if run is not None and run.revoked:
                 log_once(_log, "api", _REVOKED.format(run.query.shape[:8]))
-                result, report = df, JoinReport(strategy=options.strategy)
+                result, report = df, JoinReport(strategy="none")
                 report.refuse("the whole query", run.revoked)
             report._run = run
             for key in locked_keys(gateway.export.conf):
@@ -284,7 +284,7 @@ def _give_up(report: JoinReport, error: Exception) -> None:
     """Put an internal error into the report, and log it once per process."""
     text = f"{type(error).__name__}: {error}"
     report.error = text
-    report.changed = False
+    report.changed, report._run = False, None
     log_once(_log, "api", f"the original plan is used, the optimizer failed: {text}", error)
 
 

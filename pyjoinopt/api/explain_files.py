@@ -122,7 +122,7 @@ def _explained(session: Any, text: str) -> tuple[str, str, JoinReport | None]:
             return _LEFT, "it is a command", None
         session.sql(text)
         return _RUN, "it prepares the session", None
-    report = join_report(session.sql(text), mode="on")
+    report = join_report(session.sql(text), mode="on", guard="off")
     if report.error is not None:
         return _FAILED, report.error, report
     return (_CHANGED if report.changed else _SAME), _summary(report), report

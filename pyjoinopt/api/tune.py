@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyjoinopt.api import baselines
 from pyjoinopt.api.candidate_plans import Candidate, CandidatePlans
+from pyjoinopt.api.compare_rows import compare_rows
 from pyjoinopt.bridge.rule_of_thread import OFF, rule_of_thread
 from pyjoinopt.bridge.run_with_limit import run_with_limit
 from pyjoinopt.bridge.shim import bridge_for, check_progress
@@ -29,7 +30,6 @@ from pyjoinopt.feedback.listener import learn
 from pyjoinopt.feedback.match_metrics import Observation
 from pyjoinopt.feedback.query_shape import plain_table_name
 from pyjoinopt.report.tuning import AS_WRITTEN, TriedPlan, Tuning
-from pyjoinopt.util.same_rows import same_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -99,7 +99,7 @@ def tune(
             raise PyJoinOptError(f"the query could not be planned: {default.report.error}")
         ended = trials.explore(candidates, default, written)
         best = trials.best(default)
-        same = _same(df, best, check_rows) if best.key != written.key else True
+        same = compare_rows(df, best.df, check_rows)[1] if best.key != written.key else True
     pinned = ""
     if pin and same is not False:
         pinned = name or _name_of(best)
@@ -232,13 +232,6 @@ def _tried(trial: _Trial) -> TriedPlan:
         candidate.report.cost_before if candidate.name == AS_WRITTEN else candidate.report.cost_after,
         candidate.baseline,
     )
-
-
-def _same(df: DataFrame, best: Candidate, most: int) -> bool | None:
-    count = df.count()
-    if count > most:
-        return None if best.df.count() == count else False
-    return same_rows(df.collect(), best.df.collect())
 
 
 def _checked(runs: Any, seconds: Any, pin: Any, check_rows: Any, options: dict[str, Any]) -> str:

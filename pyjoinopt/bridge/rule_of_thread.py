@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 _PROPERTY = "pyjoinopt.rule"
@@ -16,9 +16,9 @@ OFF = "off"
 WRITTEN = "written"
 
 
-@contextmanager
+@contextlib.contextmanager
 def rule_of_thread(session: Any, rule: str) -> Iterator[None]:
-    """A block in which the queries of this thread are planned so; those of other threads are as usual.
+    """A block in which the queries of this thread are planned by this rule; those of other threads are as usual.
 
     Args:
         session: a classic session, with the extension or without.
@@ -30,4 +30,5 @@ def rule_of_thread(session: Any, rule: str) -> Iterator[None]:
     try:
         yield
     finally:
-        context.setLocalProperty(_PROPERTY, before)
+        with contextlib.suppress(Exception):  # the JVM may have gone, which the block reports
+            context.setLocalProperty(_PROPERTY, before)

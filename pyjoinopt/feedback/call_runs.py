@@ -1,7 +1,7 @@
 """The runs of DataFrames that calls of `optimize_joins` have made, for the query store and the guard.
 
     df.optimize_joins(feedback=True).collect()      a run of our plan
-    df.optimize_joins(feedback=True).count()        another query, whose time says nothing about that of the DataFrame
+    df.optimize_joins(feedback=True).count()        another query, whose time is not that of the DataFrame
 
 A call gets the analysed plan, and the session extension an optimised one, so both have histories of their own.
 """
@@ -122,5 +122,5 @@ def ended(run: Mapping[str, Any]) -> None:
     """Record a run that the JVM reports, if it is awaited: the first, since a second one may find results of stages."""
     with _lock:
         awaited = _awaited.pop(int(run.get("query", -1)), None)
-    if awaited is not None:
+    if awaited is not None and "seconds" in run:
         awaited.record(run)

@@ -1,7 +1,7 @@
 """True row counts and times, from Spark into the store: `report.observe()`, and the listener behind `feedback=True`.
 
 The listener lives in the JVM and keeps the last plans that ran as text; Python fetches them whenever it plans the next
-query, and when it ends. Nothing waits for it, and no thread is started.
+query, and when it ends. No query waits for it, and no thread is started. At its end Python waits a second at most.
 """
 
 from __future__ import annotations
@@ -99,9 +99,12 @@ def listen_for_metrics(shim: Any) -> None:
     if listening is not shim:  # of a JVM that has gone
         return
     for run in json.loads(shim.takeExecuted(number)):
-        for watch, store in tuple(_expected):
-            learn(watch, run["operators"], store)
         ended(run)
+        for watch, store in tuple(_expected):
+            try:
+                learn(watch, run["operators"], store)
+            except Exception:  # of the rows of another query than the one that is planned now
+                _log.exception("the rows of a query are not stored")
 
 
 def learn(watch: ExpectedGroup, plan: Sequence[Any], store: Store | None) -> list[Observation]:

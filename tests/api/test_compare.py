@@ -29,6 +29,12 @@ def test_large_results_are_counted_only(tpch: SparkSession) -> None:
     assert "nothing was changed" in found.to_text() and "were not compared" in found.to_text()
 
 
+def test_columns_of_the_same_name(tpch: SparkSession) -> None:
+    df = tpch.sql("SELECT n_nationkey, n_nationkey, n_name n_nationkey FROM nation")
+    df.collect()  # it is planned already
+    assert pyjoinopt.compare(df, repeat=1).same is True
+
+
 def test_other_rows_are_reported() -> None:
     assert "OTHER ROWS" in Comparison(pyjoinopt.JoinReport(), (1.0,), (1.0,), 3, False).to_text()
 

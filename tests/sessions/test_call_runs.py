@@ -54,11 +54,9 @@ def runs(path: Path) -> list[Run]:
 
 
 def recorded(session: SparkSession, path: Path, number: int) -> list[Run]:
-    """So many runs, as soon as Spark's listener has reported them and a call has stored them."""
-    until = time.monotonic() + 60
-    while len(runs(path)) < number and time.monotonic() < until:
-        pyjoinopt.join_report(session.table("dim"))
-        time.sleep(0.05)
+    """So many runs, when Spark's listener has reported all and a call has stored them."""
+    bridge_for(session.table("dim")).awaitListeners(60_000)
+    pyjoinopt.join_report(session.table("dim"))
     assert len(runs(path)) == number
     return runs(path)
 
@@ -94,6 +92,11 @@ def test_what_was_run_already_is_not_recorded(calling: SparkSession, path: Path)
         df.collect()
     other.collect()
     other.optimize_joins(strategy="none").collect()
+    text = SQL.replace("fact_k,", "raise_error(CASE WHEN fact_v < 4 THEN 'no' END),")
+    failing = calling.sql(text).optimize_joins()
+    for _ in range(2):
+        with pytest.raises(Exception, match="no"):
+            failing.collect()
     call(calling).collect()
     assert [run.plan == AS_WRITTEN for run in recorded(calling, path, 2)] == [True, False]
 
@@ -156,15 +159,24 @@ def test_a_session_that_records_its_queries_records_them_once(
     assert run.task_seconds > 0
 
 
+def test_a_session_that_optimises_its_queries(session: SparkSession, path: Path) -> None:
+    """Its rule may change what a call has returned, so that is no run of the call's plan."""
+    options = {"feedback": True, "store": str(path)}
+    call(session, **options).collect()
+    call(session, strategy="none", **options).collect()
+    bridge_for(session.table("dim")).awaitListeners(60_000)
+    call(session, **options)
+    assert not runs(path)
+
+
 def test_a_store_that_fails_costs_no_query(calling: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = sorted(calling.sql(SQL).collect())
 
     def broken(*_: Any) -> None:
         raise OSError("the disk is gone")
 
-    for name in ("record", "with_plan"):
-        monkeypatch.setattr(call_runs.PlannedQuery, name, broken)
-        assert call(calling)._pyjoinopt_report.changed
+    monkeypatch.setattr(call_runs.PlannedQuery, "with_plan", broken)
+    assert call(calling)._pyjoinopt_report.changed
     monkeypatch.undo()
     monkeypatch.setattr(call_runs.PlannedQuery, "record", broken)
     fast = call(calling)

@@ -244,15 +244,6 @@ class TestLocked:
         lock("")
         assert pyjoinopt.is_enabled(session)
 
-    def test_tune_needs_a_session_that_it_can_switch_off(
-        self, session: SparkSession, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("pyjoinopt.bridge.extension.is_enabled", lambda session: True)
-        before = session.conf.get("spark.pyjoinopt.enabled")
-        with pytest.raises(pyjoinopt.PyJoinOptError, match="spark.pyjoinopt.enabled is locked"):
-            pyjoinopt.tune(session.sql(SQL), progress=False)
-        assert session.conf.get("spark.pyjoinopt.enabled") == before
-
     def test_every_option_can_be_locked(self, session: SparkSession, lock: Callable[[str], None]) -> None:
         wrong = {"spark.pyjoinopt.enabled": "true", **{option.key: "wrong" for option in OPTIONS}}
         for key, value in wrong.items():
@@ -260,3 +251,15 @@ class TestLocked:
         lock(", ".join(option.key.removeprefix(PREFIX) for option in OPTIONS))
         _, reports = planned(session, lambda: optimised(session))
         assert orders(reports) == [BETTER] and reports[0].error is None
+
+
+def test_tune_and_compare_run_plans_as_they_are(session: SparkSession) -> None:
+    """Those of their own thread, in a session that optimises every query."""
+    df = session.sql(SQL)
+    assert not planned(session, lambda: pyjoinopt.tune(df, runs=4, progress=False))[1]
+    assert not planned(session, lambda: pyjoinopt.compare(df, repeat=1))[1]
+    assert not planned(session, lambda: df.explain_joins(analyze=True))[1]
+    with pytest.raises(ValueError, match="nothing to try"):
+        pyjoinopt.tune(session.table("dim"), progress=False)
+    assert session.sparkContext.getLocalProperty("pyjoinopt.rule") is None
+    assert orders(planned(session, df.collect)[1]) == [BETTER]

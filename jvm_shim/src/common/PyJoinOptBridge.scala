@@ -97,11 +97,11 @@ object PyJoinOptBridge {
     listener
   }
 
-  /** A number under which `takeExecuted` has the times of the first run of a DataFrame's own query; -1 if that is over. */
+  /** A number under which `takeExecuted` has the times of the first run of a DataFrame's own query; -1 if it may have run. */
   def expectRun(dataset: Compat.AnyDataset): Long =
     Feedback.expectRun(dataset.sparkSession, dataset.queryExecution).getOrElse(-1L)
 
-  /** Wait until Spark's listeners have heard of the queries that ended, for so many milliseconds at most. */
+  /** Wait until Spark has delivered all events to its listeners, at most so many milliseconds. */
   def awaitListeners(milliseconds: Long): Unit =
     Support.attempt(())(SparkContext.getActive.foreach(_.listenerBus.waitUntilEmpty(milliseconds)))
 

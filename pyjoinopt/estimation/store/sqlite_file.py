@@ -40,13 +40,19 @@ CREATE TABLE blob (
     "CREATE TABLE feedback (fingerprint TEXT PRIMARY KEY, rows REAL, observed REAL, runs INTEGER)",
 )
 
-#: What plans depend on: tables, and those of their columns in which an entry may change. Whoever writes them, with
-#: whatever release, a trigger counts it (`changes`).
+#: What plans depend on: tables, and those of their columns in which an entry may change. Triggers count every write to
+#: these, by any process and any release (`changes`).
 _PLANNED_WITH = {
     "relation": "rows, bytes, exact, columns",
     "blob": "content",
     "feedback": "rows, observed",
     "baseline": "content",
+}
+
+_TRIGGERS = {
+    f"{table}_{event.split()[0].lower()}": f"{event} ON {table}"
+    for table, columns in _PLANNED_WITH.items()
+    for event in ("INSERT", "DELETE", f"UPDATE OF {columns}")
 }
 
 #: Tables that a store may lack, because an earlier release made it; that release ignores them.
@@ -66,14 +72,12 @@ CREATE TABLE IF NOT EXISTS run (
     "CREATE TABLE IF NOT EXISTS changes (number INTEGER)",
     "INSERT INTO changes SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM changes)",
     *(
-        f"CREATE TRIGGER IF NOT EXISTS {table}_{event.split()[0].lower()} AFTER {event} ON {table} "
-        "BEGIN UPDATE changes SET number = number + 1; END"
-        for table, columns in _PLANNED_WITH.items()
-        for event in ("INSERT", "DELETE", f"UPDATE OF {columns}")
+        f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {event} BEGIN UPDATE changes SET number = number + 1; END"
+        for name, event in _TRIGGERS.items()
     ),
 )
-#: Tables, and one of the triggers, that show whether all of these are there.
-_SOME_ADDED = ("query", "run", "baseline", "changes", "feedback_insert")
+#: Whether all of these are there is seen from these names.
+_NAMES_ADDED = frozenset({"query", "run", "baseline", "changes", *_TRIGGERS})
 
 #: Columns of `run` that a store of an earlier release may lack.
 _ADDED_COLUMNS = ("task_seconds", "skew")
@@ -185,7 +189,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 def _add_tables(connection: sqlite3.Connection) -> None:
     """Add the tables and columns that a later release brought, if this store lacks them."""
-    if not all(_has(connection, name) for name in _SOME_ADDED) or _lacking_columns(connection):
+    if not _NAMES_ADDED <= _names(connection) or changes(connection) is None or _lacking_columns(connection):
         with _transaction(connection, "BEGIN IMMEDIATE"):
             for statement in _ADDED:
                 connection.execute(statement)
@@ -193,13 +197,16 @@ def _add_tables(connection: sqlite3.Connection) -> None:
                 connection.execute(f"ALTER TABLE run ADD COLUMN {name} REAL DEFAULT 0")
 
 
-def changes(connection: sqlite3.Connection) -> int:
-    """How often anything was written that plans depend on; 0 if the store does not count it and cannot be written."""
-    return int(connection.execute("SELECT number FROM changes").fetchone()[0]) if _has(connection, "changes") else 0
+def changes(connection: sqlite3.Connection) -> int | None:
+    """The number of writes that plans depend on; None in a store that does not count them."""
+    if "changes" not in _names(connection):
+        return None
+    found = connection.execute("SELECT max(number) FROM changes").fetchone()[0]
+    return None if found is None else int(found)
 
 
-def _has(connection: sqlite3.Connection, name: str) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
+def _names(connection: sqlite3.Connection) -> frozenset[str]:
+    return frozenset(name for (name,) in connection.execute("SELECT name FROM sqlite_master"))
 
 
 def _lacking_columns(connection: sqlite3.Connection) -> list[str]:

@@ -203,8 +203,11 @@ class Store:
             )
 
     def state(self) -> State | None:
-        """Another one as soon as anybody has written something that plans depend on; None if it cannot be read."""
-        return self.read(lambda connection: (self._times_opened, changes(connection)), None)
+        """A value that changes with every write that plans depend on; None if the store cannot be read.
+
+        A store that cannot be written does not change as long as it is open.
+        """
+        return self.read(lambda connection: (self._times_opened, changes(connection) or 0), None)
 
     # -- the file ------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@ package users
 import SERVLET.servlet.{Filter, FilterChain, FilterConfig, ServletRequest, ServletResponse}
 import SERVLET.servlet.http.{HttpServletRequest, HttpServletRequestWrapper}
 
-/** Stands for the authentication of a cluster: the user is the one whom the header `user` names. */
+/** Replaces a cluster's authentication: the header `user` names the user. */
 class ByHeader extends Filter {
   override def init(config: FilterConfig): Unit = ()
   override def destroy(): Unit = ()

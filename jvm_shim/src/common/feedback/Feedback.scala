@@ -3,8 +3,9 @@ package org.apache.spark.sql.pyjoinopt
 import java.util.{Locale, WeakHashMap}
 import java.util.concurrent.atomic.AtomicLong
 
+import org.apache.spark.SparkContext
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
-import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
 import org.apache.spark.sql.util.QueryExecutionListener
 
 /** What is recorded of queries that ended, as JSON; None if nothing is. */
@@ -73,40 +74,47 @@ private[pyjoinopt] final class Listeners(ended: EndedQueries) {
 
 private[pyjoinopt] object Feedback {
 
-  /** For DataFrames that a driver optimised by calls: each query with its operators, and with its times if it has a number. */
+  /**
+   * For DataFrames that a driver optimised by calls: each query with its operators. The first run of a DataFrame's own
+   * query has its number, too, and its times if it can be compared with others.
+   */
   val ofCalls = new Listeners(new EndedQueries {
-    override def succeeded(function: String, execution: QueryExecution, nanos: Long): Option[String] =
+    override def succeeded(function: String, execution: QueryExecution, nanos: Long): Option[String] = {
+      val number = takeNumber(execution.tracker)
       ExecutedPlan.json(execution).map { operators =>
-        val number = numberOfCall(execution.tracker).filter(_ => function != Iterates)
-        val timed = number.fold("")(query => s""""query":$query,${times(execution, nanos)},""")
-        s"""{$timed"operators":$operators}"""
+        val timed = if (function == Iterates) "" else s"${times(execution, nanos)},"
+        s"""{${number.fold("")(query => s""""query":$query,$timed""")}"operators":$operators}"""
       }
+    }
 
     override def failed(execution: QueryExecution, error: Exception): Option[String] =
-      numberOfCall(execution.tracker).filter(_ => isOutOfMemory(error)).map { query =>
-        s"""{"query":$query,${times(execution, 0)},"failed":"memory","operators":[]}"""
-      }
+      takeNumber(execution.tracker).map(query => s"""{"query":$query,${failure(execution, error)}"operators":[]}""")
 
     override def recorded(): Unit = () // Python takes them
   })
 
-  private val calls = new WeakHashMap[QueryPlanningTracker, java.lang.Long]
+  private val calls = new WeakHashMap[QueryPlanningTracker, Option[Long]]
 
-  /** A number for the first run of a DataFrame's own query; None if it may have run, since others use what is left of it. */
+  /**
+   * A number for the first run of a DataFrame's own query; None if it may have run before, since later runs reuse
+   * results of its stages, and if the rule of its session plans it once more.
+   */
   def expectRun(session: Compat.Session, execution: QueryExecution): Option[Long] = calls.synchronized {
     val tracker = execution.tracker
-    if (calls.containsKey(tracker) || tracker.phases.contains(QueryPlanningTracker.PLANNING)) None
+    val hasRun = calls.containsKey(tracker) || tracker.phases.contains(QueryPlanningTracker.PLANNING)
+    if (hasRun || PyJoinOptExtensions.ruleOf(session).exists(_.enabled)) None
     else {
-      val number = last.incrementAndGet()
+      val number = Some(last.incrementAndGet())
       calls.put(tracker, number)
       RunningQueries.watch(session.sparkContext, tracker)
-      Some(number)
+      number
     }
   }
 
-  /** None for a query of a session that records its runs itself. */
-  private def numberOfCall(tracker: QueryPlanningTracker): Option[Long] =
-    calls.synchronized(Option(calls.get(tracker)).map(_.longValue)).filter(_ => numbered(tracker).isEmpty)
+  /** The number of a query that ends for the first time. */
+  private def takeNumber(tracker: QueryPlanningTracker): Option[Long] =
+    calls.synchronized(if (calls.containsKey(tracker)) calls.put(tracker, None) else None)
+      .filter(_ => numbered(tracker).isEmpty)
 
   /** For the workers: each query that was planned under a number, with its times and operators. */
   val ofSessions = new Listeners(new EndedQueries {
@@ -115,15 +123,14 @@ private[pyjoinopt] object Feedback {
         planned <- numbered(execution.tracker) if planned.record
         operators <- ExecutedPlan.json(execution)
       } yield {
-        val timed = if (function == Iterates) "" else s"${times(execution, nanos)},"
+        val isTimed = function != Iterates && !planned.before
+        val timed = if (isTimed) s"${times(execution, nanos)}," else ""
         s"""{"query":${planned.query},"parts":${planned.part},$timed"operators":$operators}"""
       }
 
     override def failed(execution: QueryExecution, error: Exception): Option[String] =
-      numbered(execution.tracker).filter(_ => isOutOfMemory(error)).map { planned =>
-        s"""{"query":${planned.query},"parts":${planned.part},${times(
-            execution,
-            0)},"failed":"memory","operators":[]}"""
+      numbered(execution.tracker).filter(planned => planned.record || isOutOfMemory(error)).map { planned =>
+        s"""{"query":${planned.query},"parts":${planned.part},${failure(execution, error)}"operators":[]}"""
       }
 
     override def recorded(): Unit = Workers.deliverFeedback()
@@ -146,6 +153,10 @@ private[pyjoinopt] object Feedback {
     val ours = s""","ours":${secondsOfOurs(execution.tracker)}"""
     s""""ended":${System.currentTimeMillis / 1e3},"seconds":${nanos / 1e9},"planning":${planning / 1e3}$ours$tasks"""
   }
+
+  /** Times of a query that ran out of memory. Another one that failed, or was cancelled, has none: it has had its first run. */
+  private def failure(execution: QueryExecution, error: Throwable): String =
+    if (isOutOfMemory(error)) s"""${times(execution, 0)},"failed":"memory",""" else ""
 
   /** An action that ends before its rows are read. */
   private val Iterates = "toLocalIterator"
@@ -171,16 +182,20 @@ private[pyjoinopt] object Feedback {
    *
    * @param record whether its run is recorded, if it succeeds
    * @param nanos that our rule took for these plans
+   * @param before whether it was planned before its execution, as by EXPLAIN: then its time lacks that of planning
    */
-  final case class Numbered(query: Long, part: Int, record: Boolean, nanos: Long = 0)
+  final case class Numbered(query: Long, part: Int, record: Boolean, nanos: Long = 0, before: Boolean = false)
 
   private val numbers = new WeakHashMap[QueryPlanningTracker, Numbered]
   private val last = new AtomicLong
 
   /** Our rule took so long for a plan of the query that this thread plans. */
-  def planned(nanos: Long): Unit = QueryPlanningTracker.get.foreach { tracker =>
+  def planned(context: SparkContext, nanos: Long): Unit = QueryPlanningTracker.get.foreach { tracker =>
+    val before = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) == null
     numbers.synchronized {
-      Option(numbers.get(tracker)).foreach(found => numbers.put(tracker, found.copy(nanos = found.nanos + nanos)))
+      Option(numbers.get(tracker)).foreach { found =>
+        numbers.put(tracker, found.copy(nanos = found.nanos + nanos, before = found.before || before))
+      }
     }
   }
 

@@ -82,7 +82,7 @@ private[pyjoinopt] final class OptimizeJoins(session: Compat.Session, enabledByD
           case error @ (_: LinkageError | _: StackOverflowError) => fallBack(query, error, started)
         } finally {
           OptimizeJoins.inside.set(false)
-          Feedback.planned(System.nanoTime - started)
+          Feedback.planned(session.sparkContext, System.nanoTime - started)
           PlanEvents.end("cancelled") // unless it has ended
         }
       }

@@ -12,7 +12,8 @@ import java.util.Arrays
  *   query 2   cost 1 M   ran 0.6 s    0.60 s a million     median of the others for query 4: 0.60 s a million,
  *   query 3   cost 2 M   ran 1.6 s    0.80 s a million     so its 5 M should take 3.0 s
  * }}}
- * A query that takes much longer has wrong row counts, or work that costs leave out: they cover its joins.
+ * A query may take much longer because its row counts are wrong, or because of what costs do not include: work outside
+ * of its joins, skew, other queries.
  */
 private[pyjoinopt] final class EstimatedTimes(queries: Seq[QueryOrders]) {
   import EstimatedTimes._
@@ -24,7 +25,7 @@ private[pyjoinopt] final class EstimatedTimes(queries: Seq[QueryOrders]) {
 
   /** Milliseconds with the written orders; None unless others were chosen. */
   def asWritten(query: QueryOrders): Option[Double] =
-    if (query.changed) unit(query).map(_ * query.costBefore) else None
+    if (query.changed && query.costBefore < MostCost) unit(query).map(_ * query.costBefore) else None
 
   /** Milliseconds for each unit of cost in the other queries. */
   private def unit(query: QueryOrders): Option[Double] =
@@ -42,11 +43,17 @@ private object EstimatedTimes {
   /** Other queries that must have ended. */
   val Least = 3
 
+  /** Costs of plans that no cluster can run are infinite or nearly so. */
+  val MostCost = 1e30
+
   private def perUnit(query: QueryOrders): Option[Double] = {
     val ran = query.ended - query.started - math.max(0, query.planning)
     if (query.status == QueryOrders.Finished && cost(query) > 0 && ran > 0) Some(ran / cost(query)) else None
   }
 
-  /** Of the orders that ran. */
-  private def cost(query: QueryOrders): Double = if (query.changed) query.costAfter else query.costBefore
+  /** Of the orders that ran; 0 or less if it is not known. */
+  private def cost(query: QueryOrders): Double = {
+    val cost = if (query.changed) query.costAfter else query.costBefore
+    if (cost < MostCost) cost else -1
+  }
 }

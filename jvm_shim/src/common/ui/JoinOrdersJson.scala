@@ -80,7 +80,7 @@ private[pyjoinopt] final class JoinOrdersServlet(store: JoinOrdersStore) extends
     }
   }
 
-  /** As Spark's pages: an answer would repeat the headers of the request. */
+  /** As in Spark's pages: the response would repeat the headers of the request. */
   override def doTrace(request: Compat.HttpServletRequest, response: Compat.HttpServletResponse): Unit =
     response.sendError(405)
 }

@@ -25,7 +25,8 @@ private[pyjoinopt] final class JoinOrdersPage(tab: JoinOrdersTab) extends WebUIP
         <p>
           {
         s"${queries.size} ${if (queries.size == 1) "query" else "queries"}, $changed with changed joins. Costs are " +
-          "in row units of the cost model, and estimated times are what these cost in the other queries."
+          "in row units of the cost model. Estimated durations are these costs times the median time of a unit of cost " +
+          "in the other queries."
       }
         </p>
         {

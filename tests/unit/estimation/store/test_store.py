@@ -135,13 +135,30 @@ def test_columns_that_an_earlier_release_lacks(path: Path) -> None:
     read_only = path.with_name("read-only.sqlite")
     shutil.copy(path, read_only)
     connection = sqlite3.connect(f"{read_only.as_uri()}?mode=ro&immutable=1", uri=True)
-    assert not query_store._has_tables(connection) and sqlite_file.changes(connection) == 0
+    assert not query_store._has_tables(connection) and sqlite_file.changes(connection) is None
     connection.close()
     before = store.state()
     (run,) = QueryStore(store).runs("s", "c")
     assert (run.seconds, run.task_seconds, run.skew) == (1.5, 0.0, 0.0) and store.feedback("group") == {1: 10.0}
     store.put_feedback("group", {1: 11.0})
     assert store.state() != before, "what counts the changes is added, too"
+
+
+@pytest.mark.parametrize("damage", ["DROP TRIGGER blob_update", "DELETE FROM changes", "DROP TABLE changes"])
+def test_the_count_of_changes_is_repaired(path: Path, damage: str) -> None:
+    store = Store(path)
+    store.put_blob(files("a"), "kind", b"1")
+    store.close()
+    with sqlite3.connect(path) as by_hand:
+        if "TABLE" in damage:
+            for table in sqlite_file._PLANNED_WITH:
+                for event in ("insert", "update", "delete"):
+                    by_hand.execute(f"DROP TRIGGER {table}_{event}")
+        by_hand.execute(damage)
+    by_hand.close()
+    before = store.state()
+    store.write(lambda connection: connection.execute("UPDATE blob SET content = 'x'"))
+    assert None not in (before, store.state()) and store.state() != before
 
 
 def test_counts_of_yesterday_are_dated_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
