@@ -5,10 +5,10 @@
     run 5      as written, with the reason in the report and in the log
 
 Only like runs are compared: under the same settings on the same cluster, over tables of about the same size, both the
-first ones of their drivers or both later ones, with the same constants where there are enough of them, and none older
-than `OLDEST`. So a plan that was revoked is tried again when its tables have grown, when the settings have changed,
-when the statistics give another plan, and after a month. A plan that ran out of memory where the written one did not
-is revoked at once.
+first ones of their drivers or both later ones (a later run that is slower than first runs counts, too), with the same
+constants where there are enough of them, and none older than `OLDEST`. So a plan that was revoked is tried again when
+its tables have grown, when the settings have changed, when the statistics give another plan, and after a month. A plan
+that ran out of memory where the written one did not is revoked at once.
 
 `observe` compares what has run anyway: earlier runs with `strategy = none`, or with another plan. `explore` runs a
 query as written from time to time, after 2, 4, 8 and 16 runs of our plan, at most `MOST_EXPLORED` times, and not once
@@ -71,12 +71,13 @@ class LikeRuns:
         name = "as written" if other == AS_WRITTEN else "with another plan"
         if theirs and any(run.failed == MEMORY for run in mine) and not any(run.failed for run in theirs):
             return f"this plan ran out of memory, and {name} the query did not"
-        for ours, others, least in _like_pairs(_ended(mine), _ended(theirs)):
+        for ours, others, least, decides in _like_pairs(_ended(mine), _ended(theirs)):
             if min(len(ours), len(others)) >= least:  # the most alike runs decide
-                if not is_slower(ours, others):
+                if is_slower(ours, others):
+                    both = f"{_counted(ours)}, {_counted(others)} {name}"
+                    return f"this plan took {times_as_long(ours, others):.2f} times as long ({both})"
+                if decides:
                     return None
-                both = f"{_counted(ours)}, {_counted(others)} {name}"
-                return f"this plan took {times_as_long(ours, others):.2f} times as long ({both})"
         return None
 
     def is_slower_than_any(self, plan: str) -> bool:
@@ -105,17 +106,33 @@ def _ended(runs: Iterable[Run]) -> list[Run]:
     return [run for run in runs if not run.failed]
 
 
-def _like_pairs(plan: Sequence[Run], other: Sequence[Run]) -> Iterator[tuple[list[float], list[float], int]]:
-    """Seconds of like runs of both plans, the most alike first, and how many there must be of each."""
+def _like_pairs(plan: Sequence[Run], other: Sequence[Run]) -> Iterator[tuple[list[float], list[float], int, bool]]:
+    """Seconds of like runs of both plans, the most alike first; how many of each there must be; whether these decide.
+
+    Later runs of a plan are also compared with all runs of the other one: its first runs take longer, so a plan that is
+    slower than these is slower, but a plan that is not may still be.
+    """
     for warm in (True, False):  # first runs vary more
-        instances = {run.instance for run in plan if run.warm == warm} & {r.instance for r in other if r.warm == warm}
-        pairs = [tuple([r.seconds for r in one if r.warm == warm and r.instance == i] for one in (plan, other))
-                 for i in sorted(instances)]  # fmt: skip
-        for ours, others in sorted(pairs, key=lambda pair: -min(map(len, pair))):
-            yield ours, others, LEAST
+        yield from ((*pair, LEAST, True) for pair in _same_constants(_of_kind(plan, warm), _of_kind(other, warm)))
+    yield from ((*pair, LEAST, False) for pair in _same_constants(_of_kind(plan, True), other))
     for warm in (True, False):
-        ours, others = ([r.seconds for r in one if r.warm == warm] for one in (plan, other))
-        yield ours, others, LEAST_MIXED
+        yield _seconds(_of_kind(plan, warm)), _seconds(_of_kind(other, warm)), LEAST_MIXED, True
+
+
+def _same_constants(plan: Sequence[Run], other: Sequence[Run]) -> list[tuple[list[float], list[float]]]:
+    """Seconds of runs with the same constants, those with the most runs first."""
+    instances = sorted({run.instance for run in plan} & {run.instance for run in other})
+    pairs = [(_seconds(plan, each), _seconds(other, each)) for each in instances]
+    return sorted(pairs, key=lambda pair: -min(map(len, pair)))
+
+
+def _of_kind(runs: Sequence[Run], warm: bool) -> list[Run]:
+    """The first ones of their drivers, or the later ones."""
+    return [run for run in runs if run.warm == warm]
+
+
+def _seconds(runs: Sequence[Run], instance: str | None = None) -> list[float]:
+    return [run.seconds for run in runs if instance in (None, run.instance)]
 
 
 def _same_size(one: float, other: float) -> bool:

@@ -93,6 +93,16 @@ def test_warm_runs_decide_if_there_are_enough(cold: float) -> None:
     assert like(slow).why_slower(OURS) is not None and like(fast).why_slower(OURS) is None
 
 
+def test_later_runs_that_take_longer_than_first_ones_are_slower() -> None:
+    first = [*runs(AS_WRITTEN, 1.6, warm=False), *runs(AS_WRITTEN, 1.0)]
+    reason = like([*first, *runs(OURS, 4.0, 4.2)]).why_slower(OURS)
+    assert reason == "this plan took 3.24 times as long (2 runs of 4.1 s, 2 runs of 1.26 s as written)"
+    assert like([*first, *runs(OURS, 1.3, 1.4)]).why_slower(OURS) is None, "first runs take longer"
+    more = runs(AS_WRITTEN, *[1.0] * 4, instance="j"), runs(OURS, *[2.0] * 4, instance="j")
+    slow = [*runs(AS_WRITTEN, 9.0, 9.0, warm=False), *runs(OURS, 2.0, 2.0), *more[0], *more[1]]
+    assert like(slow).why_slower(OURS) is not None, "that they are not slower than first runs decides nothing"
+
+
 def test_of_several_constants_the_most_frequent_decides() -> None:
     often = [*runs(AS_WRITTEN, *[1.0] * 6, instance="b"), *runs(OURS, *[0.9] * 6, instance="b")]
     rare = [*runs(AS_WRITTEN, *[1.0] * 2, instance="a"), *runs(OURS, *[9.0] * 2, instance="a")]

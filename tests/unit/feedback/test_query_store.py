@@ -41,8 +41,9 @@ def test_another_process_reads_what_was_written(path: Path) -> None:
 def test_warm_runs_are_those_of_one_driver(path: Path) -> None:
     queries = QueryStore(Store(path))
     for driver in ("one", "two", "one", "two", "three"):
-        add(queries, replace(RUN, driver=driver, warm=True))
-    assert [run.warm for run in queries.runs("s", "c")] == [False, False, True, True, False]
+        add(queries, replace(RUN, driver=driver, warm=False))
+    add(queries, replace(RUN, driver="four", warm=True))  # it has run it without recording
+    assert [run.warm for run in queries.runs("s", "c")] == [False, False, True, True, False, True]
 
 
 def test_a_plan_that_leads_to_many_queries(path: Path) -> None:
