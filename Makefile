@@ -92,7 +92,7 @@ $(READY): $(METADATA)
 # What the smaller suite says again of each Spark, beside what is only there for it.
 ON_EVERY_SPARK := tests/versions tests/unit/plan tests/oracles/plan tests/guarantee/test_spark_rules.py \
   $(addprefix tests/sessions/test_,advise.py advise_statistics.py beside_others.py cancelled.py deadline.py \
-  feedback_auto.py running_queries.py task_times.py ui.py)
+  call_runs.py feedback_auto.py running_queries.py task_times.py ui.py ui_users.py)
 
 test-versions: test-spark40 test-spark35  ## the tests that run on every Spark, on 4.0 and on 3.5
 
