@@ -52,11 +52,12 @@ class LikeRuns:
     """
 
     def __init__(self, runs: Iterable[Run], size: float, cores: float, now: float) -> None:
-        self._runs = [
-            run
-            for run in runs
-            if now - run.ended <= OLDEST and _same_size(run.bytes, size) and _same_size(run.cores, cores)
-        ]
+        recent = [run for run in runs if now - run.ended <= OLDEST and _same_size(run.cores, cores)]
+        if size > 0:
+            self._runs = [run for run in recent if _same_size(run.bytes, size)]
+        else:  # then tables have grown if more rows are read; a plan that reads far fewer is compared with none
+            rows = next((run.rows for run in reversed(recent) if not run.failed), 0.0)
+            self._runs = [run for run in recent if _same_size(run.rows, rows)]
 
     @property
     def last(self) -> str:

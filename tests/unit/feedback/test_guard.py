@@ -68,6 +68,15 @@ def test_sizes_that_are_not_known_are_compared() -> None:
     assert like(history).why_slower(OURS) is not None
 
 
+def test_without_sizes_as_many_rows_must_be_read() -> None:
+    grown = [*runs(AS_WRITTEN, 1.0, 1.1, bytes=0.0, rows=100.0), *runs(OURS, 3.0, 3.2, bytes=0.0, rows=300.0)]
+    assert like(grown, size=0.0).why_slower(OURS) is None
+    same = [replace(each, rows=100.0) for each in grown]
+    assert like(same, size=0.0).why_slower(OURS) is not None
+    failed = [*same[:2], run(OURS, 0.0, bytes=0.0, failed="memory")]
+    assert like(failed, size=0.0).why_slower(OURS) is not None
+
+
 def test_runs_with_the_same_constants_decide() -> None:
     """With one constant both plans take long; with the other one, which ours never had, there are few rows."""
     history = [
