@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 MODES = ("text", "tree", "html", "json", "mermaid", "dot")
 #: The reason of the report of a call that `mode` forbids.
 SWITCHED_OFF = "spark.pyjoinopt.mode is off"
-#: The warning of a call whose plan is known to be slower; the same text as in sessions.
-_REVOKED = "query {} took longer with our plan; pyjoinopt.queries() has the figures"
 #: Attribute of a DataFrame with the report of the call that returned it.
 REPORT = "_pyjoinopt_report"
 _log = logging.getLogger("pyjoinopt")
@@ -237,7 +235,8 @@ def _run(
                 guarded, seconds, export = options.guard != OFF and not pinned, perf_counter() - started, gateway.export
                 run = call_run(export.root, plan, export.conf, export.spark, report, store, seconds, guarded)
             if run is not None and run.revoked:
-                log_once(_log, "api", _REVOKED.format(run.query.shape[:8]))
+                shape = run.query.shape[:8]
+                log_once(_log, "api", f"query {shape} took longer with our plan; pyjoinopt.queries() has the figures")
                 result, report = df, JoinReport(strategy="none")
                 report.refuse("the whole query", run.revoked)
             report._run = run
