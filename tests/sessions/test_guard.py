@@ -175,16 +175,31 @@ def test_our_planning_is_no_part_of_a_run_as_written(learning: SparkSession, pat
 
 
 def test_only_whole_first_runs_are_recorded(learning: SparkSession, path: Path) -> None:
-    """Later ones reuse results of stages, and a query that was planned before lacks the time of planning."""
+    """Later ones reuse results of stages. A query that was planned before it ran has no time of planning."""
     explained = learning.sql(SQL)
     explained.explain()
-    explained.collect()
+    for _ in range(2):
+        explained.collect()
     failed = learning.sql(SQL.replace("fact_k,", "IF(fact_v < 4, raise_error('no'), fact_k),"))
     for _ in range(2):
         with pytest.raises(Exception, match="no"):
             failed.collect()
     run(learning, SQL)
-    assert len(recorded(learning)) == 1
+    assert [each.planning > 0 for each in recorded(learning)] == [False, True]
+
+
+def test_our_planning_is_not_subtracted_where_it_is_no_part(learning: SparkSession, path: Path) -> None:
+    learning.conf.set("spark.pyjoinopt.strategy", "none")
+    fakes.give(learning, python=fakes.fake(path.parent, fakes.SLOW))
+    df = learning.sql(SQL)
+    df.explain()
+    rows(df)
+    heard(learning)
+    until = time.monotonic() + 60
+    while not recorded(learning) and time.monotonic() < until:
+        time.sleep(0.02)
+    (only,) = recorded(learning)
+    assert only.seconds > 0 and only.planning == 0
 
 
 def test_under_other_settings_it_is_tried_again(learning: SparkSession, path: Path) -> None:

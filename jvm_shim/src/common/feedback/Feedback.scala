@@ -123,8 +123,7 @@ private[pyjoinopt] object Feedback {
         planned <- numbered(execution.tracker) if planned.record
         operators <- ExecutedPlan.json(execution)
       } yield {
-        val isTimed = function != Iterates && !planned.before
-        val timed = if (isTimed) s"${times(execution, nanos)}," else ""
+        val timed = if (function == Iterates) "" else s"${times(execution, nanos)},"
         s"""{"query":${planned.query},"parts":${planned.part},$timed"operators":$operators}"""
       }
 
@@ -140,13 +139,14 @@ private[pyjoinopt] object Feedback {
 
   /**
    * When the query ended (seconds since the epoch), how long it, its planning, our part of that and its tasks took, and
-   * the time that its longest task took more than others of its stage (seconds).
+   * the time that its longest task took more than others of its stage (seconds). Planning is part of the first of these
+   * times. If the query was planned before its execution, as by EXPLAIN or in a Thrift server, it is not, and counts as 0.
    */
   private def times(execution: QueryExecution, nanos: Long): String = {
-    val planning = execution.tracker.phases
-      .filter { case (name, _) =>
-        name == QueryPlanningTracker.OPTIMIZATION || name == QueryPlanningTracker.PLANNING
-      }.values.map(_.durationMs).sum
+    val planning = if (numbered(execution.tracker).exists(_.before)) 0L
+    else execution.tracker.phases.filter { case (name, _) =>
+      name == QueryPlanningTracker.OPTIMIZATION || name == QueryPlanningTracker.PLANNING
+    }.values.map(_.durationMs).sum
     val tasks = RunningQueries.tasksOf(execution.tracker).fold("") { times =>
       s""","taskSeconds":${times.milliseconds / 1e3},"skew":${times.skew / 1e3}"""
     }
@@ -181,8 +181,8 @@ private[pyjoinopt] object Feedback {
    * The number of a query, and how many of its plans were sent to workers: those of subqueries come first.
    *
    * @param record whether its run is recorded, if it succeeds
-   * @param nanos that our rule took for these plans
-   * @param before whether it was planned before its execution, as by EXPLAIN: then its time lacks that of planning
+   * @param nanos that our rule took for these plans during the query's execution
+   * @param before whether it was planned before its execution
    */
   final case class Numbered(query: Long, part: Int, record: Boolean, nanos: Long = 0, before: Boolean = false)
 
@@ -194,7 +194,8 @@ private[pyjoinopt] object Feedback {
     val before = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) == null
     numbers.synchronized {
       Option(numbers.get(tracker)).foreach { found =>
-        numbers.put(tracker, found.copy(nanos = found.nanos + nanos, before = found.before || before))
+        val added = if (before) found.copy(before = true) else found.copy(nanos = found.nanos + nanos)
+        numbers.put(tracker, added)
       }
     }
   }
