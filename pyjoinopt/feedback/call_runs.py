@@ -57,7 +57,7 @@ class CallRun:
 
         Args:
             ended: what the JVM reports of it.
-            warm: whether this process has run it before; if not, the store knows.
+            warm: whether this process has run it before; if not, its runs in the store decide.
         """
         whole = {"ended": time.time(), **ended}
         for name in ("seconds", "planning"):

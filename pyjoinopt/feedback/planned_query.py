@@ -69,7 +69,7 @@ class PlannedQuery:
             store: the query store.
             ended: what the JVM reports of the run.
             driver: names its process.
-            warm: whether this driver has run the query before; if not, the store knows.
+            warm: whether this driver has run the query before; if not, its runs in the store decide.
         """
         if not self.complete or ended.get("parts", 0) not in (0, len(self.shorter) + 1):
             return  # another process planned a part of it
