@@ -189,7 +189,8 @@ OPTIONS: tuple[Option, ...] = (
         "statistics_ms", PREFIX + "statisticsMs", "auto", ("auto",),
         "How many milliseconds a query waits for the file footers of all its tables together. It waits a quarter of "
         "that for samples and a twentieth for proofs of keys. 'auto' is 2000, but the wait for samples grows with the "
-        "size of the query's files, from 20 milliseconds (with several joins 500) to a second. Later results serve "
+        "size of the query's files, from 20 milliseconds (with several joins 500) to a second. Filters are evaluated "
+        "over samples as long as it waits for these, but half a second at least and ten at most. Later results serve "
         "the next query. With statistics='full' it waits five times as long, for everything.",
         numbers=True,
     ),

@@ -59,8 +59,8 @@ from pyjoinopt.plan.nodes import LogicalPlan
 #: A request about some relations; see `Gateway.samples`.
 RequestSamples = Callable[..., list[dict[str, Any]]]
 
-#: [milliseconds] How long predicates may be evaluated where samples are wanted for certain; otherwise half a second.
-_PATIENT = 10_000
+#: [milliseconds] How long predicates may be evaluated: as long as a query waits for samples, but at least and at most.
+_EVALUATE, _PATIENT = 500, 10_000
 #: Kind of the store's blobs.
 BLOB = "sample"
 #: [share of a relation's values] What a random sample may read: so much of the time that the query takes to read it.
@@ -499,9 +499,11 @@ class Samples:
             return []
         try:
             if self._deadline is not None:
-                request = {"deadlineMs": self._deadline.for_samples(), **request}
+                wait = self._deadline.for_samples()
+                evaluate = _PATIENT if self._thorough else min(max(wait, _EVALUATE), _PATIENT)
+                request = {"deadlineMs": wait, "evaluateMs": evaluate, **request}
             if self._thorough:
-                request = {"evaluateMs": _PATIENT, "thorough": True, **request}
+                request = {"thorough": True, **request}
             return self._request(entries, **{"give": self._store is not None, **request})
         except Exception as error:
             _log.warning("no samples: %s", error)

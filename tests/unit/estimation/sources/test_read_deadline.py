@@ -53,10 +53,12 @@ def test_one_deadline_for_everything() -> None:
     assert ReadDeadline(1000, thorough=True).for_samples() > 4900
 
 
-def requested(plan: LogicalPlan, store: Store | None = None, drawing: bool = True) -> list[tuple[str, dict[str, Any]]]:
+def requested(
+    plan: LogicalPlan, store: Store | None = None, drawing: bool = True, deadline: int = 1000
+) -> list[tuple[str, dict[str, Any]]]:
     shim, nodes = Shim(), [T, plan]
     known = LeafStatistics(shim.statistics, [T], "auto", nodes, store, ReadDeadline(1000))
-    samples = Samples(shim.samples, known.relation, store, deadline=ReadDeadline(1000))
+    samples = Samples(shim.samples, known.relation, store, deadline=ReadDeadline(deadline))
     samples.drawing = drawing
     known.use_partition_filters(nodes, SamplesOfPlan(samples, plan))
     samples.prefetch(plan, known)
@@ -70,6 +72,13 @@ def test_samples_are_begun_before_footers_are_waited_for() -> None:
     assert begun["deadlineMs"] == 0 and begun["relations"][0]["read"], "nobody waits for it"
     assert footers["deadlineMs"] == footers["totalMs"] <= 1000
     assert "read" not in first["relations"][0] and second["relations"][0]["read"] and second["deadlineMs"] == 250
+    assert [one["evaluateMs"] for one in (begun, first, second)] == [0, 500, 500]
+
+
+def test_predicates_are_evaluated_as_long_as_samples_are_waited_for() -> None:
+    for milliseconds, evaluated in ((1000, 500), (8000, 2000), (3_600_000, 10_000)):
+        *_, last = requested(LIKE, deadline=milliseconds)
+        assert last[1]["evaluateMs"] in range(evaluated - 20, evaluated + 1)
 
 
 def test_what_arithmetic_may_judge_is_not_begun() -> None:
