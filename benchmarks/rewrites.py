@@ -42,7 +42,7 @@ _WARM = 5
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", type=_names, default=REWRITES, help="only these rewrites, separated by commas")
+    parser.add_argument("--only", type=rewrite_names, default=REWRITES, help="only these rewrites, separated by commas")
     parser.add_argument("--benchmarks", type=lambda text: text.split(","), default=["tpch", "tpcds"])
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=2)
@@ -63,7 +63,7 @@ def main() -> None:
     spark.stop()
 
 
-def _names(text: str) -> tuple[str, ...]:
+def rewrite_names(text: str) -> tuple[str, ...]:
     names = tuple(text.split(","))
     if unknown := set(names) - set(REWRITES):
         raise argparse.ArgumentTypeError(

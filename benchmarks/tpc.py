@@ -1,7 +1,7 @@
 """Runs TPC-H and TPC-DS in plain Spark, with its CBO after ANALYZE, with its Bloom filters, and with pyjoinopt.
 
     python -m benchmarks.tpc [tpch tpcds] [--scale 1] [--runs 2] [--queries 5,17] [--heavy] [--again] [--recheck 3]
-                             [--truths] [--shuffle K] [--out FILE]
+                             [--truths] [--no-analyze] [--shuffle K] [--out FILE]
     python -m benchmarks.tpc --scale 10 --heavy --runs 1      # TPC-H, and twenty queries of TPC-DS
 
 The variants are plain Spark ("as it comes"), pyjoinopt without ANALYZE, Spark's CBO after ANALYZE of all columns, and
@@ -21,6 +21,8 @@ time, and lists those that are slower by all their runs.
 
 `--truths` adds the plan from true row counts: every connected set of relations of every join group is counted before
 (the first time takes long; counts are stored in the user's cache folder).
+
+`--no-analyze` leaves Spark's CBO out, and the ANALYZE that it needs.
 
 With `--shuffle K`, each query runs in K random orders of its FROM lists instead, in plain Spark and with pyjoinopt. The
 result is the worst order's time divided by the best one's, and the number of plans that pyjoinopt made of them
@@ -66,6 +68,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="plain Spark a second time, as a measure of noise")
     parser.add_argument("--recheck", type=int, default=0, metavar="N", help="run slower queries N times more")
     parser.add_argument("--truths", action="store_true", help="also the plan that true row counts would give")
+    parser.add_argument("--no-analyze", action="store_true", help="without Spark's CBO")
     parser.add_argument("--shuffle", type=int, metavar="K", help="run K random orders of the FROM lists")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds that a shuffled query may take (120)")
     parser.add_argument("--seed", type=int, default=1)
@@ -85,7 +88,9 @@ def main() -> None:
         reports: list[pyjoinopt.JoinReport] = []
         limit = chosen.limit if chosen.shuffle else None
         again = chosen.again or (chosen.recheck > 0 and not chosen.shuffle)
-        runners = runners_for(spark, benchmark, chosen.scale, reports, limit, again, chosen.truths)
+        runners = runners_for(
+            spark, benchmark, chosen.scale, reports, limit, again, chosen.truths, not chosen.no_analyze
+        )
         warm = WARM if chosen.scale < LARGE else WARM_LARGE
         for text in list(tpc.spark_queries(benchmark).values())[:warm]:
             for run in runners.values():

@@ -51,6 +51,7 @@ def runners_for(
     limit: float | None = None,
     again: bool = False,
     truths: bool = False,
+    analyze: bool = True,
 ) -> dict[str, Runner]:
     """Variant -> a function that runs a query and returns its seconds and rows; one session each, over the same files.
 
@@ -62,6 +63,7 @@ def runners_for(
         limit: seconds after which a query is cancelled; there are no sessions with CBO and Bloom filters then.
         again: whether plain Spark gets a second session, as a measure of noise.
         truths: whether to plan with true row counts, too.
+        analyze: whether there is a session with CBO, for which all columns are analysed first.
     """
 
     over_files = partial(runner_over_files, spark, benchmark, scale, limit=limit)
@@ -74,7 +76,7 @@ def runners_for(
     runners = {PLAIN: over_files(lambda df: df), OURS: over_files(optimized)}
     if again:
         runners[AGAIN] = over_files(lambda df: df)
-    if limit is None:
+    if limit is None and analyze:
         cbo = spark.newSession()
         for setting in _CBO_SETTINGS:
             cbo.conf.set(f"spark.sql.{setting}", "true")
@@ -82,6 +84,7 @@ def runners_for(
         _analyse(cbo, benchmark, scale)
         print(f"{benchmark}: ANALYZE of all columns took {perf_counter() - started:.1f} s, which no figure below holds")
         runners[CBO] = _runner(cbo, lambda df: df)
+    if limit is None:
         settings = {f"spark.sql.optimizer.runtime.bloomFilter.{key}": value for key, value in _BLOOM_SETTINGS.items()}
         runners[BLOOM] = over_files(lambda df: df, settings=settings)
     if truths:

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyjoinopt.catalyst.planner.build_side import JoinConf
-from pyjoinopt.catalyst.planner.equi_keys import extract_equi_keys
 from pyjoinopt.catalyst.planner.size_in_bytes import SizesOf, SparkSizes
 from pyjoinopt.estimation.model.relation_statistics import RelationStatistics, StatisticsOf, row_width
 from pyjoinopt.feedback.baseline import PinnedHint
 from pyjoinopt.hints.choose_hint import HintChoice, join_hint
 from pyjoinopt.hints.memory_limits import UNKNOWN, MemoryAllowance
 from pyjoinopt.hints.pinned_hints import PinnedHints
+from pyjoinopt.hints.shuffled_hash_keys import can_be_hashed
 from pyjoinopt.plan.expressions import SUBQUERY, describe
 from pyjoinopt.plan.nodes import NO_HINT, Hint, Join, LogicalPlan
 from pyjoinopt.plan.operator_kinds import HINTS
@@ -37,6 +37,7 @@ class HintGiver:
         sizes: a whole plan -> Spark's estimates for its parts.
         allowance: what may be proved of a side that is built.
         pinned: the hints of baselines, which are given instead of those that pay; None if there are no baselines.
+        spark: the version of Spark.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class HintGiver:
         sizes: SizesOf,
         allowance: MemoryAllowance = UNKNOWN,
         pinned: Sequence[PinnedHint] | None = None,
+        spark: str = "",
     ) -> None:
         self._estimate = estimate
         self._sizes_of = sizes
@@ -54,7 +56,8 @@ class HintGiver:
         self._needed: Mapping[int, int] = {}
         self._join_conf = JoinConf.of(conf)
         self._allowance = allowance
-        self._pinned = None if pinned is None else PinnedHints(pinned, self._join_conf, allowance)
+        self._spark = spark
+        self._pinned = None if pinned is None else PinnedHints(pinned, self._join_conf, allowance, spark)
         self._report = report
         #: The joins that were given a hint.
         self.hinted: list[Join] = []
@@ -103,7 +106,7 @@ class HintGiver:
             return found
         return join_hint(
             node.join_type, left, right, self._sizes(node.left), self._sizes(node.right), self._join_conf,
-            self._allowance, keyed=extract_equi_keys(node) is not None,
+            self._allowance, keyed=can_be_hashed(node, self._spark),
         )  # fmt: skip
 
     def _carries_hint(self, node: LogicalPlan) -> bool:

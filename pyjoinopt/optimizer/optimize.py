@@ -65,7 +65,13 @@ from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import map_subqueries, post_order
 from pyjoinopt.report.join_report import JoinReport
 from pyjoinopt.report.model import GroupReport
-from pyjoinopt.rewrites import aggregate_to_window, fuse_scalar_subqueries, share_common_tables
+from pyjoinopt.rewrites import (
+    aggregate_to_window,
+    fuse_scalar_subqueries,
+    self_join_to_semi_join,
+    share_common_tables,
+)
+from pyjoinopt.rewrites.lost_columns import has_narrowed_tables
 from pyjoinopt.rewrites.normalise import RewriteContext, normalise
 from pyjoinopt.rewrites.restore_subqueries import restore_subqueries
 
@@ -233,9 +239,14 @@ class _Optimization:
     def _rewrite(self, root: LogicalPlan) -> _Rewritten:
         fresh = self._fresh if self._options.strategy in ("auto", "none") else None  # Spark avoids no such joins
         context = RewriteContext(self._export.filters_null, fresh, self._sensitive)
-        plan, eliminated, avoided = normalise(root, context, self._options.without_rewrites)
+        without = self._options.without_rewrites
+        plan, eliminated, avoided = normalise(root, context, without)
         if self._analysed:
-            plan = restore_subqueries(plan, self._sensitive)
+            restored = restore_subqueries(plan, self._sensitive)
+            if restored is not plan and has_narrowed_tables(plan):  # its subqueries read them as they were
+                plan, eliminated, avoided = normalise(root, context, without | {self_join_to_semi_join.NAME})
+                restored = restore_subqueries(plan, self._sensitive)
+            plan = restored
         return _Rewritten(plan, eliminated, avoided)
 
     def _with_windows(self, rewritten: _Rewritten) -> _Rewritten:
@@ -325,7 +336,9 @@ class _Optimization:
     ) -> LogicalPlan:
         if not self._options.hints or self._options.strategy != "auto":
             return plan
-        giver = HintGiver(estimates, self._export.conf, self._report, self._sizes, self._allowance, pinned)
+        giver = HintGiver(
+            estimates, self._export.conf, self._report, self._sizes, self._allowance, pinned, self._export.spark
+        )
         hinted = giver.apply(plan)
         self.hinted += giver.hinted
         return hinted

@@ -17,14 +17,18 @@ from pyjoinopt.catalyst.rules.push_predicate_through_non_join import through
 from pyjoinopt.catalyst.support.pushdown_policy import PushdownPolicy
 from pyjoinopt.plan.constructors import aggregate
 from pyjoinopt.plan.equi_keys import equalities
-from pyjoinopt.plan.expressions import PYTHON_UDF, TRUE, Expression, conjuncts, reference, substitute
+from pyjoinopt.plan.expressions import PYTHON_UDF, TRUE, Expression, reference, substitute
 from pyjoinopt.plan.fallible.fallibility import may_throw
+from pyjoinopt.plan.lateral_joins import LATERAL, predicates_of
 from pyjoinopt.plan.nodes import ANTI, SEMI, Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.operator_kinds import HINTS
 from pyjoinopt.plan.outer_references import row_references
 
 _AS_CATALYST = PushdownPolicy(as_catalyst=True)
 #: What Spark replaces by operators that predicates pass, to each of their inputs.
 _SETS = frozenset({"Union", "Intersect", "Except"})
+#: What Spark replaces by joins.
+_BECOME_JOINS = frozenset({LATERAL, "AsOfJoin"})
 
 
 def predicates_from_above(nodes: Sequence[LogicalPlan]) -> dict[int, list[Expression]]:
@@ -36,12 +40,8 @@ def predicates_from_above(nodes: Sequence[LogicalPlan]) -> dict[int, list[Expres
     Args:
         nodes: of a plan, children before parents.
     """
-    own = {
-        id(node): [p for p in conjuncts(node.condition) if _counts(p)]
-        for node in nodes
-        if isinstance(node, (Filter, Join)) and not node.cached
-    }
-    if not any(own.values()):
+    own = {id(n): found for n in nodes if not n.cached and (found := [p for p in predicates_of(n) if _counts(p)])}
+    if not own:
         return {}
     definitions = {n.info.get("cte"): n for n in nodes if n.kind == "CTERelationDef"}
     arriving = _moved_down(nodes, own)
@@ -87,6 +87,10 @@ def _below(node: LogicalPlan, pending: list[Expression]) -> list[list[Expression
         return [_into_side(node, child, pending) for child in node.children]
     if node.kind in _SETS:
         return [_renamed(pending, node, child) for child in node.children]
+    if node.kind in HINTS:  # Spark makes them hints of joins first
+        return [pending]
+    if node.kind in _BECOME_JOINS:
+        return [[p for p in pending if not row_references(p) & ~child.output_set] for child in node.children]
     if node.kind in ("Deduplicate", "CTERelationDef", "WithCTE"):
         return [*([] for _ in node.children[1:]), pending]  # before the plan, WithCTE has definitions
     passage = through(deque(pending), _without_random_columns(node), _AS_CATALYST)

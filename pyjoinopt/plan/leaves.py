@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 
+#: Formats of which a scan may have other rows, values and errors if it reads other columns (option `mode`).
+_TEXTS = frozenset({"csv", "json", "xml"})
+
 
 def leaves_of(
     plans: Sequence[LogicalPlan], definitions: Mapping[object, LogicalPlan] | None = None
@@ -26,3 +29,16 @@ def leaves_of(
                     waiting.append(definitions[cte])
         found.append(leaves)
     return found
+
+
+def depends_on_columns(leaf: LogicalPlan) -> bool:
+    """Whether the rows of a leaf may depend on which of its columns are read.
+
+    >>> depends_on_columns(LogicalPlan("LogicalRelation", info={"rel": {"kind": "file", "format": "csv"}}))
+    True
+    """
+    relation = leaf.info.get("rel") or {}
+    format = relation.get("format")
+    if relation.get("kind") == "v2":  # the name of files without a table begins with their format
+        format = str(relation.get("name")).partition(" ")[0]
+    return format in _TEXTS

@@ -24,6 +24,8 @@ OUTER = frozenset({LEFT, RIGHT, FULL})
 #: A pair of hint strategies, left and right (Catalyst's JoinHint), e.g. `(None, "BROADCAST")`.
 Hint = tuple[str | None, str | None]
 NO_HINT: Hint = (None, None)
+#: What a join keeps of the IN or EXISTS that it was made of.
+_OF_PREDICATES = ("early", "subquery", "early_reads")
 
 
 def attribute_set(attributes: Sequence[Attribute]) -> int:
@@ -178,8 +180,8 @@ class Join(LogicalPlan):
 
     def with_inputs(self, left: LogicalPlan, right: LogicalPlan, condition: Expression | None, hint: Hint) -> Join:
         """A new join of the same type, and of the same predicate of the query if it was one."""
-        info = {"early": self.early, "early_reads": self.early_reads} if self.early is not None else None
-        return Join(left, right, self.join_type, condition, hint, info=info)
+        info: dict[str, Any] = {key: self.info[key] for key in _OF_PREDICATES if key in self.info}
+        return Join(left, right, self.join_type, condition, hint, info=info or None)
 
     def with_hint(self, hint: Hint) -> Join:
         """The same join with a hint. An existence join remains a copy of its origin, which adds the column."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyjoinopt.catalyst.support.pruned_operators import narrowed_expand, rebuild_over
 from pyjoinopt.plan.nodes import Aggregate, LogicalPlan, Project
+from pyjoinopt.plan.traversal import post_order
 
 #: Makes the plan that takes a node's place, from the new plan of each node below it by id.
 Replacement = Callable[[Mapping[int, LogicalPlan]], LogicalPlan]
@@ -71,6 +72,11 @@ def with_replacements(nodes: Sequence[LogicalPlan], replacements: Mapping[int, R
                 narrowed[node.info.get("cte")] = [i for i, a in enumerate(node.output) if a.bit in kept]
         done[id(node)] = made
     return done[id(nodes[-1])]
+
+
+def has_narrowed_tables(root: LogicalPlan) -> bool:
+    """Whether common table expressions of a plan have lost columns."""
+    return any(node.kind == "CTERelationRef" and node.info.get("narrowed") for node in post_order(root))
 
 
 def hidden_columns(root: LogicalPlan) -> int:

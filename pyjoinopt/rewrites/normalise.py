@@ -37,13 +37,13 @@ from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.spark_defaults import MAX_ITERATIONS
 from pyjoinopt.plan.traversal import Change
+from pyjoinopt.rewrites import self_join_to_semi_join
 from pyjoinopt.rewrites.existence_to_semi_joins import existence_as_semi
 from pyjoinopt.rewrites.extract_common_factors import extract_common_factors
 from pyjoinopt.rewrites.filter_common_tables import filter_common_tables
 from pyjoinopt.rewrites.fuse_aggregates import fuse_aggregates
 from pyjoinopt.rewrites.left_join_to_anti_join import outer_join_as_anti_join
 from pyjoinopt.rewrites.pivot_self_join import pivot_self_joins
-from pyjoinopt.rewrites.self_join_to_semi_join import self_join_as_semi
 from pyjoinopt.rewrites.set_operations_to_joins import set_operations_as_joins
 from pyjoinopt.rewrites.simplify_outer_joins import demote_outer_join
 
@@ -115,7 +115,7 @@ def _filter_common_tables(plan: LogicalPlan, context: RewriteContext) -> Rewritt
 
 
 def _semi(plan: LogicalPlan, context: RewriteContext) -> Rewritten:
-    return Rewritten(plan) if context.fresh is None else self_join_as_semi(plan)
+    return Rewritten(plan) if context.fresh is None else self_join_to_semi_join.self_join_as_semi(plan)
 
 
 #: In the order in which they run.
@@ -130,7 +130,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Rewrite("filter_common_tables", _filter_common_tables, ("extract_common_factors", "")),
     Rewrite("push_extra_predicate", lambda plan, c: Rewritten(push_extra_predicate_through_join(plan)), ("",)),
     Rewrite("left_join_to_anti_join", lambda plan, c: outer_join_as_anti_join(plan)),
-    Rewrite("self_join_to_semi_join", _semi, avoids=True),
+    Rewrite(self_join_to_semi_join.NAME, _semi, avoids=True),
 )
 
 

@@ -20,7 +20,8 @@ Legal if
   take the place of the value where the filter keeps no row;
 * a reader's filters are movable and cannot throw: they are evaluated on the rows of the other readers;
 * they compare no floating-point numbers (`compares_floating`);
-* columns of the region that nothing reads may be missing above it.
+* columns of the region that nothing reads may be missing above it;
+* the table reads no files of text, whose rows may depend on the columns that are read.
 
 Source: ours.
 """
@@ -47,6 +48,7 @@ from pyjoinopt.plan.expressions import (
 )  # fmt: skip
 from pyjoinopt.plan.facts.distinct_keys import DistinctKeys
 from pyjoinopt.plan.fallible.fallibility import is_movable, may_throw
+from pyjoinopt.plan.leaves import depends_on_columns, leaves_of
 from pyjoinopt.plan.nodes import Aggregate, Filter, Join, LogicalPlan, Project, SubqueryAlias
 from pyjoinopt.plan.operator_kinds import is_only_a_name, without_aliases
 from pyjoinopt.plan.required_columns import needed_columns
@@ -100,7 +102,12 @@ def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory) -> Rewritten:
     if len(names) == len(set(names)):
         return Rewritten(plan)
     definitions = {n.info.get("cte"): n.children[0] for n in nodes if n.kind == "CTERelationDef" and not n.cached}
-    definitions = {name: table for name, table in definitions.items() if isinstance(_grouped(table), Aggregate)}
+    tables = {
+        name: table
+        for name, table in definitions.items()
+        if isinstance(_grouped(table), Aggregate)
+        and not any(map(depends_on_columns, *leaves_of([table], definitions)))
+    }
     keys = DistinctKeys()
     needed = needed_columns(plan, projections=False)
     parents = parents_of(nodes)
@@ -112,12 +119,12 @@ def pivot_self_joins(plan: LogicalPlan, fresh: ColumnFactory) -> Rewritten:
             return node
         parts, predicates, joins = inner_join_inputs(node)
         seen.update(joins)
-        readers = [r for r in map(_reader, parts) if r is not None and r.name in definitions]
+        readers = [r for r in map(_reader, parts) if r is not None and r.name in tables]
         wanted = needed.get(id(node), -1) if _reads_by_name(node, parents) else -1
         read = reduce(lambda mask, p: mask | p.references, predicates, wanted & node.output_set)
         before = len(parts)
         for name in dict.fromkeys(r.name for r in readers):
-            table = definitions[name]
+            table = tables[name]
             places = {reference(a).key: i for i, a in enumerate(table.output)}
             unique = [{places[k] for k in key} for key in keys(table) if key and all(k in places for k in key)]
             group, by = _together([r for r in readers if r.name == name], unique, predicates)
@@ -216,6 +223,7 @@ def _pivot(group: Sequence[_Reader], by: Sequence[int], read: int, fresh: Column
     new = tuple(fresh.attribute(a.name, a.type, a.nullable) for a in table.output)
     again = LogicalPlan(table.kind, (), new, (), None, table.origin, {**table.info, "narrowed": True, "again": True})
     names: list[Expression] = []
+    named: set[int] = set()
     values: list[Expression] = []
     kept: list[Expression | None] = []
     for reader in group:
@@ -225,10 +233,12 @@ def _pivot(group: Sequence[_Reader], by: Sequence[int], read: int, fresh: Column
         for i, a in enumerate(reader.table.output):
             if not read & a.mask:
                 continue
-            if i in by:
+            if i in by and i not in named:
+                named.add(i)
                 names.append(alias_as(a, reference(new[i])))
                 continue
-            value = _largest(new[i], keep)
+            # In a union, Spark would remove two aliases of one column, and then refuse the column that comes twice.
+            value = _largest(new[i], None if i in by else keep)
             if value is None:
                 return None
             values.append(alias_as(a, value))
@@ -261,7 +271,5 @@ def _column(alias: Expression) -> Attribute:
 
 def _is_implied(predicate: Expression, group: Sequence[_Reader], by: Sequence[int]) -> bool:
     """True for an equality of the columns that the pivot is grouped by: the rows of a group fulfil it."""
-    if predicate.kind != "EqualTo":
-        return False
-    sides = {e.references for e in predicate.children}
-    return any(sides <= {r.table.output[i].mask for r in group} for i in by)
+    columns = [{r.table.output[i].bit for r in group} for i in by]
+    return any({one.bit, other.bit} <= same for one, other in equal_columns(predicate) for same in columns)

@@ -39,6 +39,8 @@ from pyjoinopt.plan.rewritten import Rewritten
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.lost_columns import Replacement, with_replacements
 
+NAME = "self_join_to_semi_join"
+
 
 def self_join_as_semi(plan: LogicalPlan) -> Rewritten:
     """Turn self-joins that are only used as existence checks into semi joins.

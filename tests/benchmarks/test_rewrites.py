@@ -24,6 +24,6 @@ def test_a_query_is_changed_by_the_rewrites_that_apply_to_it(tpcds: SparkSession
 
 
 def test_names_are_those_of_rewrites() -> None:
-    assert benchmark._names("fuse_aggregates,prefilter_joins") == ("fuse_aggregates", "prefilter_joins")
+    assert benchmark.rewrite_names("fuse_aggregates,prefilter_joins") == ("fuse_aggregates", "prefilter_joins")
     with pytest.raises(argparse.ArgumentTypeError, match="no such rewrite: fuse; there are fuse_scalar_subqueries, "):
-        benchmark._names("fuse")
+        benchmark.rewrite_names("fuse")

@@ -14,7 +14,7 @@ from pyjoinopt.plan.nodes import LogicalPlan
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.rewrites.filter_common_tables import filter_common_tables
 from pyjoinopt.rewrites.normalise import RewriteContext, normalise
-from tests.support.compare import assert_same_rows, assert_same_schema
+from tests.support.compare import assert_can_be_combined, assert_same_rows, assert_same_schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,6 +105,7 @@ def test_same_rows(sales: SparkSession, text: str, ansi: str) -> None:
         fast = df.optimize_joins(strict=True, rewrites_without="pivot_self_join")
         assert_same_schema(df, fast)
         assert_same_rows(df, fast, label=("plain Spark", "optimised"))
+        assert_can_be_combined(df, fast)
     finally:
         sales.conf.unset("spark.sql.ansi.enabled")
 

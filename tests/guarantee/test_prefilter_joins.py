@@ -216,7 +216,11 @@ def _drawn(draw: random.Random) -> str:
     kind = draw.choice(kinds)
     extra = draw.choice(["", "", " AND f.v > o.w", " AND f.v + o.w > 5"])
     of_o = draw.choice(["o", "(SELECT * FROM o WHERE w < 3) o", "(SELECT o.* FROM o JOIN c USING (c) WHERE z = 3) o"])
-    of_f = draw.choice(["f", "f", "(SELECT * FROM f WHERE v > 0) f", "(SELECT f.* FROM f LEFT JOIN c ON k = c.c) f"])
+    of_f = draw.choice([
+        "f", "f", "(SELECT * FROM f WHERE v > 0) f", "(SELECT f.* FROM f LEFT JOIN c ON k = c.c) f",
+        "(SELECT f.*, x.c fc FROM f LEFT JOIN c x ON f.g = x.c) f",
+        "(SELECT f.*, x.c fc FROM f LEFT JOIN c x ON f.g = x.c WHERE f.g IN (SELECT id FROM o)) f",
+    ])  # fmt: skip
     left, right = draw.choice([(of_o, of_f), (of_f, of_o)])
     tables = f"{left} {kind} {right} ON f.g = o.id{extra}"
     have = {"LEFT SEMI JOIN": left[-1:], "LEFT ANTI JOIN": left[-1:]}.get(kind, "f o")

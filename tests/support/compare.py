@@ -100,6 +100,25 @@ def assert_same_rows(
     raise AssertionError("\n".join(lines))
 
 
+def assert_can_be_combined(written: DataFrame, optimised: DataFrame) -> None:
+    """Fail unless an optimised frame has the same rows in one query with the frame that it was made of.
+
+    Spark finds common table expressions by ids of the whole query, so this is checked for frames that have some.
+    """
+    if written is optimised or "CTERelationRef" not in str(written._jdf.queryExecution().analyzed().toString()):
+        return
+    conf, validation = written.sparkSession.conf, "spark.sql.planChangeValidation"
+    before = conf.get(validation)
+    # In a union with a projection that gives one column twice under its own name, Spark removes both aliases.
+    conf.set(validation, "false")
+    try:
+        twice = written.union(written).collect()
+        for together in (written.union(optimised), optimised.union(written)):
+            assert_same_rows(twice, together, label=("twice as written", "as written and optimised"))
+    finally:
+        conf.set(validation, before)
+
+
 def _floats(row: Canonical) -> Canonical:
     numbers = (int, Decimal)
     return tuple(float(v) if isinstance(v, numbers) and not isinstance(v, bool) else v for v in row)

@@ -32,6 +32,8 @@ SCALE = 0.01
 GENERATORS = {"tpch": "dbgen", "tpcds": "dsdgen"}
 #: DuckDB's generator of TPC-H builds the tables in memory, 1.7 GB for each scale factor.
 LARGEST_IN_MEMORY = 3
+#: Larger tables of TPC-DS, 1.5 GB for each scale factor, are built in a file instead, with as much memory beside it.
+MEMORY_BESIDE_FILE = "5GB"
 #: TPC-H queries in which some join group is reordered at that scale, on every version of Spark.
 REORDERED = frozenset({2, 5, 7, 9, 10, 11, 21})
 
@@ -56,11 +58,12 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else Path(user_cache_dir("pyjoinopt")) / "test-data"
 
 
-def duckdb_with(benchmark: str) -> duckdb.DuckDBPyConnection:
-    """An in-memory DuckDB with the generator and the queries of one benchmark loaded."""
+def duckdb_with(benchmark: str, file: Path | None = None) -> duckdb.DuckDBPyConnection:
+    """A DuckDB in memory, or in a file, with the generator and the queries of one benchmark loaded."""
     package = import_module(f"duckdb_extension_{benchmark}")
     extension = next(Path(str(package.__file__)).parent.rglob("*.duckdb_extension"))
-    connection = duckdb.connect()
+    limit = {"memory_limit": MEMORY_BESIDE_FILE} if file is not None else {}
+    connection = duckdb.connect(str(file or ":memory:"), config=limit)
     connection.execute(f"LOAD '{extension.as_posix()}'")
     return connection
 
@@ -85,10 +88,13 @@ def _generate(benchmark: str, scale: float, folder: Path) -> None:
     if benchmark == "tpch" and scale > LARGEST_IN_MEMORY:
         _generate_in_pieces(scale, folder)
         return
-    with duckdb_with(benchmark) as connection:
+    file = folder / "generating.duckdb" if scale > LARGEST_IN_MEMORY else None
+    with duckdb_with(benchmark, file) as connection:
         connection.execute(f"CALL {GENERATORS[benchmark]}(sf={scale:g})")
         for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             connection.execute(f"COPY {table} TO '{(folder / table).as_posix()}.parquet' (FORMAT parquet)")
+    if file is not None:
+        file.unlink()
 
 
 def _generate_in_pieces(scale: float, folder: Path) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 
 from pyjoinopt.joins.graph.copied_filters import order_decides_copies
@@ -32,6 +32,7 @@ from pyjoinopt.joins.graph.eligibility import (
 from pyjoinopt.joins.graph.fallible_predicates import (
     co_required_by_keys,
     equated_vertices,
+    fixed_columns,
     is_equi_key,
     substitution_sets,
 )
@@ -73,6 +74,7 @@ class _Vertices:
         padded: vertices that an outer join fills up with NULLs.
         at_risk: vertices with sensitive columns (`plan.facts.equality_substitution.sensitive_columns`).
         equals: column -> the vertices of all columns that are set equal to it.
+        group: the join group.
     """
 
     order: Sequence[int]
@@ -82,6 +84,13 @@ class _Vertices:
     padded: int
     at_risk: int
     equals: dict[int, int]
+    group: JoinGroup
+
+    @cached_property
+    def fixed(self) -> int:
+        """The vertices with a column that is set equal to a constant."""
+        constants = fixed_columns((item.plan for item in self.group.items.values()), self.group.conjuncts)
+        return reduce(or_, (self.owner.get(bit, 0) for bit in members(constants)), 0)
 
     def read_by(self, predicate: Expression) -> int:
         """The vertices whose columns a predicate reads."""
@@ -142,7 +151,7 @@ def _vertices(group: JoinGroup, sensitive: int) -> _Vertices:
     at_risk = reduce(or_, (owner.get(bit, 0) for bit in members(sensitive)), 0)
     tree, equals = _written_tree(group.written, vertex_of), equated_vertices(group.conjuncts, owner)
     padded = reduce(or_, (1 << vertex_of[position] for position in group.padded), 0)
-    return _Vertices(order, owner, tree, _Spans(order), padded, at_risk, equals)
+    return _Vertices(order, owner, tree, _Spans(order), padded, at_risk, equals, group)
 
 
 # -- classify ------------------------------------------------------------------------------------------------------
@@ -247,7 +256,7 @@ def _co_required_by_conjunct(
     lowest = vertices.lowest(ses)
     pairs = [(ses, lowest.relations), *co_required_by_keys(keys, lowest, vertices.equals)]
     if not is_equi_key(keys, lowest):
-        for present in substitution_sets(predicate, vertices.equals, vertices.owner):
+        for present in substitution_sets(predicate, vertices.equals, vertices.owner, vertices.fixed):
             needed = vertices.lowest(present) if present else vertices.tree
             pairs.append((present, needed.relations))
     return pairs

@@ -22,8 +22,10 @@ from pyjoinopt.joins.groups.join_group import Conjunct
 from pyjoinopt.joins.join_tree import JoinTree
 from pyjoinopt.plan import limits
 from pyjoinopt.plan.equi_keys import equalities
-from pyjoinopt.plan.expressions import Expression
+from pyjoinopt.plan.expressions import Expression, conjunction, conjuncts
 from pyjoinopt.plan.fallible import fallibility
+from pyjoinopt.plan.nodes import Filter, Join, LogicalPlan
+from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.util.bitset import members
 from pyjoinopt.util.disjoint_sets import DisjointSets
 
@@ -68,23 +70,45 @@ def equated_vertices(
     return {column: reached[number] for column, number in class_of.items()}
 
 
-def substitution_sets(predicate: Expression, equals: Mapping[int, int], owner: Mapping[int, int]) -> list[int]:
+def fixed_columns(plans: Iterable[LogicalPlan], written: Iterable[Conjunct]) -> int:
+    """The columns that a filter or join inside of some plans, or of the group, sets equal to a constant, as bits."""
+    predicates = [conjunct.predicate for conjunct in written]
+    for plan in plans:
+        for node in post_order(plan):
+            predicates += conjuncts(node.condition) if isinstance(node, (Filter, Join)) else ()
+    fixed = 0
+    for one, other, _ in equalities(conjunction(predicates)):
+        for column, constant in ((one, other), (other, one)):
+            if column.kind == "AttributeReference" and not constant.references:
+                fixed |= column.references
+    return fixed
+
+
+def substitution_sets(
+    predicate: Expression, equals: Mapping[int, int], owner: Mapping[int, int], fixed: int = 0
+) -> list[int]:
     """The sets of vertices at which Spark may evaluate a predicate that is no equi-key: some copy of each column.
+
+    From Spark 4.3 on it also puts a constant in the place of a column that equals it (SPARK-57437), so the vertex of
+    that column need not be there.
 
     Args:
         predicate: the predicate.
         equals: see `equated_vertices`.
         owner: column -> its vertex.
+        fixed: the vertices that have a column which equals a constant. A column that may equal one of these counts as
+            fixed, too.
 
     Returns:
         Sets; the empty one alone, which every set of vertices contains, if there are too many to list.
     """
     sets = {0}
     for bit in members(predicate.references):
-        copies = list(members(equals.get(bit, owner.get(bit, 0))))
+        own = equals.get(bit, owner.get(bit, 0))
+        copies = [1 << vertex for vertex in members(own)] + [0] * bool(own & fixed)
         if len(sets) * len(copies) > _MOST:
             return [0]
-        sets = {known | 1 << vertex for known in sets for vertex in copies} if copies else sets
+        sets = {known | copy for known in sets for copy in copies} if copies else sets
     return sorted(sets)
 
 

@@ -9,6 +9,8 @@ join: each row of the result has a partner there, and only such partners matter.
 The rows of `x` may be missing, so what the region equates is not true of them. But they matter only where they have a
 partner: `x` has a region of its own below, whose rows of interest have a key that the region above equates with others.
 Where one of its columns has a value and no NULL, its row is there, with that value in the other column of its join.
+That says nothing of rows with NULL, so it serves only to filter plans outside of that join. A filter of `o LEFT JOIN x`
+by a column of `x` would take away the rows of `o` without a partner.
 
 The same is true of the rows below an aggregate, whose groups have a grouping key that the region above equates:
 
@@ -127,21 +129,30 @@ class Region:
         """Each source with a column of the plan and one of its own that are equal wherever the plan has a partner."""
         own = filtered.plan.output_set
         pairs = filtered.pairs if isinstance(filtered, Side) else ()
+        inside = self._columns_inside(filtered.plan)
         for column, other in pairs or tuple((a, a) for a in filtered.plan.output):
-            for source, key in self._equal_keys(other, bool(pairs)):
+            for source, key in self._equal_keys(other, bool(pairs), inside):
                 if not key.mask & own and column.type == key.type:
                     yield source, column, key
 
-    def _equal_keys(self, column: Attribute, optional: bool) -> Iterator[tuple[Source, Attribute]]:
+    def _columns_inside(self, plan: LogicalPlan) -> int:
+        """The columns of a plan and of all plans below it as bits, if some region has optional sides; else none."""
+        region: Region | None = self
+        while region is not None and not region.partners:
+            region = region.above
+        return 0 if region is None else _columns(plan)[id(plan)]
+
+    def _equal_keys(self, column: Attribute, optional: bool, inside: int) -> Iterator[tuple[Source, Attribute]]:
         """Each source of this region and those above with a column that equals one of this region.
 
         Args:
             column: a column of this region.
             optional: whether rows of this region remain, with other values, where the rows to be filtered are missing.
+            inside: the columns inside of the plan to be filtered.
         """
         region, columns = self, [column]
         for _ in range(_MOST_LEVELS):
-            alike = region._alike(columns)
+            alike = region._alike(columns, inside)
             for source in region.sources if alike else ():
                 for key in alike.values():
                     if key.mask & source.plan.output_set:
@@ -152,8 +163,11 @@ class Region:
                 return
             region = region.above
 
-    def _alike(self, columns: Iterable[Attribute]) -> Mapping[int, Attribute]:
-        """The columns, by bit, that have the same value in each row where that of one of these is not NULL."""
+    def _alike(self, columns: Iterable[Attribute], inside: int) -> Mapping[int, Attribute]:
+        """The columns, by bit, that have the same value as one of these in each row that the plan to be filtered is in.
+
+        Where a column of an optional side outside of that plan is NULL, the plan's own column has no equal.
+        """
         found: dict[int, Attribute] = {}
         stack = list(columns)
         while stack:
@@ -161,7 +175,7 @@ class Region:
             if column.bit not in found and not column.mask & self.ambiguous:
                 found[column.bit] = column
                 stack += self._classes.get(column.bit, ())
-                stack += self.partners.get(column.bit, ())
+                stack += () if column.mask & inside else self.partners.get(column.bit, ())
         return found
 
 

@@ -172,7 +172,8 @@ class PlanFacts:
             if not a.nullable:
                 declared |= a.mask
         if not _inputs(node):
-            return declared
+            # What is exported of a column is what produces it, and above that a cached plan may have an outer join.
+            return 0 if node.children else declared
         below = [self._not_null[child] for child in node.children]
         if isinstance(node, (Project, Aggregate)):
             listed = node.projections if isinstance(node, Project) else node.aggregates
@@ -185,8 +186,8 @@ class PlanFacts:
         if node.kind in ("Union", "Intersect", "Except"):
             return _never_null_by_position(node, below)
         passed = node.output_set & node.children[0].output_set if len(below) == 1 else 0
-        if node.kind == "Expand" or node.info.get("outer") or len(below) != 1:
-            return passed & below[0]
+        if node.kind not in ("Generate", "Window") or node.info.get("outer"):
+            return passed & below[0]  # another one may pad its new columns, as a left join with a lateral subquery does
         return passed & below[0] | declared & ~passed
 
     def _never_null_listed(self, listed: Iterable[Expression], below: int) -> int:

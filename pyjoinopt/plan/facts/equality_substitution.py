@@ -31,9 +31,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import or_
 
-from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, EQUALITIES, OUTER_REFERENCE, Expression, conjuncts, walk
+from pyjoinopt.plan.expressions import AGGREGATE_OR_WINDOW, EQUALITIES, OUTER_REFERENCE, Expression, walk
 from pyjoinopt.plan.fallible.fallibility import may_throw
-from pyjoinopt.plan.nodes import FULL, LEFT, OUTER, RIGHT, Aggregate, Filter, Join, LogicalPlan, Project
+from pyjoinopt.plan.lateral_joins import predicates_of
+from pyjoinopt.plan.nodes import FULL, LEFT, OUTER, RIGHT, Aggregate, Join, LogicalPlan, Project
 from pyjoinopt.plan.traversal import post_order
 from pyjoinopt.util.bitset import members
 
@@ -103,7 +104,7 @@ def sensitive_columns(nodes: Sequence[LogicalPlan], discerning_only: bool = Fals
     """
     nodes = _with_subqueries(nodes)
     sensitive = tells_equals_apart if discerning_only else is_sensitive
-    predicates = [p for n in nodes if isinstance(n, (Filter, Join)) for p in conjuncts(n.condition)]
+    predicates = [p for n in nodes for p in predicates_of(n)]
     risky = _read_by_sensitive(nodes, predicates, sensitive)
     if not risky:
         return 0

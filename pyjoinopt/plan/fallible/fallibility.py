@@ -116,6 +116,8 @@ def _total(e: Expression, known: NonZeroKeys) -> bool:
     if e.kind in _TOTAL or e.flags & REPLACED:
         return not e.flags & THROWABLE
     if is_cast(e):
+        if any(part.type.startswith("interval") for part in (e, *e.children)) and e.type != "string":
+            return False  # in any mode
         return (not e.flags & ANSI or cannot_overflow(e)) and not any("variant" in c.type for c in e.children)
     if e.kind in _ARITHMETIC and not any(part.type.startswith("interval") for part in (e, *e.children)):
         if not e.flags & ANSI and not (e.kind in _FAIL_OF_DECIMALS and is_of_decimals(e)):

@@ -141,6 +141,10 @@ _READERS = (
     "select min({two}), count(distinct {one}) from {w}",
     "select d.* from d where k in (select {one} from {w})",
     "select d.* from d where not exists (select 1 from {w} where {one} = d.k)",
+    # `9 / (k + 5)` might fail for all that is known, so that this IN must remain one, and the other one need not.
+    "select d.* from d where 9 / (k + 5) > 1 and k in (select {one} from {w} where {two} > 1)",
+    "select d.* from d where 9 / (k + 5) > 1 and k in (select {one} from {w} where {two} > 1) and z in "
+    "(select {one} from {w})",
     "select {one} from {w} union select {two} from {w}",
     "select k from d except select {one} from {w}",
     "select count(*), sum({one}) from {w}",
@@ -166,7 +170,7 @@ def self_join(draw: Random) -> str:
     names = draw.choice(
         (("one", "two"), ("one", "two"), ("one", "five"), ("two", "one"), ("one", "three"), ("four", "three"))
     )
-    readers = [draw.choice(_READERS[:8]) if draw.random() < 0.7 else draw.choice(_READERS) for _ in range(2)]
+    readers = [draw.choice(_READERS[:10]) if draw.random() < 0.7 else draw.choice(_READERS) for _ in range(2)]
     if draw.random() < 0.5:
         return readers[0].format(one=names[0], two=names[1], w=f"({pairs})")
     text = readers[0].format(one=names[0], two=names[1], w="w")
@@ -174,3 +178,34 @@ def self_join(draw: Random) -> str:
         second = readers[1].format(one=names[0], two=names[1], w="w")
         text = f"select count(*) n, count(distinct *) m from ({text}) union all select count(*), 0 from ({second})"
     return f"with w as ({pairs}) {text}"
+
+
+_BOTH = (
+    "a.k = b.k",
+    "a.k = b.k and a.s = b.s",
+    "a.k = b.k and a.v < b.v",
+    "a.k = b.k and abs(a.k) = b.k",
+    "a.k = b.k and a.k + 0 = b.k",
+    "abs(a.k) = b.k",
+    "a.k = b.k and 2 * a.k = b.k",
+    "a.k <=> b.k",
+    "a.s = b.s and lower(a.s) = b.s",
+)
+_GROUPS = (
+    "select k, x, count(*) n, sum(y) v, max(s) s from t group by k, x",
+    "select s, x, count(*) n, sum(y) v, max(k) k from t group by s, x",
+    "select upper(s) s, x, count(*) n, sum(y) v, 3 - max(k) k from t group by upper(s), x",
+    "select 3 - k k, x, count(*) n, sum(y) v, max(s) s from t group by k, x",
+)
+
+
+def pivot(draw: Random) -> str:
+    """Readers of one aggregate that are distinguished by constants, joined by columns or what is computed of these."""
+    both = draw.choice(_BOTH)
+    one, other = draw.choice(("a.x = 1", "a.x = 2 and a.v > 0")), draw.choice(("b.x = 2", "b.x = 3", "b.x = 2 + 1"))
+    further = draw.choice(("", "", " join d on d.k = b.k", " left join d on d.k = a.v"))
+    columns = draw.choice(("a.k, a.v, b.v", "a.s, b.n, b.s", "count(*), sum(a.v * b.n)", "a.*, b.v"))
+    text = f"select {columns} from w a join w b on {both}{further} where {one} and {other}"
+    if draw.random() < 0.3:
+        text += f" union all {text}"
+    return f"with w as ({draw.choice(_GROUPS)}) {text}"

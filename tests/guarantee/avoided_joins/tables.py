@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tests.support import shop
-from tests.support.compare import assert_same_rows, assert_same_schema
+from tests.support.compare import assert_can_be_combined, assert_same_rows, assert_same_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -46,6 +46,7 @@ def checked(df: DataFrame) -> tuple[DataFrame, list[str]]:
     fast, report = shop.optimised(df)
     assert_same_schema(df, fast)
     assert_same_rows(df, fast, label=("plain Spark", "optimised"))
+    assert_can_be_combined(df, fast)
     return fast, report.spared_joins
 
 

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.guarantee.avoided_joins import draws
+from tests.guarantee.avoided_joins import draws, tables
 from tests.guarantee.avoided_joins.tables import checked
+from tests.support.run import session_for_tiny_tables
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 
@@ -47,3 +50,27 @@ def test_products(tiny: SparkSession, pytestconfig: pytest.Config, repeat: bool,
 def test_self_joins(tiny: SparkSession, pytestconfig: pytest.Config, share: int) -> None:
     changed = compared(tiny, draws.self_join, pytestconfig.getoption("--fuzz-seed"), 40 // share)
     assert changed > 10 // share
+
+
+@pytest.mark.ci
+def test_pivots(tiny: SparkSession, pytestconfig: pytest.Config) -> None:
+    changed = compared(tiny, draws.pivot, pytestconfig.getoption("--fuzz-seed"), 40)
+    assert changed > 8
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
+@pytest.mark.parametrize("format", ["csv", "json"])
+@pytest.mark.parametrize("draw", [draws.self_join, draws.pivot, lambda draw: draws.product(draw, repeat=False)])
+def test_over_files_of_text(
+    tiny: SparkSession, tmp_path: Path, draw: Callable[[Random], str], format: str, mode: str
+) -> None:
+    """Some values are of other types, so which rows a scan has depends on the columns that it reads."""
+    session = session_for_tiny_tables(tiny)
+    for name in tables.TABLES:
+        written = tiny.table(name)
+        bad = [f"if(abs(hash(*)) % 9 = {i}, 'bad', cast({c} as string)) as {c}" for i, c in enumerate(written.columns)]
+        written.selectExpr(*bad).write.format(format).save(str(tmp_path / name))
+        scan = session.read.format(format).schema(written.schema).option("mode", mode).load(str(tmp_path / name))
+        scan.createOrReplaceTempView(name)
+    compared(session, draw, 3, 12)

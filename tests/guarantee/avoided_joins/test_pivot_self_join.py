@@ -151,3 +151,10 @@ def test_filters_of_floating_numbers(tiny: SparkSession, tmp_path: Path) -> None
     )
     fast = df.optimize_joins(strict=True)
     assert fast.collect() == df.collect() and not fast.join_report().spared_joins
+
+
+@pytest.mark.parametrize("computed", ["lower(a.s) = b.s", "a.s = concat(b.s, '')", "length(a.s) = b.k"])
+def test_a_comparison_of_what_is_computed_of_the_keys_remains(tiny: SparkSession, computed: str) -> None:
+    text = f"""with w as (select upper(s) s, x, max(k) k, sum(y) v from t group by upper(s), x)
+        select a.s, a.v, b.v from w a join w b on a.s = b.s and {computed} where a.x = 1 and b.x = 2"""
+    assert checked(tiny.sql(text))[1]

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.guarantee.avoided_joins.tables import checked, semi_joins
+from tests.guarantee.avoided_joins.tables import checked, semi_joins, setting
+from tests.support.compare import assert_can_be_combined, assert_same_rows
+from tests.support.shop import optimised
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,3 +98,43 @@ def test_views(tiny: SparkSession) -> None:
         == 2
     )
     assert checked(tiny.sql("select kk from pairs"))[1] == []
+
+
+#: For all that is known the division might fail, so the first IN is given back as it was written.
+RESTORED = "9 / (d.k + 5) > 1 and d.k in (select k from w where y = 7)"
+
+
+@pytest.mark.parametrize("further", ["", "d.z in (select y from w)", "d.z not in (select k from w where y > 2)"])
+def test_a_subquery_that_is_given_back_reads_all_columns(tiny: SparkSession, further: str) -> None:
+    text = f"with w as (select a.k, b.x bx, a.y, a.s from {PAIRS}) select d.* from d where {RESTORED}"
+    text += f" and {further}" if further else ""
+    with setting(tiny, "spark.sql.ansi.enabled", "true"):
+        checked(tiny.sql(text))
+
+
+def test_beside_the_frame_that_it_was_made_of(tiny: SparkSession) -> None:
+    """The definition has lost a column in one of them, and Spark finds definitions by ids of the whole query."""
+    df = tiny.sql(W + "select distinct k, y from w union select y, k from w")
+    fast, spared = checked(df)  # which also combines them
+    assert spared and fast.exceptAll(df).count() == 0 == df.exceptAll(fast).count()
+    assert fast.join(df, ["k", "y"]).count() == df.join(df.toDF("k", "y"), ["k", "y"]).count()
+    again = fast.union(df).optimize_joins(strict=True)
+    assert_same_rows(df.union(df), again)
+
+
+CHAIN = """with a as (select k, x, y from t where y > 0), b as (select k, max(x) m from a group by k),
+    c as (select k, m from b where m < 10) select l.k, r.m from t join c l on t.k = l.k join c r on l.k = r.m
+    join (select distinct k from d where z = 1) e on e.k = l.k"""
+NESTED = """with v as (select k, x, y from t where x > 0), w as (select a.k, b.x from v a join v b on a.x = b.x
+    join d on d.k = a.k where d.z = 1), g as (select k, count(*) n from w group by k)
+    select p.k, q.n, w.x from g p join g q on p.k = q.k join w on w.k = p.k"""
+
+
+@pytest.mark.parametrize("text", [CHAIN, NESTED])
+def test_definitions_that_read_others(tiny: SparkSession, text: str) -> None:
+    """Those that are read once are written out before, and others read what changed, or are not read any more."""
+    df = tiny.sql(text)
+    fast, report = optimised(df)
+    assert report.changed
+    assert_same_rows(df, fast)
+    assert_can_be_combined(df, fast)

@@ -11,7 +11,7 @@ import duckdb
 
 import pyjoinopt
 from tests.guarantee.fuzz.extension import Options, frame, through_extension
-from tests.support.compare import assert_same_rows, assert_same_schema
+from tests.support.compare import assert_can_be_combined, assert_same_rows, assert_same_schema
 from tests.support.operators import SPARK_ONLY
 from tests.support.querytree import Call, Query, Table, all_expressions, all_nodes
 from tests.support.render_dataframe import to_pyspark
@@ -92,6 +92,7 @@ def compare(places: Places, query: Query, form: str, options: Options) -> Counte
     assert_same_schema(plain, fast)
     rows, fast_rows = collect_both(plain, fast)
     assert_same_rows(rows, fast_rows, label=("plain Spark", "optimised"))
+    assert_can_be_combined(plain, fast)
     if duckdb_means_the_same(query):
         assert_same_rows(_third(places, query, rows), rows, loose=True, label=("DuckDB", "plain Spark"))
     extension: Counter[str] = Counter()

@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.{FullOuter, LeftOuter, RightOuter}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation, TextBasedFileFormat}
 
 /**
  * Exports a plan as one JSON text and keeps the plan's objects under the numbers in it.
@@ -130,12 +130,14 @@ private[pyjoinopt] final class PlanExporter(
 
   /**
    * One number for all leaves that read the same and differ only in the ids of their columns. Files are listed once for
-   * each index, so two indexes of one folder may differ.
+   * each index, so two indexes of one folder may differ. Files of text have none: which rows a scan of CSV or JSON has,
+   * and which values, may depend on the columns that it reads, and so do its errors (`mode`).
    */
   private def writeSourceNumber(leaf: LogicalPlan, out: JsonGenerator): Unit = {
     val listing = leaf match {
       case relation: LogicalRelation =>
         relation.relation match {
+          case files: HadoopFsRelation if files.fileFormat.isInstanceOf[TextBasedFileFormat] => None
           case files: HadoopFsRelation =>
             listings.putIfAbsent(files.location, listings.size + 1)
             Some(listings.get(files.location).intValue)

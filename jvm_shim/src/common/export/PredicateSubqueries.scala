@@ -57,6 +57,12 @@ private[pyjoinopt] object PredicateSubqueries {
   /** The predicate that this join was made of. Spark makes a join of it only after it has inferred filters. */
   def predicateOf(join: Join): Option[Expression] = join.getTagValue(Early)
 
+  /**
+   * Forgets these predicates. Spark copies the tags of nodes without their columns, so in a query over a DataFrame with
+   * such joins a predicate might name the columns of another relation, and definitions that have other ids by now.
+   */
+  def forget(plan: LogicalPlan): Unit = plan.foreachWithSubqueries(_.unsetTagValue(Early))
+
   /** How many subqueries of a filter become joins. */
   def count(filter: Filter): Int =
     if (!contains(filter)) 0

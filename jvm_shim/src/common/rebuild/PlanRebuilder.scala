@@ -51,7 +51,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
   }
 
   def dataset(): Compat.Rows = {
-    val rebuilt = plan()
+    val rebuilt = CommonTableIds.renewed(handle.session, plan(), exported.containsKey(_))
     val checks = new PlanChecks(handle, outputs, columns)
     checks.before(rebuilt)
     val dataset =
@@ -64,6 +64,7 @@ private[pyjoinopt] final class PlanRebuilder(handle: Handle, edits: JsonNode) {
       }
     checks.after(dataset.queryExecution.analyzed, mayWiden = edits.path("mayWiden").asBoolean(false))
     TrialPlanning.ofAnalysed(handle.session, dataset.queryExecution.analyzed)
+    PredicateSubqueries.forget(dataset.queryExecution.analyzed)
     dataset
   }
 

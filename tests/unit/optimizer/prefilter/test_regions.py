@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pyjoinopt.optimizer.prefilter.regions import Region, regions
-from pyjoinopt.plan.constructors import constant
+from pyjoinopt.plan.constructors import alias_as, constant
 from pyjoinopt.plan.expressions import Attribute, Expression, call, reference
-from pyjoinopt.plan.nodes import SEMI, Aggregate, Filter, Join, LogicalPlan
+from pyjoinopt.plan.nodes import SEMI, Aggregate, Filter, Join, LogicalPlan, Project
 
 
 def column(bit: int) -> Attribute:
@@ -59,3 +59,28 @@ def test_the_regions_of_many_levels() -> None:
 def test_nothing_is_filtered_below_a_cached_plan() -> None:
     cached = Join(grouped(6), files(7), "Inner", equal(6, 7), info={"cached": True})
     assert sources(Join(filtered(5), cached, "Inner", equal(5, 6))) == [] == sources(cached)
+
+
+def keys_of_side(plan: LogicalPlan, whole: LogicalPlan) -> set[tuple[str, str]]:
+    """Each source of one side of a join, with the column of the side that it filters."""
+    found: list[Region] = list(regions(whole))
+    sides = [(region, side) for region in found for side in region.sides if side.plan is plan]
+    return {(source.name, own.name) for region, side in sides for source, own, _ in region.sources_of(side)}
+
+
+def test_rows_without_a_partner_are_not_filtered_by_its_columns() -> None:
+    """The side `c0 LEFT JOIN c1` has rows in which c1 is NULL, and c0 is a key of the filtered relation."""
+    padded = Join(files(0), files(1), "LeftOuter", equal(0, 1))
+    found = keys_of_side(padded, Join(filtered(5), padded, "Inner", equal(0, 5)))
+    assert ("t5", "c0") in found and ("t5", "c1") not in found
+    renamed = Project((alias_as(column(3), reference(column(1))), reference(column(0))), padded)
+    found = keys_of_side(renamed, Join(filtered(5), renamed, "Inner", equal(0, 5)))
+    assert ("t5", "c0") in found and ("t5", "c3") not in found
+
+
+def test_what_is_joined_by_a_column_of_an_optional_side() -> None:
+    """A row of t7 is joined with rows in which c1 has a value, which is that of c0."""
+    padded = Join(files(0), files(1), "LeftOuter", equal(0, 1))
+    side = files(7)
+    plan = Join(Join(padded, side, "Inner", equal(1, 7)), filtered(5), "Inner", equal(0, 5))
+    assert ("t5", "c7") in keys_of_side(side, plan)
