@@ -61,7 +61,7 @@ private[pyjoinopt] object PredicateSubqueries {
    * Forgets these predicates. Spark copies the tags of nodes without their columns, so in a query over a DataFrame with
    * such joins a predicate might name the columns of another relation, and definitions that have other ids by now.
    */
-  def forget(plan: LogicalPlan): Unit = plan.foreachWithSubqueries(_.unsetTagValue(Early))
+  def forget(plan: LogicalPlan): Unit = plan.collectWithSubqueries { case node => node.unsetTagValue(Early) }
 
   /** How many subqueries of a filter become joins. */
   def count(filter: Filter): Int =
