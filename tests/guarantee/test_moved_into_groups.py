@@ -83,9 +83,12 @@ def test_columns_that_a_cached_plan_pads(tables: SparkSession) -> None:
     padded = tables.sql(f"SELECT aid, bid FROM (SELECT id AS aid FROM range(3)) LEFT JOIN {one} ON aid = bid")
     padded.cache().createOrReplaceTempView("padded")
     try:
-        df = tables.sql("SELECT id FROM range(2) LEFT JOIN padded ON id = aid WHERE bid IS NULL")
-        assert df.collect() == [(1,)]
-        assert df.optimize_joins(strict=True).collect() == [(1,)]
+        text = "SELECT id FROM range(4) LEFT JOIN padded ON id = aid WHERE {} IS NULL"
+        for column, ids in (("bid", [1, 2, 3]), ("aid", [3])):
+            fast = tables.sql(text.format(column)).optimize_joins(strict=True)
+            assert sorted(row.id for row in fast.collect()) == ids
+            became_anti = any("became anti" in line for line in fast.join_report().eliminated_outer_joins)
+            assert became_anti is (column == "aid"), "only the compared column is NULL in no row of the right side"
     finally:
         padded.unpersist()
 
@@ -95,3 +98,5 @@ def test_columns_that_a_left_lateral_join_pads(tables: SparkSession) -> None:
         (SELECT 1 AS found FROM d WHERE d.k = r.k) t ON true) p ON x.k = p.cid WHERE p.found IS NULL"""
     assert tables.sql(text).collect() == [(0,)]
     assert tables.sql(text).optimize_joins(strict=True).collect() == [(0,)]
+    compared = tables.sql(text.replace("p.found IS NULL", "p.cid IS NULL")).optimize_joins(strict=True)
+    assert compared.collect() == [] and "became anti" in str(compared.join_report().eliminated_outer_joins)

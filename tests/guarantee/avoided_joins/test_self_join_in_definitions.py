@@ -115,8 +115,8 @@ def test_a_subquery_that_is_given_back_reads_all_columns(tiny: SparkSession, fur
 def test_beside_the_frame_that_it_was_made_of(tiny: SparkSession) -> None:
     """The definition has lost a column in one of them, and Spark finds definitions by ids of the whole query."""
     df = tiny.sql(W + "select distinct k, y from w union select y, k from w")
-    fast, spared = checked(df)  # which also combines them
-    assert spared and fast.exceptAll(df).count() == 0 == df.exceptAll(fast).count()
+    fast, avoided = checked(df)  # this also combines both frames
+    assert avoided and fast.exceptAll(df).count() == 0 == df.exceptAll(fast).count()
     assert fast.join(df, ["k", "y"]).count() == df.join(df.toDF("k", "y"), ["k", "y"]).count()
     again = fast.union(df).optimize_joins(strict=True)
     assert_same_rows(df.union(df), again)
